@@ -1,0 +1,53 @@
+/* buf.h - bytes that may grow, but never past what their owner decided.
+ *
+ * Data enters at the end and leaves at the front. The first append that does not
+ * fit sets `failed` and appends nothing, now and from then on: a writer may
+ * append a whole answer and look once. */
+#ifndef BASE_BUF_H
+#define BASE_BUF_H
+
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct buf {
+    char *mem;  /* belongs to the buf */
+    size_t off; /* first byte not yet consumed */
+    size_t len; /* bytes from off on */
+    size_t cap;
+    size_t max; /* bound of len */
+    bool failed;
+};
+
+#define autobuf __attribute__((cleanup(buf_free)))
+
+#define BUF_INIT(limit) {.max = (limit)}
+void buf_init(struct buf *b, size_t max);
+void buf_free(struct buf *b); /* may be used again afterwards, with the same max */
+
+/* Forgets the contents, keeps the memory. */
+void buf_clear(struct buf *b);
+
+static inline char *buf_data(const struct buf *b)
+{
+    return b->mem + b->off;
+}
+
+/* Room for `n` more bytes at the end, or NULL (and failed). buf_added() makes
+ * what was written there part of the contents. */
+char *buf_room(struct buf *b, size_t n);
+void buf_added(struct buf *b, size_t n);
+
+int buf_add(struct buf *b, const void *p, size_t n);
+int buf_adds(struct buf *b, const char *s);
+int buf_addc(struct buf *b, char c);
+int buf_addf(struct buf *b, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+int buf_vaddf(struct buf *b, const char *fmt, va_list ap);
+
+void buf_consume(struct buf *b, size_t n);
+
+/* The contents with a NUL behind them (not counted); "" when empty or failed. */
+const char *buf_cstr(struct buf *b);
+
+#endif

@@ -1,0 +1,60 @@
+/* err.h - what went wrong, on the caller's stack.
+ *
+ * Whoever notices sets it, those on the way up wrap it with what they attempted,
+ * only an edge (HTTP answer, CLI, log line) prints it. Nothing to release, and
+ * "out of memory" needs none. docs/errors.md is generated from this table. */
+#ifndef BASE_ERR_H
+#define BASE_ERR_H
+
+/* clang-format off */
+#define ERR_KINDS(X)                                                                              \
+    /* kind              on the wire      http exit  what it means to a client */                 \
+    X(ERR_INTERNAL,      "internal",       500, 70,  "our fault; the log has the rest under the request id") \
+    X(ERR_INVALID,       "invalid",        400, 64,  "the request is malformed; the message says where")     \
+    X(ERR_UNAUTHORIZED,  "unauthorized",   401, 77,  "no key, or not one of ours")                           \
+    X(ERR_DENIED,        "denied",         403, 77,  "the key is known but may not do this")                 \
+    X(ERR_NOT_FOUND,     "not_found",      404, 66,  "no such thing, or not yours")                          \
+    X(ERR_METHOD,        "method",         405, 64,  "the path exists, this method on it does not")          \
+    X(ERR_TIMEOUT,       "timeout",        408, 75,  "the caller's own time limit passed first")             \
+    X(ERR_CONFLICT,      "conflict",       409, 75,  "the thing is in a state that does not allow it")       \
+    X(ERR_GONE,          "gone",           410, 66,  "it was there and has ended")                           \
+    X(ERR_PRECONDITION,  "precondition",   412, 75,  "If-Match or If-None-Match did not hold; nothing changed") \
+    X(ERR_TOO_LARGE,     "too_large",      413, 64,  "more bytes than this call takes")                      \
+    X(ERR_MEDIA,         "media_type",     415, 64,  "a content type this call does not read")               \
+    X(ERR_CANNOT_START,  "cannot_start",   422, 65,  "the command could not be started; nothing ran")        \
+    X(ERR_LIMIT,         "limit",          429, 75,  "a limit of yours or of the sandbox is reached")        \
+    X(ERR_UNSUPPORTED,   "unsupported",    501, 69,  "not offered by this build or this host")               \
+    X(ERR_UNAVAILABLE,   "unavailable",    503, 75,  "full or starting; try again after Retry-After")        \
+    X(ERR_UNRESPONSIVE,  "unresponsive",   504, 75,  "the sandbox did not answer in time")                   \
+    X(ERR_DISK_FULL,     "disk_full",      507, 75,  "no space left on the disk this would be written to")
+/* clang-format on */
+
+enum err_kind {
+#define X(kind, code, http, exit, meaning) kind,
+    ERR_KINDS(X)
+#undef X
+        ERR_KIND_COUNT
+};
+
+struct err {
+    enum err_kind kind;
+    int sys;       /* errno behind it, 0 if the failure is our own judgement */
+    char msg[512]; /* outermost context first, "a: b: c"; if it must be cut, the
+                    * context gives way and the cause at the end is kept */
+};
+
+/* Each returns -1, so that a failing function can end in `return err_...`. */
+int err_set(struct err *e, enum err_kind kind, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+/* ERR_INTERNAL (ERR_DISK_FULL for ENOSPC and EDQUOT); reads errno first. */
+int err_sys(struct err *e, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+int err_wrap(struct err *e, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+const char *err_code(enum err_kind kind); /* the word on the wire */
+int err_http(enum err_kind kind);
+int err_exit(enum err_kind kind);
+const char *err_meaning(enum err_kind kind);
+/* The kind of a code on the wire; ERR_INTERNAL for a word we do not know. */
+enum err_kind err_from_code(const char *code);
+
+#endif

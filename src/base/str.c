@@ -1,0 +1,222 @@
+/* str.c - see str.h. */
+#include "base/str.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/own.h"
+
+static int digits(const char *s, const char **end, uint64_t *ret)
+{
+    uint64_t v = 0;
+    const char *p = s;
+
+    for (; *p >= '0' && *p <= '9'; p++)
+        if (__builtin_mul_overflow(v, 10u, &v) ||
+            __builtin_add_overflow(v, (uint64_t)(*p - '0'), &v))
+            return -1;
+    if (p == s)
+        return -1;
+    *end = p;
+    *ret = v;
+    return 0;
+}
+
+int str_u64(const char *s, uint64_t max, uint64_t *ret)
+{
+    const char *end;
+    uint64_t v;
+
+    if (digits(s, &end, &v) < 0 || *end != '\0' || v > max)
+        return -1;
+    *ret = v;
+    return 0;
+}
+
+struct unit {
+    const char *name;
+    uint64_t factor;
+};
+
+static int scaled(const char *s, const struct unit *units, size_t n, uint64_t *ret)
+{
+    const char *end;
+    uint64_t v;
+
+    if (digits(s, &end, &v) < 0)
+        return -1;
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(end, units[i].name) == 0)
+            return __builtin_mul_overflow(v, units[i].factor, ret) ? -1 : 0;
+    return -1;
+}
+
+int str_size(const char *s, uint64_t *ret)
+{
+    static const struct unit units[] = {
+        {"", 1}, {"K", 1ull << 10}, {"M", 1ull << 20}, {"G", 1ull << 30}, {"T", 1ull << 40}};
+
+    return scaled(s, units, ARRAY_LEN(units), ret);
+}
+
+int str_duration_ms(const char *s, uint64_t *ret)
+{
+    static const struct unit units[] = {{"", 1000},       {"ms", 1},         {"s", 1000},
+                                        {"m", 60 * 1000}, {"h", 3600 * 1000}, {"d", 86400 * 1000}};
+
+    return scaled(s, units, ARRAY_LEN(units), ret);
+}
+
+/* Length of the character at p, 0 if it is invalid, -1 if it is valid so far
+ * but ends beyond n. Overlong forms, surrogates and > U+10FFFF are invalid. */
+static int utf8_char(const unsigned char *p, size_t n)
+{
+    unsigned char c = p[0], lo = 0x80, hi = 0xbf;
+    int len;
+
+    if (c < 0x80)
+        return 1;
+    if (c < 0xc2 || c > 0xf4)
+        return 0;
+    len = c < 0xe0 ? 2 : c < 0xf0 ? 3 : 4;
+    if (c == 0xe0)
+        lo = 0xa0;
+    else if (c == 0xed)
+        hi = 0x9f;
+    else if (c == 0xf0)
+        lo = 0x90;
+    else if (c == 0xf4)
+        hi = 0x8f;
+    for (int i = 1; i < len; i++) {
+        if ((size_t)i >= n)
+            return -1;
+        if (p[i] < lo || p[i] > hi)
+            return 0;
+        lo = 0x80;
+        hi = 0xbf;
+    }
+    return len;
+}
+
+/* Skips plain ASCII eight bytes at a time. */
+static size_t ascii_run(const unsigned char *p, size_t n)
+{
+    size_t i = 0;
+    uint64_t w;
+
+    for (; i + 8 <= n; i += 8) {
+        memcpy(&w, p + i, 8);
+        if (w & 0x8080808080808080ull)
+            break;
+    }
+    return i;
+}
+
+bool str_is_utf8(const void *p, size_t n)
+{
+    const unsigned char *s = p;
+    size_t i = 0;
+
+    while ((i += ascii_run(s + i, n - i)) < n) {
+        int len = utf8_char(s + i, n - i);
+
+        if (len <= 0)
+            return false;
+        i += (size_t)len;
+    }
+    return true;
+}
+
+size_t str_utf8_whole(const void *p, size_t n)
+{
+    const unsigned char *s = p;
+
+    for (size_t back = 1; back <= 3 && back <= n; back++) {
+        if ((s[n - back] & 0xc0) == 0x80)
+            continue; /* a continuation byte: look further left for its start */
+        return utf8_char(s + n - back, back) < 0 ? n - back : n;
+    }
+    return n;
+}
+
+static const char b64[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+
+int str_base64(struct buf *out, const void *p, size_t n)
+{
+    const unsigned char *s = p;
+    size_t need = (n + 2) / 3 * 4;
+    char *o = buf_room(out, need);
+
+    if (o == NULL)
+        return -1;
+    for (; n >= 3; n -= 3, s += 3) {
+        *o++ = b64[s[0] >> 2];
+        *o++ = b64[(s[0] & 3) << 4 | s[1] >> 4];
+        *o++ = b64[(s[1] & 15) << 2 | s[2] >> 6];
+        *o++ = b64[s[2] & 63];
+    }
+    if (n > 0) {
+        *o++ = b64[s[0] >> 2];
+        *o++ = b64[(s[0] & 3) << 4 | (n > 1 ? s[1] >> 4 : 0)];
+        *o++ = n > 1 ? b64[(s[1] & 15) << 2] : '=';
+        *o++ = '=';
+    }
+    buf_added(out, need);
+    return 0;
+}
+
+static int unb64(char c)
+{
+    const char *p = c != '\0' ? strchr(b64, c) : NULL;
+
+    return p == NULL ? -1 : (int)(p - b64);
+}
+
+int str_unbase64(struct buf *out, const char *s, size_t n)
+{
+    if (n % 4 != 0)
+        return -1;
+    for (; n > 0; n -= 4, s += 4) {
+        int pad = n == 4 ? (s[3] == '=') + (s[3] == '=' && s[2] == '=') : 0;
+        int v[4] = {unb64(s[0]), unb64(s[1]), pad > 1 ? 0 : unb64(s[2]), pad > 0 ? 0 : unb64(s[3])};
+        uint32_t w;
+        char three[3];
+
+        if (v[0] < 0 || v[1] < 0 || v[2] < 0 || v[3] < 0)
+            return -1;
+        w = (uint32_t)v[0] << 18 | (uint32_t)v[1] << 12 | (uint32_t)v[2] << 6 | (uint32_t)v[3];
+        three[0] = (char)(w >> 16);
+        three[1] = (char)(w >> 8);
+        three[2] = (char)w;
+        if (buf_add(out, three, (size_t)(3 - pad)) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+void str_hex(char *out, const void *p, size_t n)
+{
+    static const char hex[] = "0123456789abcdef";
+    const unsigned char *s = p;
+
+    for (size_t i = 0; i < n; i++) {
+        out[2 * i] = hex[s[i] >> 4];
+        out[2 * i + 1] = hex[s[i] & 15];
+    }
+    out[2 * n] = '\0';
+}
+
+void str_fmt(char *out, size_t room, const char *fmt, ...)
+{
+    va_list ap;
+    int n;
+
+    va_start(ap, fmt);
+    n = vsnprintf(out, room, fmt, ap);
+    va_end(ap);
+    if (n < 0 || (size_t)n >= room)
+        abort();
+}

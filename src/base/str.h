@@ -1,0 +1,35 @@
+/* str.h - reading numbers and bytes that strangers wrote, exactly or not at all. */
+#ifndef BASE_STR_H
+#define BASE_STR_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct buf;
+
+/* Digits only, no sign, no blanks, nothing behind; -1 otherwise or above max. */
+int str_u64(const char *s, uint64_t max, uint64_t *ret);
+
+/* "512", "512K", "64M", "2G" (powers of 1024); -1 otherwise. */
+int str_size(const char *s, uint64_t *ret);
+
+/* "1500ms", "30s", "5m", "2h", "7d", or a bare number of seconds; in ms. */
+int str_duration_ms(const char *s, uint64_t *ret);
+
+bool str_is_utf8(const void *p, size_t n);
+/* How many of the `n` bytes can be shown now: all but an unfinished character
+ * at the end, which at most three bytes can be. */
+size_t str_utf8_whole(const void *p, size_t n);
+
+int str_base64(struct buf *out, const void *p, size_t n);
+/* Strict: padding required, no blanks. */
+int str_unbase64(struct buf *out, const char *s, size_t n);
+
+void str_hex(char *out, const void *p, size_t n); /* 2n characters and a NUL */
+
+/* snprintf that is fatal to the program when it does not fit: for names whose
+ * parts are all bounded by us. */
+void str_fmt(char *out, size_t room, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+
+#endif

@@ -1,0 +1,161 @@
+/* http.h - a strict HTTP/1.1 server on the loop; knows no business.
+ *
+ * It refuses what nginx refuses (two Content-Lengths, Content-Length with
+ * Transfer-Encoding, unknown codings, folded lines, NUL, no Host or two, heads
+ * too large), because a request two programs read differently is how walls are
+ * walked through. Bodies stream in both directions with back-pressure: nothing a
+ * peer sends or fails to read makes us hold more than the limits below.
+ *
+ * One request at a time per connection; a pipelined next one is not parsed until
+ * this one is answered. A request belongs to its connection. The handler may
+ * keep the pointer until it has ended the answer or until on_gone was called,
+ * whichever is first; after that it must forget it. */
+#ifndef HTTP_HTTP_H
+#define HTTP_HTTP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/socket.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "loop/loop.h"
+
+#define HTTP_HEAD_MAX (32u << 10)      /* request line and all headers; 431 */
+#define HTTP_TARGET_MAX (16u << 10)    /* 414 */
+#define HTTP_HEADERS_MAX 100           /* lines; 431 */
+#define HTTP_CHUNK_LINE_MAX 256        /* size and extensions of one chunk; 400 */
+#define HTTP_TRAILERS_MAX (8u << 10)   /* read and dropped; 431 */
+#define HTTP_HEAD_MS 30000             /* from the first byte of a head to its end; 408 */
+#define HTTP_IDLE_MS 75000             /* between requests; closed silently */
+#define HTTP_BODY_MS 60000             /* without a byte while we want one; 408 */
+#define HTTP_SEND_MS 60000             /* without progress while we have bytes; closed */
+#define HTTP_BACKLOG_HIGH (256u << 10) /* answer bytes queued: writers should stop here... */
+#define HTTP_BACKLOG_LOW (64u << 10)   /* ...and are called again here */
+#define HTTP_BACKLOG_MAX (64u << 20)   /* a writer that does not stop: the connection is closed */
+#define HTTP_CONNS_MAX 8192            /* per server; above, accepted, answered 503 and closed */
+
+struct http_server;
+struct http_req;
+
+struct http_str {
+    const char *p; /* points into the request's head; NUL-terminated for convenience */
+    size_t len;
+};
+
+/* What is known when the head is complete. All of it points into the request. */
+struct http_head {
+    struct http_str method;
+    struct http_str target; /* as sent */
+    struct http_str path;   /* as sent, up to '?'; still percent-encoded */
+    struct http_str query;  /* after '?', or "" */
+    struct http_str host;   /* the one Host header (or authority of an absolute target) */
+    bool has_body;
+    int64_t content_length; /* -1: chunked or none */
+};
+
+struct http_server_opts {
+    struct loop *loop;
+    int listen_fd; /* borrowed; listening, non-blocking */
+    void (*on_request)(void *arg, struct http_req *r);
+    void *arg;
+    size_t conns_max; /* 0: HTTP_CONNS_MAX */
+};
+
+int http_server_new(const struct http_server_opts *opts, struct http_server **ret, struct err *e);
+void http_server_free(struct http_server *s); /* closes every connection at once */
+/* Stops accepting, closes idle connections, lets running requests end (each
+ * answer says Connection: close), then calls done. */
+void http_server_drain(struct http_server *s, void (*done)(void *arg), void *arg);
+size_t http_server_conns(const struct http_server *s);
+
+/* ---- the request ---- */
+
+const struct http_head *http_head(const struct http_req *r);
+/* The value of the only header of that name (case-insensitive), or NULL if
+ * there is none. Several of one name are joined with ", " as the RFC allows. */
+const char *http_header(struct http_req *r, const char *name);
+/* For tracing: "r" and a number unique to this server, in answers and the log. */
+const char *http_request_id(const struct http_req *r);
+/* One slot for whoever handles the request. */
+void http_set_user(struct http_req *r, void *user);
+void *http_user(const struct http_req *r);
+struct loop *http_loop(const struct http_req *r);
+/* The connection's socket, for peer checks; borrowed. */
+int http_fd(const struct http_req *r);
+
+/* Called at most once, when the client went away before the answer ended; the
+ * request dies when the callback returns. */
+void http_on_gone(struct http_req *r, void (*cb)(struct http_req *r, void *arg), void *arg);
+
+/* Reads the whole body into memory, then calls cb with it; more than `max` is
+ * answered 413 here and cb is not called (on_gone is). An absent body is an
+ * empty one. The buffer is borrowed for the call. `Expect: 100-continue` is
+ * answered when the handler asks for the body, never before. */
+void http_body_collect(struct http_req *r, size_t max,
+                       void (*cb)(struct http_req *r, struct buf *body, void *arg), void *arg);
+
+/* Streams the body: on_data for each piece as it arrives, then on_end once.
+ * While paused nothing more is read from the socket than the kernel holds. */
+void http_body_stream(struct http_req *r,
+                      void (*on_data)(struct http_req *r, const char *p, size_t n, void *arg),
+                      void (*on_end)(struct http_req *r, void *arg), void *arg);
+void http_body_pause(struct http_req *r, bool paused);
+
+/* ---- the answer ----
+ * A handler answers exactly once: http_reply(), or http_reply_begin() ...
+ * http_reply_end(). A body the handler did not read is drained up to a bound,
+ * else the connection is closed after the answer. */
+
+/* Adds a header to the coming answer. Names and values are ours; a value with a
+ * control character in it is dropped with a log line rather than sent. */
+void http_reply_header(struct http_req *r, const char *name, const char *value);
+void http_reply(struct http_req *r, int status, const char *type, const void *body, size_t len);
+/* Chunked; type as "application/json". HEAD gets no body whatever is written. */
+void http_reply_begin(struct http_req *r, int status, const char *type);
+/* As http_reply_begin(), but of a length known in advance; writing another
+ * number of bytes closes the connection. */
+void http_reply_begin_length(struct http_req *r, int status, const char *type, uint64_t length);
+/* Queues and sends as much as the socket takes. */
+void http_write(struct http_req *r, const void *p, size_t n);
+/* Bytes queued and not yet taken by the kernel. */
+size_t http_backlog(const struct http_req *r);
+/* cb when the backlog has fallen to HTTP_BACKLOG_LOW after it was above; may be
+ * called from the loop only, never from inside http_write(). */
+void http_on_drain(struct http_req *r, void (*cb)(struct http_req *r, void *arg), void *arg);
+void http_reply_end(struct http_req *r);
+/* Ends an answer that cannot be completed: the connection is closed without the
+ * last chunk, so that the client sees it was cut. */
+void http_reply_abort(struct http_req *r);
+
+/* ---- server-sent events, on http_reply_begin() ---- */
+
+/* Begins 200 text/event-stream with Cache-Control: no-store; a comment goes out
+ * every HTTP_SSE_KEEPALIVE_MS of silence. */
+#define HTTP_SSE_KEEPALIVE_MS 15000
+void http_sse_begin(struct http_req *r);
+/* `id` and `event` may be NULL. Every line break in data becomes a new data: line. */
+void http_sse_event(struct http_req *r, const char *id, const char *event, const char *data,
+                    size_t len);
+
+/* ---- WebSocket (libwslay) ---- */
+
+#define HTTP_WS_MESSAGE_MAX (1u << 20) /* one message, after reassembly; close 1009 */
+struct http_ws;
+struct http_ws_ops {
+    void (*on_message)(struct http_ws *ws, bool binary, const char *p, size_t n, void *arg);
+    void (*on_drain)(struct http_ws *ws, void *arg); /* backlog low again; may be NULL */
+    /* Called exactly once, whatever ended it (1006: no close frame); the ws dies after it. */
+    void (*on_close)(struct http_ws *ws, int code, void *arg);
+};
+/* Answers 101 (or 400/426 and returns NULL when the handshake is not one). The
+ * request is over; the returned ws belongs to its connection. */
+struct http_ws *http_ws_accept(struct http_req *r, const char *protocol,
+                               const struct http_ws_ops *ops, void *arg);
+void http_ws_send(struct http_ws *ws, bool binary, const void *p, size_t n);
+size_t http_ws_backlog(const struct http_ws *ws);
+void http_ws_pause(struct http_ws *ws, bool paused); /* stop reading from the peer */
+void http_ws_close(struct http_ws *ws, int code, const char *reason);
+
+#endif
