@@ -22,7 +22,10 @@ struct buf {
 
 #define autobuf __attribute__((cleanup(buf_free)))
 
-#define BUF_INIT(limit) {.max = (limit)}
+#define BUF_INIT(limit)                                                                            \
+    {                                                                                              \
+        .max = (limit)                                                                             \
+    }
 void buf_init(struct buf *b, size_t max);
 void buf_free(struct buf *b); /* may be used again afterwards, with the same max */
 

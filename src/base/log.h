@@ -6,7 +6,13 @@
 #ifndef BASE_LOG_H
 #define BASE_LOG_H
 
-enum log_level { LOG_LEVEL_ERROR, LOG_LEVEL_WARN, LOG_LEVEL_INFO, LOG_LEVEL_DEBUG, LOG_LEVEL_COUNT };
+enum log_level {
+    LOG_LEVEL_ERROR,
+    LOG_LEVEL_WARN,
+    LOG_LEVEL_INFO,
+    LOG_LEVEL_DEBUG,
+    LOG_LEVEL_COUNT
+};
 
 /* `part` is borrowed for the life of the program ("front", "keeper"). */
 void log_open(const char *part, enum log_level level);

@@ -44,9 +44,14 @@ static inline void drop_fd(int *fd)
 
 #define autofd __attribute__((cleanup(own_close)))
 #define autofree __attribute__((cleanup(own_free)))
-#define take_ptr(p) ({ __typeof__(*(p)) taken_ = *(p); *(p) = NULL; taken_; })
+#define take_ptr(p)                                                                                \
+    ({                                                                                             \
+        __typeof__(*(p)) taken_ = *(p);                                                            \
+        *(p) = NULL;                                                                               \
+        taken_;                                                                                    \
+    })
 
 #define ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))
-#define CONTAINER_OF(p, type, member) ((type *)(void *)((char *)(p) - offsetof(type, member)))
+#define CONTAINER_OF(p, type, member) ((type *)(void *)((char *)(p)-offsetof(type, member)))
 
 #endif

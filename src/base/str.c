@@ -64,7 +64,7 @@ int str_size(const char *s, uint64_t *ret)
 
 int str_duration_ms(const char *s, uint64_t *ret)
 {
-    static const struct unit units[] = {{"", 1000},       {"ms", 1},         {"s", 1000},
+    static const struct unit units[] = {{"", 1000},       {"ms", 1},          {"s", 1000},
                                         {"m", 60 * 1000}, {"h", 3600 * 1000}, {"d", 86400 * 1000}};
 
     return scaled(s, units, ARRAY_LEN(units), ret);

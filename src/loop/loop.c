@@ -18,7 +18,7 @@ struct loop {
     bool stopped;
     uint64_t now_ns;
     struct epoll_event batch[LOOP_BATCH];
-    int nbatch, at; /* the events of this turn, and which one is being served */
+    int nbatch, at;           /* the events of this turn, and which one is being served */
     struct loop_timer **heap; /* 1-based */
     size_t ntimers, cap;
     struct list laters;

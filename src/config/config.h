@@ -1,0 +1,82 @@
+/* config.h - every knob of `cove serve`, in one table.
+ *
+ * The table yields the command line, the configuration file, `serve --help`,
+ * GET /v1/config and the manual. Values come from the defaults, then the file
+ * (--config FILE; lines `name = value`, `#` comments), then the command line. A
+ * value out of its bounds is refused with the bounds in the message. */
+#ifndef CONFIG_CONFIG_H
+#define CONFIG_CONFIG_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+
+#define CONFIG_TEXT_MAX 1024
+
+/* clang-format off */
+#define CONFIG_KEYS(X)                                                                                                         \
+    /* type     member        name             default             min    max        one sentence */                           \
+    X(TEXT,     listen,       "listen",        "127.0.0.1:7878",   0,     0,         "address and port of everything Cove serves")             \
+    X(TEXT,     state,        "state",         "/var/lib/cove",    0,     0,         "directory that holds everything Cove keeps")             \
+    X(TEXT,     base,         "base",          "",                 0,     0,         "directory of the default template, to share it between state directories (default: inside state)") \
+    X(TEXT,     domain,       "domain",        "",                 0,     0,         "domain under which sandboxes are reached (default: localhost:PORT)") \
+    X(TEXT,     log_level,    "log-level",     "info",             0,     0,         "error, warn, info or debug")                             \
+    X(TEXT,     accept,       "accept",        "",                 0,     0,         "walls this host cannot give that you do without, comma-separated (see `cove doctor`)") \
+    X(NUMBER,   sandboxes,    "sandboxes-max", "0",                0,     100000,    "sandboxes at one time; 0: as many as the host's limits allow") \
+    X(NUMBER,   pool,         "pool",          "16",               0,     1000,      "sandboxes of the default template kept ready")           \
+    X(SIZE,     disk_pool,    "disk-pool",     "0",                0,     1ull << 50, "size of the image that holds all sandboxes' disks; it is sparse; 0: four fifths of the free space") \
+    X(NUMBER,   cpu_milli,    "cpu",           "2000",             10,    1024000,   "default CPU limit of a sandbox, in thousandths of a core") \
+    X(SIZE,     memory,       "memory",        "1G",               16ull << 20, 1ull << 45, "default memory limit of a sandbox")               \
+    X(NUMBER,   pids,         "pids",          "1024",             8,     4194304,   "default limit of processes and threads of a sandbox")    \
+    X(SIZE,     disk,         "disk",          "10G",              16ull << 20, 1ull << 50, "default limit of what a sandbox may write to its disk") \
+    X(NUMBER,   nofile,       "nofile",        "4096",             64,    1048576,   "default limit of open files of each process in a sandbox") \
+    X(DURATION, timeout_ms,   "timeout",       "0",                0,     1ull << 50, "default lifetime of a sandbox; 0: until it is deleted")  \
+    X(DURATION, exec_ms,      "exec-timeout",  "0",                0,     1ull << 50, "default time limit of an exec; 0: none")                 \
+    X(SIZE,     output,       "output",        "1M",               4096,  64ull << 20, "output of a process that is kept for replay")           \
+    X(NUMBER,   requests,     "requests-max",  "4096",             16,    65536,     "HTTP connections at one time")                           \
+    X(NUMBER,   creates,      "creates-max",   "256",              1,     65536,     "creations that may wait for the keeper at one time; more are answered 503")
+/* clang-format on */
+
+enum config_type { CONFIG_TEXT, CONFIG_NUMBER, CONFIG_SIZE, CONFIG_DURATION };
+
+#define CONFIG_C_TEXT char *
+#define CONFIG_C_NUMBER uint64_t
+#define CONFIG_C_SIZE uint64_t
+#define CONFIG_C_DURATION uint64_t
+
+struct config {
+#define X(type, member, name, def, min, max, doc) CONFIG_C_##type member;
+    CONFIG_KEYS(X)
+#undef X
+};
+
+struct config_key {
+    const char *name;
+    enum config_type type;
+    size_t offset;
+    const char *def;
+    uint64_t min, max;
+    const char *doc;
+};
+
+extern const struct config_key config_keys[];
+extern const size_t config_nkeys;
+
+/* Fills `c` from defaults, file and arguments (argv without the program and
+ * command names). config_free() also after a failure. */
+int config_load(struct config *c, int argc, char *const *argv, struct err *e);
+void config_free(struct config *c);
+
+/* One value as text, the way it would be written in the file. */
+void config_value(const struct config *c, const struct config_key *k, char out[CONFIG_TEXT_MAX]);
+/* The same settings as arguments, for a process that re-reads them: --name, value... NULL.
+ * Belongs to the caller; free() once. */
+char **config_argv(const struct config *c);
+/* True if `what` is in the accept list. */
+bool config_accepts(const struct config *c, const char *what);
+void config_help(struct buf *out);
+
+#endif

@@ -1,0 +1,137 @@
+/* init.h - what the front and a sandbox's init say to each other.
+ *
+ * The front connects to init's socket; each connection is one conversation at a
+ * time: a request, its answers, then the next. Init speaks first: `hello`. Every
+ * request ends with exactly one last answer (marked below), or with `fail`.
+ * Closing the connection ends the front's interest and nothing else.
+ *
+ * Output positions count the bytes of stdout and stderr together in the order
+ * they arrived: the first byte a process ever printed is at 0. A cursor is the
+ * position of the next byte wanted.
+ *
+ * EXTEND  A new message: a row here, a case in init/serve.c, a caller in
+ *         front/engine, a seed in fuzz/seeds/wire_init. */
+#ifndef WIRE_INIT_H
+#define WIRE_INIT_H
+
+#include "wire/wire.h"
+
+#define INIT_VERSION 1u
+
+#define INIT_ID_MAX 64u
+#define INIT_USER_MAX 64u
+#define INIT_PATH_MAX 4096u
+#define INIT_ARGS_MAX (2u << 20)    /* argv and env together: what execve takes */
+#define INIT_CHUNK_MAX (256u << 10) /* bytes of output or stdin in one message */
+#define INIT_TEXT_MAX 4096u         /* a text to wait for in a log */
+#define INIT_ARGV_SHOWN 4096u       /* of argv, kept in the record of a process */
+
+enum init_start_flags {
+    INIT_START_FORGET = 1, /* an exec: no record stays when it is over */
+    INIT_START_STDIN = 2,  /* keep stdin open for `stdin`; else it reads EOF */
+    INIT_START_OWN = 4,    /* this connection owns the output: `output`... `exit` follow */
+};
+
+enum init_attach_flags { INIT_ATTACH_FOLLOW = 1 };     /* until exit, else until now */
+enum init_stream { INIT_STDOUT = 1, INIT_STDERR = 2 }; /* bits of a mask; 0 means both */
+enum init_exit_flags {
+    INIT_EXIT_TIMED_OUT = 1,
+    INIT_EXIT_CORE = 2,
+    INIT_EXIT_KILLED = 4,
+    INIT_EXIT_OOM = 8
+};
+enum init_proc_state { INIT_RUNNING, INIT_EXITED };
+enum init_event_kind { INIT_EVENT_STARTED, INIT_EVENT_EXITED };
+
+/* clang-format off */
+/* answers */
+#define INIT_HELLO_FIELDS(F, S)     F(S, U32, version, 0) F(S, STR, boot_id, 64) F(S, U64, booted_ms, 0)
+#define INIT_FAIL_FIELDS(F, S)      F(S, STR, code, 32) F(S, STR, message, 500) F(S, U32, sys, 0)
+#define INIT_OK_FIELDS(F, S)        F(S, U64, value, 0)
+#define INIT_STARTED_FIELDS(F, S)   F(S, STR, id, INIT_ID_MAX) F(S, U32, pid, 0) F(S, U64, started_ms, 0)
+#define INIT_OUTPUT_FIELDS(F, S)    F(S, U64, pos, 0) F(S, U32, stream, 2) F(S, BYTES, data, INIT_CHUNK_MAX)
+#define INIT_TRUNCATED_FIELDS(F, S) F(S, U64, from, 0) F(S, U64, to, 0)
+#define INIT_EXIT_FIELDS(F, S)      F(S, STR, id, INIT_ID_MAX) F(S, U32, code, 255) F(S, U32, signal, 64) \
+                                    F(S, U32, flags, 0) F(S, U64, ended_ms, 0) F(S, U64, output_end, 0) \
+                                    F(S, U64, cpu_us, 0) F(S, U64, maxrss_kb, 0)
+#define INIT_PROC_FIELDS(F, S)      F(S, STR, id, INIT_ID_MAX) F(S, U32, pid, 0) F(S, U32, state, 1) \
+                                    F(S, STRV, argv, INIT_ARGV_SHOWN) F(S, STR, cwd, INIT_PATH_MAX) \
+                                    F(S, STR, user, INIT_USER_MAX) F(S, U64, started_ms, 0) \
+                                    F(S, U32, stdin_open, 1) F(S, U64, output_first, 0) F(S, U64, output_end, 0) \
+                                    F(S, U64, ended_ms, 0) F(S, U32, code, 255) F(S, U32, signal, 64) \
+                                    F(S, U32, flags, 0) F(S, U64, cpu_us, 0) F(S, U64, maxrss_kb, 0) \
+                                    F(S, U64, timeout_ms, 0)
+#define INIT_END_FIELDS(F, S)       F(S, U64, value, 0) F(S, U32, exited, 1)
+#define INIT_EVENT_FIELDS(F, S)     F(S, U32, kind, 1) F(S, STR, id, INIT_ID_MAX) F(S, U32, pid, 0) \
+                                    F(S, U32, code, 255) F(S, U32, signal, 64) F(S, U32, flags, 0) F(S, U64, at_ms, 0)
+/* requests */
+#define INIT_START_FIELDS(F, S)     F(S, STR, id, INIT_ID_MAX) F(S, STRV, argv, INIT_ARGS_MAX) \
+                                    F(S, STRV, env, INIT_ARGS_MAX) F(S, STR, cwd, INIT_PATH_MAX) \
+                                    F(S, STR, user, INIT_USER_MAX) F(S, U32, flags, 0) \
+                                    F(S, U64, timeout_ms, 0) F(S, U32, ring, 0)
+#define INIT_ATTACH_FIELDS(F, S)    F(S, STR, id, INIT_ID_MAX) F(S, U64, since, 0) F(S, U32, flags, 0) F(S, U32, streams, 3)
+#define INIT_STDIN_FIELDS(F, S)     F(S, STR, id, INIT_ID_MAX) F(S, BYTES, data, INIT_CHUNK_MAX) F(S, U32, close, 1)
+#define INIT_SIGNAL_FIELDS(F, S)    F(S, STR, id, INIT_ID_MAX) F(S, U32, signal, 64) F(S, U32, tree, 1)
+#define INIT_KILL_FIELDS(F, S)      F(S, STR, id, INIT_ID_MAX) F(S, U64, grace_ms, 0)
+#define INIT_LIST_FIELDS(F, S)      F(S, U32, unused, 0)
+#define INIT_GET_FIELDS(F, S)       F(S, STR, id, INIT_ID_MAX)
+#define INIT_WAIT_FIELDS(F, S)      F(S, STR, id, INIT_ID_MAX) F(S, U64, timeout_ms, 0)
+#define INIT_WAIT_PORT_FIELDS(F, S) F(S, STR, id, INIT_ID_MAX) F(S, U32, port, 65535) F(S, U64, timeout_ms, 0)
+#define INIT_WAIT_LOG_FIELDS(F, S)  F(S, STR, id, INIT_ID_MAX) F(S, BYTES, text, INIT_TEXT_MAX) F(S, U64, since, 0) \
+                                    F(S, U32, streams, 3) F(S, U64, timeout_ms, 0)
+#define INIT_MONITOR_FIELDS(F, S)   F(S, U32, unused, 0)
+
+/*  row: enumerator, struct, number. Numbers are for ever.
+ *
+ *  start      -> started; with OWN: started, output..., exit. `stdin` messages
+ *                may follow on the same connection (no answer to those); init stops
+ *                reading the connection while the process does not read. Without a
+ *                record of that id: fail conflict.
+ *  attach     -> (output | truncated)..., then end (value: next cursor; exited) or,
+ *                with FOLLOW, exit
+ *  stdin      -> ok once the bytes are in the pipe or our bounded queue; fail limit
+ *                when the queue is full, fail gone after exit or close
+ *  signal     -> ok;  kill -> exit, when the tree is dead
+ *  list       -> proc..., end;  get -> proc;  wait -> exit (fail timeout)
+ *  wait_port  -> ok;  wait_log -> ok (value: position behind the match)
+ *                both fail timeout, and fail gone if process `id` ends first ("" : none)
+ *  monitor    -> event... until the connection closes */
+#define INIT_MSGS(X) \
+    X(INIT_HELLO,     init_hello,     1,  INIT_HELLO_FIELDS) \
+    X(INIT_FAIL,      init_fail,      2,  INIT_FAIL_FIELDS) \
+    X(INIT_OK,        init_ok,        3,  INIT_OK_FIELDS) \
+    X(INIT_STARTED,   init_started,   4,  INIT_STARTED_FIELDS) \
+    X(INIT_OUTPUT,    init_output,    5,  INIT_OUTPUT_FIELDS) \
+    X(INIT_TRUNCATED, init_truncated, 6,  INIT_TRUNCATED_FIELDS) \
+    X(INIT_EXIT,      init_exit,      7,  INIT_EXIT_FIELDS) \
+    X(INIT_PROC,      init_proc,      8,  INIT_PROC_FIELDS) \
+    X(INIT_END,       init_end,       9,  INIT_END_FIELDS) \
+    X(INIT_EVENT,     init_event,     10, INIT_EVENT_FIELDS) \
+    X(INIT_START,     init_start,     32, INIT_START_FIELDS) \
+    X(INIT_ATTACH,    init_attach,    33, INIT_ATTACH_FIELDS) \
+    X(INIT_STDIN,     init_stdin,     34, INIT_STDIN_FIELDS) \
+    X(INIT_SIGNAL,    init_signal,    35, INIT_SIGNAL_FIELDS) \
+    X(INIT_KILL,      init_kill,      36, INIT_KILL_FIELDS) \
+    X(INIT_LIST,      init_list,      37, INIT_LIST_FIELDS) \
+    X(INIT_GET,       init_get,       38, INIT_GET_FIELDS) \
+    X(INIT_WAIT,      init_wait,      39, INIT_WAIT_FIELDS) \
+    X(INIT_WAIT_PORT, init_wait_port, 40, INIT_WAIT_PORT_FIELDS) \
+    X(INIT_WAIT_LOG,  init_wait_log,  41, INIT_WAIT_LOG_FIELDS) \
+    X(INIT_MONITOR,   init_monitor,   42, INIT_MONITOR_FIELDS)
+/* clang-format on */
+
+#define X(kind, s, number, fields) kind = number,
+enum init_msg_type { INIT_MSGS(X) };
+#undef X
+
+#define X(kind, s, number, fields)                                                                 \
+    struct s {                                                                                     \
+        fields(WIRE_MEMBER, s)                                                                     \
+    };
+INIT_MSGS(X)
+#undef X
+
+/* The description of a type, or NULL for one we do not know. */
+const struct wire_msg *init_msg(uint16_t type);
+
+#endif

@@ -1,0 +1,87 @@
+/* keeper.h - what the front may ask the keeper for, and nothing else.
+ *
+ * One socket, many requests at a time, matched by seq. This table is the whole
+ * of what somebody who has taken over the front can do. `when` says in which
+ * state of the conversation a request is allowed (OpenSSH's monitor): before the
+ * front has asked for the list of what exists, nothing may be changed.
+ *
+ * EXTEND  A new operation: a row here, a row in keeper/ops.c, a caller in
+ *         front/engine, a seed in fuzz/seeds/wire_keeper. */
+#ifndef WIRE_KEEPER_H
+#define WIRE_KEEPER_H
+
+#include "wire/wire.h"
+
+#define KEEPER_ID_MAX 32u
+#define KEEPER_NAME_MAX 64u /* of a template */
+#define KEEPER_TEXT_MAX 500u
+
+enum keeper_state { KEEPER_RUNNING, KEEPER_STOPPED };
+
+/* clang-format off */
+/* answers and news */
+#define KEEPER_FAIL_FIELDS(F, S)     F(S, STR, code, 32) F(S, STR, message, KEEPER_TEXT_MAX)
+#define KEEPER_OK_FIELDS(F, S)       F(S, U64, value, 0)
+#define KEEPER_SANDBOX_FIELDS(F, S)  F(S, STR, id, KEEPER_ID_MAX) F(S, U32, state, 1) \
+                                     F(S, STR, template, KEEPER_NAME_MAX) F(S, STR, boot_id, 64) \
+                                     F(S, STR, reason, KEEPER_TEXT_MAX) \
+                                     F(S, U64, cpu_milli, 0) F(S, U64, memory, 0) F(S, U64, pids, 0) \
+                                     F(S, U64, disk, 0) F(S, U64, nofile, 0) F(S, U64, created_ms, 0)
+#define KEEPER_TEMPLATE_FIELDS(F, S) F(S, STR, name, KEEPER_NAME_MAX) F(S, STR, state, 32) F(S, U64, bytes, 0) \
+                                     F(S, U64, files, 0) F(S, U64, created_ms, 0) F(S, STR, note, KEEPER_TEXT_MAX)
+#define KEEPER_END_FIELDS(F, S)      F(S, U64, count, 0)
+#define KEEPER_STATS_FIELDS(F, S)    F(S, U64, sandboxes, 0) F(S, U64, pooled, 0) F(S, U64, teardown, 0) \
+                                     F(S, U64, sandboxes_max, 0) F(S, U64, disk_total, 0) F(S, U64, disk_free, 0)
+#define KEEPER_DIED_FIELDS(F, S)     F(S, STR, id, KEEPER_ID_MAX) F(S, STR, reason, KEEPER_TEXT_MAX)
+#define KEEPER_PROGRESS_FIELDS(F, S) F(S, STR, text, KEEPER_TEXT_MAX) F(S, U64, done, 0) F(S, U64, total, 0)
+/* requests */
+#define KEEPER_LIST_FIELDS(F, S)     F(S, U32, unused, 0)
+#define KEEPER_CREATE_FIELDS(F, S)   F(S, STR, template, KEEPER_NAME_MAX) F(S, STR, network, 16) \
+                                     F(S, U64, cpu_milli, 0) F(S, U64, memory, 0) F(S, U64, pids, 0) \
+                                     F(S, U64, disk, 0) F(S, U64, nofile, 0)
+#define KEEPER_BOOT_FIELDS(F, S)     F(S, STR, id, KEEPER_ID_MAX)
+#define KEEPER_DESTROY_FIELDS(F, S)  F(S, STR, id, KEEPER_ID_MAX)
+#define KEEPER_TEMPLATES_FIELDS(F, S) F(S, U32, unused, 0)
+#define KEEPER_REFRESH_FIELDS(F, S)  F(S, STR, name, KEEPER_NAME_MAX)
+#define KEEPER_STAT_FIELDS(F, S)     F(S, U32, unused, 0)
+
+/*  list      -> sandbox..., end     what exists and was given out
+ *  create    -> sandbox             running, its init listening; or fail
+ *  boot      -> sandbox             a stopped one, on its old disk; fail conflict if running
+ *  destroy   -> ok                  it is dead and its record says so; the rest is torn down later
+ *  templates -> template..., end
+ *  refresh   -> progress..., ok     builds it anew; sandboxes on the old one keep it
+ *  stat      -> stats
+ *  died      (news, seq 0)          an init ended without being asked to */
+#define KEEPER_MSGS(X) \
+    X(KEEPER_FAIL,      keeper_fail,      1,  KEEPER_FAIL_FIELDS) \
+    X(KEEPER_OK,        keeper_ok,        2,  KEEPER_OK_FIELDS) \
+    X(KEEPER_SANDBOX,   keeper_sandbox,   3,  KEEPER_SANDBOX_FIELDS) \
+    X(KEEPER_TEMPLATE,  keeper_template,  4,  KEEPER_TEMPLATE_FIELDS) \
+    X(KEEPER_END,       keeper_end,       5,  KEEPER_END_FIELDS) \
+    X(KEEPER_STATS,     keeper_stats,     6,  KEEPER_STATS_FIELDS) \
+    X(KEEPER_DIED,      keeper_died,      7,  KEEPER_DIED_FIELDS) \
+    X(KEEPER_PROGRESS,  keeper_progress,  8,  KEEPER_PROGRESS_FIELDS) \
+    X(KEEPER_LIST,      keeper_list,      32, KEEPER_LIST_FIELDS) \
+    X(KEEPER_CREATE,    keeper_create,    33, KEEPER_CREATE_FIELDS) \
+    X(KEEPER_BOOT,      keeper_boot,      34, KEEPER_BOOT_FIELDS) \
+    X(KEEPER_DESTROY,   keeper_destroy,   35, KEEPER_DESTROY_FIELDS) \
+    X(KEEPER_TEMPLATES, keeper_templates, 36, KEEPER_TEMPLATES_FIELDS) \
+    X(KEEPER_REFRESH,   keeper_refresh,   37, KEEPER_REFRESH_FIELDS) \
+    X(KEEPER_STAT,      keeper_stat,      38, KEEPER_STAT_FIELDS)
+/* clang-format on */
+
+#define X(kind, s, number, fields) kind = number,
+enum keeper_msg_type { KEEPER_MSGS(X) };
+#undef X
+
+#define X(kind, s, number, fields)                                                                 \
+    struct s {                                                                                     \
+        fields(WIRE_MEMBER, s)                                                                     \
+    };
+KEEPER_MSGS(X)
+#undef X
+
+const struct wire_msg *keeper_msg(uint16_t type);
+
+#endif

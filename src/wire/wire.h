@@ -1,0 +1,90 @@
+/* wire.h - framed messages across a wall, described by a table.
+ *
+ * A frame is a fixed head and then the fields of one message in the order of its
+ * row: u32 and u64 as the host stores them (both ends are one machine), str and
+ * bytes as u32 length and bytes, strv as u32 count, u32 length and that many
+ * NUL-terminated strings. Decoding trusts nothing: every length is checked
+ * against the field's max and the frame, strings hold no NUL but the last byte.
+ *
+ * Evolution: fields are only ever appended to a row. A decoder takes missing
+ * ones at the end as zero or empty and skips bytes behind the last it knows; a
+ * type it does not know is for the caller to skip or refuse. */
+#ifndef WIRE_WIRE_H
+#define WIRE_WIRE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+
+#define WIRE_HEAD 12u
+#define WIRE_FRAME_MAX (4u << 20) /* bytes behind the head */
+
+struct wire_head {
+    uint32_t len; /* bytes behind the head */
+    uint16_t type;
+    uint16_t zero;
+    uint32_t seq; /* chosen by who asks; every answer carries the same */
+};
+
+struct wire_bytes {
+    const char *p;
+    uint32_t len;
+};
+
+/* `count` strings, each with its NUL, one behind the other. */
+struct wire_strv {
+    const char *p;
+    uint32_t len, count;
+};
+
+enum wire_type { WIRE_U32, WIRE_U64, WIRE_STR, WIRE_BYTES, WIRE_STRV };
+
+#define WIRE_C_U32 uint32_t
+#define WIRE_C_U64 uint64_t
+#define WIRE_C_STR const char * /* never NULL after decoding; NULL encodes as "" */
+#define WIRE_C_BYTES struct wire_bytes
+#define WIRE_C_STRV struct wire_strv
+
+struct wire_field {
+    const char *name;
+    enum wire_type type;
+    size_t offset;
+    uint32_t max; /* str, bytes, strv: bytes; u32: the largest value; u64: 0 */
+};
+
+struct wire_msg {
+    const char *name;
+    uint16_t type;
+    size_t size; /* of the C struct */
+    const struct wire_field *fields;
+    size_t nfields;
+};
+
+/* From one X-macro row to a struct, and to its description. */
+#define WIRE_MEMBER(s, type, name, max) WIRE_C_##type name;
+#define WIRE_FIELD(s, type, name, max) {#name, WIRE_##type, offsetof(struct s, name), (max)},
+
+/* Appends one whole frame. ERR_INVALID if a field is over its max: the sender's
+ * input check is then missing, and the peer would refuse it anyway. */
+int wire_put(struct buf *out, const struct wire_msg *m, uint32_t seq, const void *msg,
+             struct err *e);
+
+/* 1: a whole frame is at the front of `in`: *head is filled, *body points into
+ * `in`; consume WIRE_HEAD + head->len when done. 0: not yet. -1: too long or not
+ * a frame; the connection cannot go on. */
+int wire_peek(const struct buf *in, struct wire_head *head, const char **body, struct err *e);
+
+/* Fills `msg` (pointing into body). ERR_INVALID names the field. */
+int wire_get(const struct wire_msg *m, const char *body, size_t len, void *msg, struct err *e);
+
+/* The next string of a strv, or NULL. Start with *at = 0. */
+const char *wire_strv_next(const struct wire_strv *v, uint32_t *at);
+/* Appends one string to a buf that becomes a strv. */
+int wire_strv_add(struct buf *b, const char *s);
+/* The strv over what was added; points into the buf. */
+struct wire_strv wire_strv_of(const struct buf *b);
+
+#endif
