@@ -150,7 +150,7 @@ static int read_args(struct config *c, int argc, char *const *argv, bool files, 
 {
     for (int i = 0, used; i < argc; i += used) {
         const struct config_key *k;
-        const char *value;
+        const char *value = NULL;
         char name[64];
 
         used = split_arg(argc - i, argv + i, name, &value, e);

@@ -1,0 +1,165 @@
+/* engine.h - what a sandbox is and may do, whoever asks.
+ *
+ * The only code that talks to the keeper. Planes decode, call this, encode. All
+ * calls are made on the loop's thread; answers come by callback, also when the
+ * failure is known at once, and never from inside the call itself. A row in the
+ * store is durable before the callback says so.
+ *
+ * Two records, one writer each: the keeper's list is what exists, the store's
+ * rows are what clients were told. At start the two are joined: no row, destroy;
+ * no sandbox, the row becomes `stopped` with the reason; both, adopt. */
+#ifndef FRONT_ENGINE_ENGINE_H
+#define FRONT_ENGINE_ENGINE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "config/config.h"
+#include "loop/loop.h"
+
+struct engine;
+struct store;
+
+#define ENGINE_METADATA_MAX (16u << 10) /* bytes of JSON, one sandbox */
+#define ENGINE_ENV_MAX (64u << 10)      /* bytes of a sandbox's environment */
+#define ENGINE_KEY_MAX 32u
+
+enum sandbox_state { SANDBOX_RUNNING, SANDBOX_PAUSED, SANDBOX_STOPPED, SANDBOX_STATE_COUNT };
+const char *sandbox_state_name(enum sandbox_state s); /* "running", "paused", "stopped" */
+
+/* What happens when the timeout passes. Pausing comes with a later chapter. */
+enum sandbox_end { SANDBOX_END_DELETE, SANDBOX_END_STOP, SANDBOX_END_COUNT };
+const char *sandbox_end_name(enum sandbox_end s); /* "delete", "stop" */
+
+struct sandbox_limits {
+    uint64_t cpu_milli, memory, pids, disk, nofile; /* 0: the configured default */
+};
+
+struct sandbox {
+    const char *id;
+    const char *key; /* id of the API key that made it; only that key sees it */
+    enum sandbox_state state;
+    const char *template;
+    const char *network;
+    const char *metadata; /* JSON object of strings, as given; "{}" */
+    const char *env;      /* strv bytes: NAME=value, each with its NUL */
+    size_t env_len;
+    struct sandbox_limits limits;
+    uint64_t created_ms, ends_ms; /* ends_ms 0: never */
+    enum sandbox_end on_timeout;
+    const char *boot_id;
+    const char *reason; /* why it is stopped, else "" */
+};
+
+struct engine_opts {
+    struct loop *loop;
+    const struct config *config; /* borrowed for ever */
+    struct store *store;         /* borrowed for ever */
+    int keeper_fd, run_fd;       /* borrowed for ever */
+    /* Called once, when the join is done and requests may be served. */
+    void (*on_ready)(void *arg);
+    /* The keeper is gone, or speaks nonsense: the front must exit. */
+    void (*on_lost)(void *arg, const struct err *why);
+    void *arg;
+};
+
+int engine_new(const struct engine_opts *opts, struct engine **ret, struct err *e);
+void engine_free(struct engine *g);
+bool engine_is_ready(const struct engine *g);
+const struct config *engine_config(const struct engine *g);
+
+struct create_opts { /* all borrowed for the call */
+    const char *key;
+    const char *template; /* NULL: "base" */
+    const char *network;  /* NULL: the default of this host ("none" in this chapter) */
+    const char *metadata; /* JSON object of strings, or NULL */
+    const char *env;      /* strv bytes */
+    size_t env_len;
+    struct sandbox_limits limits;
+    uint64_t timeout_ms; /* 0: never */
+    enum sandbox_end on_timeout;
+};
+
+/* `s` is borrowed for the call; NULL on failure. ERR_UNAVAILABLE when full. */
+typedef void engine_sandbox_cb(void *arg, const struct sandbox *s, const struct err *e);
+/* `e` is NULL on success. */
+typedef void engine_done_cb(void *arg, const struct err *e);
+
+void engine_create(struct engine *g, const struct create_opts *o, engine_sandbox_cb *cb, void *arg);
+/* NULL if there is none, or it is another key's. Points into the engine until
+ * the next turn of the loop. */
+const struct sandbox *engine_get(struct engine *g, const char *key, const char *id);
+/* Answers once nothing of it runs any more and no restart can bring it back. */
+void engine_delete(struct engine *g, const char *key, const char *id, engine_done_cb *cb,
+                   void *arg);
+/* Boots a stopped sandbox on its old disk. ERR_CONFLICT if it is not stopped. */
+void engine_resume(struct engine *g, const char *key, const char *id, engine_sandbox_cb *cb,
+                   void *arg);
+/* From now; 0: never. */
+int engine_set_timeout(struct engine *g, const char *key, const char *id, uint64_t timeout_ms,
+                       struct err *e);
+
+struct list_opts {
+    const char *key;
+    int state;            /* -1: all */
+    const char *template; /* NULL: all */
+    /* Metadata that must be there, as name, value, name, value...; NULL ends. */
+    const char *const *metadata;
+    const char *after; /* cursor of the page before, or NULL */
+    size_t limit;      /* rows at most */
+};
+/* Oldest first. Calls `each` per row; *ret_next is the cursor of the next page
+ * (belongs to the caller, free()) or NULL. ERR_INVALID for a bad cursor. */
+int engine_list(struct engine *g, const struct list_opts *o,
+                void (*each)(void *arg, const struct sandbox *s), void *arg, char **ret_next,
+                struct err *e);
+
+/* ---- templates ---- */
+
+struct template_info {
+    const char *name, *state, *note;
+    uint64_t bytes, files, created_ms;
+};
+void engine_templates(struct engine *g, void (*each)(void *arg, const struct template_info *t),
+                      engine_done_cb *cb, void *arg);
+/* `progress` may be NULL. */
+void engine_template_refresh(struct engine *g, const char *name,
+                             void (*progress)(void *arg, const char *text, uint64_t done,
+                                              uint64_t total),
+                             engine_done_cb *cb, void *arg);
+
+/* ---- news: what /v1/events shows ---- */
+
+#define ENGINE_EVENTS_KEPT 1024u /* for Last-Event-ID; older ones are told as `truncated` */
+
+struct engine_event {
+    uint64_t seq; /* 1, 2, ... for the life of the state directory */
+    uint64_t at_ms;
+    const char *key;     /* whose sandbox */
+    const char *kind;    /* "sandbox.created", "sandbox.deleted", "sandbox.stopped",
+                          * "sandbox.resumed", "sandbox.timeout", "process.started",
+                          * "process.exited" */
+    const char *sandbox; /* id */
+    const char *data;    /* JSON object with the rest: template, process, exit... */
+};
+struct engine_watch; /* a subscriber */
+/* First everything kept with seq > after (UINT64_MAX: nothing), then the new
+ * ones. If some in between are lost, `gap` is true for the first event. */
+struct engine_watch *engine_watch(struct engine *g, const char *key, uint64_t after,
+                                  void (*each)(void *arg, const struct engine_event *ev, bool gap),
+                                  void *arg);
+void engine_unwatch(struct engine_watch *w);
+
+/* ---- numbers for /metrics ---- */
+
+struct engine_stats {
+    uint64_t by_state[SANDBOX_STATE_COUNT];
+    uint64_t creates, create_failures, deletes, execs, processes, init_connections;
+    uint64_t pooled, teardown, sandboxes_max, disk_total, disk_free; /* the keeper's */
+};
+void engine_stat(struct engine *g, void (*cb)(void *arg, const struct engine_stats *s), void *arg);
+
+#endif

@@ -1,0 +1,97 @@
+/* process.h - commands in a sandbox: exec, and processes with a life.
+ *
+ * Everything here is a conversation with the sandbox's init, which is not
+ * trusted: it may answer nonsense, late or never. Each call therefore ends in
+ * exactly one of its last callbacks, ERR_UNRESPONSIVE after its deadline at the
+ * latest, and buffers no more than it says. All callbacks come from the loop. */
+#ifndef FRONT_ENGINE_PROCESS_H
+#define FRONT_ENGINE_PROCESS_H
+
+#include "front/engine/engine.h"
+#include "wire/init.h"
+
+#define PROCESS_DEADLINE_MS 10000 /* for an answer that does not depend on the tenant */
+
+struct process_opts {        /* all borrowed for the call */
+    const char *id;          /* NULL or "": init picks one */
+    const char *const *argv; /* NULL-terminated; or... */
+    const char *command;     /* ...a text for bash -c (exactly one of the two) */
+    const char *cwd;         /* NULL: "/workspace" (or the image's, later) */
+    const char *user;        /* NULL: "user"; a name, or uid, or uid:gid */
+    const char *env;         /* strv bytes: over the sandbox's own */
+    size_t env_len;
+    uint64_t timeout_ms; /* 0: none */
+    bool stdin_open;
+};
+
+/* What a stream of a command tells. Every pointer is borrowed for the call.
+ * After on_exit, on_end or on_fail (exactly one of them, once) it is over. */
+struct process_ops {
+    void (*on_started)(void *arg, const struct init_started *m);     /* may be NULL */
+    void (*on_output)(void *arg, const struct init_output *m);       /* may be NULL */
+    void (*on_truncated)(void *arg, const struct init_truncated *m); /* may be NULL */
+    void (*on_exit)(void *arg, const struct init_exit *m);
+    void (*on_end)(void *arg, const struct init_end *m); /* a look without follow; else NULL */
+    void (*on_fail)(void *arg, const struct err *e);
+    /* stdin given with process_feed() has left our queue: more may come. May be NULL. */
+    void (*on_drain)(void *arg);
+};
+
+struct process_stream; /* one running conversation */
+
+/* A command that this caller owns until its exit: no gap in its output, the
+ * process waits while we are paused. `forget`: an exec, no record stays. */
+struct process_stream *process_run(struct engine *g, const char *key, const char *sandbox,
+                                   const struct process_opts *o, bool forget,
+                                   const struct process_ops *ops, void *arg);
+/* Bytes for its stdin; `last` closes it. Returns how much is queued here; stop
+ * feeding above PROCESS_FEED_HIGH until on_drain. */
+#define PROCESS_FEED_HIGH (256u << 10)
+size_t process_feed(struct process_stream *s, const void *p, size_t n, bool last);
+/* Back-pressure: a paused stream reads nothing more from init. */
+void process_pause(struct process_stream *s, bool paused);
+/* We look away; the command goes on. No callback follows. */
+void process_close(struct process_stream *s);
+
+/* Starts a command nobody owns; done when it is launched. */
+void process_start(struct engine *g, const char *key, const char *sandbox,
+                   const struct process_opts *o,
+                   void (*cb)(void *arg, const struct init_started *m, const struct err *e),
+                   void *arg);
+/* A viewer: from `since` on; ends at exit (follow) or at what is there now. */
+struct process_stream *process_attach(struct engine *g, const char *key, const char *sandbox,
+                                      const char *id, uint64_t since, bool follow, unsigned streams,
+                                      const struct process_ops *ops, void *arg);
+
+void process_list(struct engine *g, const char *key, const char *sandbox,
+                  void (*each)(void *arg, const struct init_proc *p), engine_done_cb *cb,
+                  void *arg);
+void process_get(struct engine *g, const char *key, const char *sandbox, const char *id,
+                 void (*cb)(void *arg, const struct init_proc *p, const struct err *e), void *arg);
+void process_stdin(struct engine *g, const char *key, const char *sandbox, const char *id,
+                   const void *p, size_t n, bool last, engine_done_cb *cb, void *arg);
+void process_signal(struct engine *g, const char *key, const char *sandbox, const char *id,
+                    int signo, bool tree, engine_done_cb *cb, void *arg);
+
+typedef void process_exit_cb(void *arg, const struct init_exit *m, const struct err *e);
+typedef void process_value_cb(void *arg, uint64_t value, const struct err *e);
+
+/* These return a handle that process_cancel() ends early (the client went away);
+ * after cb it must not be used. timeout_ms 0: wait for ever. */
+struct process_call;
+struct process_call *process_kill(struct engine *g, const char *key, const char *sandbox,
+                                  const char *id, uint64_t grace_ms, process_exit_cb *cb,
+                                  void *arg);
+struct process_call *process_wait(struct engine *g, const char *key, const char *sandbox,
+                                  const char *id, uint64_t timeout_ms, process_exit_cb *cb,
+                                  void *arg);
+struct process_call *process_wait_port(struct engine *g, const char *key, const char *sandbox,
+                                       const char *id, unsigned port, uint64_t timeout_ms,
+                                       process_value_cb *cb, void *arg);
+struct process_call *process_wait_log(struct engine *g, const char *key, const char *sandbox,
+                                      const char *id, const void *text, size_t len, uint64_t since,
+                                      unsigned streams, uint64_t timeout_ms, process_value_cb *cb,
+                                      void *arg);
+void process_cancel(struct process_call *c);
+
+#endif
