@@ -24,20 +24,24 @@ void buf_clear(struct buf *b)
     b->failed = false;
 }
 
-/* One byte more than asked is always there, for buf_cstr(). */
+/* One byte more than asked is always there, for buf_cstr(). Moving to the front
+ * instead of growing only when that frees half the memory: a queue that stays
+ * nearly full would otherwise be copied whole for every few bytes added. */
 static int grow(struct buf *b, size_t need)
 {
-    size_t cap = b->cap ? b->cap : BUF_FIRST;
+    size_t want = b->len + need + 1, cap = b->cap ? b->cap : BUF_FIRST;
     char *mem;
 
-    if (b->off > 0 && b->len + need + 1 <= b->cap && b->off >= b->len) {
-        memcpy(b->mem, b->mem + b->off, b->len);
+    if (b->off > 0 && (want <= b->cap / 2 || (want <= b->cap && b->cap > b->max))) {
+        memmove(b->mem, b->mem + b->off, b->len);
         b->off = 0;
         return 0;
     }
-    while (cap < b->len + need + 1)
+    if (b->off > 0)
         cap *= 2;
-    if (cap > b->max + 1)
+    while (cap < want)
+        cap *= 2;
+    if (cap - 1 > b->max)
         cap = b->max + 1;
     mem = malloc(cap);
     if (mem == NULL)

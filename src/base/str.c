@@ -70,10 +70,9 @@ int str_duration_ms(const char *s, uint64_t *ret)
     return scaled(s, units, ARRAY_LEN(units), ret);
 }
 
-/* Length of the character at p, 0 if it is invalid, -1 if it is valid so far
- * but ends beyond n. Overlong forms, surrogates and > U+10FFFF are invalid. */
-static int utf8_char(const unsigned char *p, size_t n)
+int str_utf8_char(const void *at, size_t n)
 {
+    const unsigned char *p = at;
     unsigned char c = p[0], lo = 0x80, hi = 0xbf;
     int len;
 
@@ -121,7 +120,7 @@ bool str_is_utf8(const void *p, size_t n)
     size_t i = 0;
 
     while ((i += ascii_run(s + i, n - i)) < n) {
-        int len = utf8_char(s + i, n - i);
+        int len = str_utf8_char(s + i, n - i);
 
         if (len <= 0)
             return false;
@@ -137,7 +136,7 @@ size_t str_utf8_whole(const void *p, size_t n)
     for (size_t back = 1; back <= 3 && back <= n; back++) {
         if ((s[n - back] & 0xc0) == 0x80)
             continue; /* a continuation byte: look further left for its start */
-        return utf8_char(s + n - back, back) < 0 ? n - back : n;
+        return str_utf8_char(s + n - back, back) < 0 ? n - back : n;
     }
     return n;
 }

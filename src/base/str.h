@@ -17,6 +17,9 @@ int str_size(const char *s, uint64_t *ret);
 /* "1500ms", "30s", "5m", "2h", "7d", or a bare number of seconds; in ms. */
 int str_duration_ms(const char *s, uint64_t *ret);
 
+/* Length of the character at p (n > 0), 0 if it is invalid, -1 if it is valid so
+ * far but ends beyond n. Overlong forms, surrogates and > U+10FFFF are invalid. */
+int str_utf8_char(const void *p, size_t n);
 bool str_is_utf8(const void *p, size_t n);
 /* How many of the `n` bytes can be shown now: all but an unfinished character
  * at the end, which at most three bytes can be. */
