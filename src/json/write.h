@@ -15,7 +15,8 @@
 struct json_w {
     struct buf *out; /* borrowed; look at out->failed at the end */
     unsigned depth;
-    bool comma[JSON_DEPTH_MAX], key;
+    bool comma[JSON_DEPTH_MAX], object[JSON_DEPTH_MAX]; /* [0]: the document itself */
+    bool key;                                           /* written, its value is not */
 };
 
 void jw_init(struct json_w *w, struct buf *out);
@@ -42,7 +43,9 @@ void jw_kbool(struct json_w *w, const char *key, bool v);
 /* `key`: text, or, when the bytes are not UTF-8, base64 with `key`_encoding:
  * "base64" beside it. */
 void jw_kbytes(struct json_w *w, const char *key, const void *p, size_t n);
-/* The escaped inside of a JSON string, without quotes; fast on plain text. */
+/* The escaped inside of a JSON string, without quotes; fast on plain text. What
+ * is not UTF-8 becomes U+FFFD, one for each longest beginning of a character, as
+ * browsers and Node decode it. */
 int json_escape(struct buf *out, const char *s, size_t n);
 
 #endif
