@@ -44,6 +44,8 @@ enum keeper_state { KEEPER_RUNNING, KEEPER_STOPPED };
 #define KEEPER_TEMPLATES_FIELDS(F, S) F(S, U32, unused, 0)
 #define KEEPER_REFRESH_FIELDS(F, S)  F(S, STR, name, KEEPER_NAME_MAX)
 #define KEEPER_STAT_FIELDS(F, S)     F(S, U32, unused, 0)
+#define KEEPER_HALT_FIELDS(F, S)     F(S, STR, id, KEEPER_ID_MAX)
+#define KEEPER_READY_FIELDS(F, S)    F(S, U32, unused, 0)
 
 /*  list      -> sandbox..., end     what exists and was given out
  *  create    -> sandbox             running, its init listening; or fail
@@ -52,6 +54,8 @@ enum keeper_state { KEEPER_RUNNING, KEEPER_STOPPED };
  *  templates -> template..., end
  *  refresh   -> progress..., ok     builds it anew; sandboxes on the old one keep it
  *  stat      -> stats
+ *  halt      -> ok                  its processes are gone, its files kept; its state is stopped
+ *  ready     (no answer)            the front has joined and serves requests
  *  died      (news, seq 0)          an init ended without being asked to */
 #define KEEPER_MSGS(X) \
     X(KEEPER_FAIL,      keeper_fail,      1,  KEEPER_FAIL_FIELDS) \
@@ -68,7 +72,9 @@ enum keeper_state { KEEPER_RUNNING, KEEPER_STOPPED };
     X(KEEPER_DESTROY,   keeper_destroy,   35, KEEPER_DESTROY_FIELDS) \
     X(KEEPER_TEMPLATES, keeper_templates, 36, KEEPER_TEMPLATES_FIELDS) \
     X(KEEPER_REFRESH,   keeper_refresh,   37, KEEPER_REFRESH_FIELDS) \
-    X(KEEPER_STAT,      keeper_stat,      38, KEEPER_STAT_FIELDS)
+    X(KEEPER_STAT,      keeper_stat,      38, KEEPER_STAT_FIELDS) \
+    X(KEEPER_HALT,      keeper_halt,      39, KEEPER_HALT_FIELDS) \
+    X(KEEPER_READY,     keeper_ready,     40, KEEPER_READY_FIELDS)
 /* clang-format on */
 
 #define X(kind, s, number, fields) kind = number,

@@ -1,0 +1,45 @@
+/* auth.h - who is asking, and what they may do.
+ *
+ * Only hashes of keys are known here; a presented key is hashed, compared in
+ * constant time and forgotten. A key is never printed, logged or stored. */
+#ifndef FRONT_AUTH_AUTH_H
+#define FRONT_AUTH_AUTH_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/err.h"
+
+struct auth;
+struct store;
+
+#define AUTH_KEY_PREFIX "cove_"
+#define AUTH_KEY_RANDOM 40 /* characters behind the prefix: 200 bits, so a plain hash suffices */
+#define AUTH_PRESENTED_MAX 256
+#define AUTH_HASH 32     /* bytes of SHA-256 */
+#define AUTH_ROOT "root" /* id of the first key, which alone is SCOPE_ADMIN */
+
+/* What a route needs. The zero value is what a forgotten decision gets. */
+enum scope {
+    SCOPE_NOBODY, /* refused whoever asks */
+    SCOPE_PUBLIC, /* no key wanted */
+    SCOPE_READ,
+    SCOPE_RUN,
+    SCOPE_ADMIN,
+    SCOPE_COUNT
+};
+
+/* Loads every key that is not revoked. `store` is borrowed for ever. `first_hash`
+ * (64 hex digits, or NULL) becomes or replaces the hash of key AUTH_ROOT. */
+int auth_new(struct store *store, const char *first_hash, struct auth **ret, struct err *e);
+void auth_free(struct auth *a);
+
+/* The id of the key behind the value of an `Authorization: Bearer K` or an
+ * `X-API-Key: K` header (the whole value is given, with or without "Bearer ").
+ * NULL, unknown or malformed: ERR_UNAUTHORIZED. *ret_key_id lives as long as `a`. */
+int auth_key(struct auth *a, const char *presented, const char **ret_key_id, struct err *e);
+
+/* 0 if that key may do what `needs` says, else ERR_DENIED. */
+int auth_allows(struct auth *a, const char *key_id, enum scope needs, struct err *e);
+
+#endif
