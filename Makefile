@@ -1,0 +1,52 @@
+# Thin: meson and ninja build, tools/ knows the rest.
+#
+#   make build      the product, at build/cove
+#   make serve      build it and run it in the foreground (STATE=DIR, ARGS="--listen ...")
+#   make test       everything; ends with a line `N passed, N failed`
+#   make bench      measures against bwrap, crun, runc; writes docs/benchmarks.md
+#   make fuzz       long fuzzing of every parser (SECONDS_EACH=600)
+#   make lint       formatting, layers, and a clang build with warnings as errors
+#   make docs       writes the documents that are generated from tables
+#   make install    DESTDIR and PREFIX as usual
+
+STATE ?= /var/lib/cove
+PREFIX ?= /usr/local
+DESTDIR ?=
+ARGS ?=
+SECONDS_EACH ?= 600
+
+.PHONY: all build serve test bench fuzz lint docs install clean deps deps-test
+all: build
+
+deps:
+	@tools/install-deps.sh
+deps-test:
+	@tools/install-deps.sh --test
+
+build: deps
+	@tools/build.sh build
+
+serve: build
+	build/cove serve --state $(STATE) $(ARGS)
+
+test: deps-test
+	@tools/run-tests.sh
+
+bench: deps-test build
+	@bench/run.sh
+
+fuzz: deps-test
+	@tools/fuzz.sh $(SECONDS_EACH)
+
+lint: deps-test
+	@tools/lint.sh
+
+docs: build
+	@tools/gen-docs.sh
+
+install: build
+	install -Dm755 build/cove $(DESTDIR)$(PREFIX)/bin/cove
+	install -Dm644 docs/man/cove.1 $(DESTDIR)$(PREFIX)/share/man/man1/cove.1
+
+clean:
+	rm -rf build build-*

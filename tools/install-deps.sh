@@ -1,0 +1,47 @@
+#!/bin/sh
+# install-deps.sh - the Debian 12 packages Cove wants, and its system user.
+#
+# Idempotent, and silent when nothing is missing. `--test` adds what only the
+# tests and the benchmarks need. Each package has its reason in
+# docs/dependencies.md.
+set -eu
+
+# to build it
+build="gcc make meson ninja-build pkg-config libc6-dev libjansson-dev libwslay-dev libsqlite3-dev
+       libseccomp-dev libssl-dev zlib1g-dev libcmocka-dev"
+# to run it: the disk stage, and what the default template is made of
+run="btrfs-progs util-linux iproute2 procps passwd bash sudo python3 python-is-python3 git curl
+     ncurses-bin ca-certificates"
+# to test it: the other compiler, the strictness peer, the rivals of the benchmark
+test="clang clang-format clang-tidy libclang-rt-14-dev nginx-light bubblewrap crun runc strace"
+
+want="$build $run"
+if [ "${1:-}" = --test ]; then
+    want="$want $test"
+    # any node from 18.19 on will do, also one that is not Debian's
+    command -v node >/dev/null || want="$want nodejs"
+fi
+
+missing=
+for p in $want; do
+    case "$(dpkg-query -W -f '${db:Status-Status}' "$p" 2>/dev/null)" in
+    installed) ;;
+    *) missing="$missing $p" ;;
+    esac
+done
+if [ -n "$missing" ]; then
+    if [ "$(id -u)" != 0 ]; then
+        echo "missing packages, and only root can install them:$missing" >&2
+        exit 77
+    fi
+    echo "installing:$missing"
+    export DEBIAN_FRONTEND=noninteractive
+    apt-get update -qq
+    # shellcheck disable=SC2086  # a list of words, on purpose
+    apt-get install -y -qq --no-install-recommends $missing >/dev/null
+fi
+
+# The unprivileged half of the daemon runs as this user.
+if ! getent passwd cove >/dev/null && [ "$(id -u)" = 0 ]; then
+    useradd --system --no-create-home --home-dir /nonexistent --shell /usr/sbin/nologin cove
+fi
