@@ -1,0 +1,26 @@
+/* counters.c - numbers that are given out once in the life of a state directory. */
+#include "front/store/inside.h"
+
+int store_reserve(struct store *s, const char *counter, uint64_t count, uint64_t *ret_first,
+                  struct err *e)
+{
+    sqlite3_stmt *q = store_stmt(s, STMT_RESERVE,
+                                 "INSERT INTO counters (name, next) VALUES (?1, 1 + ?2)"
+                                 " ON CONFLICT (name) DO UPDATE SET next = next + ?2"
+                                 " RETURNING next - ?2",
+                                 e);
+    int r;
+
+    if (q == NULL)
+        return -1;
+    store_bind_text(q, 1, counter);
+    sqlite3_bind_int64(q, 2, (sqlite3_int64)count);
+    r = store_step(s, q, e);
+    if (r == 1) {
+        *ret_first = (uint64_t)sqlite3_column_int64(q, 0);
+        /* The change is committed only when the statement has run to its end. */
+        r = store_step(s, q, e);
+        return r == 1 ? err_set(e, ERR_INTERNAL, "database: a counter twice") : r;
+    }
+    return r < 0 ? r : err_set(e, ERR_INTERNAL, "database: counter %s gave nothing", counter);
+}

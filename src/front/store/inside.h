@@ -1,0 +1,41 @@
+/* inside.h - what the files of the store share. */
+#ifndef FRONT_STORE_INSIDE_H
+#define FRONT_STORE_INSIDE_H
+
+#include <sqlite3.h>
+
+#include "front/store/store.h"
+
+enum store_stmt {
+    STMT_BEGIN,
+    STMT_COMMIT,
+    STMT_ROLLBACK,
+    STMT_SANDBOX_INSERT,
+    STMT_SANDBOX_STATE,
+    STMT_SANDBOX_ENDS,
+    STMT_SANDBOX_DELETE,
+    STMT_SANDBOX_EACH,
+    STMT_KEY_PUT,
+    STMT_KEY_EACH,
+    STMT_RESERVE,
+    STMT_COUNT
+};
+
+struct store {
+    sqlite3 *db;
+    sqlite3_stmt *stmts[STMT_COUNT]; /* prepared at first use, kept */
+};
+
+/* The statement, reset and ready to bind; NULL with `e` set. */
+sqlite3_stmt *store_stmt(struct store *s, enum store_stmt which, const char *sql, struct err *e);
+/* 1: a row; 0: done, and reset; -1: failed, and reset. */
+int store_step(struct store *s, sqlite3_stmt *q, struct err *e);
+/* For statements that return no row. */
+int store_do(struct store *s, sqlite3_stmt *q, struct err *e);
+/* Sets `e` from what the database says. */
+int store_fail(struct store *s, const char *what, struct err *e);
+
+void store_bind_text(sqlite3_stmt *q, int at, const char *text);
+const char *store_text(sqlite3_stmt *q, int at); /* never NULL */
+
+#endif

@@ -1,0 +1,92 @@
+/* store.h - what clients were told, on disk: SQLite, and all the SQL there is.
+ *
+ * A call that returns 0 is durable (WAL, synchronous=FULL) unless it stands
+ * between store_begin() and store_commit(). One process at a time: a second one
+ * is refused at open. Calls block for a disk flush, on the loop's thread; that
+ * was measured at 0.1 ms and judged cheaper than a thread. */
+#ifndef FRONT_STORE_STORE_H
+#define FRONT_STORE_STORE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+
+struct store;
+
+/* `path` of the database file, made if absent. A broken database, one of a newer
+ * Cove, or one that somebody else has open is an error that says which. */
+int store_open(const char *path, struct store **ret, struct err *e);
+void store_close(struct store *s);
+
+/* Several writes, one flush. No nesting. */
+int store_begin(struct store *s, struct err *e);
+int store_commit(struct store *s, struct err *e);
+void store_rollback(struct store *s);
+
+/* ---- sandboxes ---- */
+
+enum store_state { STORE_RUNNING, STORE_STOPPED, STORE_DELETING, STORE_STATE_COUNT };
+
+struct store_bytes {
+    const void *p;
+    size_t len;
+};
+
+/* clang-format off */
+#define STORE_SANDBOX_COLUMNS(X) \
+    X(TEXT, id) X(TEXT, key) X(NUMBER, state) X(TEXT, template) X(TEXT, network) X(TEXT, metadata) \
+    X(BYTES, env) X(NUMBER, cpu_milli) X(NUMBER, memory) X(NUMBER, pids) X(NUMBER, disk) X(NUMBER, nofile) \
+    X(NUMBER, created_ms) X(NUMBER, ends_ms) X(NUMBER, on_timeout) X(TEXT, boot_id) X(TEXT, reason)
+/* clang-format on */
+
+#define STORE_C_TEXT const char * /* NULL is stored as "" and never read back */
+#define STORE_C_NUMBER uint64_t
+#define STORE_C_BYTES struct store_bytes
+
+struct store_sandbox {
+    uint64_t seq; /* order of creation, never used twice; chosen by insert */
+#define X(type, name) STORE_C_##type name;
+    STORE_SANDBOX_COLUMNS(X)
+#undef X
+};
+
+int store_sandbox_insert(struct store *s, struct store_sandbox *row, struct err *e);
+/* Both change what they name and nothing else; a missing row is ERR_NOT_FOUND. */
+int store_sandbox_set_state(struct store *s, const char *id, enum store_state state,
+                            const char *boot_id, const char *reason, struct err *e);
+int store_sandbox_set_ends(struct store *s, const char *id, uint64_t ends_ms, struct err *e);
+/* A missing row is fine. */
+int store_sandbox_delete(struct store *s, const char *id, struct err *e);
+/* In the order of creation; the row is borrowed for the call. `each` returns -1
+ * with `e` set to end it. It must not call the store. */
+int store_sandbox_each(struct store *s,
+                       int (*each)(void *arg, const struct store_sandbox *row, struct err *e),
+                       void *arg, struct err *e);
+
+/* ---- API keys ---- */
+
+#define STORE_HASH 32
+
+struct store_key {
+    const char *id, *name;
+    unsigned char hash[STORE_HASH];
+    uint64_t created_ms;
+    bool revoked;
+};
+
+/* Inserts, or gives the key of that id this name, hash and revocation. */
+int store_key_put(struct store *s, const struct store_key *k, struct err *e);
+int store_key_each(struct store *s,
+                   int (*each)(void *arg, const struct store_key *k, struct err *e), void *arg,
+                   struct err *e);
+
+/* ---- counters that survive ---- */
+
+/* Takes `count` numbers that no earlier call was given: *ret_first and up. The
+ * first number of a new counter is 1. */
+int store_reserve(struct store *s, const char *counter, uint64_t count, uint64_t *ret_first,
+                  struct err *e);
+
+#endif
