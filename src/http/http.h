@@ -57,16 +57,20 @@ struct http_head {
 
 struct http_server_opts {
     struct loop *loop;
-    int listen_fd; /* borrowed; listening, non-blocking */
+    int listen_fd; /* borrowed; listening, non-blocking. -1: connections are adopted only */
     void (*on_request)(void *arg, struct http_req *r);
     void *arg;
     size_t conns_max; /* 0: HTTP_CONNS_MAX */
 };
 
 int http_server_new(const struct http_server_opts *opts, struct http_server **ret, struct err *e);
-void http_server_free(struct http_server *s); /* closes every connection at once */
+/* Closes every connection at once, telling on_gone and on_close. Not from inside
+ * a callback of this server. */
+void http_server_free(struct http_server *s);
+/* Serves one more connected stream socket; takes the fd, also on failure. */
+int http_server_adopt(struct http_server *s, int fd, struct err *e);
 /* Stops accepting, closes idle connections, lets running requests end (each
- * answer says Connection: close), then calls done. */
+ * answer says Connection: close) and WebSockets be told 1001, then calls done. */
 void http_server_drain(struct http_server *s, void (*done)(void *arg), void *arg);
 size_t http_server_conns(const struct http_server *s);
 
@@ -86,10 +90,14 @@ struct loop *http_loop(const struct http_req *r);
 int http_fd(const struct http_req *r);
 
 /* Called at most once, when the client went away before the answer ended; the
- * request dies when the callback returns. */
+ * request dies when the callback returns. Always called from the loop, never from
+ * inside a call of the handler's. A client that has sent its whole request and
+ * shut down its sending side is not gone: it may be waiting for the answer. */
 void http_on_gone(struct http_req *r, void (*cb)(struct http_req *r, void *arg), void *arg);
 
-/* Reads the whole body into memory, then calls cb with it; more than `max` is
+/* Both ways to read a body call back from the loop, never before they return.
+ *
+ * Reads the whole body into memory, then calls cb with it; more than `max` is
  * answered 413 here and cb is not called (on_gone is). An absent body is an
  * empty one. The buffer is borrowed for the call. `Expect: 100-continue` is
  * answered when the handler asks for the body, never before. */

@@ -1,0 +1,169 @@
+/* conn.h - private to src/http: one connection and the request it is serving.
+ *
+ * Bytes come in through conn.c's run() only, which steps through the phases
+ * below; everything a handler calls changes fields, queues output, and asks for
+ * another run. So no callback ever finds another one of its connection on the
+ * stack, and nothing is freed but at the start of a deferred run. */
+#ifndef HTTP_CONN_H
+#define HTTP_CONN_H
+
+#include <sys/uio.h>
+
+#include "base/list.h"
+#include "http/chunk.h"
+#include "http/http.h"
+#include "http/parse.h"
+
+#define HTTP_READ_SIZE (64u << 10)   /* one recv; also the most a connection holds unread */
+#define HTTP_CORK_MAX (16u << 10)    /* less than this waits for the end of the turn */
+#define HTTP_KEEP_MAX (4u << 10)     /* a buffer larger than this is freed when idle */
+#define HTTP_DISCARD_MAX (64u << 10) /* of a body nobody wanted, to keep the connection */
+#define HTTP_LINGER_MAX (16u << 20)  /* of what still arrives after the last answer */
+#define HTTP_LINGER_MS 3000
+#define HTTP_ID_MAX 24
+#define HTTP_DATE_MAX 40
+
+enum http_phase {
+    PHASE_HEAD,   /* waiting for a head, or reading one */
+    PHASE_BODY,   /* the handler runs; the body is not over */
+    PHASE_WAIT,   /* the handler runs; the whole request is here */
+    PHASE_LINGER, /* all is said; what comes is thrown away until the peer closes */
+    PHASE_WS,     /* no longer HTTP */
+    PHASE_COUNT
+};
+
+enum body_use { BODY_UNASKED, BODY_COLLECT, BODY_STREAM, BODY_DISCARD };
+
+enum reply_state {
+    REPLY_NONE,
+    REPLY_CHUNKED,
+    REPLY_LENGTH,
+    REPLY_RAW,  /* HTTP/1.0: the end of the connection ends it */
+    REPLY_MUTE, /* HEAD, 204, 304: whatever is written is dropped */
+    REPLY_ENDED,
+};
+
+struct http_joined; /* a header that came several times, put together */
+
+/* All of it is zeroed between two requests of a connection. */
+struct http_req {
+    struct http_head head;
+    char id[HTTP_ID_MAX];
+    void *user;
+    bool active; /* a handler knows of it and has not ended its answer */
+    void (*on_gone)(struct http_req *r, void *arg);
+    void *gone_arg;
+    struct http_joined *joined;
+
+    struct {
+        enum body_use use;
+        bool paused, continued; /* 100 was sent, or needs not be */
+        struct http_chunk chunk;
+        int64_t left; /* of a Content-Length */
+        size_t max, dropped;
+        void (*on_all)(struct http_req *r, struct buf *body, void *arg);
+        void (*on_data)(struct http_req *r, const char *p, size_t n, void *arg);
+        void (*on_end)(struct http_req *r, void *arg);
+        void *arg;
+    } body;
+
+    enum reply_state reply;
+    bool is_head, keep_alive;
+    uint64_t reply_left; /* REPLY_LENGTH */
+    bool above_low;      /* on_drain is owed */
+    void (*on_drain)(struct http_req *r, void *arg);
+    void *drain_arg;
+    struct loop_timer sse;
+    uint64_t sse_due_ns;
+};
+
+struct http_conn {
+    struct http_server *server;
+    struct list link;
+    struct loop_io io;
+    struct loop_timer timer;
+    struct loop_later later;
+    enum http_phase phase;
+    bool busy;                         /* run() is on the stack */
+    bool broken;                       /* no use any more; freed by the next deferred run */
+    bool eof;                          /* the peer will send nothing more */
+    bool blocked;                      /* the kernel takes no more for now */
+    bool skipped;                      /* the one empty line that may precede a head */
+    uint64_t read_due_ns, send_due_ns; /* 0: none */
+    size_t scanned, lingered;
+
+    struct buf in;    /* received, not yet used */
+    struct buf out;   /* queued, not yet taken by the kernel */
+    struct buf extra; /* headers of the coming answer */
+    struct buf collected;
+    char *head; /* this request's head, lines cut into strings; path behind it */
+    size_t head_cap;
+    struct http_msg msg;
+    struct http_req req;
+    struct http_ws *ws;
+};
+
+struct http_server {
+    struct http_server_opts opts;
+    struct loop_io listen;
+    struct loop_timer retry;
+    struct loop_later empty;
+    struct list conns;
+    size_t nconns;
+    uint64_t last_id;
+    bool draining;
+    void (*on_drained)(void *arg);
+    void *drained_arg;
+    uint64_t date_s;
+    char date[HTTP_DATE_MAX];
+    struct buf event;          /* an SSE event being put together */
+    char read[HTTP_READ_SIZE]; /* shared: bytes are used or copied before the next recv */
+};
+
+static inline struct http_conn *http_conn_of(const struct http_req *r)
+{
+    return CONTAINER_OF(r, struct http_conn, req);
+}
+
+/* conn.c */
+int http_conn_new(struct http_server *s, int fd, struct err *e); /* takes fd, also on failure */
+void http_conn_free(struct http_conn *c);                        /* tells whoever must know */
+void http_conn_break(struct http_conn *c); /* closed and freed soon; on_gone then */
+void http_conn_kick(struct http_conn *c);  /* another run before the loop sleeps */
+/* Tells the handler it is over, answers with a JSON error if nothing was
+ * answered yet, and closes. */
+void http_conn_refuse(struct http_conn *c, int status, const char *why);
+void http_conn_deadline(struct http_conn *c, uint64_t *due_ns, uint64_t after_ms);
+/* Stops sending and lets the peer read what was sent before the socket closes. */
+void http_conn_linger(struct http_conn *c);
+bool http_conn_is_idle(const struct http_conn *c);
+
+/* body.c */
+int http_body_take(struct http_conn *c, const char *p, size_t n, size_t *used);
+int http_body_finish(struct http_conn *c); /* the whole body is here: 1 if somebody was told */
+
+/* request.c */
+void http_request_take(struct http_conn *c, const char *p, size_t len);
+void http_request_reset(struct http_conn *c);
+
+/* reply.c */
+#define HTTP_PIECES_MAX 4
+/* http_write() of several pieces as one chunk. */
+void http_write_pieces(struct http_req *r, const struct iovec *iov, size_t n);
+
+/* send.c */
+/* Queues the pieces; they go out at once if they are worth a system call, else
+ * with whatever else this turn of the loop brings. */
+void http_send(struct http_conn *c, const struct iovec *iov, size_t n);
+/* Queues the pieces and tries to send everything now. */
+void http_send_now(struct http_conn *c, const struct iovec *iov, size_t n);
+void http_send_flush(struct http_conn *c);
+
+/* ws.c */
+int http_ws_take(struct http_conn *c, const char *p, size_t n, size_t *used);
+bool http_ws_wants_input(const struct http_conn *c);
+void http_ws_drained(struct http_conn *c);
+void http_ws_free(struct http_conn *c);
+void http_ws_goodbye(struct http_conn *c);
+
+#endif

@@ -1,0 +1,173 @@
+/* route.c - see route.h. */
+#include "http/route.h"
+
+#include <stdbool.h>
+#include <string.h>
+
+#include "http/http.h"
+
+static int hex_value(char c)
+{
+    if (c >= '0' && c <= '9')
+        return c - '0';
+    c = (char)(c | 0x20);
+    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+/* The byte at *p, decoded, and *p behind it; -1 for bad encoding or a NUL. */
+static int next_byte(const char **p, const char *end, bool plus)
+{
+    const char *s = *p;
+    int hi, lo;
+
+    *p = s + 1;
+    if (*s != '%')
+        return plus && *s == '+' ? ' ' : (unsigned char)*s;
+    hi = end - s > 2 ? hex_value(s[1]) : -1;
+    lo = hi >= 0 ? hex_value(s[2]) : -1;
+    *p = s + 3;
+    return lo < 0 || (hi | lo) == 0 ? -1 : hi << 4 | lo;
+}
+
+static int decode_path(const char *path, char *out, size_t room, struct err *e)
+{
+    const char *end = path + strlen(path);
+    size_t n = 0;
+
+    if ((size_t)(end - path) >= room)
+        return err_set(e, ERR_INVALID, "the path is too long");
+    while (path < end) {
+        bool encoded = *path == '%';
+        int c = next_byte(&path, end, false);
+
+        if (c < 0)
+            return err_set(e, ERR_INVALID, "bad percent-encoding in the path");
+        if (encoded && c == '/')
+            return err_set(e, ERR_INVALID, "an encoded slash in the path");
+        out[n++] = (char)c;
+    }
+    out[n] = '\0';
+    return 0;
+}
+
+/* Does one segment of the path fit one of the pattern? Its text is a parameter
+ * when the pattern says {name}. */
+static bool segment_fits(const char *pat, size_t patlen, const char *seg, size_t len)
+{
+    if (patlen > 0 && pat[0] == '{')
+        return len > 0;
+    return patlen == len && memcmp(pat, seg, len) == 0;
+}
+
+static int take_param(struct route_match *m, const char *seg, size_t len)
+{
+    if (m->nparams == ROUTE_PARAMS_MAX || len >= ROUTE_PARAM_MAX)
+        return -1;
+    memcpy(m->params[m->nparams], seg, len);
+    m->params[m->nparams++][len] = '\0';
+    return 0;
+}
+
+/* 1: the path fits and the parameters are in m; 0: no; -1: a parameter is too long. */
+static int path_fits(const char *pat, const char *path, struct route_match *m)
+{
+    m->nparams = 0;
+    while (*pat == '/' && *path == '/') {
+        size_t patlen = strcspn(++pat, "/"), len = strcspn(++path, "/");
+
+        if (!segment_fits(pat, patlen, path, len))
+            return 0;
+        if (pat[0] == '{' && take_param(m, path, len) < 0)
+            return -1;
+        pat += patlen;
+        path += len;
+    }
+    return *pat == '\0' && *path == '\0';
+}
+
+static void allow_also(char *allow, size_t room, const char *method)
+{
+    size_t n = strlen(allow);
+
+    if (strstr(allow, method) != NULL || n + strlen(method) + 3 > room)
+        return;
+    if (n > 0)
+        strcat(allow, ", ");
+    strcat(allow, method);
+}
+
+/* A row for GET serves HEAD too; http_reply() leaves the body out. */
+static bool method_fits(const char *row, const char *method)
+{
+    return strcmp(row, method) == 0 || (strcmp(method, "HEAD") == 0 && strcmp(row, "GET") == 0);
+}
+
+int route_find(const void *rows, size_t n, size_t stride, const char *method, const char *path,
+               struct route_match *ret, char *allow, size_t allow_room, struct err *e)
+{
+    char decoded[HTTP_TARGET_MAX + 1];
+
+    allow[0] = '\0';
+    if (decode_path(path, decoded, sizeof(decoded), e) < 0)
+        return -1;
+    for (size_t i = 0; i < n; i++) {
+        const struct route *row = (const void *)((const char *)rows + i * stride);
+        int fits = path_fits(row->path, decoded, ret);
+
+        if (fits < 0)
+            return err_set(e, ERR_INVALID, "a part of the path is too long");
+        if (fits > 0 && method_fits(row->method, method)) {
+            ret->row = i;
+            return 0;
+        }
+        if (fits > 0)
+            allow_also(allow, allow_room, row->method);
+    }
+    if (allow[0] != '\0')
+        return err_set(e, ERR_METHOD, "%s is not offered here; use %s", method, allow);
+    return err_set(e, ERR_NOT_FOUND, "no such path");
+}
+
+/* ---- query ---- */
+
+static int decode_value(const char *p, const char *end, char *out, size_t room)
+{
+    size_t n = 0;
+
+    while (p < end) {
+        int c = next_byte(&p, end, true);
+
+        if (c < 0 || n + 1 >= room)
+            return -1;
+        out[n++] = (char)c;
+    }
+    out[n] = '\0';
+    return 0;
+}
+
+static bool name_is(const char *p, const char *end, const char *name)
+{
+    while (p < end && *name != '\0')
+        if (next_byte(&p, end, true) != (unsigned char)*name++)
+            return false;
+    return p == end && *name == '\0';
+}
+
+int route_query(const char *query, const char *name, char *out, size_t room, struct err *e)
+{
+    int found = 0;
+
+    while (*query != '\0') {
+        size_t len = strcspn(query, "&");
+        const char *eq = memchr(query, '=', len), *end = query + len;
+
+        if (name_is(query, eq != NULL ? eq : end, name)) {
+            if (found++ > 0)
+                return err_set(e, ERR_INVALID, "%s: given twice", name);
+            if (decode_value(eq != NULL ? eq + 1 : end, end, out, room) < 0)
+                return err_set(e, ERR_INVALID, "%s: malformed or too long", name);
+        }
+        query = end + (*end == '&');
+    }
+    return found;
+}

@@ -1,0 +1,201 @@
+/* server.c - accepting, counting, draining. */
+#include "http/server.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/own.h"
+
+#define ACCEPT_BATCH 64       /* so that a flood of connects cannot starve the others */
+#define ACCEPT_RETRY_MS 100   /* when the host has no fd or no memory for another one */
+#define CONNS_REFUSED_MAX 256 /* being told 503; above, closed without a word */
+
+static void on_listen(struct loop_io *io, uint32_t events);
+
+/* Inherited by every accepted socket, which saves the calls there. On a unix
+ * socket they mean nothing and fail. */
+static void set_socket_options(int fd)
+{
+    static const struct {
+        int level, name, value;
+    } opts[] = {
+        {IPPROTO_TCP, TCP_NODELAY, 1},   {SOL_SOCKET, SO_KEEPALIVE, 1},
+        {IPPROTO_TCP, TCP_KEEPIDLE, 60}, {IPPROTO_TCP, TCP_KEEPINTVL, 15},
+        {IPPROTO_TCP, TCP_KEEPCNT, 4},
+    };
+
+    for (size_t i = 0; i < ARRAY_LEN(opts); i++)
+        setsockopt(fd, opts[i].level, opts[i].name, &opts[i].value, sizeof(opts[i].value));
+}
+
+int http_server_new(const struct http_server_opts *opts, struct http_server **ret, struct err *e)
+{
+    struct http_server *s = calloc(1, sizeof(*s));
+
+    if (s == NULL)
+        return err_set(e, ERR_INTERNAL, "http server: out of memory");
+    s->opts = *opts;
+    if (s->opts.conns_max == 0)
+        s->opts.conns_max = HTTP_CONNS_MAX;
+    list_init(&s->conns);
+    buf_init(&s->event, HTTP_BACKLOG_MAX);
+    s->listen.fd = -1;
+    if (opts->listen_fd >= 0) {
+        set_socket_options(opts->listen_fd);
+        if (loop_io_start(opts->loop, &s->listen, opts->listen_fd, EPOLLIN, on_listen, e) < 0) {
+            free(s);
+            return -1;
+        }
+    }
+    *ret = s;
+    return 0;
+}
+
+static void stop_listening(struct http_server *s)
+{
+    loop_timer_stop(s->opts.loop, &s->retry);
+    loop_io_stop(s->opts.loop, &s->listen);
+}
+
+void http_server_free(struct http_server *s)
+{
+    struct http_conn *c;
+
+    if (s == NULL)
+        return;
+    stop_listening(s);
+    s->on_drained = NULL;
+    while ((c = LIST_FIRST(&s->conns, struct http_conn, link)) != NULL)
+        http_conn_free(c);
+    loop_undefer(&s->empty);
+    buf_free(&s->event);
+    free(s);
+}
+
+size_t http_server_conns(const struct http_server *s)
+{
+    return s->nconns;
+}
+
+/* ---- accepting ---- */
+
+static void on_retry(struct loop_timer *t)
+{
+    struct http_server *s = CONTAINER_OF(t, struct http_server, retry);
+
+    loop_io_set(s->opts.loop, &s->listen, EPOLLIN);
+}
+
+/* The connection stays in the backlog and epoll would report it for ever. */
+static void wait_for_room(struct http_server *s)
+{
+    log_warn("accept: %s; trying again in %d ms", strerror(errno), ACCEPT_RETRY_MS);
+    loop_io_set(s->opts.loop, &s->listen, 0);
+    if (loop_timer_set(s->opts.loop, &s->retry, ACCEPT_RETRY_MS, on_retry) < 0)
+        on_retry(&s->retry);
+}
+
+static bool is_out_of_room(int err)
+{
+    return err == EMFILE || err == ENFILE || err == ENOBUFS || err == ENOMEM;
+}
+
+int http_server_adopt(struct http_server *s, int fd, struct err *e)
+{
+    if (s->nconns >= s->opts.conns_max + CONNS_REFUSED_MAX) {
+        drop_fd(&fd);
+        return err_set(e, ERR_UNAVAILABLE, "too many connections");
+    }
+    return http_conn_new(s, fd, e);
+}
+
+static void on_listen(struct loop_io *io, uint32_t events)
+{
+    struct http_server *s = CONTAINER_OF(io, struct http_server, listen);
+    struct err e;
+
+    (void)events;
+    for (int i = 0; i < ACCEPT_BATCH; i++) {
+        int fd = accept4(io->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+
+        if (fd >= 0) {
+            if (http_server_adopt(s, fd, &e) < 0)
+                log_debug("connection refused: %s", e.msg);
+        } else if (is_out_of_room(errno)) {
+            wait_for_room(s);
+            return;
+        } else if (errno == EAGAIN) {
+            return;
+        } /* else that one connection failed before it was ours: the next */
+    }
+}
+
+/* ---- draining ---- */
+
+static void on_empty(struct loop_later *l)
+{
+    struct http_server *s = CONTAINER_OF(l, struct http_server, empty);
+
+    if (s->on_drained != NULL)
+        s->on_drained(s->drained_arg);
+}
+
+void http_server_shrunk(struct http_server *s)
+{
+    if (s->draining && s->nconns == 0)
+        loop_defer(s->opts.loop, &s->empty, on_empty);
+}
+
+void http_server_drain(struct http_server *s, void (*done)(void *arg), void *arg)
+{
+    struct http_conn *c;
+
+    stop_listening(s);
+    s->draining = true;
+    s->on_drained = done;
+    s->drained_arg = arg;
+    LIST_EACH(&s->conns, c, struct http_conn, link)
+    {
+        if (c->phase == PHASE_WS)
+            http_ws_goodbye(c);
+        else if (http_conn_is_idle(c))
+            http_conn_break(c);
+    }
+    http_server_shrunk(s);
+}
+
+/* ---- what answers need ---- */
+
+void http_server_next_id(struct http_server *s, char out[HTTP_ID_MAX])
+{
+    uint64_t v = ++s->last_id;
+    char digits[20], *p = digits + sizeof(digits);
+
+    do
+        *--p = (char)('0' + v % 10);
+    while ((v /= 10) > 0);
+    *out++ = 'r';
+    memcpy(out, p, (size_t)(digits + sizeof(digits) - p));
+    out[digits + sizeof(digits) - p] = '\0';
+}
+
+const char *http_server_date(struct http_server *s)
+{
+    uint64_t now = clock_real_ms() / 1000;
+    time_t t = (time_t)now;
+    struct tm tm;
+
+    if (now != s->date_s) {
+        gmtime_r(&t, &tm);
+        strftime(s->date, sizeof(s->date), "%a, %d %b %Y %H:%M:%S GMT", &tm);
+        s->date_s = now;
+    }
+    return s->date;
+}
