@@ -1,0 +1,140 @@
+/* args.c - options and operands of one command, as its row describes them. */
+#include <assert.h>
+#include <string.h>
+
+#include "cli/cmd.h"
+
+static const struct cmd_opt *find_name(const struct cmd *c, const char *name, size_t n)
+{
+    for (const struct cmd_opt *o = c->opts; o != NULL && o->name != NULL; o++)
+        if (strlen(o->name) == n && strncmp(o->name, name, n) == 0)
+            return o;
+    return NULL;
+}
+
+static const struct cmd_opt *find_letter(const struct cmd *c, char letter)
+{
+    for (const struct cmd_opt *o = c->opts; o != NULL && o->name != NULL; o++)
+        if (o->letter == letter)
+            return o;
+    return NULL;
+}
+
+static int keep(struct args *a, const struct cmd_opt *o, const char *value, struct err *e)
+{
+    if (a->nopts == ARGS_OPTS_MAX)
+        return err_set(e, ERR_INVALID, "more than %d options", ARGS_OPTS_MAX);
+    a->opts[a->nopts].opt = o;
+    a->opts[a->nopts++].value = value;
+    return 0;
+}
+
+/* --name, --name value, --name=value; *i is left at the last argument used. */
+static int parse_long(struct args *a, int *i, struct err *e)
+{
+    const char *arg = a->argv[*i] + 2, *eq = strchr(arg, '=');
+    size_t n = eq != NULL ? (size_t)(eq - arg) : strlen(arg);
+    const struct cmd_opt *o = find_name(a->cmd, arg, n);
+
+    if (o == NULL)
+        return err_set(e, ERR_INVALID, "unknown option '--%.*s'", (int)n, arg);
+    if (o->value == NULL && eq != NULL)
+        return err_set(e, ERR_INVALID, "--%s takes no value", o->name);
+    if (o->value == NULL)
+        return keep(a, o, "", e);
+    if (eq != NULL)
+        return keep(a, o, eq + 1, e);
+    if (*i + 1 >= a->argc)
+        return err_set(e, ERR_INVALID, "--%s wants a value: %s", o->name, o->value);
+    return keep(a, o, a->argv[++*i], e);
+}
+
+/* -f, -fg, -w DIR, -wDIR */
+static int parse_short(struct args *a, int *i, struct err *e)
+{
+    for (const char *p = a->argv[*i] + 1; *p != '\0'; p++) {
+        const struct cmd_opt *o = find_letter(a->cmd, *p);
+
+        if (o == NULL)
+            return err_set(e, ERR_INVALID, "unknown option '-%c'", *p);
+        if (o->value == NULL) {
+            if (keep(a, o, "", e) < 0)
+                return -1;
+            continue;
+        }
+        if (p[1] != '\0')
+            return keep(a, o, p + 1, e);
+        if (*i + 1 >= a->argc)
+            return err_set(e, ERR_INVALID, "-%c wants a value: %s", *p, o->value);
+        return keep(a, o, a->argv[++*i], e);
+    }
+    return 0;
+}
+
+static int count_operands(const struct args *a, struct err *e)
+{
+    const struct cmd *c = a->cmd;
+
+    if (a->noperands < c->min)
+        return err_set(e, ERR_INVALID, "something is missing");
+    if (c->max != CMD_ANY && a->noperands > c->max)
+        return err_set(e, ERR_INVALID, "unexpected argument '%.60s'", a->operands[c->max]);
+    return 0;
+}
+
+/* Operands are moved to the front of argv, over what was already read. */
+int args_parse(struct args *ret, const struct cmd *c, int argc, char **argv, bool *ret_help,
+               struct err *e)
+{
+    bool plain = false;
+
+    *ret = (struct args){.cmd = c, .argc = argc, .argv = argv, .operands = argv};
+    *ret_help = false;
+    for (int i = 0; i < argc; i++) {
+        char *arg = argv[i];
+        int r = 0;
+
+        if (c->command_at > 0 && ret->noperands >= c->command_at)
+            plain = true;
+        if (c->raw && strcmp(arg, "--help") != 0 && strcmp(arg, "-h") != 0)
+            continue;
+        if (plain || arg[0] != '-' || arg[1] == '\0')
+            ret->operands[ret->noperands++] = arg;
+        else if (strcmp(arg, "--") == 0)
+            plain = true;
+        else if (strcmp(arg, "--help") == 0 || strcmp(arg, "-h") == 0)
+            *ret_help = true;
+        else
+            r = arg[1] == '-' ? parse_long(ret, &i, e) : parse_short(ret, &i, e);
+        if (r < 0)
+            return -1;
+    }
+    return *ret_help || c->raw ? 0 : count_operands(ret, e);
+}
+
+const char *args_next(const struct args *a, const char *name, size_t *at)
+{
+    assert(find_name(a->cmd, name, strlen(name)) != NULL); /* a typo of ours */
+    while (*at < a->nopts) {
+        size_t i = (*at)++;
+
+        if (strcmp(a->opts[i].opt->name, name) == 0)
+            return a->opts[i].value;
+    }
+    return NULL;
+}
+
+const char *args_value(const struct args *a, const char *name)
+{
+    const char *last = NULL, *v;
+    size_t at = 0;
+
+    while ((v = args_next(a, name, &at)) != NULL)
+        last = v;
+    return last;
+}
+
+bool args_flag(const struct args *a, const char *name)
+{
+    return args_value(a, name) != NULL;
+}

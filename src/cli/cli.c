@@ -1,0 +1,180 @@
+/* cli.c - from argv to a row of the table, and from an error to an exit status. */
+#include "cli/cli.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/own.h"
+#include "cli/cmd.h"
+
+#define HELP_MAX (64u << 10)
+
+/* clang-format off */
+const struct cmd *const cmd_all[] = {
+#define X(name) &cmd_##name,
+    CMDS(X)
+#undef X
+};
+/* clang-format on */
+const size_t cmd_count = ARRAY_LEN(cmd_all);
+
+const struct cmd *cmd_find(const char *name)
+{
+    for (size_t i = 0; i < cmd_count; i++) {
+        const struct cmd *c = cmd_all[i];
+
+        if (strcmp(c->name, name) == 0 || (c->alias != NULL && strcmp(c->alias, name) == 0))
+            return c;
+    }
+    return NULL;
+}
+
+/* Letters to insert, drop, change or swap to get from a to b (both short). */
+#define WORD_MAX 16
+static size_t distance(const char *a, const char *b)
+{
+    size_t d[WORD_MAX + 1][WORD_MAX + 1], na = strlen(a), nb = strlen(b);
+
+    if (na > WORD_MAX || nb > WORD_MAX)
+        return WORD_MAX;
+    for (size_t i = 0; i <= na; i++) {
+        for (size_t j = 0; j <= nb; j++) {
+            size_t best = i == 0 ? j : i;
+
+            if (i > 0 && j > 0) {
+                best = d[i - 1][j - 1] + (a[i - 1] != b[j - 1]);
+                best = d[i - 1][j] + 1 < best ? d[i - 1][j] + 1 : best;
+                best = d[i][j - 1] + 1 < best ? d[i][j - 1] + 1 : best;
+            }
+            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+                best = d[i - 2][j - 2] + 1 < best ? d[i - 2][j - 2] + 1 : best;
+            d[i][j] = best;
+        }
+    }
+    return d[na][nb];
+}
+
+const char *cmd_nearest(const char *name)
+{
+    const char *nearest = NULL;
+    size_t least = 3; /* more than two slips is another word */
+
+    for (size_t i = 0; i < cmd_count; i++) {
+        size_t n = distance(name, cmd_all[i]->name);
+
+        if (cmd_all[i]->summary != NULL && n < least && n < strlen(cmd_all[i]->name)) {
+            least = n;
+            nearest = cmd_all[i]->name;
+        }
+    }
+    return nearest;
+}
+
+static void help_opt(const struct cmd_opt *o, struct buf *out)
+{
+    char left[64], letter[8] = "    ";
+
+    if (o->letter != 0)
+        snprintf(letter, sizeof(letter), "-%c, ", o->letter);
+    snprintf(left, sizeof(left), "%s--%s%s%s", letter, o->name, o->value != NULL ? " " : "",
+             o->value != NULL ? o->value : "");
+    buf_addf(out, "  %-24s %s\n", left, o->doc);
+}
+
+void cmd_write_help(const struct cmd *c, struct buf *out)
+{
+    buf_addf(out, "usage: cove %s\n", c->usage);
+    if (c->alias != NULL)
+        buf_addf(out, "also:  cove %s\n", c->alias);
+    if (c->summary != NULL)
+        buf_addf(out, "\n%s\n", c->summary);
+    if (c->about != NULL)
+        buf_addf(out, "\n%s\n", c->about);
+    if (c->opts != NULL || c->more_help != NULL)
+        buf_adds(out, "\noptions:\n");
+    for (const struct cmd_opt *o = c->opts; o != NULL && o->name != NULL; o++)
+        help_opt(o, out);
+    if (c->more_help != NULL)
+        c->more_help(out);
+}
+
+void cmd_write_help_all(struct buf *out)
+{
+    buf_adds(out, "usage: cove COMMAND [OPTIONS] [ARGUMENTS]\n\n"
+                  "Sandboxes for AI agents, on machines you own.\n\n");
+    for (size_t i = 0; i < cmd_count; i++)
+        if (cmd_all[i]->summary != NULL)
+            buf_addf(out, "  %-10s %s\n", cmd_all[i]->name, cmd_all[i]->summary);
+    buf_adds(out, "\n`cove help COMMAND` says more. COVE_URL and COVE_API_KEY choose the server;\n"
+                  "without them root reaches the one started last on this machine.\n");
+}
+
+static int print_help(const struct cmd *c)
+{
+    autobuf struct buf out = BUF_INIT(HELP_MAX);
+
+    cmd_write_help(c, &out);
+    fputs(buf_cstr(&out), stdout);
+    return 0;
+}
+
+static int usage_error(const struct cmd *c, const struct err *e)
+{
+    fprintf(stderr, "cove %s: %s\nusage: cove %s\n", c->name, e->msg, c->usage);
+    if (c->opts != NULL)
+        fprintf(stderr, "`cove help %s` lists its options.\n", c->name);
+    return CMD_USAGE;
+}
+
+static int unknown_command(const char *name)
+{
+    const char *nearest = cmd_nearest(name);
+
+    fprintf(stderr, "cove: there is no command '%s'", name);
+    if (nearest != NULL)
+        fprintf(stderr, "; did you mean `cove %s`?", nearest);
+    fprintf(stderr, "\n`cove help` lists all of them.\n");
+    return CMD_USAGE;
+}
+
+static int run(const struct cmd *c, int argc, char **argv)
+{
+    struct args a;
+    struct err e = {0};
+    bool help;
+    int status;
+
+    if (args_parse(&a, c, argc, argv, &help, &e) < 0)
+        return usage_error(c, &e);
+    if (help)
+        return print_help(c);
+    status = c->run(&a, &e);
+    if (status < 0) {
+        fprintf(stderr, "cove %s: %s\n", c->name, e.msg);
+        status = err_exit(e.kind);
+    }
+    if (fflush(stdout) != 0 && status == 0)
+        status = 74; /* EX_IOERR: what was printed did not arrive */
+    return status;
+}
+
+int cli_main(int argc, char **argv)
+{
+    autobuf struct buf out = BUF_INIT(HELP_MAX);
+    const char *name = argc > 1 ? argv[1] : NULL;
+    const struct cmd *c;
+
+    if (name == NULL) {
+        cmd_write_help_all(&out);
+        fputs(buf_cstr(&out), stderr);
+        return CMD_USAGE;
+    }
+    if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0)
+        name = "help";
+    if (strcmp(name, "--version") == 0 || strcmp(name, "-V") == 0)
+        name = "version";
+    c = cmd_find(name);
+    if (c == NULL)
+        return unknown_command(name);
+    return run(c, argc - 2, argv + 2);
+}

@@ -1,0 +1,67 @@
+/* client.h - the CLI's half of HTTP: one request per connection, blocking.
+ *
+ * Answers are read with the same strict parser the server reads requests with.
+ * Failures come in three sorts, and who retries must know which: the server said
+ * no (its own kind and message), it could not be reached at all (nothing was
+ * sent), or the connection broke afterwards (it may have been done). */
+#ifndef CLI_CLIENT_H
+#define CLI_CLIENT_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/err.h"
+
+#define CLIENT_BODY_MAX (64u << 20) /* an answer that is read whole */
+#define CLIENT_KEY_MAX 512
+#define CLIENT_SILENCE_MS 45000 /* a stream says something every 15 s, or is broken */
+
+struct server {
+    char host[256], port[8];
+    char key[CLIENT_KEY_MAX];
+};
+
+/* COVE_URL and COVE_API_KEY, else what /run/cove/default says (root's). */
+int server_find(struct server *ret, struct err *e);
+int server_parse_url(struct server *s, const char *url, struct err *e);
+
+/* Both are ERR_UNAVAILABLE; errno tells them apart. */
+bool client_is_unreached(const struct err *e); /* no connection: nothing was sent */
+bool client_is_broken(const struct err *e);    /* sent, and no whole answer came */
+
+struct call {
+    const char *method, *path; /* path with its query, already encoded */
+    json_t *json;              /* borrowed; or... */
+    const void *body;          /* ...bytes, or neither */
+    size_t len;
+    const char *accept; /* NULL: application/json */
+};
+
+struct reply; /* an answer whose head has been read */
+
+/* On success *ret belongs to the caller until reply_free(), also when the
+ * status is an error. */
+int reply_open(const struct server *s, const struct call *c, struct reply **ret, struct err *e);
+void reply_free(struct reply *r);
+int reply_status(const struct reply *r);
+bool reply_is_sse(const struct reply *r);
+/* For poll(): readable means reply_read() will not block. */
+int reply_fd(const struct reply *r);
+
+enum reply_event { REPLY_BROKEN = -1, REPLY_END, REPLY_DATA, REPLY_MORE };
+/* The next piece of the body (points into r until the next call). REPLY_MORE:
+ * nothing left here, poll and call again. Receives at most once. */
+enum reply_event reply_read(struct reply *r, const char **ret_p, size_t *ret_n, struct err *e);
+/* The rest of the body as JSON. If the status is not 2xx: -1 and what the server said. */
+int reply_json(struct reply *r, json_t **ret, struct err *e);
+
+/* A whole call. `ret` may be NULL; else *ret belongs to the caller (NULL when
+ * the answer has no body). */
+int client_call(const struct server *s, const char *method, const char *path, json_t *body,
+                json_t **ret, struct err *e);
+
+#define autoreply __attribute__((cleanup(reply_drop)))
+void reply_drop(struct reply **r);
+
+#endif

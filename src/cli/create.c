@@ -1,0 +1,45 @@
+/* create.c - `cove create`: a sandbox that stays. */
+#include <stdio.h>
+
+#include "cli/client.h"
+#include "cli/cmd.h"
+#include "cli/request.h"
+
+/* clang-format off */
+static const struct cmd_opt opts[] = {
+    REQUEST_SANDBOX_OPTS,
+    {'e', "env",        "K=V",  "a variable of every command in it; may be repeated"},
+    {0,   "timeout",    "TIME", "how long it lives, such as 30m or 7d"},
+    {0,   "on-timeout", "WHAT", "delete (default) or stop"},
+    {0,   "json",       NULL,   "print the whole sandbox, not only its id"},
+    {0},
+};
+/* clang-format on */
+
+static int create(const struct args *a, struct err *e)
+{
+    autojson json_t *body = json_object(), *sandbox = NULL;
+    const char *on_timeout = args_value(a, "on-timeout");
+    struct server s;
+
+    if (request_sandbox(a, body, e) < 0 || request_pairs(a, "env", "env", body, e) < 0 ||
+        request_duration(a, "timeout", "timeout_ms", body, e) < 0)
+        return -1;
+    if (on_timeout != NULL)
+        json_object_set_new(body, "on_timeout", json_string(on_timeout));
+    if (server_find(&s, e) < 0 || client_call(&s, "POST", "/v1/sandboxes", body, &sandbox, e) < 0)
+        return -1;
+    if (args_flag(a, "json"))
+        request_print(sandbox);
+    else
+        printf("%s\n", json_string_value(json_object_get(sandbox, "id")));
+    return 0;
+}
+
+const struct cmd cmd_create = {
+    .name = "create",
+    .usage = "create [OPTIONS]",
+    .summary = "make a sandbox and print its id",
+    .opts = opts,
+    .run = create,
+};

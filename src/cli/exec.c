@@ -1,0 +1,34 @@
+/* exec.c - `cove exec`: a command in a sandbox that exists. */
+#include "cli/client.h"
+#include "cli/cmd.h"
+#include "cli/remote.h"
+#include "cli/request.h"
+
+static const struct cmd_opt opts[] = {REQUEST_COMMAND_OPTS, {0}};
+
+static int exec(const struct args *a, struct err *e)
+{
+    autojson json_t *command = json_object();
+    struct server s;
+
+    if (request_command(a, 1, command, e) < 0)
+        return -1;
+    if (server_find(&s, e) < 0 || remote_catch_signals(e) < 0)
+        return -1;
+    return remote_run(&s, a->operands[0], command, e);
+}
+
+const struct cmd cmd_exec = {
+    .name = "exec",
+    .usage = "exec [OPTIONS] SANDBOX [--] COMMAND...",
+    .summary = "run a command in a sandbox and stay until it ends",
+    .about =
+        "Its exit status becomes ours (128 and the signal's number if one ended it, 124 after\n"
+        "--timeout). Stdin is passed on when it is not a terminal. Ctrl-C interrupts the\n"
+        "command, a second one kills it. A restart of the daemon goes unnoticed.",
+    .opts = opts,
+    .min = 2,
+    .max = CMD_ANY,
+    .command_at = 2,
+    .run = exec,
+};

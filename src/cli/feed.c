@@ -1,0 +1,132 @@
+/* feed.c - see feed.h. */
+#include "cli/feed.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/clock.h"
+#include "cli/path.h"
+#include "cli/remote.h"
+
+struct feed {
+    struct server s;
+    char path[PATH_TEXT_MAX], path_last[PATH_TEXT_MAX];
+    int failed_fd;
+    struct err failure; /* written before failed_fd is raised, read after */
+    char chunk[FEED_CHUNK];
+};
+
+static void rest(unsigned ms)
+{
+    struct timespec t = {.tv_sec = ms / 1000, .tv_nsec = (long)(ms % 1000) * 1000000};
+
+    nanosleep(&t, NULL);
+}
+
+static int post(const struct feed *f, size_t n, bool last, struct err *e)
+{
+    struct call c = {
+        .method = "POST", .path = last ? f->path_last : f->path, .body = f->chunk, .len = n};
+    autoreply struct reply *r = NULL;
+    json_t *answer = NULL;
+
+    if (reply_open(&f->s, &c, &r, e) < 0 || reply_json(r, &answer, e) < 0)
+        return -1;
+    json_decref(answer);
+    return 0;
+}
+
+/* Bytes that were refused (the queue is full, the daemon is away) are offered
+ * again; bytes of which nobody knows whether they arrived are not. */
+static int deliver(const struct feed *f, size_t n, bool last, struct err *e)
+{
+    uint64_t since = clock_mono_ms();
+    unsigned delay = 2;
+
+    while (post(f, n, last, e) < 0) {
+        bool full = e->kind == ERR_LIMIT;
+
+        if (client_is_broken(e))
+            return err_wrap(e, "stdin may have arrived in part");
+        if (!full && e->kind != ERR_UNAVAILABLE && e->kind != ERR_UNRESPONSIVE)
+            return -1;
+        if (!full && clock_mono_ms() - since > REMOTE_RETRY_MS)
+            return -1;
+        rest(delay);
+        delay = delay < 100 ? delay * 2 : 100;
+    }
+    return 0;
+}
+
+static void *feeding(void *arg)
+{
+    struct feed *f = arg;
+    uint64_t one = 1;
+    ssize_t n;
+
+    do {
+        struct err e = {0};
+
+        do
+            n = read(STDIN_FILENO, f->chunk, sizeof(f->chunk));
+        while (n < 0 && errno == EINTR);
+        if (n < 0)
+            n = 0; /* a closed stdin is an empty one */
+        if (deliver(f, (size_t)n, n == 0, &e) == 0)
+            continue;
+        /* It ended, or closed its stdin: like writing to a closed pipe, and like
+         * there the command's own exit status is what counts. */
+        if (e.kind == ERR_GONE || e.kind == ERR_NOT_FOUND || e.kind == ERR_CONFLICT)
+            return NULL;
+        f->failure = e;
+        if (write(f->failed_fd, &one, sizeof(one)) < 0)
+            abort(); /* an eventfd of ours takes a 1 */
+        return NULL;
+    } while (n > 0);
+    return NULL;
+}
+
+int feed_start(const struct server *s, const char *sandbox, const char *process, struct feed **ret,
+               struct err *e)
+{
+    struct feed *f = calloc(1, sizeof(*f));
+    pthread_t thread;
+    int r;
+
+    if (f == NULL)
+        return err_set(e, ERR_INTERNAL, "out of memory");
+    f->s = *s;
+    path_process(f->path, sandbox, process, "stdin");
+    path_process(f->path_last, sandbox, process, "stdin?close=1");
+    f->failed_fd = eventfd(0, EFD_CLOEXEC);
+    if (f->failed_fd < 0) {
+        free(f);
+        return err_sys(e, "eventfd");
+    }
+    r = pthread_create(&thread, NULL, feeding, f);
+    if (r != 0) {
+        close(f->failed_fd);
+        free(f);
+        errno = r;
+        return err_sys(e, "pthread_create");
+    }
+    pthread_detach(thread);
+    *ret = f;
+    return 0;
+}
+
+int feed_fd(const struct feed *f)
+{
+    return f->failed_fd;
+}
+
+const struct err *feed_failure(const struct feed *f)
+{
+    return &f->failure;
+}

@@ -1,0 +1,22 @@
+/* feed.h - our stdin, carried to a process in a sandbox by a thread of its own.
+ *
+ * A thread, because reading a terminal or a file blocks, and the output must keep
+ * flowing meanwhile: a filter stops reading when nobody takes what it writes. */
+#ifndef CLI_FEED_H
+#define CLI_FEED_H
+
+#include "cli/client.h"
+
+#define FEED_CHUNK (64u << 10)
+
+struct feed;
+
+/* All borrowed for the call. *ret lives as long as the program: the thread may
+ * still sleep in read() when the command is over. */
+int feed_start(const struct server *s, const char *sandbox, const char *process, struct feed **ret,
+               struct err *e);
+/* Readable once feeding has failed; feed_failure() then says how. */
+int feed_fd(const struct feed *f);
+const struct err *feed_failure(const struct feed *f);
+
+#endif

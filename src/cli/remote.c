@@ -1,0 +1,379 @@
+/* remote.c - see remote.h. */
+#include "cli/remote.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/id.h"
+#include "base/own.h"
+#include "base/str.h"
+#include "cli/feed.h"
+#include "cli/path.h"
+#include "cli/sse.h"
+
+#define STATUS_TIMED_OUT 124
+#define STATUS_SIGNAL 128
+#define EVENT_STREAM "text/event-stream"
+
+struct remote {
+    const struct server *s;
+    const char *sandbox, *process;
+    char cursor[SSE_NAME_MAX]; /* of the next byte wanted; "": from the first kept */
+    bool follow;
+    bool ours; /* we started it: signals go to it, and it ends when nobody reads it */
+    unsigned signals_sent;
+    struct feed *feed; /* NULL: nothing to feed */
+    uint64_t heard_ms; /* when the server last said something */
+    bool over;         /* nothing more will come */
+    int status;
+};
+
+static int signal_fd = -1;
+
+int remote_catch_signals(struct err *e)
+{
+    sigset_t set;
+
+    sigemptyset(&set);
+    sigaddset(&set, SIGINT);
+    sigaddset(&set, SIGTERM);
+    sigaddset(&set, SIGHUP);
+    signal(SIGPIPE, SIG_IGN);
+    if (sigprocmask(SIG_BLOCK, &set, NULL) < 0)
+        return err_sys(e, "sigprocmask");
+    signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+    return signal_fd < 0 ? err_sys(e, "signalfd") : 0;
+}
+
+/* The next signal somebody sent us, or 0. */
+static int next_signal(void)
+{
+    struct signalfd_siginfo info;
+
+    if (signal_fd < 0 || read(signal_fd, &info, sizeof(info)) != (ssize_t)sizeof(info))
+        return 0;
+    return (int)info.ssi_signo;
+}
+
+bool remote_is_interrupted(void)
+{
+    return next_signal() != 0;
+}
+
+/* Best effort: a process that has just ended needs no signal any more. */
+static void tell(const struct remote *r, const char *what, json_t *body)
+{
+    char path[PATH_TEXT_MAX];
+    struct err e = {0};
+
+    if (client_call(r->s, "POST", path_process(path, r->sandbox, r->process, what), body, NULL,
+                    &e) < 0 &&
+        e.kind != ERR_GONE && e.kind != ERR_NOT_FOUND && e.kind != ERR_CONFLICT)
+        fprintf(stderr, "cove: %s: %s\n", what, e.msg);
+    json_decref(body);
+}
+
+static void kill_remote(const struct remote *r)
+{
+    tell(r, "kill", json_pack("{s:i}", "grace_ms", 0));
+}
+
+/* The first is passed on and may be handled there; the second is meant. */
+static void pass_signals(struct remote *r)
+{
+    int signo;
+
+    while ((signo = next_signal()) != 0) {
+        if (r->signals_sent++ == 0)
+            tell(r, "signal", json_pack("{s:i, s:b}", "signal", signo, "tree", 1));
+        else
+            kill_remote(r);
+    }
+}
+
+/* Writes it all, and still hears Ctrl-C while the reader of our output sleeps.
+ * Our stdout may be shared with others, so it is not made non-blocking: poll()
+ * promises room for PIPE_BUF bytes, and no more is written at once. */
+static int write_out(struct remote *r, int fd, const char *p, size_t n, struct err *e)
+{
+    while (n > 0) {
+        struct pollfd fds[] = {{.fd = fd, .events = POLLOUT},
+                               {.fd = r->ours ? signal_fd : -1, .events = POLLIN}};
+        ssize_t w;
+
+        if (poll(fds, 2, -1) < 0 && errno != EINTR)
+            return err_sys(e, "poll");
+        if (fds[1].revents != 0)
+            pass_signals(r);
+        if (fds[0].revents == 0)
+            continue;
+        w = write(fd, p, n < 4096 ? n : 4096);
+        if (w < 0 && errno != EINTR && errno != EAGAIN)
+            return err_sys(e, "write to std%s", fd == STDOUT_FILENO ? "out" : "err");
+        if (w > 0) {
+            p += w;
+            n -= (size_t)w;
+        }
+    }
+    return 0;
+}
+
+/* Nobody wants the output any more: it ends, like the left side of a pipe. */
+static int output_refused(struct remote *r, struct err *e)
+{
+    if (r->ours)
+        kill_remote(r);
+    if (e->sys != EPIPE)
+        return -1;
+    r->over = true;
+    r->status = STATUS_SIGNAL + SIGPIPE;
+    return 0;
+}
+
+static int on_output(struct remote *r, int fd, json_t *j, struct err *e)
+{
+    json_t *data = json_object_get(j, "data");
+    const char *p = json_string_value(data);
+    const char *encoding = json_string_value(json_object_get(j, "encoding"));
+    size_t n = json_string_length(data);
+    autobuf struct buf raw = BUF_INIT(SSE_EVENT_MAX);
+
+    if (p == NULL)
+        return err_set(e, ERR_INTERNAL, "an output event without data");
+    if (encoding != NULL && strcmp(encoding, "base64") == 0) {
+        if (str_unbase64(&raw, p, n) < 0)
+            return err_set(e, ERR_INTERNAL, "an output event that is not base64");
+        p = buf_data(&raw);
+        n = raw.len;
+    }
+    return write_out(r, fd, p, n, e) < 0 ? output_refused(r, e) : 0;
+}
+
+static int on_exit_event(struct remote *r, json_t *j)
+{
+    json_int_t signo = json_integer_value(json_object_get(j, "signal"));
+
+    r->over = true;
+    if (json_is_true(json_object_get(j, "timed_out")))
+        r->status = STATUS_TIMED_OUT;
+    else if (signo > 0)
+        r->status = STATUS_SIGNAL + (int)signo;
+    else
+        r->status = (int)json_integer_value(json_object_get(j, "exit_code"));
+    return 0;
+}
+
+static int on_json(struct remote *r, const char *event, json_t *j, struct err *e)
+{
+    json_t *error = json_object_get(j, "error");
+
+    if (strcmp(event, "stdout") == 0)
+        return on_output(r, STDOUT_FILENO, j, e);
+    if (strcmp(event, "stderr") == 0)
+        return on_output(r, STDERR_FILENO, j, e);
+    if (strcmp(event, "exit") == 0)
+        return on_exit_event(r, j);
+    if (strcmp(event, "end") == 0)
+        r->over = true;
+    if (strcmp(event, "truncated") == 0)
+        fprintf(stderr, "cove: output was printed faster than it was read; a part is missing\n");
+    if (strcmp(event, "error") == 0)
+        return err_set(e, err_from_code(json_string_value(json_object_get(error, "code"))), "%s",
+                       json_string_value(json_object_get(error, "message")));
+    return 0; /* started, and what later servers may add */
+}
+
+static int on_event(void *arg, const struct sse *s, const char *data, size_t len, struct err *e)
+{
+    struct remote *r = arg;
+    json_t *j = json_loadb(data, len, JSON_ALLOW_NUL, NULL);
+    int ret;
+
+    if (j == NULL)
+        return err_set(e, ERR_INTERNAL, "an event '%s' that is not JSON", s->event);
+    ret = on_json(r, s->event, j, e);
+    json_decref(j);
+    if (ret == 0 && s->id[0] != '\0')
+        snprintf(r->cursor, sizeof(r->cursor), "%s", s->id);
+    return ret;
+}
+
+/* Sleeps until the stream has something; signals and feeding are served meanwhile. */
+static int wait_for_more(struct remote *r, const struct reply *reply, struct err *e)
+{
+    struct pollfd fds[] = {{.fd = reply_fd(reply), .events = POLLIN},
+                           {.fd = r->ours ? signal_fd : -1, .events = POLLIN},
+                           {.fd = r->feed != NULL ? feed_fd(r->feed) : -1, .events = POLLIN}};
+    int n;
+
+    do {
+        n = poll(fds, 3, CLIENT_SILENCE_MS);
+        if (n < 0 && errno != EINTR)
+            return err_sys(e, "poll");
+        if (n == 0) {
+            err_set(e, ERR_UNAVAILABLE, "the server has fallen silent");
+            e->sys = ECONNRESET;
+            return -1;
+        }
+        if (n > 0 && fds[1].revents != 0)
+            pass_signals(r);
+        if (n > 0 && fds[2].revents != 0) {
+            *e = *feed_failure(r->feed);
+            kill_remote(r);
+            e->sys = 0; /* not to be mistaken for a break of this stream */
+            return -1;
+        }
+    } while (n < 0 || fds[0].revents == 0);
+    return 0;
+}
+
+/* Reads one stream to its end, or until the command's. */
+static int consume(struct remote *r, struct reply *reply, struct err *e)
+{
+    struct sse s;
+    int ret = 0;
+
+    sse_init(&s);
+    while (ret == 0 && !r->over) {
+        const char *p = NULL;
+        size_t n = 0;
+        enum reply_event ev = reply_read(reply, &p, &n, e);
+
+        r->heard_ms = clock_mono_ms();
+        if (ev == REPLY_DATA)
+            ret = sse_feed(&s, p, n, on_event, r, e);
+        else if (ev == REPLY_MORE)
+            ret = wait_for_more(r, reply, e);
+        else if (ev == REPLY_BROKEN)
+            ret = -1;
+        else { /* a daemon that drains ends its streams early */
+            err_set(e, ERR_UNAVAILABLE, "the server ended the stream");
+            e->sys = ECONNRESET;
+            ret = -1;
+        }
+    }
+    sse_free(&s);
+    return ret;
+}
+
+/* Looks at the log from our cursor on. */
+static int attach(struct remote *r, struct err *e)
+{
+    char rest[128], path[PATH_TEXT_MAX];
+    struct call c = {.method = "GET", .accept = EVENT_STREAM};
+    autoreply struct reply *reply = NULL;
+    json_t *unwanted = NULL;
+
+    str_fmt(rest, sizeof(rest), "logs?since=%s%s", r->cursor[0] != '\0' ? r->cursor : "0",
+            r->follow ? "&follow=1" : "");
+    c.path = path_process(path, r->sandbox, r->process, rest);
+    if (reply_open(r->s, &c, &reply, e) < 0)
+        return -1;
+    if (!reply_is_sse(reply)) {
+        if (reply_json(reply, &unwanted, e) < 0)
+            return -1;
+        json_decref(unwanted);
+        return err_set(e, ERR_INTERNAL, "the server does not stream logs");
+    }
+    return consume(r, reply, e);
+}
+
+static bool may_pass(const struct err *e)
+{
+    return e->kind == ERR_UNAVAILABLE || e->kind == ERR_UNRESPONSIVE;
+}
+
+/* After a break: attach until the command is over or the server stays away. */
+static int follow(struct remote *r, struct err *e)
+{
+    int delay_ms = 20;
+    uint64_t heard_ms = r->heard_ms;
+
+    while (!r->over && attach(r, e) < 0) {
+        struct pollfd p = {.fd = r->ours ? signal_fd : -1, .events = POLLIN};
+
+        if (!may_pass(e))
+            return -1;
+        if (clock_mono_ms() - r->heard_ms > REMOTE_RETRY_MS)
+            return err_wrap(e, "gave up; %s may still run in %s", r->process, r->sandbox);
+        if (r->heard_ms != heard_ms) /* it was back for a while */
+            delay_ms = 20;
+        heard_ms = r->heard_ms;
+        if (poll(&p, 1, delay_ms) > 0)
+            return err_wrap(e, "interrupted; %s may still run in %s", r->process, r->sandbox);
+        delay_ms = delay_ms < 500 ? delay_ms * 2 : 1000;
+    }
+    return 0;
+}
+
+/* The call that starts a command owns its output: as long as this connection
+ * stands the command waits for us and there is no gap. */
+static int start(struct remote *r, json_t *request, struct err *e)
+{
+    char path[PATH_TEXT_MAX];
+    struct call c = {.method = "POST",
+                     .path = path_sandbox(path, r->sandbox, "processes"),
+                     .json = request,
+                     .accept = EVENT_STREAM};
+    autoreply struct reply *reply = NULL;
+    json_t *started = NULL;
+    bool retried = false;
+    int got;
+
+    /* When the connection breaks before the answer nobody knows whether it was
+     * started; asking again with the same id finds out, and cannot start it twice. */
+    while ((got = reply_open(r->s, &c, &reply, e)) < 0 && client_is_broken(e) && !retried)
+        retried = true;
+    if (got < 0)
+        return -1;
+    if (!reply_is_sse(reply) && reply_json(reply, &started, e) < 0 &&
+        !(retried && e->kind == ERR_CONFLICT))
+        return -1;
+    json_decref(started);
+    if (json_is_true(json_object_get(request, "stdin")) &&
+        feed_start(r->s, r->sandbox, r->process, &r->feed, e) < 0)
+        return -1;
+    return reply_is_sse(reply) ? consume(r, reply, e) : 0;
+}
+
+int remote_run(const struct server *s, const char *sandbox, json_t *request, struct err *e)
+{
+    char process[13];
+    struct remote r = {.s = s,
+                       .sandbox = sandbox,
+                       .process = process,
+                       .follow = true,
+                       .ours = true,
+                       .heard_ms = clock_mono_ms()};
+
+    id_random(process, sizeof(process) - 1);
+    if (json_object_set_new(request, "id", json_string(process)) < 0 ||
+        json_object_set_new(request, "stdin", json_boolean(!isatty(STDIN_FILENO))) < 0)
+        return err_set(e, ERR_INTERNAL, "out of memory");
+    if (start(&r, request, e) < 0 && !client_is_broken(e))
+        return -1;
+    if (follow(&r, e) < 0)
+        return -1;
+    return r.status;
+}
+
+int remote_logs(const struct server *s, const struct remote_look *look, struct err *e)
+{
+    struct remote r = {.s = s,
+                       .sandbox = look->sandbox,
+                       .process = look->process,
+                       .follow = look->follow,
+                       .heard_ms = clock_mono_ms()};
+
+    if (look->since != NULL)
+        snprintf(r.cursor, sizeof(r.cursor), "%s", look->since);
+    if (attach(&r, e) < 0 && (!look->follow || !client_is_broken(e)))
+        return -1;
+    return r.over ? 0 : follow(&r, e);
+}

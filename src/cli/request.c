@@ -1,0 +1,147 @@
+/* request.c - see request.h. */
+#include "cli/request.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/str.h"
+
+void request_print(json_t *j)
+{
+    json_dumpf(j, stdout, JSON_INDENT(2));
+    putchar('\n');
+}
+
+/* JSON is UTF-8 and nothing else, so this is where other bytes are refused. */
+static int put_text(json_t *obj, const char *key, const char *value, const char *what,
+                    struct err *e)
+{
+    if (json_object_set_new(obj, key, json_string(value)) < 0)
+        return err_set(e, ERR_INVALID, "%s: not UTF-8", what);
+    return 0;
+}
+
+int request_pairs(const struct args *a, const char *option, const char *key, json_t *body,
+                  struct err *e)
+{
+    json_t *obj = json_object();
+    const char *pair;
+    size_t at = 0;
+
+    if (json_object_set_new(body, key, obj) < 0)
+        return err_set(e, ERR_INTERNAL, "out of memory");
+    while ((pair = args_next(a, option, &at)) != NULL) {
+        const char *eq = strchr(pair, '='), *value = eq != NULL ? eq + 1 : getenv(pair);
+        char name[256];
+
+        if (eq == pair || *pair == '\0')
+            return err_set(e, ERR_INVALID, "--%s: '%.60s' has no name", option, pair);
+        if (value == NULL)
+            return err_set(e, ERR_INVALID, "--%s: '%.60s' is not NAME=VALUE", option, pair);
+        if ((eq != NULL ? (size_t)(eq - pair) : strlen(pair)) >= sizeof(name))
+            return err_set(e, ERR_INVALID, "--%s: a name of more than 255 bytes", option);
+        snprintf(name, sizeof(name), "%.*s", (int)strcspn(pair, "="), pair);
+        if (put_text(obj, name, value, option, e) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+int request_duration(const struct args *a, const char *option, const char *key, json_t *body,
+                     struct err *e)
+{
+    const char *text = args_value(a, option);
+    uint64_t ms;
+
+    if (text == NULL)
+        return 0;
+    if (str_duration_ms(text, &ms) < 0 || ms > INT64_MAX)
+        return err_set(e, ERR_INVALID, "--%s: '%.60s' is not a time such as 30s, 5m or 2h", option,
+                       text);
+    json_object_set_new(body, key, json_integer((json_int_t)ms));
+    return 0;
+}
+
+static int read_cores(const char *text, uint64_t *ret)
+{
+    char *end;
+    double cores = strtod(text, &end);
+
+    if (end == text || *end != '\0' || !(cores > 0) || cores > 100000)
+        return -1;
+    *ret = (uint64_t)(cores * 1000 + 0.5);
+    return 0;
+}
+
+static int read_count(const char *text, uint64_t *ret)
+{
+    return str_u64(text, INT64_MAX, ret);
+}
+
+static int request_limits(const struct args *a, json_t *body, struct err *e)
+{
+    /* clang-format off */
+    static const struct {
+        const char *option, *key;
+        int (*read)(const char *text, uint64_t *ret);
+        const char *want;
+    } rows[] = {
+        {"cpu",    "cpu_milli", read_cores, "a number of cores such as 0.5 or 2"},
+        {"memory", "memory",    str_size,   "a size such as 512M or 2G"},
+        {"pids",   "pids",      read_count, "a number"},
+        {"disk",   "disk",      str_size,   "a size such as 512M or 2G"},
+        {"nofile", "nofile",    read_count, "a number"},
+    };
+    /* clang-format on */
+    json_t *limits = json_object();
+
+    if (json_object_set_new(body, "limits", limits) < 0)
+        return err_set(e, ERR_INTERNAL, "out of memory");
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        const char *text = args_value(a, rows[i].option);
+        uint64_t v;
+
+        if (text == NULL)
+            continue;
+        if (rows[i].read(text, &v) < 0 || v > INT64_MAX)
+            return err_set(e, ERR_INVALID, "--%s: '%.60s' is not %s", rows[i].option, text,
+                           rows[i].want);
+        json_object_set_new(limits, rows[i].key, json_integer((json_int_t)v));
+    }
+    return 0;
+}
+
+int request_sandbox(const struct args *a, json_t *body, struct err *e)
+{
+    const char *template = args_value(a, "template");
+
+    if (template != NULL && put_text(body, "template", template, "--template", e) < 0)
+        return -1;
+    if (request_pairs(a, "meta", "metadata", body, e) < 0)
+        return -1;
+    return request_limits(a, body, e);
+}
+
+int request_command(const struct args *a, int first, json_t *body, struct err *e)
+{
+    const char *cwd = args_value(a, "workdir"), *user = args_value(a, "user");
+    json_t *argv = json_array();
+
+    if (json_object_set_new(body, "argv", argv) < 0)
+        return err_set(e, ERR_INTERNAL, "out of memory");
+    if (args_flag(a, "tty"))
+        return err_set(e, ERR_UNSUPPORTED,
+                       "terminals (-t) come with a later version; without -t "
+                       "the command gets pipes");
+    for (int i = first; i < a->noperands; i++)
+        if (json_array_append_new(argv, json_string(a->operands[i])) < 0)
+            return err_set(e, ERR_INVALID, "argument %d of the command is not UTF-8", i - first);
+    if (cwd != NULL && put_text(body, "cwd", cwd, "--workdir", e) < 0)
+        return -1;
+    if (user != NULL && put_text(body, "user", user, "--user", e) < 0)
+        return -1;
+    if (request_pairs(a, "env", "env", body, e) < 0)
+        return -1;
+    return request_duration(a, "timeout", "timeout_ms", body, e);
+}

@@ -1,0 +1,41 @@
+/* request.h - options that several commands share, and what they become in JSON. */
+#ifndef CLI_REQUEST_H
+#define CLI_REQUEST_H
+
+#include "cli/cmd.h"
+#include "json/read.h"
+
+/* clang-format off */
+/* what a sandbox is made of: create, run */
+#define REQUEST_SANDBOX_OPTS \
+    {0, "template", "NAME",  "what its files start as [base]"}, \
+    {0, "meta",     "K=V",   "a label to find it by; may be repeated"}, \
+    {0, "cpu",      "CORES", "CPU limit, such as 0.5 or 2"}, \
+    {0, "memory",   "SIZE",  "memory limit, such as 512M or 2G"}, \
+    {0, "pids",     "N",     "limit of processes and threads"}, \
+    {0, "disk",     "SIZE",  "limit of what it may write to its disk"}, \
+    {0, "nofile",   "N",     "limit of open files of each process"}
+/* how a command is run: run, exec */
+#define REQUEST_COMMAND_OPTS \
+    {'e', "env",     "K=V",  "set a variable (K alone: as it is here); may be repeated"}, \
+    {'w', "workdir", "DIR",  "where it starts [/workspace]"}, \
+    {'u', "user",    "USER", "who runs it: a name, UID or UID:GID [user]"}, \
+    {0,   "timeout", "TIME", "kill it after this time, such as 30s; exit status 124"}, \
+    {'t', "tty",     NULL,   "with a terminal (not offered yet)"}
+/* clang-format on */
+
+/* Each adds what the user gave to `body`; ERR_INVALID says what is wrong with it. */
+int request_sandbox(const struct args *a, json_t *body, struct err *e);
+/* Also the command itself: the operands from `first` on. */
+int request_command(const struct args *a, int first, json_t *body, struct err *e);
+/* K=V of every `option` as an object named `key`; K alone takes our own variable. */
+int request_pairs(const struct args *a, const char *option, const char *key, json_t *body,
+                  struct err *e);
+/* A duration given as `option` becomes the number `key`; absent: nothing. */
+int request_duration(const struct args *a, const char *option, const char *key, json_t *body,
+                     struct err *e);
+
+/* Prints it indented, for --json. */
+void request_print(json_t *j);
+
+#endif
