@@ -26,20 +26,20 @@ static void command_text(json_t *argv, char *out, size_t room)
         (size_t)snprintf(out + n, room - n, "%s%s", i > 0 ? " " : "", json_string_value(arg));
 }
 
-/* "running", "exit 1", "signal 9", "timed out" */
+/* "running", "exit 1", "SIGKILL", "timed out" */
 static void state_text(json_t *process, char *out, size_t room)
 {
-    json_t *exit = json_object_get(process, "exit");
-    json_int_t signo = json_integer_value(json_object_get(exit, "signal"));
+    json_t *end = json_object_get(process, "exit");
+    const char *signal = json_string_value(json_object_get(end, "signal"));
 
-    if (!json_is_object(exit))
+    if (!json_is_object(end))
         snprintf(out, room, "%s", json_string_value(json_object_get(process, "state")));
-    else if (json_is_true(json_object_get(exit, "timed_out")))
+    else if (json_is_true(json_object_get(end, "timed_out")))
         snprintf(out, room, "timed out");
-    else if (signo > 0)
-        snprintf(out, room, "signal %d", (int)signo);
+    else if (signal != NULL)
+        snprintf(out, room, "%s", signal);
     else
-        snprintf(out, room, "exit %d", (int)json_integer_value(json_object_get(exit, "exit_code")));
+        snprintf(out, room, "exit %d", (int)json_integer_value(json_object_get(end, "code")));
 }
 
 static int ps(const struct args *a, struct err *e)

@@ -17,7 +17,6 @@
 #include "cli/path.h"
 #include "cli/sse.h"
 
-#define STATUS_TIMED_OUT 124
 #define STATUS_SIGNAL 128
 #define EVENT_STREAM "text/event-stream"
 
@@ -155,17 +154,13 @@ static int on_output(struct remote *r, int fd, json_t *j, struct err *e)
     return write_out(r, fd, p, n, e) < 0 ? output_refused(r, e) : 0;
 }
 
+/* The code is 124 after a timeout and 128 and more after a signal already. */
 static int on_exit_event(struct remote *r, json_t *j)
 {
-    json_int_t signo = json_integer_value(json_object_get(j, "signal"));
+    json_t *code = json_object_get(j, "exit_code");
 
     r->over = true;
-    if (json_is_true(json_object_get(j, "timed_out")))
-        r->status = STATUS_TIMED_OUT;
-    else if (signo > 0)
-        r->status = STATUS_SIGNAL + (int)signo;
-    else
-        r->status = (int)json_integer_value(json_object_get(j, "exit_code"));
+    r->status = (int)json_integer_value(code != NULL ? code : json_object_get(j, "code"));
     return 0;
 }
 
