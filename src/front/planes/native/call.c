@@ -1,0 +1,339 @@
+/* call.c - see call.h. */
+#include "front/planes/native/call.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/own.h"
+#include "base/str.h"
+#include "front/engine/process.h"
+#include "front/planes/native/surface.h"
+
+#define ANSWER_MAX (1u << 30) /* the sum of what handlers keep is far below */
+
+static void nothing(void *handle)
+{
+    (void)handle;
+}
+
+static void close_stream(void *handle)
+{
+    process_close(handle);
+}
+
+static void cancel_wait(void *handle)
+{
+    process_cancel(handle);
+}
+
+static void unwatch(void *handle)
+{
+    engine_unwatch(handle);
+}
+
+static void (*const take_back[CALL_ENGINE_COUNT])(void *handle) = {
+    [CALL_QUIET] = nothing,    [CALL_PENDING] = nothing, [CALL_STREAM] = close_stream,
+    [CALL_WAIT] = cancel_wait, [CALL_WATCH] = unwatch,
+};
+
+void call_free(struct call *c)
+{
+    if (c->drop != NULL && c->state != NULL)
+        c->drop(c->state);
+    loop_undefer(&c->later);
+    list_del(&c->link);
+    free(c->state);
+    buf_free(&c->rest);
+    free(c);
+}
+
+static void free_later(struct loop_later *l)
+{
+    call_free(CONTAINER_OF(l, struct call, later));
+}
+
+/* Closes the client's end and returns the request, for whoever is about to send
+ * its last bytes. */
+static struct http_req *client_end(struct call *c)
+{
+    struct http_req *r = c->r;
+
+    c->r = NULL;
+    /* On a broken connection the answer below goes nowhere, and http would still
+     * tell us that the client is gone: of a call that is. */
+    http_on_gone(r, NULL, NULL);
+    http_on_drain(r, NULL, NULL);
+    take_back[c->engine](c->handle);
+    if (c->engine != CALL_PENDING) {
+        c->engine = CALL_QUIET;
+        loop_defer(c->loop, &c->later, free_later);
+    }
+    return r;
+}
+
+static void count(struct call *c, int status)
+{
+    size_t row = c->row != NULL ? (size_t)(c->row - c->n->rows) : c->n->nrows;
+
+    c->n->counts[row].by_class[(status / 100) % NATIVE_CLASSES]++;
+}
+
+static void gone(struct http_req *r, void *arg)
+{
+    struct call *c = arg;
+
+    (void)r;
+    if (!c->streaming)
+        count(c, 0);
+    client_end(c);
+}
+
+struct call *call_new(struct native *n, struct http_req *r)
+{
+    struct call *c = calloc(1, sizeof(*c));
+
+    if (c == NULL) {
+        http_reply(r, err_http(ERR_UNAVAILABLE), "text/plain", "out of memory\n", 14);
+        return NULL;
+    }
+    c->n = n;
+    c->r = r;
+    c->loop = http_loop(r);
+    str_fmt(c->request_id, sizeof(c->request_id), "%s", http_request_id(r));
+    list_add_tail(&n->calls, &c->link);
+    http_on_gone(r, gone, c);
+    return c;
+}
+
+void *call_state(struct call *c, size_t size, void (*drop)(void *state))
+{
+    struct err e;
+
+    c->drop = drop;
+    c->state = calloc(1, size);
+    if (c->state == NULL) {
+        err_set(&e, ERR_INTERNAL, "out of memory");
+        call_fail(c, &e);
+    }
+    return c->state;
+}
+
+const char *call_param(const struct call *c, size_t i)
+{
+    return i < c->match.nparams ? c->match.params[i] : "";
+}
+
+enum call_accept call_accept(const struct call *c)
+{
+    const char *accept = c->r != NULL ? http_header(c->r, "Accept") : NULL;
+
+    if (accept == NULL)
+        return CALL_JSON;
+    if (c->row->events != NULL && strcasestr(accept, "text/event-stream") != NULL)
+        return CALL_SSE;
+    if ((c->row->flags & SURFACE_RAW_ANSWER) &&
+        strcasestr(accept, "application/octet-stream") != NULL)
+        return CALL_RAW;
+    return CALL_JSON;
+}
+
+void call_expect(struct call *c, enum call_engine what, void *handle)
+{
+    c->engine = what;
+    c->handle = handle;
+}
+
+bool call_told(struct call *c)
+{
+    c->engine = CALL_QUIET;
+    c->handle = NULL;
+    if (c->r == NULL)
+        loop_defer(c->loop, &c->later, free_later);
+    return c->r != NULL;
+}
+
+static void send_rest(struct http_req *r, void *arg)
+{
+    struct call *c = arg;
+
+    (void)r;
+    while (c->r != NULL && c->rest.len > 0) {
+        size_t n = c->rest.len < CALL_PIECE ? c->rest.len : CALL_PIECE;
+
+        if (http_backlog(c->r) > HTTP_BACKLOG_HIGH)
+            return;
+        http_write(c->r, buf_data(&c->rest), n);
+        buf_consume(&c->rest, n);
+    }
+    call_end(c);
+}
+
+static void reply_long(struct call *c, int status, const char *type, struct buf *body)
+{
+    c->streaming = true;
+    c->rest = *body;
+    buf_init(body, body->max);
+    http_on_drain(c->r, send_rest, c);
+    http_reply_begin_length(c->r, status, type, c->rest.len);
+    send_rest(c->r, c);
+}
+
+void call_reply(struct call *c, int status, const char *type, struct buf *body)
+{
+    struct err e;
+
+    if (c->r == NULL)
+        return;
+    if (body->failed) {
+        err_set(&e, ERR_INTERNAL, "out of memory for the answer");
+        call_fail(c, &e);
+        return;
+    }
+    count(c, status);
+    if (body->len > HTTP_BACKLOG_HIGH) {
+        reply_long(c, status, type, body);
+        return;
+    }
+    http_reply(client_end(c), status, type, buf_cstr(body), body->len);
+}
+
+void call_reply_shape(struct call *c, const struct shape *s, const void *from)
+{
+    autobuf struct buf body = BUF_INIT(ANSWER_MAX);
+    struct json_w w;
+
+    if (c->r == NULL)
+        return;
+    jw_init(&w, &body);
+    shape_write(&w, s, from);
+    call_reply(c, c->row->status, "application/json", &body);
+}
+
+void call_reply_none(struct call *c)
+{
+    if (c->r == NULL)
+        return;
+    count(c, 204);
+    http_reply(client_end(c), 204, NULL, NULL, 0);
+}
+
+static const struct {
+    enum err_kind kind;
+    const char *header, *value;
+} error_headers[] = {
+    {ERR_UNAUTHORIZED, "WWW-Authenticate", "Bearer"},
+    {ERR_LIMIT, "Retry-After", "1"},
+    {ERR_UNAVAILABLE, "Retry-After", "1"},
+};
+
+static void write_error(struct call *c, const struct err *e, struct buf *out)
+{
+    struct json_w w;
+
+    jw_init(&w, out);
+    jw_open(&w);
+    jw_key(&w, "error");
+    jw_open(&w);
+    jw_kstr(&w, "code", err_code(e->kind));
+    jw_kstr(&w, "message", e->kind == ERR_INTERNAL ? "internal error" : e->msg);
+    jw_kstr(&w, "request_id", c->request_id);
+    jw_close(&w);
+    jw_close(&w);
+}
+
+static void fail_stream(struct call *c, struct buf *body)
+{
+    if (call_accept(c) == CALL_SSE) {
+        call_event(c, NULL, "error", body);
+        call_end(c);
+    } else {
+        http_reply_abort(client_end(c));
+    }
+}
+
+void call_fail(struct call *c, const struct err *e)
+{
+    autobuf struct buf body = BUF_INIT(8u << 10);
+
+    if (e->kind == ERR_INTERNAL)
+        log_error("%s %s: %s", c->request_id, c->row != NULL ? c->row->op : "-", e->msg);
+    if (c->r == NULL)
+        return;
+    write_error(c, e, &body);
+    if (c->streaming) {
+        fail_stream(c, &body);
+        return;
+    }
+    for (size_t i = 0; i < ARRAY_LEN(error_headers); i++)
+        if (error_headers[i].kind == e->kind)
+            http_reply_header(c->r, error_headers[i].header, error_headers[i].value);
+    count(c, err_http(e->kind));
+    http_reply(client_end(c), err_http(e->kind), "application/json", buf_cstr(&body), body.len);
+}
+
+static void push_back(struct call *c)
+{
+    if (c->r != NULL && c->engine == CALL_STREAM && http_backlog(c->r) > HTTP_BACKLOG_HIGH)
+        process_pause(c->handle, true);
+}
+
+static void drained(struct http_req *r, void *arg)
+{
+    struct call *c = arg;
+
+    (void)r;
+    if (c->engine == CALL_STREAM)
+        process_pause(c->handle, false);
+}
+
+void call_begin(struct call *c, enum call_accept how)
+{
+    if (c->r == NULL)
+        return;
+    c->streaming = true;
+    count(c, 200);
+    http_on_drain(c->r, drained, c);
+    if (how == CALL_SSE)
+        http_sse_begin(c->r);
+    else
+        http_reply_begin(c->r, 200, "application/octet-stream");
+}
+
+void call_event(struct call *c, const char *id, const char *event, struct buf *data)
+{
+    if (c->r == NULL)
+        return;
+    if (data->failed) {
+        http_reply_abort(client_end(c));
+        return;
+    }
+    http_sse_event(c->r, id, event, buf_data(data), data->len);
+    push_back(c);
+}
+
+void call_event_shape(struct call *c, const char *id, const char *event, const struct shape *s,
+                      const void *from)
+{
+    autobuf struct buf data = BUF_INIT(ANSWER_MAX);
+    struct json_w w;
+
+    jw_init(&w, &data);
+    shape_write(&w, s, from);
+    call_event(c, id, event, &data);
+}
+
+void call_write(struct call *c, const void *p, size_t n)
+{
+    if (c->r == NULL)
+        return;
+    http_write(c->r, p, n);
+    push_back(c);
+}
+
+void call_end(struct call *c)
+{
+    if (c->r != NULL)
+        http_reply_end(client_end(c));
+}

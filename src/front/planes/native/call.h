@@ -1,0 +1,105 @@
+/* call.h - one request, from its row to its last byte, freed exactly once.
+ *
+ * A call has two ends. The client's end closes when the answer is complete or the
+ * client went away, whichever is first; from then on `r` is NULL and everything
+ * that would answer does nothing. The engine's end is open while a callback may
+ * still come. When both are closed the call and its state are freed at the end of
+ * the turn, so whoever is running may still look at them.
+ *
+ * So a handler follows three rules and never frees anything:
+ *   - before or with each question to the engine: call_expect();
+ *   - first thing in the callback that answers it (for a stream: the last one):
+ *     if (!call_told(c)) return;
+ *   - answer once.
+ * If the client leaves, what can be taken back is (the engine calls no more);
+ * what cannot is waited for. A client that leaves kills nothing. */
+#ifndef NATIVE_CALL_H
+#define NATIVE_CALL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/list.h"
+#include "http/http.h"
+#include "http/route.h"
+#include "loop/loop.h"
+
+struct native;
+struct shape;
+struct surface_row;
+
+#define CALL_REQUEST_ID_MAX 40
+#define CALL_PIECE (128u << 10) /* of a long answer, queued at a time */
+
+/* What the engine owes us. All but the first two are taken back, through their
+ * handle, when the client's end closes. */
+enum call_engine {
+    CALL_QUIET,   /* nothing */
+    CALL_PENDING, /* one callback, that cannot be taken back */
+    CALL_STREAM,  /* a struct process_stream */
+    CALL_WAIT,    /* a struct process_call */
+    CALL_WATCH,   /* a struct engine_watch */
+    CALL_ENGINE_COUNT
+};
+
+enum call_accept { CALL_JSON, CALL_SSE, CALL_RAW };
+
+struct call {
+    struct native *n;
+    struct http_req *r; /* NULL: answered, or gone */
+    struct loop *loop;
+    const struct surface_row *row; /* NULL: no such route */
+    const char *key;               /* id of the key; NULL on public routes */
+    struct route_match match;
+    enum call_engine engine;
+    void *handle;
+    void *state; /* the handler's own; see call_state() */
+    void (*drop)(void *state);
+    bool streaming;  /* the head is sent: errors are events now */
+    struct buf rest; /* of an answer too long to be queued at once */
+    char request_id[CALL_REQUEST_ID_MAX];
+    struct list link;
+    struct loop_later later;
+};
+
+/* NULL when out of memory; the request is answered then. */
+struct call *call_new(struct native *n, struct http_req *r);
+void call_free(struct call *c); /* native_free() only */
+
+/* Zeroed memory that lives as long as the call; `drop` (or NULL) releases what it
+ * holds. NULL when out of memory; the call is answered then. */
+void *call_state(struct call *c, size_t size, void (*drop)(void *state));
+/* A parameter of the path, by its place. */
+const char *call_param(const struct call *c, size_t i);
+/* What the client asked for, of what the row offers. */
+enum call_accept call_accept(const struct call *c);
+
+/* ---- the engine's end ---- */
+
+void call_expect(struct call *c, enum call_engine what, void *handle);
+/* The engine has said its last. False: nobody listens any more; the callback
+ * must return. */
+bool call_told(struct call *c);
+
+/* ---- the answer ---- */
+
+/* `body` is emptied if it is long: the call sends it piece by piece. */
+void call_reply(struct call *c, int status, const char *type, struct buf *body);
+/* As JSON, with the status of the row. */
+void call_reply_shape(struct call *c, const struct shape *s, const void *from);
+void call_reply_none(struct call *c); /* 204 */
+/* As the row of err.h says; as an `error` event when the stream has begun. What
+ * is internal goes to the log and not to the client. */
+void call_fail(struct call *c, const struct err *e);
+
+/* Streams: while the client does not read, a CALL_STREAM is paused. */
+void call_begin(struct call *c, enum call_accept how); /* CALL_SSE or CALL_RAW */
+void call_event(struct call *c, const char *id, const char *event, struct buf *data);
+void call_event_shape(struct call *c, const char *id, const char *event, const struct shape *s,
+                      const void *from);
+void call_write(struct call *c, const void *p, size_t n);
+void call_end(struct call *c);
+
+#endif

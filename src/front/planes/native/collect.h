@@ -1,0 +1,28 @@
+/* collect.h - what one stream printed, up to a maximum: its beginning and its end.
+ *
+ * As long as everything fits everything is kept. Beyond that the first half and
+ * the last half stay, cut between characters, and the number of bytes lost in the
+ * middle is known. Memory never exceeds about twice the maximum. */
+#ifndef NATIVE_COLLECT_H
+#define NATIVE_COLLECT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+
+struct collect {
+    struct buf head, tail;
+    size_t head_max, tail_max;
+    uint64_t total; /* bytes ever added */
+    size_t cut_at;  /* after collect_end(): where in the kept bytes the gap is */
+};
+
+void collect_init(struct collect *c, size_t max);
+void collect_free(struct collect *c);
+/* -1 when out of memory. */
+int collect_add(struct collect *c, const char *p, size_t n);
+/* Joins both halves in `head`. Returns how many bytes were dropped. */
+uint64_t collect_end(struct collect *c);
+
+#endif

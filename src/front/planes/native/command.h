@@ -1,0 +1,74 @@
+/* command.h - what exec and processes have in common: how a command is described
+ * in a request, and how its end is described in an answer. */
+#ifndef NATIVE_COMMAND_H
+#define NATIVE_COMMAND_H
+
+#include "front/engine/process.h"
+#include "front/planes/native/shape.h"
+#include "json/read.h"
+
+/* argv and environment together are bounded by what execve takes (INIT_ARGS_MAX);
+ * JSON may need more bytes for the same text, and stdin comes on top. */
+#define COMMAND_BODY_MAX ((4u << 20) + (64u << 10))
+#define COMMAND_ARGS_MAX 65536u
+#define COMMAND_ENV_MAX 4096u            /* variables */
+#define COMMAND_TIMEOUT_MAX (1ull << 50) /* ms, as in the config table */
+
+struct command {
+    json_t *argv;
+    const char *command, *cwd, *user;
+    json_t *env;
+    uint64_t timeout_ms;
+};
+
+/* Rows for the table of a struct that holds a `struct command` called `cmd`. */
+/* clang-format off */
+#define COMMAND_FIELDS(S) \
+    {"argv", JSON_FIELD_STRLIST, offsetof(S, cmd.argv), 1, COMMAND_ARGS_MAX, false, \
+     "The program and its arguments, run without a shell. Exactly one of argv and command."}, \
+    {"command", JSON_FIELD_STR, offsetof(S, cmd.command), 1, INIT_ARGS_MAX, false, \
+     "A text for bash -c. Exactly one of argv and command."}, \
+    {"cwd", JSON_FIELD_STR, offsetof(S, cmd.cwd), 1, INIT_PATH_MAX, false, \
+     "Working directory; without it /workspace. If it does not exist, nothing runs."}, \
+    {"env", JSON_FIELD_STRMAP, offsetof(S, cmd.env), 0, COMMAND_ENV_MAX, false, \
+     "Variables of this command, over those of the sandbox."}, \
+    {"user", JSON_FIELD_STR, offsetof(S, cmd.user), 1, INIT_USER_MAX, false, \
+     "A user's name, uid, or uid:gid; without it user."}
+/* clang-format on */
+
+/* What process_opts borrows from. */
+struct command_opts {
+    struct process_opts o;
+    const char **argv;
+    struct buf env;
+};
+void command_opts_free(struct command_opts *c);
+#define autocommand __attribute__((cleanup(command_opts_free)))
+
+/* Checks what a table of fields cannot. Points into `in`. */
+int command_decode(const struct command *in, struct command_opts *ret, struct err *e);
+/* An object of strings as NAME=value, each with its NUL. NULL is an empty one. */
+int command_env(json_t *env, struct buf *out, struct err *e);
+
+/* "stdout", "stderr", "both" or NULL as a mask of enum init_stream. */
+int command_streams(const char *name, unsigned *ret, struct err *e);
+
+/* ---- the end of a command ---- */
+
+struct exit_view {
+    uint64_t code; /* 124 when timed out, 128 + number for a signal */
+    const char *signal;
+    bool timed_out, core, killed, oom;
+    uint64_t cpu_ms, max_rss_kb, ended_ms;
+    char name[16]; /* what `signal` points to */
+};
+extern const struct shape exit_shape;
+
+void exit_view_of(struct exit_view *v, const struct init_exit *m);
+
+/* "SIGTERM"; NULL for 0. */
+const char *signal_name(unsigned signo, char out[16]);
+/* From "TERM", "SIGTERM", "15" or 15; ERR_INVALID otherwise. */
+int signal_from(json_t *j, int *ret, struct err *e);
+
+#endif

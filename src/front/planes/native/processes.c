@@ -1,0 +1,624 @@
+/* processes.c - commands with a life: start, list, see, wait, signal, kill, and
+ * bytes for their stdin. Their output is in logs.c. */
+#include <ctype.h>
+#include <string.h>
+
+#include "base/own.h"
+#include "base/str.h"
+#include "front/planes/native/command.h"
+#include "front/planes/native/surface.h"
+
+#define LIST_BYTES_MAX (64u << 20)
+#define GRACE_DEFAULT_MS 5000u
+#define GRACE_MAX_MS (3600u * 1000)
+
+/* ---- answers ---- */
+
+struct extent_view {
+    uint64_t first, end;
+};
+
+struct process_view {
+    const char *id, *state, *cwd, *user;
+    struct shape_bytes argv;
+    uint64_t pid, started_ms, ended_ms;
+    bool stdin_open;
+    const struct exit_view *exit;
+    const struct extent_view *output;
+};
+
+/* clang-format off */
+static const struct shape_field extent_fields[] = {
+    {"first", SHAPE_U64, offsetof(struct extent_view, first), "Position of the oldest byte still kept."},
+    {"end", SHAPE_U64, offsetof(struct extent_view, end), "Position behind the newest."},
+};
+static SHAPE(extent_shape, "OutputExtent", "Which part of the output can be read; positions count the bytes of stdout and stderr together.", extent_fields);
+
+static const struct shape_field process_fields[] = {
+    {"id", SHAPE_STR, offsetof(struct process_view, id), "Its name in every other call."},
+    {"pid", SHAPE_U64, offsetof(struct process_view, pid), "Its number inside the sandbox."},
+    {"state", SHAPE_STR, offsetof(struct process_view, state), "running or exited."},
+    {"argv", SHAPE_STRV, offsetof(struct process_view, argv), "What runs; its beginning, if it is long."},
+    {"cwd", SHAPE_STR, offsetof(struct process_view, cwd), "Where it was started.", SHAPE_NULLABLE},
+    {"user", SHAPE_STR, offsetof(struct process_view, user), "As whom it runs.", SHAPE_NULLABLE},
+    {"started_at", SHAPE_TIME, offsetof(struct process_view, started_ms), "When it started."},
+    {"ended_at", SHAPE_TIME, offsetof(struct process_view, ended_ms), "When it ended; null: it runs.", SHAPE_NULLABLE},
+    {"stdin_open", SHAPE_BOOL, offsetof(struct process_view, stdin_open), "Its stdin takes bytes."},
+    {"exit", SHAPE_OBJECT, offsetof(struct process_view, exit), "How it ended; null: it runs.", SHAPE_NULLABLE, &exit_shape},
+    {"output", SHAPE_OBJECT, offsetof(struct process_view, output), "Which part of its output can be read.", SHAPE_NULLABLE, &extent_shape},
+};
+static SHAPE(process_shape, "Process", "A command with a life.", process_fields);
+
+struct list_view {
+    struct shape_bytes processes;
+};
+static const struct shape_field list_fields[] = {
+    {"processes", SHAPE_LIST, offsetof(struct list_view, processes), "Running and finished ones.", SHAPE_ALWAYS, &process_shape},
+};
+static SHAPE(list_shape, "ProcessList", "The processes of a sandbox.", list_fields);
+
+struct value_view {
+    uint64_t value;
+};
+static const struct shape_field port_fields[] = {
+    {"port", SHAPE_U64, offsetof(struct value_view, value), "The port that answers."},
+};
+static SHAPE(port_shape, "PortOpen", "Something listens on the port.", port_fields);
+static const struct shape_field position_fields[] = {
+    {"position", SHAPE_U64, offsetof(struct value_view, value), "Position behind the text in the output."},
+};
+static SHAPE(position_shape, "LogFound", "The text was printed.", position_fields);
+/* clang-format on */
+
+/* A process and what its view points to. */
+struct process_full {
+    struct process_view p;
+    struct exit_view exit;
+    struct extent_view output;
+};
+
+static void view_of(struct process_full *v, const struct init_proc *p)
+{
+    bool ended = p->state == INIT_EXITED;
+    struct init_exit end = {.code = p->code,
+                            .signal = p->signal,
+                            .flags = p->flags,
+                            .ended_ms = p->ended_ms,
+                            .cpu_us = p->cpu_us,
+                            .maxrss_kb = p->maxrss_kb};
+
+    exit_view_of(&v->exit, &end);
+    v->output = (struct extent_view){p->output_first, p->output_end};
+    v->p = (struct process_view){
+        .id = p->id,
+        .state = ended ? "exited" : "running",
+        .cwd = p->cwd,
+        .user = p->user,
+        .argv = {p->argv.p, p->argv.len},
+        .pid = p->pid,
+        .started_ms = p->started_ms,
+        .ended_ms = ended ? p->ended_ms : 0,
+        .stdin_open = p->stdin_open,
+        .exit = ended ? &v->exit : NULL,
+        .output = &v->output,
+    };
+}
+
+static void got(void *arg, const struct init_proc *p, const struct err *e)
+{
+    struct call *c = arg;
+    struct process_full v;
+
+    if (!call_told(c))
+        return;
+    if (p == NULL) {
+        call_fail(c, e);
+        return;
+    }
+    view_of(&v, p);
+    call_reply_shape(c, &process_shape, &v.p);
+}
+
+static void done(void *arg, const struct err *e)
+{
+    struct call *c = arg;
+
+    if (!call_told(c))
+        return;
+    if (e != NULL)
+        call_fail(c, e);
+    else
+        call_reply_none(c);
+}
+
+static void ended(void *arg, const struct init_exit *m, const struct err *e)
+{
+    struct call *c = arg;
+    struct exit_view v;
+
+    if (!call_told(c))
+        return;
+    if (m == NULL) {
+        call_fail(c, e);
+        return;
+    }
+    exit_view_of(&v, m);
+    call_reply_shape(c, &exit_shape, &v);
+}
+
+/* ---- start ---- */
+
+struct start_in {
+    struct command cmd;
+    const char *id;
+    bool keep_stdin;
+};
+
+/* clang-format off */
+static const struct json_field start_fields[] = {
+    {"id", JSON_FIELD_STR, offsetof(struct start_in, id), 1, INIT_ID_MAX, false,
+     "Its name, of letters, digits, '.', '_' and '-'; without it one is chosen. One that is in use is refused (409)."},
+    COMMAND_FIELDS(struct start_in),
+    {"timeout_ms", JSON_FIELD_U64, offsetof(struct start_in, cmd.timeout_ms), 0, COMMAND_TIMEOUT_MAX, false,
+     "After this many ms the whole tree is killed; 0 or nothing: never."},
+    {"stdin", JSON_FIELD_BOOL, offsetof(struct start_in, keep_stdin), 0, 0, false,
+     "Keep stdin open for bytes that come later; else it reads the end of file."},
+};
+/* clang-format on */
+static const struct surface_input start_input = {
+    SURFACE_INPUT(start_fields, struct start_in),
+    .body_max = COMMAND_BODY_MAX,
+};
+
+struct start {
+    struct call *c;
+    char id[INIT_ID_MAX + 1];
+    uint64_t pid, started_ms;
+};
+
+/* It runs, whatever became of the question about it: an error now would make the
+ * client believe otherwise. */
+static void start_seen(void *arg, const struct init_proc *p, const struct err *e)
+{
+    struct start *s = arg;
+    struct process_full v = {
+        .p = {.id = s->id, .state = "running", .pid = s->pid, .started_ms = s->started_ms}};
+
+    (void)e;
+    if (!call_told(s->c))
+        return;
+    if (p != NULL)
+        view_of(&v, p);
+    call_reply_shape(s->c, &process_shape, &v.p);
+}
+
+static void started(void *arg, const struct init_started *m, const struct err *e)
+{
+    struct start *s = arg;
+    struct call *c = s->c;
+
+    if (!call_told(c))
+        return;
+    if (m == NULL) {
+        call_fail(c, e);
+        return;
+    }
+    str_fmt(s->id, sizeof(s->id), "%.*s", (int)INIT_ID_MAX, m->id);
+    s->pid = m->pid;
+    s->started_ms = m->started_ms;
+    call_expect(c, CALL_PENDING, NULL);
+    process_get(c->n->engine, c->key, call_param(c, 0), s->id, start_seen, s);
+}
+
+/* "." and ".." would be lost on the way: clients fold them out of a path. */
+static int check_id(const char *id, struct err *e)
+{
+    size_t good = strspn(id, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-");
+
+    if (id[good] != '\0' || strcmp(id, ".") == 0 || strcmp(id, "..") == 0)
+        return err_set(e, ERR_INVALID, "id: expected letters, digits, '.', '_' and '-' only");
+    return 0;
+}
+
+static void process_start_(struct call *c, const void *body)
+{
+    autocommand struct command_opts cmd = {0};
+    const struct start_in *in = body;
+    struct start *s = call_state(c, sizeof(*s), NULL);
+    struct err e;
+
+    if (s == NULL)
+        return;
+    s->c = c;
+    if (command_decode(&in->cmd, &cmd, &e) < 0 || (in->id != NULL && check_id(in->id, &e) < 0)) {
+        call_fail(c, &e);
+        return;
+    }
+    cmd.o.id = in->id;
+    cmd.o.stdin_open = in->keep_stdin;
+    call_expect(c, CALL_PENDING, NULL);
+    process_start(c->n->engine, c->key, call_param(c, 0), &cmd.o, started, s);
+}
+
+/* ---- list and get ---- */
+
+struct listing {
+    struct call *c;
+    struct buf rows;
+};
+
+static void listing_drop(void *state)
+{
+    buf_free(&((struct listing *)state)->rows);
+}
+
+static void listed(void *arg, const struct init_proc *p)
+{
+    struct listing *l = arg;
+    struct process_full v;
+
+    if (l->c->r == NULL)
+        return;
+    view_of(&v, p);
+    shape_append(&l->rows, &process_shape, &v.p);
+}
+
+static void list_done(void *arg, const struct err *e)
+{
+    struct listing *l = arg;
+
+    if (!call_told(l->c))
+        return;
+    if (e != NULL)
+        call_fail(l->c, e);
+    else
+        call_reply_shape(l->c, &list_shape, &(struct list_view){shape_list(&l->rows)});
+}
+
+static void process_list_(struct call *c, const void *in)
+{
+    struct listing *l = call_state(c, sizeof(*l), listing_drop);
+
+    (void)in;
+    if (l == NULL)
+        return;
+    l->c = c;
+    buf_init(&l->rows, LIST_BYTES_MAX);
+    call_expect(c, CALL_PENDING, NULL);
+    process_list(c->n->engine, c->key, call_param(c, 0), listed, list_done, l);
+}
+
+static void process_get_(struct call *c, const void *in)
+{
+    (void)in;
+    call_expect(c, CALL_PENDING, NULL);
+    process_get(c->n->engine, c->key, call_param(c, 0), call_param(c, 1), got, c);
+}
+
+/* ---- signal and kill ---- */
+
+struct signal_in {
+    json_t *signal;
+    bool tree;
+};
+static const struct json_field signal_fields[] = {
+    {"signal", JSON_FIELD_ANY, offsetof(struct signal_in, signal), 0, 0, true,
+     "Any signal, as \"TERM\", \"SIGTERM\" or 15."},
+    {"tree", JSON_FIELD_BOOL, offsetof(struct signal_in, tree), 0, 0, false,
+     "To everything it started too."},
+};
+static const struct surface_input signal_input = {SURFACE_INPUT(signal_fields, struct signal_in)};
+
+static void process_signal_(struct call *c, const void *body)
+{
+    const struct signal_in *in = body;
+    struct err e;
+    int signo;
+
+    if (signal_from(in->signal, &signo, &e) < 0) {
+        call_fail(c, &e);
+        return;
+    }
+    call_expect(c, CALL_PENDING, NULL);
+    process_signal(c->n->engine, c->key, call_param(c, 0), call_param(c, 1), signo, in->tree, done,
+                   c);
+}
+
+struct kill_in {
+    uint64_t grace_ms;
+};
+static const struct json_field kill_fields[] = {
+    {"grace_ms", JSON_FIELD_U64, offsetof(struct kill_in, grace_ms), 0, GRACE_MAX_MS, false,
+     "Time between SIGTERM and SIGKILL; without it 5000."},
+};
+
+static void kill_defaults(void *in, const struct config *c)
+{
+    (void)c;
+    ((struct kill_in *)in)->grace_ms = GRACE_DEFAULT_MS;
+}
+
+static const struct surface_input kill_input = {SURFACE_INPUT(kill_fields, struct kill_in),
+                                                .defaults = kill_defaults};
+
+static void process_kill_(struct call *c, const void *body)
+{
+    const struct kill_in *in = body;
+
+    call_expect(c, CALL_WAIT,
+                process_kill(c->n->engine, c->key, call_param(c, 0), call_param(c, 1), in->grace_ms,
+                             ended, c));
+}
+
+/* ---- wait ---- */
+
+struct wait_in {
+    const char *what, *text, *stream;
+    uint64_t port, since, timeout_ms;
+};
+
+/* clang-format off */
+static const struct json_field wait_fields[] = {
+    {"for", JSON_FIELD_STR, offsetof(struct wait_in, what), 0, 16, false,
+     "exit (the default), port or log."},
+    {"port", JSON_FIELD_U64, offsetof(struct wait_in, port), 1, 65535, false,
+     "For port: until something in the sandbox listens on this TCP port."},
+    {"text", JSON_FIELD_STR, offsetof(struct wait_in, text), 1, INIT_TEXT_MAX, false,
+     "For log: until this is printed."},
+    {"since", JSON_FIELD_U64, offsetof(struct wait_in, since), 0, 0, false,
+     "For log: look from this position on; without it from the beginning."},
+    {"stream", JSON_FIELD_STR, offsetof(struct wait_in, stream), 0, 16, false,
+     "For log: stdout, stderr or both (the default)."},
+    {"timeout_ms", JSON_FIELD_U64, offsetof(struct wait_in, timeout_ms), 0, COMMAND_TIMEOUT_MAX, false,
+     "Give up after this many ms (408); 0 or nothing: never."},
+};
+/* clang-format on */
+static const struct surface_input wait_input = {SURFACE_INPUT(wait_fields, struct wait_in)};
+
+static void waited(struct call *c, const struct shape *s, uint64_t value, const struct err *e)
+{
+    if (!call_told(c))
+        return;
+    if (e != NULL)
+        call_fail(c, e);
+    else
+        call_reply_shape(c, s, &(struct value_view){value});
+}
+
+/* The engine tells of an open port; which one is what was asked for. */
+struct port_wait {
+    struct call *c;
+    uint64_t port;
+};
+
+static void port_open(void *arg, uint64_t value, const struct err *e)
+{
+    struct port_wait *w = arg;
+
+    (void)value;
+    waited(w->c, &port_shape, w->port, e);
+}
+
+static void log_found(void *arg, uint64_t value, const struct err *e)
+{
+    waited(arg, &position_shape, value, e);
+}
+
+static int wait_exit(struct call *c, const struct wait_in *in, struct err *e)
+{
+    (void)e;
+    call_expect(c, CALL_WAIT,
+                process_wait(c->n->engine, c->key, call_param(c, 0), call_param(c, 1),
+                             in->timeout_ms, ended, c));
+    return 0;
+}
+
+static int wait_port(struct call *c, const struct wait_in *in, struct err *e)
+{
+    struct port_wait *w;
+
+    if (in->port == 0)
+        return err_set(e, ERR_INVALID, "port: required to wait for a port");
+    w = call_state(c, sizeof(*w), NULL);
+    if (w == NULL)
+        return 0;
+    *w = (struct port_wait){c, in->port};
+    call_expect(c, CALL_WAIT,
+                process_wait_port(c->n->engine, c->key, call_param(c, 0), call_param(c, 1),
+                                  (unsigned)in->port, in->timeout_ms, port_open, w));
+    return 0;
+}
+
+static int wait_log(struct call *c, const struct wait_in *in, struct err *e)
+{
+    unsigned streams;
+
+    if (in->text == NULL)
+        return err_set(e, ERR_INVALID, "text: required to wait for a log");
+    if (command_streams(in->stream, &streams, e) < 0)
+        return -1;
+    call_expect(c, CALL_WAIT,
+                process_wait_log(c->n->engine, c->key, call_param(c, 0), call_param(c, 1), in->text,
+                                 strlen(in->text), in->since, streams, in->timeout_ms, log_found,
+                                 c));
+    return 0;
+}
+
+static const struct {
+    const char *name;
+    int (*wait)(struct call *c, const struct wait_in *in, struct err *e);
+} waits[] = {{"exit", wait_exit}, {"port", wait_port}, {"log", wait_log}};
+
+static void process_wait_(struct call *c, const void *body)
+{
+    const struct wait_in *in = body;
+    const char *what = in->what != NULL ? in->what : "exit";
+    struct err e;
+
+    for (size_t i = 0; i < ARRAY_LEN(waits); i++) {
+        if (strcmp(what, waits[i].name) != 0)
+            continue;
+        if (waits[i].wait(c, in, &e) < 0)
+            call_fail(c, &e);
+        return;
+    }
+    err_set(&e, ERR_INVALID, "for: expected exit, port or log");
+    call_fail(c, &e);
+}
+
+/* ---- stdin ----
+ * The body is read only as fast as the process reads: one piece is on its way at
+ * a time, and while it is the client's socket is not read. When init's queue for
+ * the process is full the piece is offered again after a moment. */
+
+#define STDIN_PIECE (64u << 10)
+#define STDIN_HELD_MAX (4u << 20) /* far above what http hands over before it pauses */
+#define STDIN_RETRY_MS 20u
+
+struct stdin_in {
+    bool close;
+};
+static const struct json_field stdin_fields[] = {
+    {"close", JSON_FIELD_BOOL, offsetof(struct stdin_in, close), 0, 0, false,
+     "1: stdin is closed behind these bytes."},
+};
+static const struct surface_input stdin_input = {SURFACE_INPUT(stdin_fields, struct stdin_in)};
+
+struct stdin_feed {
+    struct call *c;
+    struct buf held;  /* received, not yet taken by init */
+    size_t offered;   /* of it, on its way */
+    bool last, close; /* the body is complete; stdin shall be closed behind it... */
+    bool closing;     /* ...with what is on its way */
+    struct loop_timer retry;
+};
+
+static void stdin_drop(void *state)
+{
+    struct stdin_feed *s = state;
+
+    loop_timer_stop(s->c->loop, &s->retry);
+    buf_free(&s->held);
+}
+
+static void stdin_taken(void *arg, const struct err *e);
+
+static void stdin_next(struct stdin_feed *s)
+{
+    struct call *c = s->c;
+
+    s->offered = s->held.len < STDIN_PIECE ? s->held.len : STDIN_PIECE;
+    s->closing = s->last && s->close && s->offered == s->held.len;
+    if (s->offered == 0 && !s->closing) {
+        if (s->last)
+            call_reply_none(c);
+        else
+            http_body_pause(c->r, false);
+        return;
+    }
+    call_expect(c, CALL_PENDING, NULL);
+    process_stdin(c->n->engine, c->key, call_param(c, 0), call_param(c, 1), buf_data(&s->held),
+                  s->offered, s->closing, stdin_taken, s);
+}
+
+static void stdin_again(struct loop_timer *t)
+{
+    struct stdin_feed *s = CONTAINER_OF(t, struct stdin_feed, retry);
+
+    if (s->c->r != NULL)
+        stdin_next(s);
+}
+
+static void stdin_taken(void *arg, const struct err *e)
+{
+    struct stdin_feed *s = arg;
+
+    if (!call_told(s->c))
+        return;
+    if (e != NULL && e->kind == ERR_LIMIT &&
+        loop_timer_set(s->c->loop, &s->retry, STDIN_RETRY_MS, stdin_again) == 0)
+        return;
+    if (e != NULL) {
+        call_fail(s->c, e);
+        return;
+    }
+    buf_consume(&s->held, s->offered);
+    s->close = s->close && !s->closing;
+    stdin_next(s);
+}
+
+static void stdin_data(struct http_req *r, const char *p, size_t n, void *arg)
+{
+    struct stdin_feed *s = arg;
+    struct err e;
+
+    if (buf_add(&s->held, p, n) < 0) {
+        err_set(&e, ERR_INTERNAL, "out of memory for stdin");
+        call_fail(s->c, &e);
+        return;
+    }
+    http_body_pause(r, true);
+    if (s->c->engine == CALL_QUIET && s->retry.slot == 0)
+        stdin_next(s);
+}
+
+static void stdin_end(struct http_req *r, void *arg)
+{
+    struct stdin_feed *s = arg;
+
+    (void)r;
+    s->last = true;
+    if (s->c->engine == CALL_QUIET && s->retry.slot == 0)
+        stdin_next(s);
+}
+
+static void process_stdin_(struct call *c, const void *query)
+{
+    const struct stdin_in *in = query;
+    struct stdin_feed *s = call_state(c, sizeof(*s), stdin_drop);
+
+    if (s == NULL)
+        return;
+    s->c = c;
+    s->close = in->close;
+    buf_init(&s->held, STDIN_HELD_MAX);
+    http_body_stream(c->r, stdin_data, stdin_end, s);
+}
+
+static void process_stdin_close(struct call *c, const void *in)
+{
+    (void)in;
+    call_expect(c, CALL_PENDING, NULL);
+    process_stdin(c->n->engine, c->key, call_param(c, 0), call_param(c, 1), NULL, 0, true, done, c);
+}
+
+/* clang-format off */
+#define PROCESSES "/v1/sandboxes/{id}/processes"
+const struct surface_row surface_processes[] = {
+    {{"POST", PROCESSES}, SCOPE_RUN, process_start_, "startProcess",
+     "Starts a command and answers once it is launched.",
+     .body = &start_input, .status = 201, .answers = {&process_shape}},
+    {{"GET",  PROCESSES}, SCOPE_READ, process_list_, "listProcesses",
+     "Lists the processes that run and those that ended and are still kept.",
+     .status = 200, .answers = {&list_shape}},
+    {{"GET",  PROCESSES "/{pid}"}, SCOPE_READ, process_get_, "getProcess",
+     "Shows a process, running or ended.",
+     .status = 200, .answers = {&process_shape}},
+    {{"POST", PROCESSES "/{pid}/signal"}, SCOPE_RUN, process_signal_, "signalProcess",
+     "Sends any signal to a process, or to all it started.",
+     .body = &signal_input, .status = 204},
+    {{"POST", PROCESSES "/{pid}/kill"}, SCOPE_RUN, process_kill_, "killProcess",
+     "Ends the whole tree, with grace first, then by force; answers when all of it is dead.",
+     .body = &kill_input, .status = 200, .answers = {&exit_shape}},
+    {{"POST", PROCESSES "/{pid}/wait"}, SCOPE_READ, process_wait_, "waitForProcess",
+     "Waits until the process ends, a port answers or a text is printed; 410 if it ends first.",
+     .body = &wait_input, .status = 200, .answers = {&exit_shape, &port_shape, &position_shape}},
+    {{"POST", PROCESSES "/{pid}/stdin"}, SCOPE_RUN, process_stdin_, "writeProcessStdin",
+     "Writes the body, of any type and length, to stdin as fast as the process reads.",
+     .query = &stdin_input, .status = 204, .flags = SURFACE_RAW_BODY},
+    {{"POST", PROCESSES "/{pid}/stdin/close"}, SCOPE_RUN, process_stdin_close, "closeProcessStdin",
+     "Closes stdin: the process reads the end of file.",
+     .status = 204},
+    {.op = NULL},
+};
+/* clang-format on */

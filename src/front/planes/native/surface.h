@@ -1,0 +1,106 @@
+/* surface.h - what a surface is: a table of rows and the handlers in them.
+ *
+ * EXTEND  A new endpoint: a row and a handler in its surface's file; nothing else.
+ *         A new surface: a file, its table in SURFACES below, and meson.build. */
+#ifndef NATIVE_SURFACE_H
+#define NATIVE_SURFACE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/list.h"
+#include "front/auth/auth.h"
+#include "front/engine/engine.h"
+#include "front/planes/native/call.h"
+#include "front/planes/native/shape.h"
+#include "http/http.h"
+#include "http/route.h"
+#include "json/read.h"
+
+#define SURFACES(X)                                                                                \
+    X(sandboxes)                                                                                   \
+    X(exec)                                                                                        \
+    X(processes)                                                                                   \
+    X(logs)                                                                                        \
+    X(events)                                                                                      \
+    X(templates)                                                                                   \
+    X(system)
+
+#define SURFACE_BODY_MAX (64u << 10) /* bytes of a JSON body, where nothing else is said */
+#define SURFACE_ANSWERS_MAX 3
+
+/* The fields of an object inside the input; the handler decodes it itself. */
+struct surface_nested {
+    const char *name;
+    const struct json_field *fields;
+    size_t n;
+};
+
+/* What a handler is given, decoded from a JSON body or from the query. */
+struct surface_input {
+    const struct json_field *fields;
+    size_t n;
+    size_t size;     /* of the struct */
+    size_t body_max; /* 0: SURFACE_BODY_MAX */
+    /* Fills in what is not zero by default; may be NULL. */
+    void (*defaults)(void *in, const struct config *c);
+    const struct surface_nested *nested; /* or NULL */
+};
+
+enum surface_flags {
+    SURFACE_RAW_BODY = 1,   /* any bytes; the handler reads them itself */
+    SURFACE_RAW_ANSWER = 2, /* also application/octet-stream, if the client accepts it */
+    SURFACE_RESUME = 4,     /* Last-Event-ID continues the stream */
+    SURFACE_TEXT = 8,       /* the answer is text/plain */
+    SURFACE_EARLY = 16,     /* answered while the engine is still starting */
+};
+
+struct surface_row {
+    struct route route; /* first: route_find() looks at nothing else */
+    enum scope scope;
+    /* `in` is the struct of `body` or `query` (NULL without either); it and all it
+     * points to are borrowed for the call. */
+    void (*handle)(struct call *c, const void *in);
+    const char *op;                                   /* operationId */
+    const char *summary;                              /* one sentence */
+    const struct surface_input *body, *query;         /* one of them at most */
+    int status;                                       /* of success */
+    const struct shape *answers[SURFACE_ANSWERS_MAX]; /* one of these; none: no body */
+    const char *events; /* what comes as text/event-stream, if it can be asked for... */
+    const struct shape *event_shapes[SURFACE_ANSWERS_MAX]; /* ...and what is in it */
+    unsigned flags;
+};
+
+/* The last row is all zero. */
+#define X(name) extern const struct surface_row surface_##name[];
+SURFACES(X)
+#undef X
+
+#define SURFACE_INPUT(table, type) .fields = (table), .n = ARRAY_LEN(table), .size = sizeof(type)
+#define SHAPE(var, schema, text, table)                                                            \
+    const struct shape var = {                                                                     \
+        .name = (schema), .doc = (text), .fields = (table), .n = ARRAY_LEN(table)}
+
+/* How often a row was answered with 1xx..5xx; [0]: the client left first. */
+#define NATIVE_CLASSES 6
+struct native_count {
+    uint64_t by_class[NATIVE_CLASSES];
+};
+
+struct native {
+    struct engine *engine;
+    struct auth *auth;
+    const struct config *config;
+    const struct http_server *server;
+    struct surface_row *rows; /* all surfaces, one behind the other */
+    size_t nrows;
+    struct native_count *counts; /* per row; one more for requests without */
+    struct buf openapi;
+    uint64_t started_ms;
+    struct list calls;
+};
+
+/* The document, from the rows. */
+int openapi_write(const struct surface_row *rows, size_t n, struct buf *out, struct err *e);
+
+#endif

@@ -1,0 +1,217 @@
+/* system.c - the server itself: is it well, what does it do, how is it set, what
+ * does it offer. */
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/own.h"
+#include "front/planes/native/surface.h"
+
+/* ---- /health ---- */
+
+struct health_view {
+    bool ok;
+};
+static const struct shape_field health_fields[] = {
+    {"ok", SHAPE_BOOL, offsetof(struct health_view, ok), "True: requests are answered."},
+};
+static SHAPE(health_shape, "Health", "The server is there.", health_fields);
+
+static void health(struct call *c, const void *in)
+{
+    (void)in;
+    call_reply_shape(c, &health_shape, &(struct health_view){true});
+}
+
+/* ---- /v1/config ---- */
+
+struct setting_view {
+    const char *name, *value, *def, *doc;
+};
+struct settings_view {
+    struct shape_bytes settings;
+};
+/* clang-format off */
+static const struct shape_field setting_fields[] = {
+    {"name", SHAPE_STR, offsetof(struct setting_view, name), "As on the command line, without dashes."},
+    {"value", SHAPE_STR, offsetof(struct setting_view, value), "As it would be written in the file."},
+    {"default", SHAPE_STR, offsetof(struct setting_view, def), "What it is when nobody says anything."},
+    {"doc", SHAPE_STR, offsetof(struct setting_view, doc), "What it is for."},
+};
+static SHAPE(setting_shape, "Setting", "One setting of the server.", setting_fields);
+static const struct shape_field settings_fields[] = {
+    {"settings", SHAPE_LIST, offsetof(struct settings_view, settings), "All of them; none is a secret.", SHAPE_ALWAYS, &setting_shape},
+};
+static SHAPE(settings_shape, "Config", "How the server is set.", settings_fields);
+/* clang-format on */
+
+static void config_get(struct call *c, const void *in)
+{
+    autobuf struct buf rows = BUF_INIT(256u << 10);
+
+    (void)in;
+    for (size_t i = 0; i < config_nkeys; i++) {
+        const struct config_key *k = &config_keys[i];
+        char value[CONFIG_TEXT_MAX];
+
+        config_value(c->n->config, k, value);
+        shape_append(&rows, &setting_shape, &(struct setting_view){k->name, value, k->def, k->doc});
+    }
+    call_reply_shape(c, &settings_shape, &(struct settings_view){shape_list(&rows)});
+}
+
+/* ---- /v1/openapi.json ---- */
+
+static void openapi_get(struct call *c, const void *in)
+{
+    autobuf struct buf copy = BUF_INIT(c->n->openapi.len + 1);
+
+    (void)in;
+    buf_add(&copy, buf_data(&c->n->openapi), c->n->openapi.len);
+    call_reply(c, 200, "application/json", &copy);
+}
+
+/* ---- /metrics ---- */
+
+#define METRICS_MAX (1u << 20)
+
+/* clang-format off */
+static const struct {
+    const char *name, *type, *help;
+    size_t offset; /* in struct engine_stats */
+} metrics[] = {
+#define ROW(member, type, name, help) {"cove_" name, type, help, offsetof(struct engine_stats, member)}
+    ROW(creates,          "counter", "sandbox_creates_total",         "Sandboxes made."),
+    ROW(create_failures,  "counter", "sandbox_create_failures_total", "Sandboxes that could not be made."),
+    ROW(deletes,          "counter", "sandbox_deletes_total",         "Sandboxes deleted."),
+    ROW(execs,            "counter", "execs_total",                   "Commands run by exec."),
+    ROW(processes,        "counter", "processes_total",               "Processes started."),
+    ROW(init_connections, "gauge",   "init_connections",              "Connections to sandboxes' inits."),
+    ROW(pooled,           "gauge",   "sandboxes_pooled",              "Sandboxes made in advance."),
+    ROW(teardown,         "gauge",   "teardown_queue",                "Sandboxes whose remains are being removed."),
+    ROW(sandboxes_max,    "gauge",   "sandboxes_max",                 "Sandboxes this host takes at one time."),
+    ROW(disk_total,       "gauge",   "disk_bytes",                    "Size of the disk of all sandboxes."),
+    ROW(disk_free,        "gauge",   "disk_free_bytes",               "What is free of it."),
+#undef ROW
+};
+/* clang-format on */
+
+static void metric_head(struct buf *out, const char *name, const char *type, const char *help)
+{
+    buf_addf(out, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
+}
+
+static void metric(struct buf *out, const char *name, const char *type, const char *help,
+                   uint64_t value)
+{
+    metric_head(out, name, type, help);
+    buf_addf(out, "%s %llu\n", name, (unsigned long long)value);
+}
+
+static void put_engine(struct buf *out, const struct engine_stats *s)
+{
+    metric_head(out, "cove_sandboxes", "gauge", "Sandboxes by state.");
+    for (int i = 0; i < SANDBOX_STATE_COUNT; i++)
+        buf_addf(out, "cove_sandboxes{state=\"%s\"} %llu\n",
+                 sandbox_state_name((enum sandbox_state)i), (unsigned long long)s->by_state[i]);
+    for (size_t i = 0; i < ARRAY_LEN(metrics); i++) {
+        uint64_t v;
+
+        memcpy(&v, (const char *)s + metrics[i].offset, sizeof(v));
+        metric(out, metrics[i].name, metrics[i].type, metrics[i].help, v);
+    }
+}
+
+static void put_requests(struct buf *out, const struct native *n)
+{
+    static const char *const classes[NATIVE_CLASSES] = {"gone", "1xx", "2xx", "3xx", "4xx", "5xx"};
+    static const struct route none = {"-", "-"};
+
+    metric_head(out, "cove_http_requests_total", "counter",
+                "Answers by route and class of status; gone: the client left first.");
+    for (size_t i = 0; i <= n->nrows; i++) {
+        const struct route *r = i < n->nrows ? &n->rows[i].route : &none;
+
+        for (int k = 0; k < NATIVE_CLASSES; k++)
+            if (n->counts[i].by_class[k] > 0)
+                buf_addf(
+                    out, "cove_http_requests_total{method=\"%s\",route=\"%s\",code=\"%s\"} %llu\n",
+                    r->method, r->path, classes[k], (unsigned long long)n->counts[i].by_class[k]);
+    }
+}
+
+static uint64_t resident_bytes(void)
+{
+    autofd int fd = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
+    char text[128] = "";
+    unsigned long long pages = 0;
+
+    if (fd < 0 || read(fd, text, sizeof(text) - 1) <= 0 || sscanf(text, "%*u %llu", &pages) != 1)
+        return 0;
+    return pages * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+static uint64_t open_fds(void)
+{
+    DIR *d = opendir("/proc/self/fd");
+    uint64_t n = 0;
+
+    if (d == NULL)
+        return 0;
+    while (readdir(d) != NULL)
+        n++;
+    closedir(d);
+    return n > 3 ? n - 3 : 0; /* ".", ".." and the directory itself */
+}
+
+static void put_process(struct buf *out, const struct native *n)
+{
+    if (n->server != NULL)
+        metric(out, "cove_http_connections", "gauge", "HTTP connections.",
+               http_server_conns(n->server));
+    metric(out, "cove_front_resident_bytes", "gauge", "Memory of the front.", resident_bytes());
+    metric(out, "cove_front_open_fds", "gauge", "Open file descriptors of the front.", open_fds());
+    metric(out, "cove_front_uptime_seconds", "gauge", "Since the front started.",
+           (clock_mono_ms() - n->started_ms) / 1000);
+}
+
+static void metrics_told(void *arg, const struct engine_stats *s)
+{
+    autobuf struct buf out = BUF_INIT(METRICS_MAX);
+    struct call *c = arg;
+
+    if (!call_told(c))
+        return;
+    put_engine(&out, s);
+    put_requests(&out, c->n);
+    put_process(&out, c->n);
+    call_reply(c, 200, "text/plain; version=0.0.4", &out);
+}
+
+static void metrics_get(struct call *c, const void *in)
+{
+    (void)in;
+    call_expect(c, CALL_PENDING, NULL);
+    engine_stat(c->n->engine, metrics_told, c);
+}
+
+/* clang-format off */
+const struct surface_row surface_system[] = {
+    {{"GET", "/health"}, SCOPE_PUBLIC, health, "getHealth",
+     "Answers at once when the server is there; wants no key.",
+     .status = 200, .answers = {&health_shape}, .flags = SURFACE_EARLY},
+    {{"GET", "/metrics"}, SCOPE_READ, metrics_get, "getMetrics",
+     "Numbers for Prometheus.",
+     .status = 200, .flags = SURFACE_TEXT},
+    {{"GET", "/v1/config"}, SCOPE_ADMIN, config_get, "getConfig",
+     "How the server is set.",
+     .status = 200, .answers = {&settings_shape}, .flags = SURFACE_EARLY},
+    {{"GET", "/v1/openapi.json"}, SCOPE_READ, openapi_get, "getOpenapi",
+     "This document.",
+     .status = 200, .flags = SURFACE_EARLY},
+    {.op = NULL},
+};
+/* clang-format on */
