@@ -32,9 +32,10 @@ void buf_free(struct buf *b); /* may be used again afterwards, with the same max
 /* Forgets the contents, keeps the memory. */
 void buf_clear(struct buf *b);
 
+/* Where the contents begin; NULL if there never were any. */
 static inline char *buf_data(const struct buf *b)
 {
-    return b->mem + b->off;
+    return b->mem != NULL ? b->mem + b->off : NULL;
 }
 
 /* Room for `n` more bytes at the end, or NULL (and failed). buf_added() makes

@@ -429,7 +429,7 @@ static void on_io(struct loop_io *io, uint32_t events)
         c->blocked = false;
         http_send_flush(c);
         tell_drained(c);
-        run(c, NULL, 0);
+        run(c, "", 0);
     }
     if ((events & EPOLLIN) && !c->broken && wants_input(c))
         receive(c);
@@ -442,5 +442,5 @@ static void on_later(struct loop_later *l)
     if (c->broken)
         http_conn_free(c);
     else
-        run(c, NULL, 0);
+        run(c, "", 0);
 }

@@ -21,7 +21,7 @@ struct http_ws {
     void *arg;
     const char *src; /* points into what was just received */
     size_t nsrc;
-    bool paused, receiving, told;
+    bool paused, told;
 };
 
 /* ---- between wslay and the connection ---- */
@@ -63,9 +63,10 @@ static void message(wslay_event_context_ptr ctx, const struct wslay_event_on_msg
                            ws->arg);
 }
 
+/* After every message: wslay would send a close frame before data still queued. */
 static void flush(struct http_ws *ws)
 {
-    if (ws->receiving || ws->conn->broken)
+    if (ws->conn->broken)
         return;
     if (wslay_event_send(ws->ctx) < 0 || http_ws_backlog(ws) > HTTP_BACKLOG_MAX)
         http_conn_break(ws->conn);
@@ -126,9 +127,7 @@ static int receive(struct http_ws *ws, const char *p, size_t n, size_t *used)
 
     ws->src = p;
     ws->nsrc = n;
-    ws->receiving = true;
     r = wslay_event_recv(ws->ctx);
-    ws->receiving = false;
     *used = n - ws->nsrc;
     ws->nsrc = 0;
     return r;

@@ -1,0 +1,54 @@
+#include "unit.h"
+
+#include "base/clock.h"
+#include "base/id.h"
+
+TEST(a_held_clock_stands_still)
+{
+    clock_hold(5000000, 1700000000123);
+    CHECK(clock_mono_ns() == 5000000);
+    CHECK(clock_mono_ms() == 5);
+    CHECK(clock_real_ms() == 1700000000123);
+    clock_release();
+    CHECK(clock_mono_ns() != 5000000);
+}
+
+TEST(time_is_written_in_utc_with_milliseconds)
+{
+    char text[CLOCK_TEXT_MAX];
+
+    CHECK_STR(clock_text(1700000000007, text), "2023-11-14T22:13:20.007Z");
+}
+
+TEST(ids_use_letters_and_digits_that_nobody_misreads)
+{
+    char a[ID_LEN + 1], b[ID_LEN + 1];
+
+    id_random(a, ID_LEN);
+    id_random(b, ID_LEN);
+    CHECK_INT(strlen(a), ID_LEN);
+    CHECK(id_is_valid(a, ID_LEN));
+    CHECK(strcmp(a, b) != 0);
+    CHECK_INT(strcspn(a, "ilou"), ID_LEN);
+}
+
+TEST(held_ids_are_the_same_every_time)
+{
+    char a[ID_LEN + 1], b[ID_LEN + 1];
+
+    id_hold(42);
+    id_random(a, ID_LEN);
+    id_hold(42);
+    id_random(b, ID_LEN);
+    id_hold(0);
+    CHECK_STR(a, b);
+}
+
+TEST(an_id_with_anything_else_in_it_is_not_one)
+{
+    CHECK(id_is_valid("abc123", 6));
+    CHECK(!id_is_valid("abc123", 5));
+    CHECK(!id_is_valid("", 5));
+    CHECK(!id_is_valid("aB", 5));
+    CHECK(!id_is_valid("../x", 5));
+}
