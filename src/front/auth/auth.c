@@ -96,8 +96,7 @@ void auth_free(struct auth *a)
 
     if (a == NULL)
         return;
-    LIST_EACH(&a->keys, k, struct key, link)
-    {
+    LIST_EACH (&a->keys, k, struct key, link) {
         free(k);
     }
     free(a);
@@ -128,8 +127,7 @@ int auth_key(struct auth *a, const char *presented, const char **ret_key_id, str
     if (EVP_Digest(presented, strlen(presented), hash, NULL, EVP_sha256(), NULL) != 1)
         return err_set(e, ERR_INTERNAL, "SHA-256 is not available");
     /* No early end: how long this takes says nothing about which key matched. */
-    LIST_EACH(&a->keys, k, struct key, link)
-    {
+    LIST_EACH (&a->keys, k, struct key, link) {
         if (CRYPTO_memcmp(k->hash, hash, AUTH_HASH) == 0)
             found = k;
     }

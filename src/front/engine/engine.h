@@ -69,6 +69,8 @@ struct engine_opts {
 int engine_new(const struct engine_opts *opts, struct engine **ret, struct err *e);
 void engine_free(struct engine *g);
 bool engine_is_ready(const struct engine *g);
+/* Tells the keeper that requests are being served. */
+void engine_serving(struct engine *g);
 const struct config *engine_config(const struct engine *g);
 
 struct create_opts { /* all borrowed for the call */

@@ -1,0 +1,185 @@
+/* box.c - sandboxes in memory: found by id, listed by age. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/own.h"
+#include "base/str.h"
+#include "front/engine/inside.h"
+
+const char *sandbox_state_name(enum sandbox_state s)
+{
+    static const char *const names[SANDBOX_STATE_COUNT] = {"running", "paused", "stopped"};
+
+    return names[s];
+}
+
+const char *sandbox_end_name(enum sandbox_end s)
+{
+    static const char *const names[SANDBOX_END_COUNT] = {"delete", "stop"};
+
+    return names[s];
+}
+
+struct box *box_find(struct engine *g, const char *id)
+{
+    struct map_node *n = map_get(&g->boxes, id);
+
+    return n == NULL ? NULL : CONTAINER_OF(n, struct box, node);
+}
+
+struct box *box_of(struct engine *g, const char *key, const char *id)
+{
+    struct box *b = box_find(g, id);
+
+    if (b == NULL || strcmp(b->pub.key, key) != 0)
+        return NULL;
+    return b->life == LIFE_DELETING || b->life == LIFE_DOOMED ? NULL : b;
+}
+
+struct box *box_running(struct engine *g, const char *key, const char *id, struct err *e)
+{
+    struct box *b = box_of(g, key, id);
+
+    if (b == NULL) {
+        err_set(e, ERR_NOT_FOUND, "no sandbox %.64s", id);
+        return NULL;
+    }
+    if (b->life == LIFE_RUNNING)
+        return b;
+    if (b->life == LIFE_BOOTING || b->life == LIFE_HALTING)
+        err_set(e, ERR_CONFLICT, "sandbox %s is %s; try again", id,
+                b->life == LIFE_BOOTING ? "being resumed" : "being stopped");
+    else
+        err_set(e, ERR_CONFLICT, "sandbox %s is stopped (%s); resume it first", id, b->reason);
+    return NULL;
+}
+
+size_t box_after(const struct engine *g, uint64_t after)
+{
+    size_t lo = 0, hi = g->norder;
+
+    while (lo < hi) {
+        size_t mid = lo + (hi - lo) / 2;
+
+        if (g->order[mid]->seq > after)
+            hi = mid;
+        else
+            lo = mid + 1;
+    }
+    return lo;
+}
+
+static int order_add(struct engine *g, struct box *b)
+{
+    size_t cap = g->corder ? g->corder * 2 : 64;
+    struct box **order;
+
+    if (g->norder == g->corder) {
+        order = realloc(g->order, cap * sizeof(struct box *));
+        if (order == NULL)
+            return -1;
+        g->order = order;
+        g->corder = cap;
+    }
+    g->order[g->norder++] = b; /* the store gives ever higher numbers */
+    return 0;
+}
+
+static void order_del(struct engine *g, const struct box *b)
+{
+    size_t i = box_after(g, b->seq - 1);
+
+    if (i == g->norder || g->order[i] != b)
+        return;
+    g->norder--;
+    memmove(&g->order[i], &g->order[i + 1], (g->norder - i) * sizeof(struct box *));
+}
+
+static const char *keep(char **at, const char *text)
+{
+    char *to = *at;
+
+    *at = stpcpy(to, text) + 1;
+    return to;
+}
+
+static struct box *box_new(const struct store_sandbox *row)
+{
+    size_t len = strlen(row->id) + strlen(row->key) + strlen(row->template) + strlen(row->network) +
+                 strlen(row->metadata) + 5 + row->env.len;
+    struct box *b = calloc(1, sizeof(*b) + len);
+    char *at = b == NULL ? NULL : (char *)(b + 1);
+
+    if (b == NULL)
+        return NULL;
+    b->pub.id = keep(&at, row->id);
+    b->pub.key = keep(&at, row->key);
+    b->pub.template = keep(&at, row->template);
+    b->pub.network = keep(&at, row->network);
+    b->pub.metadata = keep(&at, row->metadata);
+    b->pub.env = at;
+    b->pub.env_len = row->env.len;
+    if (row->env.len > 0)
+        memcpy(at, row->env.p, row->env.len);
+    return b;
+}
+
+static void box_fill(struct box *b, const struct store_sandbox *row)
+{
+    b->seq = row->seq;
+    b->pub.limits =
+        (struct sandbox_limits){row->cpu_milli, row->memory, row->pids, row->disk, row->nofile};
+    b->pub.created_ms = row->created_ms;
+    b->pub.ends_ms = row->ends_ms;
+    b->pub.on_timeout = row->on_timeout == SANDBOX_END_STOP ? SANDBOX_END_STOP : SANDBOX_END_DELETE;
+    b->pub.boot_id = b->boot_id;
+    b->pub.reason = b->reason;
+    b->life = row->state == STORE_RUNNING ? LIFE_RUNNING : LIFE_STOPPED;
+    box_set_state(b, row->state == STORE_RUNNING ? SANDBOX_RUNNING : SANDBOX_STOPPED, row->boot_id,
+                  row->reason);
+}
+
+struct box *box_add(struct engine *g, const struct store_sandbox *row)
+{
+    struct box *b = box_find(g, row->id) != NULL ? NULL : box_new(row);
+
+    if (b == NULL)
+        return NULL;
+    b->g = g;
+    box_fill(b, row);
+    list_init(&b->waiters);
+    talk_peer_init(&b->peer, g->hub, b->pub.id);
+    if (order_add(g, b) < 0) {
+        free(b);
+        return NULL;
+    }
+    if (map_put(&g->boxes, &b->node, b->pub.id) < 0) {
+        g->norder--;
+        free(b);
+        return NULL;
+    }
+    return b;
+}
+
+void box_free(struct box *b)
+{
+    struct engine *g = b->g;
+    struct err why;
+
+    err_set(&why, ERR_GONE, "sandbox %s was deleted", b->pub.id);
+    monitor_stop(b);
+    talk_peer_reset(&b->peer, &why);
+    loop_timer_stop(g->loop, &b->end);
+    map_del(&g->boxes, &b->node);
+    order_del(g, b);
+    free(b);
+}
+
+void box_set_state(struct box *b, enum sandbox_state state, const char *boot_id, const char *reason)
+{
+    b->pub.state = state;
+    if (boot_id != b->boot_id)
+        str_fmt(b->boot_id, sizeof(b->boot_id), "%.64s", boot_id);
+    if (reason != b->reason)
+        str_fmt(b->reason, sizeof(b->reason), "%.*s", ENGINE_REASON_MAX - 1, reason);
+}

@@ -1,0 +1,228 @@
+/* call.c - conversations with one answer (or a list), the rest of process.h. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/own.h"
+#include "front/engine/command.h"
+#include "front/engine/inside.h"
+#include "front/engine/process.h"
+
+/* clang-format off */
+static const struct talk_kind kind_start     = {INIT_START,     {{INIT_STARTED, TALK_LAST}}};
+static const struct talk_kind kind_list      = {INIT_LIST,      {{INIT_PROC, TALK_MORE}, {INIT_END, TALK_LAST}}};
+static const struct talk_kind kind_get       = {INIT_GET,       {{INIT_PROC, TALK_LAST}}};
+static const struct talk_kind kind_stdin     = {INIT_STDIN,     {{INIT_OK, TALK_LAST}}};
+static const struct talk_kind kind_signal    = {INIT_SIGNAL,    {{INIT_OK, TALK_LAST}}};
+static const struct talk_kind kind_kill      = {INIT_KILL,      {{INIT_EXIT, TALK_LAST}}};
+static const struct talk_kind kind_wait      = {INIT_WAIT,      {{INIT_EXIT, TALK_LAST}}};
+static const struct talk_kind kind_wait_port = {INIT_WAIT_PORT, {{INIT_OK, TALK_LAST}}};
+static const struct talk_kind kind_wait_log  = {INIT_WAIT_LOG,  {{INIT_OK, TALK_LAST}}};
+/* clang-format on */
+
+#define CALL_LIST_MAX 65536u /* processes in one list; more is nonsense */
+
+typedef void started_cb(void *arg, const struct init_started *m, const struct err *e);
+typedef void proc_cb(void *arg, const struct init_proc *p, const struct err *e);
+
+struct process_call {
+    struct talk talk;
+    struct engine *g;
+    /* Exactly one is given: who is told the last answer. */
+    started_cb *started;
+    proc_cb *proc;
+    engine_done_cb *done;
+    process_exit_cb *exited;
+    process_value_cb *value;
+    void (*each)(void *arg, const struct init_proc *p); /* of a list */
+    unsigned told;
+    void *arg;
+};
+
+/* `m` is NULL if `e` is not. */
+static void tell(const struct process_call *c, const union talk_msg *m, const struct err *e)
+{
+    if (c->started != NULL)
+        c->started(c->arg, m == NULL ? NULL : &m->init_started, e);
+    else if (c->proc != NULL)
+        c->proc(c->arg, m == NULL ? NULL : &m->init_proc, e);
+    else if (c->exited != NULL)
+        c->exited(c->arg, m == NULL ? NULL : &m->init_exit, e);
+    else if (c->value != NULL)
+        c->value(c->arg, m == NULL ? 0 : m->init_ok.value, e);
+    else
+        c->done(c->arg, e);
+}
+
+static int on_msg(struct talk *t, uint16_t type, const union talk_msg *m, struct err *e)
+{
+    struct process_call *c = CONTAINER_OF(t, struct process_call, talk);
+
+    if (type == INIT_PROC && c->each != NULL) {
+        if (++c->told > CALL_LIST_MAX)
+            return err_set(e, ERR_INVALID, "a list without an end");
+        c->each(c->arg, &m->init_proc);
+        return 0;
+    }
+    tell(c, m, NULL);
+    free(c);
+    return 0;
+}
+
+static void on_fail(struct talk *t, const struct err *e)
+{
+    struct process_call *c = CONTAINER_OF(t, struct process_call, talk);
+
+    tell(c, NULL, e);
+    free(c);
+}
+
+static const struct talk_ops talk_ops = {.on_msg = on_msg, .on_fail = on_fail};
+
+static struct process_call *call_new(const struct process_call *as)
+{
+    struct process_call *c = malloc(sizeof(*c));
+
+    if (c == NULL)
+        abort(); /* as in stream.c */
+    *c = *as;
+    return c;
+}
+
+/* `id` NULL: not about one process; "" is allowed then too. */
+static struct process_call *ask(const struct process_call *as, const char *key, const char *sandbox,
+                                const char *id, const struct talk_kind *kind, const void *msg,
+                                uint64_t deadline_ms)
+{
+    struct process_call *c = call_new(as);
+    struct err e;
+    struct box *b = box_running(c->g, key, sandbox, &e);
+
+    if (b != NULL && id != NULL && !command_id_is_valid(id)) {
+        err_set(&e, ERR_NOT_FOUND, "no process %.64s", id);
+        b = NULL;
+    }
+    if (b == NULL)
+        talk_begin_failed(&c->talk, c->g->hub, &talk_ops, &e);
+    else
+        talk_begin(&c->talk, &b->peer, kind, msg, deadline_ms, &talk_ops);
+    return c;
+}
+
+/* How long an answer may take that may take `ms` by itself; 0: for ever. */
+static uint64_t deadline(uint64_t ms)
+{
+    return ms == 0 || ms > UINT64_MAX / 2000000u ? 0 : ms + PROCESS_DEADLINE_MS;
+}
+
+void process_start(struct engine *g, const char *key, const char *sandbox,
+                   const struct process_opts *o, started_cb *cb, void *arg)
+{
+    struct process_call *c = call_new(&(struct process_call){.g = g, .started = cb, .arg = arg});
+    struct command cmd = {0};
+    struct err e;
+    struct box *b = box_running(g, key, sandbox, &e);
+
+    if (b == NULL || command_build(&cmd, &b->pub, o, &e) < 0) {
+        talk_begin_failed(&c->talk, g->hub, &talk_ops, &e);
+    } else {
+        cmd.start.ring = (uint32_t)g->o.config->output;
+        g->stats.processes++;
+        talk_begin(&c->talk, &b->peer, &kind_start, &cmd.start, PROCESS_DEADLINE_MS, &talk_ops);
+    }
+    command_free(&cmd);
+}
+
+void process_list(struct engine *g, const char *key, const char *sandbox,
+                  void (*each)(void *arg, const struct init_proc *p), engine_done_cb *cb, void *arg)
+{
+    struct process_call as = {.g = g, .done = cb, .each = each, .arg = arg};
+    struct init_list m = {0};
+
+    ask(&as, key, sandbox, NULL, &kind_list, &m, PROCESS_DEADLINE_MS);
+}
+
+void process_get(struct engine *g, const char *key, const char *sandbox, const char *id,
+                 proc_cb *cb, void *arg)
+{
+    struct process_call as = {.g = g, .proc = cb, .arg = arg};
+    struct init_get m = {.id = id};
+
+    ask(&as, key, sandbox, id, &kind_get, &m, PROCESS_DEADLINE_MS);
+}
+
+void process_stdin(struct engine *g, const char *key, const char *sandbox, const char *id,
+                   const void *p, size_t n, bool last, engine_done_cb *cb, void *arg)
+{
+    struct process_call as = {.g = g, .done = cb, .arg = arg};
+    struct init_stdin m = {.id = id, .data = {p, (uint32_t)n}, .close = last};
+    struct err e;
+
+    if (n > INIT_CHUNK_MAX) {
+        err_set(&e, ERR_TOO_LARGE, "stdin: more than %u bytes in one call", INIT_CHUNK_MAX);
+        talk_begin_failed(&call_new(&as)->talk, g->hub, &talk_ops, &e);
+        return;
+    }
+    ask(&as, key, sandbox, id, &kind_stdin, &m, PROCESS_DEADLINE_MS);
+}
+
+void process_signal(struct engine *g, const char *key, const char *sandbox, const char *id,
+                    int signo, bool tree, engine_done_cb *cb, void *arg)
+{
+    struct process_call as = {.g = g, .done = cb, .arg = arg};
+    struct init_signal m = {.id = id, .signal = (uint32_t)signo, .tree = tree};
+
+    ask(&as, key, sandbox, id, &kind_signal, &m, PROCESS_DEADLINE_MS);
+}
+
+struct process_call *process_kill(struct engine *g, const char *key, const char *sandbox,
+                                  const char *id, uint64_t grace_ms, process_exit_cb *cb, void *arg)
+{
+    struct process_call as = {.g = g, .exited = cb, .arg = arg};
+    struct init_kill m = {.id = id, .grace_ms = grace_ms};
+
+    return ask(&as, key, sandbox, id, &kind_kill, &m, grace_ms + PROCESS_DEADLINE_MS);
+}
+
+struct process_call *process_wait(struct engine *g, const char *key, const char *sandbox,
+                                  const char *id, uint64_t timeout_ms, process_exit_cb *cb,
+                                  void *arg)
+{
+    struct process_call as = {.g = g, .exited = cb, .arg = arg};
+    struct init_wait m = {.id = id, .timeout_ms = timeout_ms};
+
+    return ask(&as, key, sandbox, id, &kind_wait, &m, deadline(timeout_ms));
+}
+
+struct process_call *process_wait_port(struct engine *g, const char *key, const char *sandbox,
+                                       const char *id, unsigned port, uint64_t timeout_ms,
+                                       process_value_cb *cb, void *arg)
+{
+    struct process_call as = {.g = g, .value = cb, .arg = arg};
+    struct init_wait_port m = {.id = id, .port = port, .timeout_ms = timeout_ms};
+    const char *about = id == NULL || *id == '\0' ? NULL : id;
+
+    return ask(&as, key, sandbox, about, &kind_wait_port, &m, deadline(timeout_ms));
+}
+
+struct process_call *process_wait_log(struct engine *g, const char *key, const char *sandbox,
+                                      const char *id, const void *text, size_t len, uint64_t since,
+                                      unsigned streams, uint64_t timeout_ms, process_value_cb *cb,
+                                      void *arg)
+{
+    struct process_call as = {.g = g, .value = cb, .arg = arg};
+    struct init_wait_log m = {.id = id,
+                              .text = {text, (uint32_t)len},
+                              .since = since,
+                              .streams = streams,
+                              .timeout_ms = timeout_ms};
+
+    return ask(&as, key, sandbox, id, &kind_wait_log, &m, deadline(timeout_ms));
+}
+
+void process_cancel(struct process_call *c)
+{
+    if (c == NULL)
+        return;
+    talk_end(&c->talk);
+    free(c);
+}

@@ -1,0 +1,269 @@
+/* engine.c - birth and death of the engine, templates, numbers. */
+#include "front/engine/engine.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/own.h"
+#include "front/engine/inside.h"
+
+#define ENGINE_GRAVES_MAX (4u << 20)
+
+static void on_died(void *arg, const struct keeper_died *m)
+{
+    struct engine *g = arg;
+    struct box *b = box_find(g, m->id);
+    struct life_news n = {.reason = m->reason};
+
+    if (b != NULL)
+        life_event(b, LIFE_DIED, &n);
+}
+
+static void on_lost(void *arg, const struct err *why)
+{
+    struct engine *g = arg;
+
+    g->o.on_lost(g->o.arg, why);
+}
+
+static int engine_start(struct engine *g, struct err *e)
+{
+    struct keeper_link_opts k = {
+        .loop = g->loop, .fd = g->o.keeper_fd, .on_died = on_died, .on_lost = on_lost, .arg = g};
+
+    g->hub = talk_hub_new(g->loop, g->o.run_fd);
+    if (g->hub == NULL)
+        return err_set(e, ERR_INTERNAL, "engine: out of memory");
+    if (events_new(g, e) < 0 || keeper_link_new(&k, &g->keeper, e) < 0)
+        return -1;
+    return join_start(g, e);
+}
+
+int engine_new(const struct engine_opts *opts, struct engine **ret, struct err *e)
+{
+    struct engine *g = calloc(1, sizeof(*g));
+
+    if (g == NULL)
+        return err_set(e, ERR_INTERNAL, "engine: out of memory");
+    g->o = *opts;
+    g->loop = opts->loop;
+    map_init(&g->boxes);
+    list_init(&g->answers);
+    buf_init(&g->graves, ENGINE_GRAVES_MAX);
+    if (engine_start(g, e) < 0) {
+        engine_free(g);
+        return -1;
+    }
+    *ret = g;
+    return 0;
+}
+
+static void drop_waiters(struct list *l)
+{
+    struct waiter *w;
+
+    LIST_EACH (l, w, struct waiter, link) {
+        loop_undefer(&w->later);
+        free(w);
+    }
+}
+
+/* Conversations that planes still hold must be closed by them before this. */
+void engine_free(struct engine *g)
+{
+    if (g == NULL)
+        return;
+    life_bury_now(g);
+    loop_timer_stop(g->loop, &g->bury);
+    keeper_link_free(g->keeper);
+    while (g->norder > 0) {
+        drop_waiters(&g->order[g->norder - 1]->waiters);
+        box_free(g->order[g->norder - 1]);
+    }
+    drop_waiters(&g->answers);
+    events_free(g);
+    talk_hub_free(g->hub);
+    map_free(&g->boxes);
+    free(g->order);
+    buf_free(&g->graves);
+    free(g);
+}
+
+bool engine_is_ready(const struct engine *g)
+{
+    return g->ready;
+}
+
+const struct config *engine_config(const struct engine *g)
+{
+    return g->o.config;
+}
+
+void engine_serving(struct engine *g)
+{
+    struct keeper_ready m = {0};
+
+    keeper_tell(g->keeper, KEEPER_READY, &m);
+}
+
+/* ---- templates ---- */
+
+struct template_call {
+    struct waiter *waiter;
+    void (*each)(void *arg, const struct template_info *t);
+    void (*progress)(void *arg, const char *text, uint64_t done, uint64_t total);
+    void *arg;
+};
+
+static void on_template(void *arg, const void *msg)
+{
+    const struct keeper_template *m = msg;
+    struct template_call *c = arg;
+    struct template_info t = {.name = m->name,
+                              .state = m->state,
+                              .note = m->note,
+                              .bytes = m->bytes,
+                              .files = m->files,
+                              .created_ms = m->created_ms};
+
+    if (c->waiter != NULL)
+        c->each(c->arg, &t);
+}
+
+static void on_progress(void *arg, const void *msg)
+{
+    const struct keeper_progress *m = msg;
+    struct template_call *c = arg;
+
+    if (c->waiter != NULL && c->progress != NULL)
+        c->progress(c->arg, m->text, m->done, m->total);
+}
+
+static void on_template_last(void *arg, const void *msg, const struct err *e)
+{
+    struct template_call *c = arg;
+
+    (void)msg;
+    waiter_answer(c->waiter, "", e);
+    free(c);
+}
+
+static void on_template_late(void *arg, const struct err *e)
+{
+    struct template_call *c = arg;
+
+    waiter_answer(take_ptr(&c->waiter), "", e);
+}
+
+static void template_drop(void *arg)
+{
+    struct template_call *c = arg;
+
+    free(c->waiter);
+    free(c);
+}
+
+static struct template_call *template_call(struct engine *g, engine_done_cb *cb, void *arg)
+{
+    struct waiter *w = waiter_new(g, cb, NULL, arg);
+    struct template_call *c = w == NULL ? NULL : calloc(1, sizeof(*c));
+
+    if (c == NULL) {
+        waiter_fail(w, ERR_INTERNAL, "out of memory");
+        return NULL;
+    }
+    c->waiter = w;
+    c->arg = arg;
+    return c;
+}
+
+void engine_templates(struct engine *g, void (*each)(void *arg, const struct template_info *t),
+                      engine_done_cb *cb, void *arg)
+{
+    static const struct keeper_asker asker = {.each = on_template,
+                                              .last = on_template_last,
+                                              .late = on_template_late,
+                                              .drop = template_drop};
+    struct template_call *c = template_call(g, cb, arg);
+    struct keeper_templates ask = {0};
+
+    if (c == NULL)
+        return;
+    c->each = each;
+    keeper_ask(g->keeper, KEEPER_TEMPLATES, &ask, &asker, c);
+}
+
+void engine_template_refresh(struct engine *g, const char *name,
+                             void (*progress)(void *arg, const char *text, uint64_t done,
+                                              uint64_t total),
+                             engine_done_cb *cb, void *arg)
+{
+    static const struct keeper_asker asker = {.each = on_progress,
+                                              .last = on_template_last,
+                                              .late = on_template_late,
+                                              .drop = template_drop};
+    struct template_call *c = template_call(g, cb, arg);
+    struct keeper_refresh ask = {.name = name};
+
+    if (c == NULL)
+        return;
+    if (strlen(name) > KEEPER_NAME_MAX) {
+        waiter_fail(c->waiter, ERR_NOT_FOUND, "no such template");
+        free(c);
+        return;
+    }
+    c->progress = progress;
+    keeper_ask(g->keeper, KEEPER_REFRESH, &ask, &asker, c);
+}
+
+/* ---- numbers ---- */
+
+struct stat_call {
+    struct engine *g;
+    void (*cb)(void *arg, const struct engine_stats *s); /* NULL once called */
+    void *arg;
+};
+
+static void stat_answer(struct stat_call *c, const struct keeper_stats *m)
+{
+    struct engine_stats s = c->g->stats;
+
+    if (c->cb == NULL)
+        return;
+    for (size_t i = 0; i < c->g->norder; i++)
+        s.by_state[c->g->order[i]->pub.state]++;
+    s.init_connections = talk_hub_conns(c->g->hub);
+    if (m != NULL) {
+        s.pooled = m->pooled;
+        s.teardown = m->teardown;
+        s.sandboxes_max = m->sandboxes_max;
+        s.disk_total = m->disk_total;
+        s.disk_free = m->disk_free;
+    }
+    take_ptr (&c->cb)(c->arg, &s);
+}
+
+static void on_stat(void *arg, const void *msg, const struct err *e)
+{
+    (void)e;
+    stat_answer(arg, msg);
+    free(arg);
+}
+
+static void on_stat_late(void *arg, const struct err *e)
+{
+    (void)e;
+    stat_answer(arg, NULL);
+}
+
+void engine_stat(struct engine *g, void (*cb)(void *arg, const struct engine_stats *s), void *arg)
+{
+    static const struct keeper_asker asker = {.last = on_stat, .late = on_stat_late, .drop = free};
+    struct stat_call *c = calloc(1, sizeof(*c));
+    struct keeper_stat ask = {0};
+
+    if (c == NULL)
+        return;
+    *c = (struct stat_call){.g = g, .cb = cb, .arg = arg};
+    keeper_ask(g->keeper, KEEPER_STAT, &ask, &asker, c);
+}

@@ -1,0 +1,165 @@
+/* inside.h - what the files of the engine share; nobody else includes it.
+ *
+ *   engine.c    birth, templates, numbers      keeper.c   the socket to the keeper
+ *   join.c      the two records, at start      life.c     what happens to a sandbox when
+ *   sandbox.c   what planes ask of sandboxes   events.c   the ring behind /v1/events
+ *   talk.c      conversations with inits       monitor.c  one per sandbox, for its news
+ *   command.c   from options to a message      stream.c, call.c  the two halves of process.h
+ *   box.c       sandboxes in memory            waiter.c   who is to be answered */
+#ifndef FRONT_ENGINE_INSIDE_H
+#define FRONT_ENGINE_INSIDE_H
+
+#include "base/list.h"
+#include "base/map.h"
+#include "front/engine/engine.h"
+#include "front/engine/keeper.h"
+#include "front/engine/talk.h"
+#include "front/store/store.h"
+#include "wire/keeper.h"
+
+#define ENGINE_REASON_MAX 512
+
+/* ---- a sandbox as the engine holds it ---- */
+
+enum life {
+    LIFE_RUNNING,
+    LIFE_STOPPED,
+    LIFE_BOOTING,  /* the keeper was asked to boot it */
+    LIFE_HALTING,  /* the keeper was asked to halt it */
+    LIFE_DOOMED,   /* to be deleted as soon as that boot or halt has ended */
+    LIFE_DELETING, /* the row says so; the keeper was asked to destroy it */
+    LIFE_STUCK,    /* the keeper could not destroy it; deleting again may */
+    LIFE_COUNT
+};
+
+enum life_event {
+    LIFE_DELETE,
+    LIFE_RESUME,
+    LIFE_DIED,    /* news: its init ended */
+    LIFE_TIMEOUT, /* its time is over */
+    LIFE_BOOTED,
+    LIFE_BOOT_FAILED,
+    LIFE_HALTED,
+    LIFE_HALT_FAILED,
+    LIFE_DESTROYED,
+    LIFE_DESTROY_FAILED,
+    LIFE_EVENT_COUNT
+};
+
+struct waiter; /* somebody to be answered */
+
+struct monitor {
+    struct talk talk;
+    struct loop_timer retry, calm;
+    unsigned failures, burst;
+    uint64_t burst_ms;
+};
+
+struct box {
+    struct sandbox pub; /* what planes see; its strings belong to the box */
+    struct engine *g;
+    struct map_node node;
+    uint64_t seq; /* order of creation, the cursor of lists */
+    enum life life;
+    bool seen; /* by the join: the keeper has it */
+    struct list waiters;
+    struct loop_timer end; /* set while ends_ms is not 0 */
+    struct talk_peer peer; /* its init */
+    struct monitor monitor;
+    char boot_id[65], reason[ENGINE_REASON_MAX];
+};
+
+/* ---- the engine ---- */
+
+struct ring; /* events.c */
+
+struct engine {
+    struct engine_opts o;
+    struct loop *loop;
+    struct keeper_link *keeper;
+    struct talk_hub *hub;
+    struct map boxes;   /* by id */
+    struct box **order; /* by seq */
+    size_t norder, corder;
+    size_t ncreates;     /* under way */
+    struct list answers; /* waiters that the loop is about to answer */
+    bool ready;
+    struct ring *ring;
+    struct buf graves; /* ids whose rows are to be deleted, each with its NUL */
+    struct loop_timer bury;
+    struct engine_stats stats;
+};
+
+/* box.c: found by id, listed by age */
+struct box *box_find(struct engine *g, const char *id);
+/* Also checks whose it is; NULL for one that is being deleted. */
+struct box *box_of(struct engine *g, const char *key, const char *id);
+/* Copies everything. NULL when out of memory or the id is already there. */
+struct box *box_add(struct engine *g, const struct store_sandbox *row);
+void box_free(struct box *b);
+/* First index in `order` with seq > after. */
+size_t box_after(const struct engine *g, uint64_t after);
+void box_set_state(struct box *b, enum sandbox_state state, const char *boot_id,
+                   const char *reason);
+/* ERR_NOT_FOUND, or ERR_CONFLICT for one that does not run. */
+struct box *box_running(struct engine *g, const char *key, const char *id, struct err *e);
+
+/* waiter.c: somebody to be answered once, from the loop and never from inside the
+ * call that made the answer known. Exactly one of `done` and `got` is given. */
+struct waiter {
+    struct list link;
+    struct engine *g;
+    engine_done_cb *done;
+    engine_sandbox_cb *got; /* gets the sandbox of that id as it is then */
+    void *arg;
+    struct loop_later later;
+    char id[KEEPER_ID_MAX + 1];
+    bool failed;
+    struct err e;
+};
+/* NULL when out of memory: nobody can be answered, so the client's connection
+ * times out, as everything else will that needs memory now. */
+struct waiter *waiter_new(struct engine *g, engine_done_cb *done, engine_sandbox_cb *got,
+                          void *arg);
+/* Both take the waiter, which may be NULL. `e` NULL: success. */
+void waiter_answer(struct waiter *w, const char *id, const struct err *e);
+void waiter_fail(struct waiter *w, enum err_kind kind, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* life.c */
+struct life_news { /* what came with an event; unused members are zero */
+    const struct keeper_sandbox *sandbox;
+    const char *reason;
+    const struct err *err;
+    struct waiter *waiter; /* belongs to whoever reacts */
+};
+void life_event(struct box *b, enum life_event ev, const struct life_news *news);
+/* No cell of the table is empty; for the test that says so. */
+bool life_is_decided(void);
+/* For one whose row is durable: timer, monitor, counters. */
+void life_begin(struct box *b);
+void life_arm(struct box *b);
+void life_bury_now(struct engine *g);
+/* At start: a row that says deleting, or something without a row. */
+void life_destroy_leftover(struct engine *g, const char *id);
+
+/* events.c */
+int events_new(struct engine *g, struct err *e);
+void events_free(struct engine *g);
+/* `data` is a JSON object. */
+void events_add(struct engine *g, const struct box *b, const char *kind, const char *data);
+/* With one string in it. */
+void events_say(struct engine *g, const struct box *b, const char *kind, const char *name,
+                const char *value);
+
+/* monitor.c */
+void monitor_start(struct box *b);
+void monitor_stop(struct box *b);
+
+/* join.c */
+int join_start(struct engine *g, struct err *e);
+
+/* command.c: NAME=value, each with its NUL, names not empty. */
+int command_check_env(const char *env, size_t len, struct err *e);
+
+#endif

@@ -1,0 +1,221 @@
+/* join.c - at start: what clients were told meets what exists.
+ *
+ * The rows are read first, then the keeper is asked for its list. Every pair of
+ * what a row says and what the keeper has is a cell of the table below. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/id.h"
+#include "base/log.h"
+#include "base/own.h"
+#include "front/engine/inside.h"
+
+enum join_row { ROW_NONE, ROW_RUNNING, ROW_STOPPED, ROW_DELETING, ROW_COUNT };
+enum join_has { HAS_NOTHING, HAS_RUNNING, HAS_STOPPED, HAS_COUNT };
+
+/* A row that says deleting is no sandbox any more; only its id is kept. */
+struct doomed {
+    struct map_node node;
+    struct doomed *next;
+    bool seen;
+    char id[KEEPER_ID_MAX + 1];
+};
+
+struct join {
+    struct engine *g;
+    struct map deleting;
+    struct doomed *doomed;
+};
+
+struct pair {
+    struct join *j;
+    struct box *b;
+    const char *id;
+    const struct keeper_sandbox *m;
+};
+
+typedef void join_action(const struct pair *p);
+
+static void record(struct box *b, enum store_state state, const char *boot_id, const char *reason)
+{
+    struct err e;
+
+    box_set_state(b, state == STORE_RUNNING ? SANDBOX_RUNNING : SANDBOX_STOPPED, boot_id, reason);
+    if (store_sandbox_set_state(b->g->o.store, b->pub.id, state, b->boot_id, b->reason, &e) < 0)
+        log_error("join: %s", e.msg);
+}
+
+static void adopt(const struct pair *p)
+{
+    p->b->life = LIFE_RUNNING;
+    if (p->b->pub.state != SANDBOX_RUNNING || strcmp(p->b->boot_id, p->m->boot_id) != 0)
+        record(p->b, STORE_RUNNING, p->m->boot_id, "");
+    monitor_start(p->b);
+}
+
+static void stop(const struct pair *p)
+{
+    const char *reason = p->m != NULL ? p->m->reason : "the sandbox was gone when Cove started";
+
+    p->b->life = LIFE_STOPPED;
+    record(p->b, STORE_STOPPED, p->b->boot_id, reason);
+    events_say(p->b->g, p->b, "sandbox.stopped", "reason", p->b->reason);
+}
+
+static void leave(const struct pair *p)
+{
+    (void)p;
+}
+
+static void destroy(const struct pair *p)
+{
+    log_info("join: sandbox %s is not to be: destroyed", p->id);
+    life_destroy_leftover(p->j->g, p->id);
+}
+
+static void forget(const struct pair *p)
+{
+    struct err e;
+
+    if (store_sandbox_delete(p->j->g->o.store, p->id, &e) < 0)
+        log_error("join: %s", e.msg);
+}
+
+/* ROW_STOPPED with a running sandbox: we were killed between its boot and the
+ * row. Nothing and nothing never meet. */
+/* clang-format off */
+static join_action *const actions[ROW_COUNT][HAS_COUNT] = {
+    [ROW_NONE]     = {[HAS_NOTHING] = leave,  [HAS_RUNNING] = destroy, [HAS_STOPPED] = destroy},
+    [ROW_RUNNING]  = {[HAS_NOTHING] = stop,   [HAS_RUNNING] = adopt,   [HAS_STOPPED] = stop},
+    [ROW_STOPPED]  = {[HAS_NOTHING] = leave,  [HAS_RUNNING] = adopt,   [HAS_STOPPED] = leave},
+    [ROW_DELETING] = {[HAS_NOTHING] = forget, [HAS_RUNNING] = destroy, [HAS_STOPPED] = destroy},
+};
+/* clang-format on */
+
+/* ---- the rows ---- */
+
+static int add_deleting(struct join *j, const char *id, struct err *e)
+{
+    struct doomed *d = calloc(1, sizeof(*d));
+
+    if (d == NULL)
+        return err_set(e, ERR_INTERNAL, "join: out of memory");
+    strncpy(d->id, id, KEEPER_ID_MAX);
+    d->next = j->doomed;
+    j->doomed = d;
+    return map_put(&j->deleting, &d->node, d->id) < 0
+               ? err_set(e, ERR_INTERNAL, "join: out of memory")
+               : 0;
+}
+
+static int on_row(void *arg, const struct store_sandbox *row, struct err *e)
+{
+    struct join *j = arg;
+
+    if (row->state >= STORE_STATE_COUNT || !id_is_valid(row->id, KEEPER_ID_MAX))
+        return err_set(e, ERR_INTERNAL, "database: row %llu is not a sandbox",
+                       (unsigned long long)row->seq);
+    if (row->state == STORE_DELETING)
+        return add_deleting(j, row->id, e);
+    return box_add(j->g, row) == NULL ? err_set(e, ERR_INTERNAL, "join: out of memory") : 0;
+}
+
+/* ---- the keeper's list ---- */
+
+static void on_sandbox(void *arg, const void *msg)
+{
+    const struct keeper_sandbox *m = msg;
+    struct join *j = arg;
+    struct map_node *n = map_get(&j->deleting, m->id);
+    struct pair p = {.j = j, .b = box_find(j->g, m->id), .id = m->id, .m = m};
+    enum join_row row = ROW_NONE;
+
+    if (n != NULL) {
+        row = ROW_DELETING;
+        CONTAINER_OF(n, struct doomed, node)->seen = true;
+    } else if (p.b != NULL) {
+        row = p.b->pub.state == SANDBOX_RUNNING ? ROW_RUNNING : ROW_STOPPED;
+        p.b->seen = true;
+    }
+    actions[row][m->state == KEEPER_RUNNING ? HAS_RUNNING : HAS_STOPPED](&p);
+}
+
+/* Rows of which the keeper said nothing. */
+static void sweep(struct join *j)
+{
+    struct engine *g = j->g;
+
+    for (struct doomed *d = j->doomed; d != NULL; d = d->next) {
+        struct pair p = {.j = j, .id = d->id};
+
+        if (!d->seen)
+            actions[ROW_DELETING][HAS_NOTHING](&p);
+    }
+    for (size_t i = 0; i < g->norder; i++) {
+        struct box *b = g->order[i];
+        struct pair p = {.j = j, .b = b, .id = b->pub.id};
+
+        if (!b->seen)
+            actions[b->pub.state == SANDBOX_RUNNING ? ROW_RUNNING : ROW_STOPPED][HAS_NOTHING](&p);
+    }
+}
+
+static void join_free(void *arg)
+{
+    struct join *j = arg;
+
+    for (struct doomed *d = j->doomed, *next; d != NULL; d = next) {
+        next = d->next;
+        free(d);
+    }
+    map_free(&j->deleting);
+    free(j);
+}
+
+static void on_end(void *arg, const void *msg, const struct err *why)
+{
+    struct join *j = arg;
+    struct engine *g = j->g;
+    struct err e;
+
+    (void)msg;
+    if (why != NULL) {
+        e = *why;
+        err_wrap(&e, "the keeper's list");
+        join_free(j);
+        g->o.on_lost(g->o.arg, &e);
+        return;
+    }
+    /* One flush for all; without it each change is flushed alone. */
+    if (store_begin(g->o.store, &e) < 0)
+        log_warn("join: %s", e.msg);
+    sweep(j);
+    if (store_commit(g->o.store, &e) < 0)
+        log_warn("join: %s", e.msg);
+    join_free(j);
+    /* Only now: an end that passed while nobody watched deletes at once. */
+    for (size_t i = 0; i < g->norder; i++)
+        life_arm(g->order[i]);
+    g->ready = true;
+    log_info("%zu sandboxes", g->norder);
+    g->o.on_ready(g->o.arg);
+}
+
+int join_start(struct engine *g, struct err *e)
+{
+    static const struct keeper_asker asker = {
+        .each = on_sandbox, .last = on_end, .drop = join_free};
+    struct join *j = calloc(1, sizeof(*j));
+    struct keeper_list ask = {0};
+
+    if (j == NULL)
+        return err_set(e, ERR_INTERNAL, "join: out of memory");
+    j->g = g;
+    map_init(&j->deleting);
+    if (store_sandbox_each(g->o.store, on_row, j, e) < 0) {
+        join_free(j);
+        return -1;
+    }
+    keeper_ask(g->keeper, KEEPER_LIST, &ask, &asker, j);
+    return 0;
+}

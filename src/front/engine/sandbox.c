@@ -1,0 +1,321 @@
+/* sandbox.c - what planes ask of sandboxes: create, get, list, delete, resume,
+ * timeout. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/id.h"
+#include "base/log.h"
+#include "base/own.h"
+#include "base/str.h"
+#include "front/engine/inside.h"
+#include "json/read.h"
+
+#define SANDBOX_TEMPLATE "base"
+#define SANDBOX_NETWORK "none"
+#define SANDBOX_TIMEOUT_MAX (1ull << 50)
+
+/* ---- create ---- */
+
+struct create {
+    struct engine *g;
+    struct waiter *waiter; /* NULL once the client was told that it took too long */
+    struct store_sandbox row;
+    uint64_t timeout_ms;
+    char text[]; /* what the row points to */
+};
+
+static const char *keep(char **at, const char *text)
+{
+    char *to = *at;
+
+    *at = stpcpy(to, text) + 1;
+    return to;
+}
+
+static uint64_t or_default(uint64_t asked, uint64_t configured)
+{
+    return asked != 0 ? asked : configured;
+}
+
+static struct create *create_new(struct engine *g, const struct create_opts *o)
+{
+    const char *template = o->template != NULL ? o->template : SANDBOX_TEMPLATE;
+    const char *network = o->network != NULL ? o->network : SANDBOX_NETWORK;
+    const char *metadata = o->metadata != NULL ? o->metadata : "{}";
+    size_t len = strlen(o->key) + strlen(template) + strlen(network) + strlen(metadata) + 4;
+    struct create *c = calloc(1, sizeof(*c) + len + o->env_len);
+    char *at = c == NULL ? NULL : c->text;
+
+    if (c == NULL)
+        return NULL;
+    c->g = g;
+    c->timeout_ms = o->timeout_ms;
+    c->row.key = keep(&at, o->key);
+    c->row.template = keep(&at, template);
+    c->row.network = keep(&at, network);
+    c->row.metadata = keep(&at, metadata);
+    c->row.env = (struct store_bytes){at, o->env_len};
+    if (o->env_len > 0)
+        memcpy(at, o->env, o->env_len);
+    c->row.on_timeout = o->on_timeout;
+    c->row.cpu_milli = or_default(o->limits.cpu_milli, g->o.config->cpu_milli);
+    c->row.memory = or_default(o->limits.memory, g->o.config->memory);
+    c->row.pids = or_default(o->limits.pids, g->o.config->pids);
+    c->row.disk = or_default(o->limits.disk, g->o.config->disk);
+    c->row.nofile = or_default(o->limits.nofile, g->o.config->nofile);
+    return c;
+}
+
+static void create_end(struct create *c, const char *id, const struct err *e)
+{
+    c->g->ncreates--;
+    c->g->stats.creates += e == NULL;
+    c->g->stats.create_failures += e != NULL;
+    waiter_answer(c->waiter, id, e);
+    free(c);
+}
+
+/* Durable first, then in memory: what a client is told of survives us. */
+static struct box *create_keep(struct create *c, const struct keeper_sandbox *m, struct err *e)
+{
+    struct engine *g = c->g;
+    struct box *b;
+
+    c->row.id = m->id;
+    c->row.state = STORE_RUNNING;
+    c->row.boot_id = m->boot_id;
+    c->row.reason = "";
+    c->row.cpu_milli = m->cpu_milli;
+    c->row.memory = m->memory;
+    c->row.pids = m->pids;
+    c->row.disk = m->disk;
+    c->row.nofile = m->nofile;
+    c->row.created_ms = clock_real_ms();
+    c->row.ends_ms = c->timeout_ms == 0 ? 0 : c->row.created_ms + c->timeout_ms;
+    if (store_sandbox_insert(g->o.store, &c->row, e) < 0)
+        return NULL;
+    b = box_add(g, &c->row);
+    if (b == NULL)
+        err_set(e, ERR_INTERNAL, "sandbox %s: out of memory", m->id);
+    return b;
+}
+
+static void on_created(void *arg, const void *msg, const struct err *why)
+{
+    const struct keeper_sandbox *m = msg;
+    struct create *c = arg;
+    struct box *b = NULL;
+    struct err e;
+
+    if (why != NULL)
+        e = *why;
+    else if (!id_is_valid(m->id, KEEPER_ID_MAX) || box_find(c->g, m->id) != NULL)
+        err_set(&e, ERR_INTERNAL, "the keeper named a sandbox '%s'", m->id);
+    else if (c->waiter == NULL) {
+        err_set(&e, ERR_UNAVAILABLE, "it took too long");
+        life_destroy_leftover(c->g, m->id);
+    } else {
+        b = create_keep(c, m, &e);
+        if (b == NULL)
+            life_destroy_leftover(c->g, m->id);
+    }
+    if (b == NULL) {
+        if (e.kind == ERR_INTERNAL)
+            log_error("create: %s", e.msg);
+        create_end(c, "", &e);
+        return;
+    }
+    life_begin(b);
+    events_say(c->g, b, "sandbox.created", "template", b->pub.template);
+    create_end(c, b->pub.id, NULL);
+}
+
+static void on_create_late(void *arg, const struct err *e)
+{
+    struct create *c = arg;
+
+    waiter_answer(take_ptr(&c->waiter), "", e);
+}
+
+static void create_drop(void *arg)
+{
+    struct create *c = arg;
+
+    free(c->waiter);
+    free(c);
+}
+
+static int check_create(struct engine *g, const struct create_opts *o, struct err *e)
+{
+    if (!g->ready)
+        return err_set(e, ERR_UNAVAILABLE, "starting; try again");
+    if (g->ncreates >= g->o.config->creates)
+        return err_set(e, ERR_UNAVAILABLE, "%zu sandboxes are being created already; try again",
+                       g->ncreates);
+    if (strlen(o->key) > ENGINE_KEY_MAX)
+        return err_set(e, ERR_INVALID, "the key's id is too long");
+    if (o->metadata != NULL && strlen(o->metadata) > ENGINE_METADATA_MAX)
+        return err_set(e, ERR_TOO_LARGE, "metadata: more than %u bytes", ENGINE_METADATA_MAX);
+    if (o->env_len > ENGINE_ENV_MAX)
+        return err_set(e, ERR_TOO_LARGE, "env: more than %u bytes", ENGINE_ENV_MAX);
+    if (o->template != NULL && strlen(o->template) > KEEPER_NAME_MAX)
+        return err_set(e, ERR_NOT_FOUND, "no such template");
+    if (o->network != NULL && strcmp(o->network, SANDBOX_NETWORK) != 0)
+        return err_set(e, ERR_INVALID, "network: '%.32s' is not offered here, only 'none'",
+                       o->network);
+    if (o->timeout_ms > SANDBOX_TIMEOUT_MAX)
+        return err_set(e, ERR_INVALID, "timeout_ms is too large");
+    return command_check_env(o->env, o->env_len, e);
+}
+
+void engine_create(struct engine *g, const struct create_opts *o, engine_sandbox_cb *cb, void *arg)
+{
+    static const struct keeper_asker asker = {
+        .last = on_created, .late = on_create_late, .drop = create_drop};
+    struct waiter *w = waiter_new(g, NULL, cb, arg);
+    struct create *c = NULL;
+    struct keeper_create ask;
+    struct err e;
+
+    if (check_create(g, o, &e) < 0) {
+        waiter_answer(w, "", &e);
+        return;
+    }
+    c = w == NULL ? NULL : create_new(g, o);
+    if (c == NULL) {
+        waiter_fail(w, ERR_INTERNAL, "out of memory");
+        return;
+    }
+    c->waiter = w;
+    g->ncreates++;
+    ask = (struct keeper_create){.template = c->row.template,
+                                 .network = c->row.network,
+                                 .cpu_milli = c->row.cpu_milli,
+                                 .memory = c->row.memory,
+                                 .pids = c->row.pids,
+                                 .disk = c->row.disk,
+                                 .nofile = c->row.nofile};
+    keeper_ask(g->keeper, KEEPER_CREATE, &ask, &asker, c);
+}
+
+/* ---- the rest of its life ---- */
+
+const struct sandbox *engine_get(struct engine *g, const char *key, const char *id)
+{
+    struct box *b = box_of(g, key, id);
+
+    return b == NULL ? NULL : &b->pub;
+}
+
+void engine_delete(struct engine *g, const char *key, const char *id, engine_done_cb *cb, void *arg)
+{
+    struct life_news n = {.waiter = waiter_new(g, cb, NULL, arg)};
+    struct box *b = box_find(g, id);
+
+    if (b == NULL || strcmp(b->pub.key, key) != 0)
+        waiter_fail(n.waiter, ERR_NOT_FOUND, "no sandbox %.64s", id);
+    else
+        life_event(b, LIFE_DELETE, &n);
+}
+
+void engine_resume(struct engine *g, const char *key, const char *id, engine_sandbox_cb *cb,
+                   void *arg)
+{
+    struct life_news n = {.waiter = waiter_new(g, NULL, cb, arg)};
+    struct box *b = box_of(g, key, id);
+
+    if (b == NULL)
+        waiter_fail(n.waiter, ERR_NOT_FOUND, "no sandbox %.64s", id);
+    else
+        life_event(b, LIFE_RESUME, &n);
+}
+
+int engine_set_timeout(struct engine *g, const char *key, const char *id, uint64_t timeout_ms,
+                       struct err *e)
+{
+    struct box *b = box_of(g, key, id);
+    uint64_t ends_ms = timeout_ms == 0 ? 0 : clock_real_ms() + timeout_ms;
+
+    if (b == NULL || b->life == LIFE_STUCK)
+        return err_set(e, ERR_NOT_FOUND, "no sandbox %.64s", id);
+    if (timeout_ms > SANDBOX_TIMEOUT_MAX)
+        return err_set(e, ERR_INVALID, "timeout_ms is too large");
+    if (store_sandbox_set_ends(g->o.store, id, ends_ms, e) < 0)
+        return -1;
+    b->pub.ends_ms = ends_ms;
+    life_arm(b);
+    return 0;
+}
+
+/* ---- list ---- */
+
+#define CURSOR_LEN 17 /* "c" and the last seq of the page in hex */
+
+static int cursor_read(const char *text, uint64_t *ret, struct err *e)
+{
+    char *end = NULL;
+
+    *ret = 0;
+    if (text == NULL)
+        return 0;
+    if (strlen(text) == CURSOR_LEN && text[0] == 'c' &&
+        strspn(text + 1, "0123456789abcdef") == CURSOR_LEN - 1) {
+        *ret = strtoull(text + 1, &end, 16);
+        return 0;
+    }
+    return err_set(e, ERR_INVALID, "this is not a cursor of ours");
+}
+
+static bool has_metadata(const struct box *b, const char *const *want)
+{
+    autojson json_t *doc = NULL;
+    struct err e;
+
+    if (want == NULL || want[0] == NULL)
+        return true;
+    if (json_parse(b->pub.metadata, strlen(b->pub.metadata), &doc, &e) < 0)
+        return false;
+    for (; want[0] != NULL && want[1] != NULL; want += 2) {
+        const char *have = json_string_value(json_object_get(doc, want[0]));
+
+        if (have == NULL || strcmp(have, want[1]) != 0)
+            return false;
+    }
+    return true;
+}
+
+static bool is_listed(struct engine *g, const struct box *b, const struct list_opts *o)
+{
+    return box_of(g, o->key, b->pub.id) == b &&
+           (o->state < 0 || (enum sandbox_state)o->state == b->pub.state) &&
+           (o->template == NULL || strcmp(o->template, b->pub.template) == 0) &&
+           has_metadata(b, o->metadata);
+}
+
+int engine_list(struct engine *g, const struct list_opts *o,
+                void (*each)(void *arg, const struct sandbox *s), void *arg, char **ret_next,
+                struct err *e)
+{
+    uint64_t after, last = 0;
+    size_t told = 0;
+
+    *ret_next = NULL;
+    if (cursor_read(o->after, &after, e) < 0)
+        return -1;
+    for (size_t i = box_after(g, after); i < g->norder; i++) {
+        struct box *b = g->order[i];
+
+        if (!is_listed(g, b, o))
+            continue;
+        if (told == o->limit)
+            return asprintf(ret_next, "c%016llx", (unsigned long long)last) < 0
+                       ? err_set(e, ERR_INTERNAL, "out of memory")
+                       : 0;
+        each(arg, &b->pub);
+        last = b->seq;
+        told++;
+    }
+    return 0;
+}

@@ -1,0 +1,223 @@
+/* stream.c - conversations that carry output: process_run() and process_attach(). */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/own.h"
+#include "front/engine/command.h"
+#include "front/engine/inside.h"
+#include "front/engine/process.h"
+
+/* clang-format off */
+static const struct talk_kind kind_run    = {INIT_START,  {{INIT_STARTED, TALK_MORE}, {INIT_OUTPUT, TALK_MORE}, {INIT_EXIT, TALK_LAST}}};
+static const struct talk_kind kind_follow = {INIT_ATTACH, {{INIT_OUTPUT, TALK_MORE}, {INIT_TRUNCATED, TALK_MORE}, {INIT_EXIT, TALK_LAST}}};
+static const struct talk_kind kind_look   = {INIT_ATTACH, {{INIT_OUTPUT, TALK_MORE}, {INIT_TRUNCATED, TALK_MORE}, {INIT_END, TALK_LAST}}};
+/* clang-format on */
+
+struct process_stream {
+    struct talk talk;
+    const struct process_ops *ops;
+    void *arg;
+    uint64_t next;            /* position of the next byte of output */
+    bool started;             /* or attached: output may come */
+    bool filtered;            /* one stream only: positions may jump */
+    char id[INIT_ID_MAX + 1]; /* as asked; "" if init chooses */
+};
+
+static int got_started(struct process_stream *s, const struct init_started *m, struct err *e)
+{
+    if (s->started)
+        return err_set(e, ERR_INVALID, "started twice");
+    if (s->id[0] != '\0' && strcmp(s->id, m->id) != 0)
+        return err_set(e, ERR_INVALID, "another process was started");
+    s->started = true;
+    talk_set_deadline(&s->talk, 0); /* from here on the tenant's program decides */
+    if (s->ops->on_started != NULL)
+        s->ops->on_started(s->arg, m);
+    return 0;
+}
+
+static int got_output(struct process_stream *s, const struct init_output *m, struct err *e)
+{
+    if (!s->started)
+        return err_set(e, ERR_INVALID, "output before the start");
+    if (m->stream != INIT_STDOUT && m->stream != INIT_STDERR)
+        return err_set(e, ERR_INVALID, "output of no stream");
+    if (m->pos != s->next && !(s->filtered && m->pos > s->next))
+        return err_set(e, ERR_INVALID, "output at %llu instead of %llu", (unsigned long long)m->pos,
+                       (unsigned long long)s->next);
+    if (m->pos > UINT64_MAX - m->data.len)
+        return err_set(e, ERR_INVALID, "output beyond the end of numbers");
+    s->next = m->pos + m->data.len;
+    if (s->ops->on_output != NULL)
+        s->ops->on_output(s->arg, m);
+    return 0;
+}
+
+static int got_truncated(struct process_stream *s, const struct init_truncated *m, struct err *e)
+{
+    if (m->from > m->to || m->to < s->next)
+        return err_set(e, ERR_INVALID, "a gap from %llu to %llu", (unsigned long long)m->from,
+                       (unsigned long long)m->to);
+    s->next = m->to;
+    if (s->ops->on_truncated != NULL)
+        s->ops->on_truncated(s->arg, m);
+    return 0;
+}
+
+/* The last ones: the stream ends before it is told. */
+static int got_exit(struct process_stream *s, const struct init_exit *m, struct err *e)
+{
+    const struct process_ops *ops = s->ops;
+    void *arg = s->arg;
+
+    if (!s->started)
+        return err_set(e, ERR_INVALID, "exit before the start");
+    free(s);
+    ops->on_exit(arg, m);
+    return 0;
+}
+
+static int got_end(struct process_stream *s, const struct init_end *m)
+{
+    const struct process_ops *ops = s->ops;
+    void *arg = s->arg;
+
+    free(s);
+    ops->on_end(arg, m);
+    return 0;
+}
+
+static int on_msg(struct talk *t, uint16_t type, const union talk_msg *m, struct err *e)
+{
+    struct process_stream *s = CONTAINER_OF(t, struct process_stream, talk);
+
+    switch (type) {
+    case INIT_STARTED:
+        return got_started(s, &m->init_started, e);
+    case INIT_OUTPUT:
+        return got_output(s, &m->init_output, e);
+    case INIT_TRUNCATED:
+        return got_truncated(s, &m->init_truncated, e);
+    case INIT_EXIT:
+        return got_exit(s, &m->init_exit, e);
+    case INIT_END:
+        return got_end(s, &m->init_end);
+    default:
+        return err_set(e, ERR_INVALID, "type %u", type);
+    }
+}
+
+static void on_fail(struct talk *t, const struct err *e)
+{
+    struct process_stream *s = CONTAINER_OF(t, struct process_stream, talk);
+    const struct process_ops *ops = s->ops;
+    void *arg = s->arg;
+
+    free(s);
+    ops->on_fail(arg, e);
+}
+
+static void on_drain(struct talk *t)
+{
+    struct process_stream *s = CONTAINER_OF(t, struct process_stream, talk);
+
+    if (s->ops->on_drain != NULL)
+        s->ops->on_drain(s->arg);
+}
+
+static const struct talk_ops talk_ops = {
+    .on_msg = on_msg, .on_fail = on_fail, .on_drain = on_drain};
+
+static struct process_stream *stream_new(const struct process_ops *ops, void *arg)
+{
+    struct process_stream *s = calloc(1, sizeof(*s));
+
+    if (s == NULL)
+        abort(); /* half a kilobyte: nothing can go on, and a new front adopts everything */
+    s->ops = ops;
+    s->arg = arg;
+    return s;
+}
+
+struct process_stream *process_run(struct engine *g, const char *key, const char *sandbox,
+                                   const struct process_opts *o, bool forget,
+                                   const struct process_ops *ops, void *arg)
+{
+    struct process_stream *s = stream_new(ops, arg);
+    struct command c = {0};
+    struct err e;
+    struct box *b = box_running(g, key, sandbox, &e);
+
+    if (b == NULL || command_build(&c, &b->pub, o, &e) < 0) {
+        talk_begin_failed(&s->talk, g->hub, &talk_ops, &e);
+    } else {
+        c.start.flags |= INIT_START_OWN | (forget ? INIT_START_FORGET : 0u);
+        c.start.ring = (uint32_t)g->o.config->output;
+        if (o->id != NULL)
+            strncpy(s->id, o->id, INIT_ID_MAX);
+        g->stats.execs += forget;
+        g->stats.processes += !forget;
+        talk_begin(&s->talk, &b->peer, &kind_run, &c.start, PROCESS_DEADLINE_MS, &talk_ops);
+    }
+    command_free(&c);
+    return s;
+}
+
+/* A follower of a silent process hears nothing for as long as it is silent, so
+ * there is no deadline for that; looking at what is there has one. */
+struct process_stream *process_attach(struct engine *g, const char *key, const char *sandbox,
+                                      const char *id, uint64_t since, bool follow, unsigned streams,
+                                      const struct process_ops *ops, void *arg)
+{
+    struct process_stream *s = stream_new(ops, arg);
+    struct init_attach ask = {
+        .id = id, .since = since, .streams = streams, .flags = follow ? INIT_ATTACH_FOLLOW : 0};
+    struct err e;
+    struct box *b = box_running(g, key, sandbox, &e);
+
+    if (b != NULL && !command_id_is_valid(id)) {
+        err_set(&e, ERR_NOT_FOUND, "no process %.64s", id);
+        b = NULL;
+    }
+    s->started = true;
+    s->next = since;
+    s->filtered = streams == INIT_STDOUT || streams == INIT_STDERR;
+    if (b == NULL)
+        talk_begin_failed(&s->talk, g->hub, &talk_ops, &e);
+    else
+        talk_begin(&s->talk, &b->peer, follow ? &kind_follow : &kind_look, &ask,
+                   follow ? 0 : PROCESS_DEADLINE_MS, &talk_ops);
+    return s;
+}
+
+size_t process_feed(struct process_stream *s, const void *p, size_t n, bool last)
+{
+    const char *at = p;
+    size_t queued = talk_queued(&s->talk);
+
+    while (n > 0 || last) {
+        uint32_t len = n < INIT_CHUNK_MAX ? (uint32_t)n : INIT_CHUNK_MAX;
+        bool final = last && len == n;
+        struct init_stdin m = {.id = s->id, .data = {at, len}, .close = final};
+
+        queued = talk_send(&s->talk, INIT_STDIN, &m);
+        at += len;
+        n -= len;
+        if (final)
+            break;
+    }
+    return queued;
+}
+
+void process_pause(struct process_stream *s, bool paused)
+{
+    talk_pause(&s->talk, paused);
+}
+
+void process_close(struct process_stream *s)
+{
+    if (s == NULL)
+        return;
+    talk_end(&s->talk);
+    free(s);
+}
