@@ -1,0 +1,295 @@
+/* conn.c - see conn.h. */
+#include "init/conn.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "base/own.h"
+#include "init/serve_state.h"
+
+#define CONN_READ 4096u  /* when the size of the next frame is not known yet */
+#define CONN_KEEP 16384u /* an empty in-buffer larger than this is given back */
+#define CONN_FRAMES_PER_TURN 16
+
+static void conn_ready(struct loop_io *io, uint32_t events);
+
+/* Not while a reader is busy with something else: a talk that takes no input
+ * leaves it in the socket. */
+static bool takes_input(const struct conn *c)
+{
+    if (c->talk == TALK_NONE)
+        return true;
+    return c->talk == TALK_OWN && c->watch.proc != NULL &&
+           c->watch.proc->in.queue.len <= STDIN_QUEUE_HIGH;
+}
+
+static void conn_free(struct loop_later *l)
+{
+    struct conn *c = CONTAINER_OF(l, struct conn, later);
+
+    buf_free(&c->in);
+    buf_free(&c->out);
+    free(c);
+}
+
+void conn_close(struct conn *c)
+{
+    if (c->closing)
+        return;
+    c->closing = true;
+    c->talk = TALK_NONE;
+    proc_watch_stop(&c->watch);
+    wait_free(c);
+    loop_timer_stop(c->serve->loop, &c->timer);
+    loop_io_stop(c->serve->loop, &c->io);
+    drop_fd(&c->fd);
+    list_del(&c->link);
+    c->serve->nconns--;
+    loop_defer(c->serve->loop, &c->later, conn_free);
+}
+
+static void conn_flush(struct conn *c)
+{
+    while (c->out.len > 0) {
+        ssize_t n = send(c->fd, buf_data(&c->out), c->out.len, MSG_NOSIGNAL | MSG_DONTWAIT);
+
+        if (n < 0 && errno == EAGAIN)
+            return;
+        if (n < 0) {
+            conn_close(c);
+            return;
+        }
+        buf_consume(&c->out, (size_t)n);
+    }
+    if (c->out.cap > CONN_KEEP)
+        buf_free(&c->out);
+}
+
+static void want(struct conn *c, uint32_t events)
+{
+    loop_io_set(c->serve->loop, &c->io, events);
+}
+
+static void conn_update(struct conn *c)
+{
+    uint32_t events = c->io.events & EPOLLIN;
+
+    if (c->closing)
+        return;
+    if (takes_input(c))
+        events = EPOLLIN;
+    if (c->out.len > 0 || c->blocked)
+        events |= EPOLLOUT;
+    want(c, events);
+}
+
+void conn_send(struct conn *c, uint16_t type, const void *msg)
+{
+    struct err e;
+    bool idle = c->out.len == 0;
+
+    if (c->closing)
+        return;
+    if (wire_put(&c->out, init_msg(type), c->seq, msg, &e) < 0) {
+        conn_close(c);
+        return;
+    }
+    if (idle)
+        conn_flush(c);
+    conn_update(c);
+}
+
+static void input_later(struct loop_later *l);
+
+/* Requests may be in the buffer already, and then no event announces them. */
+static void resume_input(struct conn *c)
+{
+    if (c->in.len > 0 && !c->serving && takes_input(c))
+        loop_defer(c->serve->loop, &c->later, input_later);
+}
+
+void conn_done(struct conn *c)
+{
+    if (c->closing)
+        return;
+    proc_watch_stop(&c->watch);
+    wait_free(c);
+    loop_timer_stop(c->serve->loop, &c->timer);
+    c->talk = TALK_NONE;
+    c->blocked = false;
+    resume_input(c);
+    conn_update(c);
+}
+
+void conn_fail(struct conn *c, const struct err *e)
+{
+    char text[500 + 1];
+    struct init_fail m = {.code = err_code(e->kind), .message = text, .sys = (uint32_t)e->sys};
+
+    snprintf(text, sizeof(text), "%.500s", e->msg);
+    conn_send(c, INIT_FAIL, &m);
+    conn_done(c);
+}
+
+void conn_fail_gone(struct conn *c, const char *what)
+{
+    struct err e;
+
+    err_set(&e, ERR_GONE, "%s", what);
+    conn_fail(c, &e);
+}
+
+void conn_exit(struct conn *c)
+{
+    struct init_exit m;
+
+    proc_fill_exit(c->watch.proc, &m);
+    conn_send(c, INIT_EXIT, &m);
+    conn_done(c);
+}
+
+static void no_pump(struct conn *c)
+{
+    (void)c;
+}
+
+static void (*const pumps[TALK_COUNT])(struct conn *c) = {
+    [TALK_NONE] = no_pump,     [TALK_OWN] = stream_pump, [TALK_FOLLOW] = stream_pump,
+    [TALK_LOOK] = stream_pump, [TALK_LIST] = list_pump,  [TALK_WAIT] = wait_pump,
+    [TALK_KILL] = kill_pump,   [TALK_PORT] = port_pump,  [TALK_LOG] = log_pump,
+    [TALK_MONITOR] = no_pump,
+};
+
+void conn_pump(struct conn *c)
+{
+    if (c->closing)
+        return;
+    pumps[c->talk](c);
+    if (c->closing)
+        return;
+    resume_input(c);
+    conn_update(c);
+}
+
+static void watch_changed(struct proc_watch *w)
+{
+    struct conn *c = CONTAINER_OF(w, struct conn, watch);
+
+    if (w->proc == NULL && c->talk != TALK_NONE)
+        conn_fail_gone(c, "the process was forgotten");
+    else
+        conn_pump(c);
+}
+
+void conn_watch(struct conn *c, enum talk talk, struct proc *p, uint64_t cursor)
+{
+    c->talk = talk;
+    proc_watch_start(&c->watch, p, cursor, watch_changed, talk == TALK_OWN);
+    conn_pump(c);
+}
+
+/* How much to read: the rest of the frame whose head is there, or a little. */
+static size_t read_size(const struct conn *c)
+{
+    struct wire_head h;
+    size_t whole;
+
+    if (c->in.len < WIRE_HEAD)
+        return CONN_READ;
+    memcpy(&h, buf_data(&c->in), WIRE_HEAD);
+    whole = WIRE_HEAD + (size_t)h.len;
+    return h.len <= WIRE_FRAME_MAX && whole > c->in.len ? whole - c->in.len : CONN_READ;
+}
+
+static void serve_input(struct conn *c)
+{
+    struct wire_head h;
+    const char *body;
+    struct err e;
+    int n = 0, ret = 0;
+
+    while (!c->closing && takes_input(c) && n++ < CONN_FRAMES_PER_TURN &&
+           (ret = wire_peek(&c->in, &h, &body, &e)) > 0) {
+        c->serving = true;
+        serve_request(c, &h, body);
+        c->serving = false;
+        buf_consume(&c->in, WIRE_HEAD + (size_t)h.len);
+    }
+    if (c->closing)
+        return;
+    if (ret < 0) {
+        conn_close(c);
+        return;
+    }
+    if (n > CONN_FRAMES_PER_TURN)
+        loop_defer(c->serve->loop, &c->later, input_later);
+    if (c->in.len == 0 && c->in.cap > CONN_KEEP)
+        buf_free(&c->in);
+    conn_update(c);
+}
+
+static void input_later(struct loop_later *l)
+{
+    serve_input(CONTAINER_OF(l, struct conn, later));
+}
+
+static void conn_read(struct conn *c)
+{
+    size_t size = read_size(c);
+    char *room;
+    ssize_t n;
+
+    if (!takes_input(c)) {
+        want(c, c->io.events & ~(uint32_t)EPOLLIN);
+        return;
+    }
+    room = buf_room(&c->in, size);
+    n = room == NULL ? -1 : recv(c->fd, room, size, MSG_DONTWAIT);
+    if (n < 0 && room != NULL && (errno == EAGAIN || errno == EINTR))
+        return;
+    if (n <= 0) {
+        conn_close(c);
+        return;
+    }
+    buf_added(&c->in, (size_t)n);
+    serve_input(c);
+}
+
+static void conn_ready(struct loop_io *io, uint32_t events)
+{
+    struct conn *c = CONTAINER_OF(io, struct conn, io);
+
+    if (events & EPOLLIN)
+        conn_read(c);
+    else if (events & (EPOLLHUP | EPOLLERR))
+        conn_close(c);
+    if (c->closing || (events & EPOLLOUT) == 0)
+        return;
+    conn_flush(c);
+    if (c->out.len == 0)
+        conn_pump(c);
+    conn_update(c);
+}
+
+int conn_open(struct serve *s, int fd, struct err *e)
+{
+    struct conn *c = calloc(1, sizeof(*c));
+
+    if (c == NULL)
+        return err_set(e, ERR_UNAVAILABLE, "out of memory");
+    c->serve = s;
+    c->fd = fd;
+    buf_init(&c->in, WIRE_HEAD + WIRE_FRAME_MAX + CONN_READ);
+    buf_init(&c->out, CONN_OUT_MAX);
+    list_init(&c->watch.link);
+    if (loop_io_start(s->loop, &c->io, fd, EPOLLIN, conn_ready, e) < 0) {
+        free(c);
+        return -1;
+    }
+    list_add_tail(&s->conns, &c->link);
+    s->nconns++;
+    conn_send(c, INIT_HELLO, &s->hello);
+    return 0;
+}

@@ -1,0 +1,92 @@
+/* conn.h - one connection of the front: one conversation at a time.
+ *
+ * Output is sent from the process's ring when the socket takes it, so a peer that
+ * does not read costs at most the rest of one message. Requests that arrive while
+ * a conversation runs wait in the socket. A frame that makes no sense ends the
+ * connection, and nothing else. */
+#ifndef INIT_CONN_H
+#define INIT_CONN_H
+
+#include <stdbool.h>
+
+#include "base/buf.h"
+#include "base/list.h"
+#include "init/proc.h"
+#include "loop/loop.h"
+#include "wire/init.h"
+
+#define CONN_CHUNK (64u << 10)   /* of output in one message; what a socket takes at once */
+#define CONN_OUT_MAX (1u << 20)  /* answers not yet read; a monitor beyond it is cut off */
+#define CONN_TURN_MAX (1u << 20) /* bytes of output sent or searched per turn */
+
+struct serve;
+struct port_wait;
+struct log_wait;
+
+enum talk {
+    TALK_NONE,    /* waiting for a request */
+    TALK_OWN,     /* started a process: its output, then its exit; stdin comes in */
+    TALK_FOLLOW,  /* output until the exit */
+    TALK_LOOK,    /* output until where it ended when we were asked */
+    TALK_LIST,    /* records */
+    TALK_WAIT,    /* until the process has ended */
+    TALK_KILL,    /* until nothing of it lives */
+    TALK_PORT,    /* until something listens */
+    TALK_LOG,     /* until a text was printed */
+    TALK_MONITOR, /* events, for ever */
+    TALK_COUNT
+};
+
+struct conn {
+    struct serve *serve;
+    struct list link; /* of all connections */
+    struct loop_io io;
+    int fd;
+    struct buf in, out;
+    enum talk talk;
+    uint32_t seq;            /* of the conversation */
+    struct proc_watch watch; /* the process it is about */
+    uint64_t stop;           /* TALK_LOOK: up to this byte; TALK_LIST: from this serial on */
+    uint32_t streams;
+    bool blocked; /* the socket is full and there is more to send */
+    bool serving; /* a request of `in` is being served */
+    bool closing;
+    struct loop_timer timer;
+    struct loop_later later;
+    struct port_wait *port; /* TALK_PORT; belongs to the conn */
+    struct log_wait *log;   /* TALK_LOG; belongs to the conn */
+};
+
+/* Takes over the fd; says hello. */
+int conn_open(struct serve *s, int fd, struct err *e);
+/* Ends it and frees it at the end of this turn. */
+void conn_close(struct conn *c);
+
+/* Queues one message of this conversation and sends what the socket takes. */
+void conn_send(struct conn *c, uint16_t type, const void *msg);
+/* The last answer was sent: the next request may come. */
+void conn_done(struct conn *c);
+/* The last answer is that it failed. */
+void conn_fail(struct conn *c, const struct err *e);
+void conn_fail_gone(struct conn *c, const char *what);
+void conn_exit(struct conn *c); /* ...or the exit of its process */
+
+/* Starts a conversation about a process; `pump` of that talk is called at every
+ * change from then on, and once now. */
+void conn_watch(struct conn *c, enum talk talk, struct proc *p, uint64_t cursor);
+/* Goes on with the conversation as far as possible now. */
+void conn_pump(struct conn *c);
+
+/* stream.c, list in serve.c, wait.c: how each talk goes on. */
+void stream_pump(struct conn *c);
+void wait_pump(struct conn *c);
+void kill_pump(struct conn *c);
+void port_pump(struct conn *c);
+void log_pump(struct conn *c);
+void list_pump(struct conn *c);
+void wait_free(struct conn *c);
+
+/* serve.c: one request. */
+void serve_request(struct conn *c, const struct wire_head *h, const char *body);
+
+#endif

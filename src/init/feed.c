@@ -1,0 +1,92 @@
+/* feed.c - what others write into a process's stdin, see proc.h.
+ *
+ * A process that does not read fills its pipe and then our queue; then the owner's
+ * socket is left alone, and everyone else is refused. */
+#include <errno.h>
+#include <fcntl.h>
+
+#include "base/own.h"
+#include "init/proc.h"
+
+int feed_open(struct proc *p, int *ret_read, struct err *e)
+{
+    int fds[2];
+
+    if (pipe2(fds, O_CLOEXEC) < 0)
+        return err_set(e, ERR_UNAVAILABLE, "no pipe for stdin: too many open files");
+    *ret_read = fds[0];
+    p->in.fd = fds[1];
+    fcntl(fds[1], F_SETFL, O_NONBLOCK);
+    return 0;
+}
+
+void feed_close(struct proc *p)
+{
+    loop_io_stop(p->all->loop, &p->in.io);
+    drop_fd(&p->in.fd);
+    buf_free(&p->in.queue);
+}
+
+/* SIGPIPE is blocked in init: a reader that went away is an EPIPE. */
+static void flush(struct proc *p)
+{
+    while (p->in.queue.len > 0) {
+        ssize_t n = write(p->in.fd, buf_data(&p->in.queue), p->in.queue.len);
+
+        if (n < 0 && errno == EAGAIN)
+            return;
+        if (n < 0) {
+            feed_close(p);
+            return;
+        }
+        buf_consume(&p->in.queue, (size_t)n);
+    }
+    buf_free(&p->in.queue);
+    if (p->in.closing)
+        feed_close(p);
+}
+
+static void feed_ready(struct loop_io *io, uint32_t events)
+{
+    struct proc *p = CONTAINER_OF(io, struct proc, in.io);
+
+    (void)events;
+    flush(p);
+    if (p->in.queue.len == 0)
+        loop_io_stop(p->all->loop, &p->in.io);
+    if (p->in.queue.len <= STDIN_QUEUE_HIGH)
+        proc_changed(p);
+}
+
+static void watch(struct proc *p)
+{
+    struct err e;
+
+    if (p->in.queue.len > 0 && p->in.io.cb == NULL &&
+        loop_io_start(p->all->loop, &p->in.io, p->in.fd, EPOLLOUT, feed_ready, &e) < 0)
+        feed_close(p);
+}
+
+int feed_add(struct proc *p, const struct wire_bytes *data, struct err *e)
+{
+    if (p->in.fd < 0 || p->in.closing)
+        return err_set(e, ERR_GONE, "stdin of %s is closed", p->record.id);
+    if (data->len > p->in.queue.max - p->in.queue.len)
+        return err_set(e, ERR_LIMIT, "%s has not read the last %zu bytes of its stdin",
+                       p->record.id, p->in.queue.len);
+    if (buf_add(&p->in.queue, data->p, data->len) < 0) {
+        p->in.queue.failed = false;
+        return err_set(e, ERR_UNAVAILABLE, "out of memory");
+    }
+    if (p->in.io.cb == NULL)
+        flush(p);
+    watch(p);
+    return 0;
+}
+
+void feed_finish(struct proc *p)
+{
+    p->in.closing = true;
+    if (p->in.fd >= 0 && p->in.queue.len == 0)
+        feed_close(p);
+}

@@ -1,0 +1,280 @@
+/* group.c - see group.h. */
+#include "init/group.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/own.h"
+#include "base/str.h"
+
+#define SWEEP_MS 250       /* after a reap, for groups nobody waits for */
+#define SWEEP_URGENT_MS 5u /* until empty, for groups somebody waits for */
+#define GROUP_NAME_MAX 24
+
+void groups_init(struct groups *gs, struct loop *l, int run_fd)
+{
+    *gs = (struct groups){.loop = l, .run_fd = run_fd, .next = 1};
+    list_init(&gs->spare);
+    list_init(&gs->watched);
+}
+
+static void name_of(const struct group *g, char out[GROUP_NAME_MAX])
+{
+    str_fmt(out, GROUP_NAME_MAX, "%llu", (unsigned long long)g->number);
+}
+
+/* An unreadable file counts as empty: the group is then gone with its directory. */
+static bool is_empty(const struct group *g)
+{
+    char text[128];
+    ssize_t n = pread(g->events_fd, text, sizeof(text) - 1, 0);
+
+    text[n > 0 ? n : 0] = '\0';
+    return strstr(text, "populated 1") == NULL;
+}
+
+static int make_dir(struct groups *gs, struct group *g, struct err *e)
+{
+    char name[GROUP_NAME_MAX];
+
+    do {
+        g->number = gs->next++;
+        name_of(g, name);
+        if (mkdirat(gs->run_fd, name, 0755) == 0)
+            return 0;
+    } while (errno == EEXIST);
+    if (errno == EAGAIN || errno == ENOMEM)
+        return err_set(e, ERR_UNAVAILABLE, "no more cgroups can be made in this sandbox");
+    return err_sys(e, "make cgroup run/%s", name);
+}
+
+static int open_dir(struct group *g, struct err *e)
+{
+    char name[GROUP_NAME_MAX];
+
+    name_of(g, name);
+    g->fd = openat(g->all->run_fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (g->fd < 0)
+        return err_sys(e, "open cgroup run/%s", name);
+    g->events_fd = openat(g->fd, "cgroup.events", O_RDONLY | O_CLOEXEC);
+    if (g->events_fd < 0)
+        return err_sys(e, "open cgroup.events of run/%s", name);
+    return 0;
+}
+
+/* -1 while a process that we do not see yet as gone is still in it (EBUSY). */
+static int remove_group(struct group *g)
+{
+    char name[GROUP_NAME_MAX];
+
+    name_of(g, name);
+    if (unlinkat(g->all->run_fd, name, AT_REMOVEDIR) < 0 && errno == EBUSY)
+        return -1;
+    drop_fd(&g->events_fd);
+    drop_fd(&g->fd);
+    g->all->count--;
+    list_del(&g->link);
+    free(g);
+    return 0;
+}
+
+static int make_group(struct groups *gs, struct group **ret, struct err *e)
+{
+    struct group *g;
+
+    if (gs->count >= GROUPS_MAX)
+        return err_set(e, ERR_LIMIT, "%u commands left processes behind that still run", gs->count);
+    g = calloc(1, sizeof(*g));
+    if (g == NULL)
+        return err_set(e, ERR_UNAVAILABLE, "out of memory");
+    g->all = gs;
+    g->fd = g->events_fd = -1;
+    list_init(&g->link);
+    if (make_dir(gs, g, e) < 0) {
+        free(g);
+        return -1;
+    }
+    gs->count++;
+    if (open_dir(g, e) < 0) {
+        remove_group(g);
+        return -1;
+    }
+    *ret = g;
+    return 0;
+}
+
+int group_take(struct groups *gs, struct group **ret, struct err *e)
+{
+    struct group *g = LIST_FIRST(&gs->spare, struct group, link);
+
+    if (g == NULL)
+        return make_group(gs, ret, e);
+    list_del(&g->link);
+    gs->nspare--;
+    *ret = g;
+    return 0;
+}
+
+/* Its own process group of states is over: to the spares, or away. */
+static void retire(struct group *g)
+{
+    struct groups *gs = g->all;
+
+    if (g->spent || gs->nspare >= GROUPS_SPARE_MAX) {
+        if (remove_group(g) < 0)
+            list_add_tail(&gs->watched, &g->link);
+        return;
+    }
+    g->urgent = false;
+    gs->nspare++;
+    list_add_head(&gs->spare, &g->link);
+}
+
+void group_put(struct group *g)
+{
+    if (g == NULL)
+        return;
+    list_del(&g->link);
+    g->on_empty = NULL;
+    g->urgent = false;
+    if (is_empty(g))
+        retire(g);
+    else
+        list_add_tail(&g->all->watched, &g->link);
+}
+
+bool group_watch(struct group *g, void (*on_empty)(void *arg), void *arg)
+{
+    if (is_empty(g))
+        return true;
+    g->on_empty = on_empty;
+    g->arg = arg;
+    list_del(&g->link);
+    list_add_tail(&g->all->watched, &g->link);
+    return false;
+}
+
+static void swept(struct group *g)
+{
+    void (*on_empty)(void *arg) = g->on_empty;
+
+    list_del(&g->link);
+    if (on_empty == NULL) {
+        retire(g);
+        return;
+    }
+    g->on_empty = NULL;
+    on_empty(g->arg);
+}
+
+/* Looks at the watched groups, all or only the urgent ones; each once, from the
+ * front to the back, since on_empty may add and remove. True if some remain. */
+static bool look(struct groups *gs, bool urgent_only)
+{
+    struct list todo = gs->watched, *l;
+    bool urgent_left = false;
+
+    if (list_empty(&gs->watched))
+        return false;
+    todo.next->prev = todo.prev->next = &todo;
+    list_init(&gs->watched);
+    while ((l = todo.next) != &todo) {
+        struct group *g = CONTAINER_OF(l, struct group, link);
+
+        list_del(l);
+        list_add_tail(&gs->watched, l);
+        if ((g->urgent || !urgent_only) && is_empty(g))
+            swept(g);
+        else
+            urgent_left |= g->urgent;
+    }
+    return urgent_left;
+}
+
+static void sweep(struct loop_timer *t)
+{
+    struct groups *gs = CONTAINER_OF(t, struct groups, sweep);
+
+    if (look(gs, false))
+        loop_timer_set(gs->loop, &gs->sweep, SWEEP_URGENT_MS, sweep);
+}
+
+/* The urgent ones are looked at here and then every few milliseconds, because a
+ * process may be reaped by somebody else than us (a tracer), and because newer
+ * kernels count it in its group until a moment after we reaped it. The others
+ * wait for one look after a burst of exits; without exits nothing ticks. */
+void groups_poke(struct groups *gs)
+{
+    if (list_empty(&gs->watched))
+        return;
+    if (look(gs, true))
+        loop_timer_set(gs->loop, &gs->sweep, SWEEP_URGENT_MS, sweep);
+    else if (gs->sweep.slot == 0 && !list_empty(&gs->watched))
+        loop_timer_set(gs->loop, &gs->sweep, SWEEP_MS, sweep);
+}
+
+void group_hurry(struct group *g)
+{
+    g->urgent = true;
+    loop_timer_set(g->all->loop, &g->all->sweep, SWEEP_URGENT_MS, sweep);
+}
+
+int group_kill(struct group *g, struct err *e)
+{
+    autofd int fd = openat(g->fd, "cgroup.kill", O_WRONLY | O_CLOEXEC);
+
+    g->spent = true;
+    if (fd < 0 || write(fd, "1", 1) != 1)
+        return err_sys(e, "kill cgroup run/%llu", (unsigned long long)g->number);
+    return 0;
+}
+
+/* kernfs gives at most a page or so per read: again until it ends or is full. */
+static size_t read_procs(struct group *g, char *text, size_t room)
+{
+    autofd int fd = openat(g->fd, "cgroup.procs", O_RDONLY | O_CLOEXEC);
+    size_t len = 0;
+    ssize_t n;
+
+    while (fd >= 0 && len < room && (n = read(fd, text + len, room - len)) > 0)
+        len += (size_t)n;
+    return len;
+}
+
+int group_signal(struct group *g, int signo, struct err *e)
+{
+    autofree char *text = malloc(GROUP_SIGNAL_MAX + 1);
+    char *at = text, *line;
+
+    if (text == NULL)
+        return err_set(e, ERR_UNAVAILABLE, "out of memory");
+    text[read_procs(g, text, GROUP_SIGNAL_MAX)] = '\0';
+    while ((line = strsep(&at, "\n")) != NULL) {
+        uint64_t pid;
+
+        /* 0 stands for a process of another pid namespace: to kill() it would
+         * mean all of our own. The last line may be cut: it lacks its newline. */
+        if (at != NULL && str_u64(line, 1u << 30, &pid) == 0 && pid > 1)
+            kill((pid_t)pid, signo);
+    }
+    return 0;
+}
+
+bool group_had_oom(struct group *g)
+{
+    autofd int fd = openat(g->fd, "memory.events", O_RDONLY | O_CLOEXEC);
+    char text[512];
+    ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+    const char *at;
+    bool had;
+
+    text[n > 0 ? n : 0] = '\0';
+    at = strstr(text, "oom_kill ");
+    had = at != NULL && at[strlen("oom_kill ")] != '0';
+    g->spent = g->spent || had;
+    return had;
+}

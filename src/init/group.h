@@ -1,0 +1,65 @@
+/* group.h - one cgroup per command, so that everything it started can be found
+ * and killed, whatever it did to hide.
+ *
+ * An empty group is used again, unless it was killed: since then the kernel kills
+ * whatever is born into it. A group that is given back while something lives in
+ * it lingers, and is removed when that has ended. */
+#ifndef INIT_GROUP_H
+#define INIT_GROUP_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "base/list.h"
+#include "loop/loop.h"
+
+#define GROUPS_MAX 4096u             /* in all, lingering ones too; then ERR_LIMIT */
+#define GROUPS_SPARE_MAX 8u          /* empty ones kept ready */
+#define GROUP_SIGNAL_MAX (64u << 10) /* bytes of cgroup.procs read at once, some 9,000 pids */
+
+struct groups {
+    struct loop *loop;
+    int run_fd; /* borrowed: the directory they are made in */
+    uint64_t next;
+    unsigned count, nspare;
+    struct list spare, watched;
+    struct loop_timer sweep;
+};
+
+struct group {
+    struct groups *all;
+    struct list link; /* in spare, or in watched, or in none */
+    uint64_t number;
+    int fd;                      /* the directory, for clone3 */
+    int events_fd;               /* its cgroup.events */
+    bool spent;                  /* killed: never used again */
+    bool urgent;                 /* somebody waits for it to be empty */
+    void (*on_empty)(void *arg); /* NULL while it lingers without an owner */
+    void *arg;
+};
+
+void groups_init(struct groups *gs, struct loop *l, int run_fd);
+
+/* An empty group; belongs to the caller until group_put(). */
+int group_take(struct groups *gs, struct group **ret, struct err *e);
+/* Give back, empty or not. NULL is fine. */
+void group_put(struct group *g);
+
+/* True: it is empty now. False: on_empty comes later, once. */
+bool group_watch(struct group *g, void (*on_empty)(void *arg), void *arg);
+/* The wait for on_empty has become urgent: look again soon, not just now and then. */
+void group_hurry(struct group *g);
+
+/* Kills everything in it, at once and without a way around. */
+int group_kill(struct group *g, struct err *e);
+/* Sends a signal to everything in it that was there when we looked. */
+int group_signal(struct group *g, int signo, struct err *e);
+/* True if the kernel killed something in it for want of memory, as far as we may
+ * read that (no memory controller here: false). Such a group is not used again. */
+bool group_had_oom(struct group *g);
+
+/* Children were reaped: some group may be empty now. */
+void groups_poke(struct groups *gs);
+
+#endif

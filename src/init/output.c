@@ -1,0 +1,212 @@
+/* output.c - from the two pipes of a process into its ring, see proc.h.
+ *
+ * The owner of the output holds the process back: when the ring is full of bytes
+ * it has not taken, the pipes are left alone until it takes some. Without an owner
+ * the oldest bytes go. The end comes when the root has ended and what was in the
+ * pipes at that moment is in the ring; a background child that keeps them open
+ * delays nothing, its later output goes to the same ring. */
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/ioctl.h>
+
+#include "base/own.h"
+#include "init/proc.h"
+
+#define READ_MAX (256u << 10)
+#define READS_PER_TURN 4
+#define PIPE_FLOOD (64u << 10)  /* what a pipe holds at first: a read of that much is a flood */
+#define PIPE_GROWN (256u << 10) /* the uid has 64 MiB for all pipes, so only floods get this */
+#define RETRY_MS 50             /* when there is no memory at all */
+
+static void pipe_ready(struct loop_io *io, uint32_t events);
+
+static struct proc *proc_of(struct outpipe *o)
+{
+    return CONTAINER_OF(o - (o->stream == INIT_STDERR), struct proc, out[0]);
+}
+
+int output_open(struct proc *p, int ret_write[2], struct err *e)
+{
+    for (int i = 0; i < 2; i++) {
+        int fds[2];
+
+        if (pipe2(fds, O_CLOEXEC) < 0)
+            return err_set(e, ERR_UNAVAILABLE, "no more pipes: %s",
+                           errno == EMFILE || errno == ENFILE ? "too many open files"
+                                                              : "out of memory");
+        p->out[i].fd = fds[0];
+        ret_write[i] = fds[1];
+        fcntl(fds[0], F_SETFL, O_NONBLOCK);
+    }
+    return 0;
+}
+
+bool output_is_open(const struct proc *p)
+{
+    return p->out[0].fd >= 0 || p->out[1].fd >= 0;
+}
+
+static int watch_pipes(struct proc *p, void (*cb)(struct loop_io *, uint32_t), struct err *e)
+{
+    for (int i = 0; i < 2; i++) {
+        struct outpipe *o = &p->out[i];
+
+        if (o->fd >= 0 && o->io.cb == NULL &&
+            loop_io_start(p->all->loop, &o->io, o->fd, EPOLLIN, cb, e) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+static void unwatch_pipes(struct proc *p)
+{
+    for (int i = 0; i < 2; i++)
+        loop_io_stop(p->all->loop, &p->out[i].io);
+}
+
+int output_start(struct proc *p, struct err *e)
+{
+    return watch_pipes(p, pipe_ready, e);
+}
+
+static void close_pipe(struct proc *p, struct outpipe *o)
+{
+    loop_io_stop(p->all->loop, &o->io);
+    drop_fd(&o->fd);
+    o->left = 0;
+}
+
+void output_close(struct proc *p)
+{
+    for (int i = 0; i < 2; i++)
+        close_pipe(p, &p->out[i]);
+}
+
+static void retry(struct loop_timer *t)
+{
+    output_resume(CONTAINER_OF(t, struct proc, retry));
+}
+
+/* Out of the epoll set, not merely waiting for nothing: a pipe whose writers are
+ * gone reports that in every turn. */
+static void pause_pipes(struct proc *p)
+{
+    p->paused = true;
+    unwatch_pipes(p);
+    if (p->owner == NULL)
+        loop_timer_set(p->all->loop, &p->retry, RETRY_MS, retry);
+}
+
+static void end_if_drained(struct proc *p)
+{
+    if (p->output == OUTPUT_DRAINING && p->out[0].left == 0 && p->out[1].left == 0)
+        proc_output_ended(p);
+}
+
+static void took(struct proc *p, struct outpipe *o, size_t n)
+{
+    ring_added(&p->ring, o->stream, n);
+    o->left -= n < o->left ? n : o->left;
+    if (n >= PIPE_FLOOD && !o->grown) {
+        o->grown = true;
+        fcntl(o->fd, F_SETPIPE_SZ, PIPE_GROWN);
+    }
+}
+
+/* One read. True when there may be more. */
+static bool read_some(struct proc *p, struct outpipe *o)
+{
+    size_t room, want;
+    ssize_t n;
+    char *at;
+
+    room = ring_room(&p->ring, p->owner != NULL ? p->owner->cursor : p->ring.end, &at);
+    if (room == 0) {
+        pause_pipes(p);
+        return false;
+    }
+    want = room < READ_MAX ? room : READ_MAX;
+    n = read(o->fd, at, want);
+    if (n > 0) {
+        took(p, o, (size_t)n);
+        proc_changed(p);
+        return (size_t)n == want;
+    }
+    /* Less than FIONREAD had promised: the tenant may open the pipe by its /proc
+     * name and read from it too. */
+    o->left = 0;
+    if (n == 0 || errno != EAGAIN)
+        close_pipe(p, o);
+    return false;
+}
+
+static void pipe_ready(struct loop_io *io, uint32_t events)
+{
+    struct outpipe *o = CONTAINER_OF(io, struct outpipe, io);
+    struct proc *p = proc_of(o);
+
+    if ((events & EPOLLIN) == 0)
+        close_pipe(p, o);
+    for (int i = 0; o->fd >= 0 && i < READS_PER_TURN && read_some(p, o); i++)
+        ;
+    end_if_drained(p);
+}
+
+static void drain_more(struct proc *p)
+{
+    for (int i = 0; i < 2; i++)
+        while (p->out[i].left > 0 && !p->paused)
+            read_some(p, &p->out[i]);
+    end_if_drained(p);
+}
+
+void output_drain(struct proc *p)
+{
+    p->output = OUTPUT_DRAINING;
+    for (int i = 0; i < 2; i++) {
+        struct outpipe *o = &p->out[i];
+        int held = 0;
+
+        if (o->fd >= 0 && ioctl(o->fd, FIONREAD, &held) == 0)
+            o->left = (size_t)held;
+    }
+    drain_more(p);
+}
+
+void output_resume(struct proc *p)
+{
+    struct err e;
+
+    if (!p->paused)
+        return;
+    p->paused = false;
+    if (watch_pipes(p, pipe_ready, &e) < 0)
+        pause_pipes(p);
+    else if (p->output == OUTPUT_DRAINING)
+        drain_more(p);
+}
+
+static void sink_ready(struct loop_io *io, uint32_t events)
+{
+    struct outpipe *o = CONTAINER_OF(io, struct outpipe, io);
+    struct proc *p = proc_of(o);
+    ssize_t n = 0;
+
+    if (events & EPOLLIN)
+        n = splice(o->fd, NULL, p->all->null_fd, NULL, PIPE_GROWN, SPLICE_F_NONBLOCK);
+    if (n > 0 || (n < 0 && errno == EAGAIN))
+        return;
+    close_pipe(p, o);
+    if (!output_is_open(p))
+        proc_sink_closed(p);
+}
+
+void output_sink(struct proc *p)
+{
+    struct err e;
+
+    unwatch_pipes(p);
+    p->paused = false;
+    if (watch_pipes(p, sink_ready, &e) < 0)
+        output_close(p);
+}

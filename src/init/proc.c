@@ -1,0 +1,562 @@
+/* proc.c - see proc.h. */
+#include "init/proc.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#include "base/clock.h"
+#include "base/own.h"
+#include "base/str.h"
+
+#define CODE_TIMED_OUT 124
+#define CODE_SIGNAL 128
+
+/* ---- records ---- */
+
+/* How much of argv a record shows: whole strings while they fit, and of the first
+ * at least a part. */
+static uint32_t shown_len(const struct wire_strv *argv)
+{
+    uint32_t at = 0, len = 0;
+
+    while (wire_strv_next(argv, &at) != NULL && at <= INIT_ARGV_SHOWN)
+        len = at;
+    return len > 0 || argv->len == 0 ? len : INIT_ARGV_SHOWN;
+}
+
+static char *put(char **at, const char *s, size_t n)
+{
+    char *p = *at;
+
+    memcpy(p, s, n);
+    *at += n;
+    return p;
+}
+
+static void fill_record(struct proc *p, const struct init_start *m, const char *id,
+                        uint32_t argv_len)
+{
+    struct init_proc *r = &p->record;
+    char *at = p->text;
+
+    r->id = put(&at, id, strlen(id) + 1);
+    r->cwd = put(&at, m->cwd, strlen(m->cwd) + 1);
+    r->user = put(&at, m->user, strlen(m->user) + 1);
+    r->argv.p = at;
+    r->argv.len = argv_len;
+    put(&at, m->argv.p, argv_len);
+    if (argv_len > 0)
+        at[-1] = '\0';
+    for (uint32_t i = 0; i < argv_len; i++)
+        r->argv.count += r->argv.p[i] == '\0';
+    r->timeout_ms = m->timeout_ms;
+    p->flags = m->flags;
+}
+
+static struct proc *proc_new(struct procs *ps, const struct init_start *m, const char *id)
+{
+    uint32_t argv_len = shown_len(&m->argv);
+    size_t text = strlen(id) + strlen(m->cwd) + strlen(m->user) + 3 + argv_len;
+    struct proc *p = calloc(1, sizeof(*p) + text);
+
+    if (p == NULL)
+        return NULL;
+    p->all = ps;
+    fill_record(p, m, id, argv_len);
+    ring_init(&p->ring, m->ring != 0 ? m->ring : RING_DEFAULT, &ps->rings);
+    buf_init(&p->in.queue, STDIN_QUEUE_MAX);
+    p->out[0] = (struct outpipe){.fd = -1, .stream = INIT_STDOUT};
+    p->out[1] = (struct outpipe){.fd = -1, .stream = INIT_STDERR};
+    p->in.fd = -1;
+    list_init(&p->link);
+    list_init(&p->ended);
+    list_init(&p->watches);
+    return p;
+}
+
+static void proc_free(struct proc *p)
+{
+    list_del(&p->link);
+    loop_undefer(&p->later);
+    loop_timer_stop(p->all->loop, &p->timeout);
+    loop_timer_stop(p->all->loop, &p->grace);
+    loop_timer_stop(p->all->loop, &p->retry);
+    output_close(p);
+    feed_close(p);
+    ring_free(&p->ring);
+    group_put(p->group);
+    free(p);
+}
+
+struct proc *proc_find(struct procs *ps, const char *id, struct err *e)
+{
+    struct map_node *n = map_get(&ps->by_id, id);
+
+    if (n != NULL)
+        return CONTAINER_OF(n, struct proc, node);
+    err_set(e, ERR_NOT_FOUND, "no process %s in this sandbox", id);
+    return NULL;
+}
+
+void proc_fill(const struct proc *p, struct init_proc *m)
+{
+    *m = p->record;
+    m->state = p->output == OUTPUT_ENDED ? INIT_EXITED : INIT_RUNNING;
+    m->stdin_open = p->in.fd >= 0 && !p->in.closing;
+    m->output_first = p->ring.first;
+    m->output_end = p->ring.end;
+}
+
+void proc_fill_exit(const struct proc *p, struct init_exit *m)
+{
+    const struct init_proc *r = &p->record;
+
+    *m = (struct init_exit){.id = r->id,
+                            .code = r->code,
+                            .signal = r->signal,
+                            .flags = r->flags,
+                            .ended_ms = r->ended_ms,
+                            .output_end = p->output == OUTPUT_ENDED ? p->output_end : p->ring.end,
+                            .cpu_us = r->cpu_us,
+                            .maxrss_kb = r->maxrss_kb};
+}
+
+/* ---- watches ---- */
+
+void proc_changed(struct proc *p)
+{
+    struct proc_watch *w;
+
+    LIST_EACH (&p->watches, w, struct proc_watch, link)
+        w->changed(w);
+}
+
+/* ---- being forgotten ---- */
+
+void proc_sink_closed(struct proc *p)
+{
+    p->all->nghosts--;
+    proc_free(p);
+}
+
+static void cut_oldest_ghost(struct procs *ps)
+{
+    struct proc *p = LIST_FIRST(&ps->ghosts, struct proc, link);
+
+    proc_sink_closed(p);
+}
+
+/* A background child may hold the pipes: it must not die of SIGPIPE because we
+ * lost interest. */
+static void become_ghost(struct proc *p)
+{
+    struct procs *ps = p->all;
+
+    if (ps->nghosts >= PROCS_GHOSTS_MAX)
+        cut_oldest_ghost(ps);
+    ring_free(&p->ring);
+    feed_close(p);
+    loop_timer_stop(ps->loop, &p->retry);
+    group_put(take_ptr(&p->group));
+    list_add_tail(&ps->ghosts, &p->link);
+    ps->nghosts++;
+    output_sink(p);
+    if (!output_is_open(p))
+        proc_sink_closed(p);
+}
+
+static void forget(struct proc *p)
+{
+    struct proc_watch *w;
+
+    map_del(&p->all->by_id, &p->node);
+    list_del(&p->link);
+    list_del(&p->ended);
+    if ((p->flags & INIT_START_FORGET) == 0)
+        p->all->kept--;
+    p->owner = NULL;
+    LIST_EACH (&p->watches, w, struct proc_watch, link) {
+        list_del(&w->link);
+        w->proc = NULL;
+        w->changed(w);
+    }
+    if (output_is_open(p))
+        become_ghost(p);
+    else
+        proc_free(p);
+}
+
+/* A kill that was asked for is carried out even when nobody waits for it. */
+static bool is_forgettable(const struct proc *p)
+{
+    return p->output == OUTPUT_ENDED && (p->state == PROC_LEFT || p->state == PROC_GONE);
+}
+
+static void forget_oldest_kept(struct procs *ps)
+{
+    struct proc *p;
+
+    LIST_EACH (&ps->ended, p, struct proc, ended) {
+        if (ps->kept <= PROCS_KEPT_MAX)
+            return;
+        if (is_forgettable(p) && (p->flags & INIT_START_FORGET) == 0 && p->owner == NULL)
+            forget(p);
+    }
+}
+
+static bool may_resume(const struct proc *p)
+{
+    return p->owner == NULL || p->ring.end - p->owner->cursor <= p->ring.cap / 2;
+}
+
+/* What cannot be done inside the callback that made it possible. */
+static void afterwards(struct loop_later *l)
+{
+    struct proc *p = CONTAINER_OF(l, struct proc, later);
+    struct procs *ps = p->all;
+
+    if (p->paused && may_resume(p))
+        output_resume(p);
+    if ((p->flags & INIT_START_FORGET) != 0 && is_forgettable(p) && list_empty(&p->watches))
+        forget(p);
+    forget_oldest_kept(ps);
+}
+
+static void look_later(struct proc *p)
+{
+    loop_defer(p->all->loop, &p->later, afterwards);
+}
+
+void proc_watch_start(struct proc_watch *w, struct proc *p, uint64_t cursor,
+                      void (*changed)(struct proc_watch *w), bool owner)
+{
+    w->proc = p;
+    w->cursor = cursor;
+    w->changed = changed;
+    list_add_tail(&p->watches, &w->link);
+    if (owner)
+        p->owner = w;
+}
+
+void proc_watch_stop(struct proc_watch *w)
+{
+    struct proc *p = w->proc;
+
+    if (p == NULL)
+        return;
+    list_del(&w->link);
+    w->proc = NULL;
+    if (p->owner == w)
+        p->owner = NULL;
+    look_later(p);
+}
+
+void proc_watch_moved(struct proc_watch *w)
+{
+    if (w->proc->paused && w->proc->owner == w)
+        look_later(w->proc);
+}
+
+/* ---- the end ---- */
+
+void proc_output_ended(struct proc *p)
+{
+    struct procs *ps = p->all;
+
+    p->output = OUTPUT_ENDED;
+    p->output_end = p->ring.end;
+    feed_close(p);
+    ps->on_event(ps, p, INIT_EVENT_EXITED);
+    list_add_tail(&ps->ended, &p->ended);
+    ps->kept += (p->flags & INIT_START_FORGET) == 0;
+    proc_changed(p);
+    look_later(p);
+}
+
+static void group_is_empty(void *arg)
+{
+    proc_event(arg, EV_EMPTY);
+}
+
+static void on_timeout(struct loop_timer *t)
+{
+    proc_event(CONTAINER_OF(t, struct proc, timeout), EV_TIMEOUT);
+}
+
+static void on_grace_over(struct loop_timer *t)
+{
+    proc_event(CONTAINER_OF(t, struct proc, grace), EV_FORCE);
+}
+
+static void act_stale(struct proc *p)
+{
+    (void)p;
+}
+
+static void act_ask(struct proc *p)
+{
+    struct err e;
+
+    if (p->pid != 0)
+        p->record.flags |= INIT_EXIT_KILLED;
+    group_hurry(p->group);
+    group_signal(p->group, SIGTERM, &e);
+    group_signal(p->group, SIGCONT, &e); /* a stopped one hears TERM only when continued */
+}
+
+static void act_force(struct proc *p)
+{
+    struct err e;
+
+    if (p->pid != 0)
+        p->record.flags |= INIT_EXIT_KILLED;
+    group_hurry(p->group);
+    group_kill(p->group, &e);
+}
+
+static void act_expire(struct proc *p)
+{
+    struct err e;
+
+    p->record.flags |= INIT_EXIT_TIMED_OUT;
+    group_hurry(p->group);
+    group_kill(p->group, &e);
+}
+
+static void act_reap(struct proc *p)
+{
+    p->all->running--;
+    p->pid = 0;
+    loop_timer_stop(p->all->loop, &p->timeout);
+    output_drain(p);
+    if (group_watch(p->group, group_is_empty, p))
+        proc_event(p, EV_EMPTY);
+}
+
+static void act_bury(struct proc *p)
+{
+    loop_timer_stop(p->all->loop, &p->grace);
+    group_put(take_ptr(&p->group));
+    proc_changed(p);
+    look_later(p);
+}
+
+static void (*const acts[PROC_ACT_COUNT])(struct proc *p) = {
+    [ACT_UNDECIDED] = act_stale, [ACT_STALE] = act_stale,   [ACT_ASK] = act_ask,
+    [ACT_FORCE] = act_force,     [ACT_EXPIRE] = act_expire, [ACT_REAP] = act_reap,
+    [ACT_BURY] = act_bury,
+};
+
+void proc_event(struct proc *p, enum proc_event ev)
+{
+    acts[proc_step(&p->state, ev)](p);
+}
+
+static uint64_t bounded_ms(uint64_t ms)
+{
+    return ms < PROC_TIME_MAX ? ms : PROC_TIME_MAX;
+}
+
+void proc_kill(struct proc *p, uint64_t grace_ms)
+{
+    enum proc_state before = p->state;
+
+    if (grace_ms == 0) {
+        proc_event(p, EV_FORCE);
+        return;
+    }
+    proc_event(p, EV_KILL);
+    if (p->state == before)
+        return;
+    if (loop_timer_set(p->all->loop, &p->grace, bounded_ms(grace_ms), on_grace_over) < 0)
+        proc_event(p, EV_FORCE);
+}
+
+int proc_signal(struct proc *p, int signo, bool tree, struct err *e)
+{
+    if (tree && p->group != NULL)
+        return group_signal(p->group, signo, e);
+    if (p->pid == 0)
+        return err_set(e, ERR_GONE, "process %s has ended", p->record.id);
+    if (kill(p->pid, signo) < 0)
+        return err_set(e, ERR_INVALID, "signal %d cannot be sent: %s", signo, strerror(errno));
+    return 0;
+}
+
+static uint64_t us(const struct timeval *t)
+{
+    return (uint64_t)t->tv_sec * 1000000u + (uint64_t)t->tv_usec;
+}
+
+/* The kernel's maxrss counts from before the exec, when the memory was ours: for
+ * a program smaller than init it says how big init was. */
+void proc_reaped(struct proc *p, int status, const struct rusage *ru)
+{
+    struct init_proc *r = &p->record;
+
+    r->ended_ms = clock_real_ms();
+    r->cpu_us = us(&ru->ru_utime) + us(&ru->ru_stime);
+    r->maxrss_kb = (uint64_t)ru->ru_maxrss;
+    if (WIFSIGNALED(status)) {
+        r->signal = (uint32_t)WTERMSIG(status);
+        r->code = CODE_SIGNAL + r->signal;
+        r->flags |= WCOREDUMP(status) ? INIT_EXIT_CORE : 0;
+    } else {
+        r->code = (uint32_t)WEXITSTATUS(status);
+    }
+    if (r->signal == SIGKILL && group_had_oom(p->group))
+        r->flags |= INIT_EXIT_OOM;
+    if ((r->flags & INIT_EXIT_TIMED_OUT) != 0)
+        r->code = CODE_TIMED_OUT;
+    proc_event(p, EV_EXIT);
+}
+
+/* ---- the start ---- */
+
+static bool is_id(const char *s)
+{
+    size_t n = strspn(s, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-");
+
+    return n > 0 && n <= INIT_ID_MAX && s[n] == '\0';
+}
+
+static int choose_id(struct procs *ps, const char *wish, char out[INIT_ID_MAX + 1], struct err *e)
+{
+    if (wish[0] != '\0' && !is_id(wish))
+        return err_set(e, ERR_INVALID, "an id is 1 to %u of A-Z a-z 0-9 . _ -", INIT_ID_MAX);
+    if (map_get(&ps->by_id, wish) != NULL)
+        return err_set(e, ERR_CONFLICT, "there is a process %s already", wish);
+    if (wish[0] != '\0') {
+        strcpy(out, wish);
+        return 0;
+    }
+    do
+        str_fmt(out, INIT_ID_MAX + 1, "p%llu", (unsigned long long)++ps->next_id);
+    while (map_get(&ps->by_id, out) != NULL);
+    return 0;
+}
+
+/* The child's ends of stdio are ours only until it runs. */
+struct child_ends {
+    int in, out[2];
+};
+
+static void drop_ends(struct child_ends *c)
+{
+    drop_fd(&c->in);
+    drop_fd(&c->out[0]);
+    drop_fd(&c->out[1]);
+}
+
+static int launch(struct proc *p, const struct init_start *m, const struct user *u,
+                  struct child_ends *c, struct err *e)
+{
+    struct procs *ps = p->all;
+    struct spawn_opts o = {.argv = &m->argv, .env = &m->env, .cwd = m->cwd, .user = u};
+
+    if (output_open(p, c->out, e) < 0)
+        return -1;
+    if ((m->flags & INIT_START_STDIN) != 0 && feed_open(p, &c->in, e) < 0)
+        return -1;
+    if (output_start(p, e) < 0 || group_take(&ps->groups, &p->group, e) < 0)
+        return -1;
+    o.stdio[0] = c->in >= 0 ? c->in : ps->null_fd;
+    o.stdio[1] = c->out[0];
+    o.stdio[2] = c->out[1];
+    o.cgroup_fd = p->group->fd;
+    return spawn(&ps->spawner, &o, &p->pid, e);
+}
+
+/* Where a failure would leave a running child without a record, the child goes. */
+static int enter(struct proc *p, struct err *e)
+{
+    struct procs *ps = p->all;
+
+    if (map_put(&ps->by_id, &p->node, p->record.id) < 0)
+        return err_set(e, ERR_UNAVAILABLE, "out of memory");
+    if (p->record.timeout_ms != 0 &&
+        loop_timer_set(ps->loop, &p->timeout, bounded_ms(p->record.timeout_ms), on_timeout) < 0) {
+        map_del(&ps->by_id, &p->node);
+        return err_set(e, ERR_UNAVAILABLE, "out of memory");
+    }
+    list_add_tail(&ps->all, &p->link);
+    ps->running++;
+    p->serial = ps->next_serial++;
+    p->record.pid = (uint32_t)p->pid;
+    p->record.started_ms = clock_real_ms();
+    ps->on_event(ps, p, INIT_EVENT_STARTED);
+    return 0;
+}
+
+static int start_record(struct proc *p, const struct init_start *m, const struct user *u,
+                        struct err *e)
+{
+    struct child_ends ends = {-1, {-1, -1}};
+    struct err ignored;
+    int ret = launch(p, m, u, &ends, e);
+
+    drop_ends(&ends);
+    if (ret < 0)
+        return -1;
+    if (enter(p, e) == 0)
+        return 0;
+    group_kill(p->group, &ignored);
+    return -1;
+}
+
+int proc_start(struct procs *ps, const struct init_start *m, struct proc **ret, struct err *e)
+{
+    char id[INIT_ID_MAX + 1];
+    struct user u;
+    struct proc *p;
+
+    if (choose_id(ps, m->id, id, e) < 0)
+        return -1;
+    if (ps->running >= PROCS_RUNNING_MAX)
+        return err_set(e, ERR_LIMIT, "%u processes run already", ps->running);
+    if (user_find(ps->root_fd, m->user[0] != '\0' ? m->user : "root", &u, e) < 0)
+        return -1;
+    p = proc_new(ps, m, id);
+    if (p == NULL)
+        return err_set(e, ERR_UNAVAILABLE, "out of memory");
+    if (start_record(p, m, &u, e) < 0) {
+        proc_free(p);
+        return -1;
+    }
+    *ret = p;
+    return 0;
+}
+
+/* ---- the table ---- */
+
+/* The oldest finished process with output loses it; its end stays known. */
+static bool reclaim(struct ring_budget *b, const struct ring *r)
+{
+    struct procs *ps = CONTAINER_OF(b, struct procs, rings);
+    struct proc *p;
+
+    LIST_EACH (&ps->ended, p, struct proc, ended) {
+        if (&p->ring != r && p->owner == NULL && p->ring.cap > 0) {
+            ring_free(&p->ring);
+            return true;
+        }
+    }
+    return false;
+}
+
+int procs_init(struct procs *ps, struct loop *l, int run_fd, uint64_t nofile, struct err *e)
+{
+    *ps = (struct procs){.loop = l, .rings = {.max = PROCS_RINGS_MAX, .reclaim = reclaim}};
+    map_init(&ps->by_id);
+    list_init(&ps->all);
+    list_init(&ps->ended);
+    list_init(&ps->ghosts);
+    groups_init(&ps->groups, l, run_fd);
+    ps->root_fd = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    ps->null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+    if (ps->root_fd < 0 || ps->null_fd < 0)
+        return err_sys(e, "open / and /dev/null");
+    return spawner_init(&ps->spawner, nofile, e);
+}

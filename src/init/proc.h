@@ -1,0 +1,143 @@
+/* proc.h - the commands of this sandbox: running ones, and the last finished.
+ *
+ * A process is recorded under its id from its start until it is forgotten: an
+ * exec as soon as everyone who looked has seen its end, others when
+ * PROCS_KEPT_MAX younger ones have ended. Whoever looks at one is a watch. One
+ * watch may be the owner: output waits for it and is never lost; everyone else
+ * may fall behind. Nobody who goes away takes the process along. */
+#ifndef INIT_PROC_H
+#define INIT_PROC_H
+
+#include <stdbool.h>
+#include <sys/resource.h>
+
+#include "base/buf.h"
+#include "base/list.h"
+#include "base/map.h"
+#include "init/fsm.h"
+#include "init/group.h"
+#include "init/ring.h"
+#include "init/spawn.h"
+#include "loop/loop.h"
+#include "wire/init.h"
+
+#define PROCS_RUNNING_MAX 512u      /* then ERR_LIMIT */
+#define PROCS_KEPT_MAX 64u          /* finished ones; the oldest is forgotten */
+#define PROCS_GHOSTS_MAX 256u       /* forgotten ones whose pipes are open; the oldest is cut off */
+#define PROCS_RINGS_MAX (64u << 20) /* all output kept; the oldest finished lose theirs */
+#define PROC_TIME_MAX (365ull * 86400000) /* ms; longer timeouts and graces are this long */
+#define STDIN_QUEUE_MAX (1u << 20)        /* written but not yet read; then ERR_LIMIT */
+#define STDIN_QUEUE_HIGH (256u << 10)     /* above this the owner's socket is not read */
+
+struct proc;
+
+enum proc_output {
+    OUTPUT_LIVE,     /* the root runs */
+    OUTPUT_DRAINING, /* it ended; what it had written is being read */
+    OUTPUT_ENDED,    /* that is done, and the end is known to everyone */
+};
+
+struct outpipe {
+    struct loop_io io;
+    int fd; /* -1 once closed by everyone who could write */
+    unsigned stream;
+    size_t left; /* while draining: bytes still to come before the end */
+    bool grown;
+};
+
+struct proc_watch {
+    struct list link;
+    struct proc *proc; /* NULL while it looks at nothing, or the proc was forgotten */
+    uint64_t cursor;   /* the next byte it wants */
+    void (*changed)(struct proc_watch *w); /* more output, the end, room in stdin, forgotten */
+};
+
+struct procs {
+    struct loop *loop;
+    struct groups groups;
+    struct spawner spawner;
+    struct ring_budget rings;
+    struct map by_id;
+    struct list all;    /* in order of start */
+    struct list ended;  /* of those, the ones that are over, in order of their end */
+    struct list ghosts; /* forgotten; their output is read and thrown away */
+    unsigned running, kept, nghosts;
+    uint64_t next_id, next_serial;
+    int root_fd, null_fd;
+    void (*on_event)(struct procs *ps, const struct proc *p, enum init_event_kind kind);
+};
+
+struct proc {
+    struct procs *all;
+    struct map_node node;
+    struct list link; /* in all, or in ghosts */
+    struct list ended;
+    uint64_t serial; /* counts up with every start */
+    enum proc_state state;
+    enum proc_output output;
+    pid_t pid;           /* 0 once reaped: then it may be anyone's */
+    struct group *group; /* belongs to the proc until PROC_GONE, then NULL */
+    struct ring ring;
+    struct outpipe out[2];
+    bool paused; /* nobody reads out: the ring is full of what the owner wants */
+    struct {
+        struct loop_io io;
+        int fd; /* -1: closed, or it reads /dev/null */
+        struct buf queue;
+        bool closing; /* once the queue is written */
+    } in;
+    struct loop_timer timeout, grace, retry;
+    struct loop_later later;
+    struct list watches;
+    struct proc_watch *owner; /* one of the watches, or NULL */
+    uint32_t flags;           /* INIT_START_... */
+    struct init_proc record;  /* its strings point into text; state and positions are filled
+                               * in by proc_fill() */
+    uint64_t output_end;      /* ring.end when the output ended */
+    char text[];
+};
+
+int procs_init(struct procs *ps, struct loop *l, int run_fd, uint64_t nofile, struct err *e);
+
+struct proc *proc_find(struct procs *ps, const char *id, struct err *e); /* ERR_NOT_FOUND */
+/* ERR_CONFLICT if the id is taken, ERR_LIMIT, ERR_CANNOT_START with a text for
+ * the caller. *ret stays until it is forgotten, at the end of this turn earliest. */
+int proc_start(struct procs *ps, const struct init_start *m, struct proc **ret, struct err *e);
+void proc_event(struct proc *p, enum proc_event ev);
+/* TERM now, the rest after grace_ms. */
+void proc_kill(struct proc *p, uint64_t grace_ms);
+int proc_signal(struct proc *p, int signo, bool tree, struct err *e);
+/* The root ended so. */
+void proc_reaped(struct proc *p, int status, const struct rusage *ru);
+
+/* Both point into p. */
+void proc_fill(const struct proc *p, struct init_proc *m);
+void proc_fill_exit(const struct proc *p, struct init_exit *m);
+
+void proc_watch_start(struct proc_watch *w, struct proc *p, uint64_t cursor,
+                      void (*changed)(struct proc_watch *w), bool owner);
+void proc_watch_stop(struct proc_watch *w);
+/* The watch has taken bytes: w->cursor is further. */
+void proc_watch_moved(struct proc_watch *w);
+/* Tells every watch. */
+void proc_changed(struct proc *p);
+
+/* output.c: from the pipes into the ring. */
+int output_open(struct proc *p, int ret_write[2], struct err *e);
+int output_start(struct proc *p, struct err *e);
+void output_drain(struct proc *p); /* the root ended: read what it left, then the end */
+void output_resume(struct proc *p);
+void output_sink(struct proc *p); /* from now on throw it away, until it is closed */
+void output_close(struct proc *p);
+bool output_is_open(const struct proc *p);
+void proc_output_ended(struct proc *p);
+void proc_sink_closed(struct proc *p);
+
+/* feed.c: into stdin. */
+int feed_open(struct proc *p, int *ret_read, struct err *e);
+/* Queues bytes; ERR_LIMIT when the queue is full, ERR_GONE when nobody reads. */
+int feed_add(struct proc *p, const struct wire_bytes *data, struct err *e);
+void feed_finish(struct proc *p); /* EOF behind what is queued */
+void feed_close(struct proc *p);
+
+#endif

@@ -1,0 +1,415 @@
+/* serve.c - see serve.h. One row per request; what takes longer than an answer is
+ * a talk, see conn.h. */
+#include "init/serve.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/close_range.h>
+#include <malloc.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+
+#include "base/own.h"
+#include "init/serve_state.h"
+#include "init/wait.h"
+
+#define ACCEPTS_PER_TURN 16
+#define LIST_BATCH (64u << 10) /* records queued before the socket must take some */
+#define MMAP_FROM (64u << 10)  /* blocks that go back to the kernel when freed */
+
+/* Any request, decoded. */
+union request {
+    struct init_start start;
+    struct init_attach attach;
+    struct init_stdin in;
+    struct init_signal signal;
+    struct init_kill kill;
+    struct init_list list;
+    struct init_get get;
+    struct init_wait wait;
+    struct init_wait_port port;
+    struct init_wait_log log;
+    struct init_monitor monitor;
+};
+
+static void send_ok(struct conn *c, uint64_t value)
+{
+    struct init_ok m = {.value = value};
+
+    conn_send(c, INIT_OK, &m);
+    conn_done(c);
+}
+
+/* The process a request names; NULL after answering that there is none. */
+static struct proc *named(struct conn *c, const char *id)
+{
+    struct err e;
+    struct proc *p = proc_find(&c->serve->procs, id, &e);
+
+    if (p == NULL)
+        conn_fail(c, &e);
+    return p;
+}
+
+static void on_start(struct conn *c, const union request *r)
+{
+    struct init_started m = {0};
+    struct err e = {0};
+    struct proc *p;
+
+    if (proc_start(&c->serve->procs, &r->start, &p, &e) < 0) {
+        conn_fail(c, &e);
+        return;
+    }
+    m.id = p->record.id;
+    m.pid = p->record.pid;
+    m.started_ms = p->record.started_ms;
+    conn_send(c, INIT_STARTED, &m);
+    c->streams = 0;
+    if (c->closing)
+        return;
+    if ((r->start.flags & INIT_START_OWN) != 0)
+        conn_watch(c, TALK_OWN, p, 0);
+    else
+        conn_done(c);
+}
+
+static void on_attach(struct conn *c, const union request *r)
+{
+    struct proc *p = named(c, r->attach.id);
+    struct err e;
+
+    if (p == NULL)
+        return;
+    if (r->attach.since > p->ring.end) {
+        err_set(&e, ERR_INVALID, "cursor %llu is beyond the output, which ends at %llu",
+                (unsigned long long)r->attach.since, (unsigned long long)p->ring.end);
+        conn_fail(c, &e);
+        return;
+    }
+    c->streams = r->attach.streams;
+    c->stop = p->ring.end;
+    conn_watch(c, (r->attach.flags & INIT_ATTACH_FOLLOW) != 0 ? TALK_FOLLOW : TALK_LOOK, p,
+               r->attach.since);
+}
+
+static void on_stdin(struct conn *c, const union request *r)
+{
+    struct proc *p = named(c, r->in.id);
+    struct err e = {0};
+
+    if (p == NULL)
+        return;
+    if (feed_add(p, &r->in.data, &e) < 0) {
+        conn_fail(c, &e);
+        return;
+    }
+    if (r->in.close)
+        feed_finish(p);
+    send_ok(c, 0);
+}
+
+/* From the owner, in the middle of its talk: nothing is answered, and what a
+ * process no longer reads is dropped as a pipe would. */
+static void on_own_stdin(struct conn *c, const union request *r)
+{
+    struct proc *p = c->watch.proc;
+    struct err e;
+
+    feed_add(p, &r->in.data, &e);
+    if (r->in.close)
+        feed_finish(p);
+}
+
+static void on_signal(struct conn *c, const union request *r)
+{
+    struct proc *p = named(c, r->signal.id);
+    struct err e = {0};
+
+    if (p == NULL)
+        return;
+    if (proc_signal(p, (int)r->signal.signal, r->signal.tree != 0, &e) < 0)
+        conn_fail(c, &e);
+    else
+        send_ok(c, 0);
+}
+
+static void on_kill(struct conn *c, const union request *r)
+{
+    struct proc *p = named(c, r->kill.id);
+
+    if (p == NULL)
+        return;
+    proc_kill(p, r->kill.grace_ms);
+    conn_watch(c, TALK_KILL, p, 0);
+}
+
+void list_pump(struct conn *c)
+{
+    struct proc *p;
+    struct init_end end = {0};
+
+    LIST_EACH (&c->serve->procs.all, p, struct proc, link) {
+        struct init_proc m;
+
+        if (p->serial < c->stop)
+            continue;
+        if (c->out.len > LIST_BATCH)
+            return;
+        proc_fill(p, &m);
+        conn_send(c, INIT_PROC, &m);
+        if (c->closing)
+            return;
+        c->stop = p->serial + 1;
+    }
+    conn_send(c, INIT_END, &end);
+    conn_done(c);
+}
+
+static void on_list(struct conn *c, const union request *r)
+{
+    (void)r;
+    c->talk = TALK_LIST;
+    c->stop = 0;
+    conn_pump(c);
+}
+
+static void on_get(struct conn *c, const union request *r)
+{
+    struct proc *p = named(c, r->get.id);
+    struct init_proc m;
+
+    if (p == NULL)
+        return;
+    proc_fill(p, &m);
+    conn_send(c, INIT_PROC, &m);
+    conn_done(c);
+}
+
+static void on_wait(struct conn *c, const union request *r)
+{
+    struct proc *p = named(c, r->wait.id);
+
+    if (p != NULL)
+        wait_exit(c, p, r->wait.timeout_ms);
+}
+
+static void on_wait_port(struct conn *c, const union request *r)
+{
+    struct proc *p = NULL;
+
+    if (r->port.id[0] != '\0' && (p = named(c, r->port.id)) == NULL)
+        return;
+    wait_port(c, p, r->port.port, r->port.timeout_ms);
+}
+
+static void on_wait_log(struct conn *c, const union request *r)
+{
+    struct proc *p = named(c, r->log.id);
+
+    if (p != NULL)
+        wait_log(c, p, &r->log);
+}
+
+static void on_monitor(struct conn *c, const union request *r)
+{
+    (void)r;
+    c->talk = TALK_MONITOR;
+}
+
+/* clang-format off */
+static const struct {
+    uint16_t type;
+    enum talk in; /* the talk in which it may come */
+    void (*serve)(struct conn *c, const union request *r);
+} requests[] = {
+    {INIT_START,     TALK_NONE, on_start},
+    {INIT_ATTACH,    TALK_NONE, on_attach},
+    {INIT_STDIN,     TALK_NONE, on_stdin},
+    {INIT_STDIN,     TALK_OWN,  on_own_stdin},
+    {INIT_SIGNAL,    TALK_NONE, on_signal},
+    {INIT_KILL,      TALK_NONE, on_kill},
+    {INIT_LIST,      TALK_NONE, on_list},
+    {INIT_GET,       TALK_NONE, on_get},
+    {INIT_WAIT,      TALK_NONE, on_wait},
+    {INIT_WAIT_PORT, TALK_NONE, on_wait_port},
+    {INIT_WAIT_LOG,  TALK_NONE, on_wait_log},
+    {INIT_MONITOR,   TALK_NONE, on_monitor},
+};
+/* clang-format on */
+
+static void serve_row(struct conn *c, size_t row, const struct wire_head *h, const char *body)
+{
+    union request r;
+    struct err e;
+
+    if (wire_get(init_msg(h->type), body, h->len, &r, &e) < 0) {
+        conn_close(c);
+        return;
+    }
+    if (c->talk == TALK_NONE)
+        c->seq = h->seq;
+    requests[row].serve(c, &r);
+}
+
+/* A type from a newer front is refused politely; a known one at the wrong time
+ * means that we lost each other, and only a new connection helps. */
+void serve_request(struct conn *c, const struct wire_head *h, const char *body)
+{
+    struct err e;
+
+    for (size_t i = 0; i < ARRAY_LEN(requests); i++) {
+        if (requests[i].type == h->type && requests[i].in == c->talk) {
+            serve_row(c, i, h, body);
+            return;
+        }
+    }
+    if (c->talk != TALK_NONE || init_msg(h->type) != NULL) {
+        conn_close(c);
+        return;
+    }
+    c->seq = h->seq;
+    err_set(&e, ERR_UNSUPPORTED, "this sandbox's init (version %u) does not know request %u",
+            INIT_VERSION, h->type);
+    e.sys = 0;
+    conn_fail(c, &e);
+}
+
+static void tell_monitors(struct procs *ps, const struct proc *p, enum init_event_kind kind)
+{
+    struct serve *s = CONTAINER_OF(ps, struct serve, procs);
+    struct init_event m = {.kind = kind,
+                           .id = p->record.id,
+                           .pid = p->record.pid,
+                           .code = p->record.code,
+                           .signal = p->record.signal,
+                           .flags = p->record.flags,
+                           .at_ms = kind == INIT_EVENT_STARTED ? p->record.started_ms
+                                                               : p->record.ended_ms};
+    struct conn *c;
+
+    LIST_EACH (&s->conns, c, struct conn, link)
+        if (c->talk == TALK_MONITOR)
+            conn_send(c, INIT_EVENT, &m);
+}
+
+/* Without this, a full fd table would leave the connection in the backlog and
+ * the loop spinning on it. */
+static void refuse_one(struct serve *s)
+{
+    drop_fd(&s->spare_fd);
+    own_close(&(int){accept4(s->listen_fd, NULL, NULL, SOCK_CLOEXEC)});
+    s->spare_fd = fcntl(s->procs.null_fd, F_DUPFD_CLOEXEC, 3);
+}
+
+static void take_conn(struct serve *s, int fd)
+{
+    struct err e;
+
+    if (s->nconns >= CONNS_MAX || conn_open(s, fd, &e) < 0)
+        close(fd);
+}
+
+static void on_accept(struct loop_io *io, uint32_t events)
+{
+    struct serve *s = CONTAINER_OF(io, struct serve, listen);
+
+    (void)events;
+    for (int i = 0; i < ACCEPTS_PER_TURN; i++) {
+        int fd = accept4(s->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+
+        if (fd >= 0) {
+            take_conn(s, fd);
+            continue;
+        }
+        if (errno == EMFILE || errno == ENFILE)
+            refuse_one(s);
+        return;
+    }
+}
+
+/* Commands inherit dispositions that ignore, so none does; nothing is caught, so
+ * everything is blocked: what reaches us comes through the loop's signalfd. */
+static void quiet_signals(void)
+{
+    struct sigaction dfl = {.sa_handler = SIG_DFL};
+    sigset_t all;
+
+    for (int i = 1; i < NSIG; i++)
+        sigaction(i, &dfl, NULL); /* fails for KILL and STOP, and those need nothing */
+    sigfillset(&all);
+    sigprocmask(SIG_SETMASK, &all, NULL);
+}
+
+/* What every command inherits from us rather than being told each time. */
+static uint64_t set_limits(uint64_t nofile)
+{
+    struct rlimit files, core;
+
+    getrlimit(RLIMIT_NOFILE, &files);
+    if (nofile == 0)
+        nofile = files.rlim_cur;
+    files.rlim_cur = files.rlim_max;
+    setrlimit(RLIMIT_NOFILE, &files);
+    getrlimit(RLIMIT_CORE, &core);
+    core.rlim_cur = 0;
+    setrlimit(RLIMIT_CORE, &core);
+    umask(022);
+    return nofile;
+}
+
+/* fds 0 to 2 must be taken: a pipe that landed there would be overwritten in the
+ * child while its stdio is put in place. */
+static int prepare_fds(int listen_fd, struct err *e)
+{
+    int fd;
+
+    do
+        fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+    while (fd >= 0 && fd < 3);
+    if (fd < 0)
+        return err_sys(e, "open /dev/null");
+    close(fd);
+    syscall(SYS_close_range, 3u, ~0u, CLOSE_RANGE_CLOEXEC);
+    if (fcntl(listen_fd, F_SETFL, O_NONBLOCK) < 0)
+        return err_sys(e, "listening socket");
+    return 0;
+}
+
+static int serve_start(struct serve *s, const struct serve_opts *o, struct err *e)
+{
+    s->hello = (struct init_hello){INIT_VERSION, o->boot_id, o->booted_ms};
+    s->listen_fd = o->listen_fd;
+    list_init(&s->conns);
+    /* Orphans come to pid 1 by themselves; a test's init is not pid 1. */
+    prctl(PR_SET_CHILD_SUBREAPER, 1);
+    mallopt(M_MMAP_THRESHOLD, MMAP_FROM);
+    mallopt(M_TRIM_THRESHOLD, MMAP_FROM);
+    quiet_signals();
+    if (prepare_fds(o->listen_fd, e) < 0 || loop_new(&s->loop, e) < 0)
+        return -1;
+    if (procs_init(&s->procs, s->loop, o->run_fd, set_limits(o->nofile), e) < 0)
+        return -1;
+    s->procs.on_event = tell_monitors;
+    s->spare_fd = fcntl(s->procs.null_fd, F_DUPFD_CLOEXEC, 3);
+    if (reap_start(&s->reaper, &s->procs, e) < 0)
+        return -1;
+    return loop_io_start(s->loop, &s->listen, s->listen_fd, EPOLLIN, on_accept, e);
+}
+
+int serve_run(const struct serve_opts *o)
+{
+    struct serve *s = calloc(1, sizeof(*s));
+    struct err e = {.msg = "out of memory"};
+
+    if (s != NULL && serve_start(s, o, &e) == 0)
+        loop_run(s->loop, &e);
+    dprintf(STDERR_FILENO, "init: %s\n", e.msg);
+    return -1;
+}

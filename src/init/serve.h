@@ -1,0 +1,22 @@
+/* serve.h - init at work: takes the front's connections, runs what they ask for,
+ * and buries the dead, until the sandbox ends. */
+#ifndef INIT_SERVE_H
+#define INIT_SERVE_H
+
+#include <stdint.h>
+
+#define CONNS_MAX 512u /* beyond it a connection is accepted and closed */
+
+struct serve_opts {
+    int listen_fd;       /* listening AF_UNIX SOCK_STREAM; only the front can connect */
+    int run_fd;          /* directory of the cgroup `run`, in which groups are made */
+    const char *boot_id; /* borrowed for ever */
+    uint64_t booted_ms;
+    uint64_t nofile; /* RLIMIT_NOFILE of every command; 0: as ours was */
+};
+
+/* Never returns, except -1 when it cannot begin; stderr then says why. Leaves no
+ * fd open above 2 in any command, sets umask 022 and takes over all signals. */
+int serve_run(const struct serve_opts *o);
+
+#endif

@@ -1,0 +1,375 @@
+/* spawn.c - see spawn.h. */
+#include "init/spawn.h"
+
+#include <fcntl.h>
+#include <grp.h>
+#include <linux/close_range.h>
+#include <linux/futex.h>
+#include <linux/sched.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <time.h>
+
+#include "base/own.h"
+
+#define STALL_SLICE_MS 50
+#define PATH_DEFAULT "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+/* The child runs on a stack that the sanitizer does not know. */
+#define IN_CHILD __attribute__((no_sanitize("address", "undefined")))
+
+/* Everything the child needs, ready made: it must not allocate. */
+struct plan {
+    const struct spawn_opts *o;
+    char **argv; /* one free slot in front: the shell's, for a script without #! */
+    char **env;
+    const char *path; /* where to search argv[0], or NULL: it has a slash */
+    const char *cwd;
+    struct rlimit nofile;
+    _Atomic(int) tid; /* cleared by the kernel when the child left our memory */
+    int step, error;  /* which of the steps failed, and how; 0: none */
+};
+
+static long do_signals(const struct plan *p)
+{
+    sigset_t none;
+
+    (void)p;
+    sigemptyset(&none);
+    return sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
+static long do_session(const struct plan *p)
+{
+    (void)p;
+    return setsid();
+}
+
+static long do_stdio(const struct plan *p)
+{
+    for (int i = 0; i < 3; i++)
+        if (dup2(p->o->stdio[i], i) < 0)
+            return -1;
+    /* Before the ids are dropped: whoever has the same uid could otherwise reach
+     * for our fds through the child in /proc. */
+    return syscall(SYS_close_range, 3u, ~0u, 0u);
+}
+
+static long do_limits(const struct plan *p)
+{
+    return p->nofile.rlim_max == 0 ? 0 : setrlimit(RLIMIT_NOFILE, &p->nofile);
+}
+
+static long do_groups(const struct plan *p)
+{
+    return syscall(SYS_setgroups, p->o->user->ngroups, p->o->user->groups);
+}
+
+static long do_gid(const struct plan *p)
+{
+    gid_t gid = p->o->user->gid;
+
+    return syscall(SYS_setresgid, gid, gid, gid);
+}
+
+static long do_uid(const struct plan *p)
+{
+    uid_t uid = p->o->user->uid;
+
+    return syscall(SYS_setresuid, uid, uid, uid);
+}
+
+static long do_cwd(const struct plan *p)
+{
+    return chdir(p->cwd);
+}
+
+/* As execvp does: a text file without #! is the shell's. */
+IN_CHILD static void exec_at(const struct plan *p, const char *file)
+{
+    execve(file, p->argv + 1, p->env);
+    if (errno != ENOEXEC)
+        return;
+    p->argv[0] = (char *)"/bin/sh";
+    p->argv[1] = (char *)file;
+    execve("/bin/sh", p->argv, p->env);
+    errno = ENOEXEC;
+}
+
+static bool try_next_dir(int error)
+{
+    return error == ENOENT || error == EACCES || error == ENOTDIR || error == ENAMETOOLONG;
+}
+
+/* A file that may not be executed is worth mentioning when no other is found. */
+IN_CHILD static long do_exec(const struct plan *p)
+{
+    const char *name = p->argv[1], *dir = p->path, *end;
+    char file[INIT_PATH_MAX + 1];
+    int seen = ENOENT;
+
+    if (dir == NULL) {
+        exec_at(p, name);
+        return -1;
+    }
+    for (;; dir = end + 1) {
+        end = strchrnul(dir, ':');
+        if ((size_t)(end - dir) + 1 + strlen(name) < sizeof(file)) {
+            char *at = mempcpy(file, dir, (size_t)(end - dir));
+
+            if (at > file)
+                *at++ = '/';
+            strcpy(at, name);
+            exec_at(p, file);
+            if (!try_next_dir(errno))
+                return -1;
+            seen = errno == EACCES ? EACCES : seen;
+        }
+        if (*end == '\0')
+            break;
+    }
+    errno = seen;
+    return -1;
+}
+
+enum step {
+    STEP_SIGNALS,
+    STEP_SESSION,
+    STEP_STDIO,
+    STEP_LIMITS,
+    STEP_GROUPS,
+    STEP_GID,
+    STEP_UID,
+    STEP_CWD,
+    STEP_EXEC,
+    STEP_COUNT
+};
+
+/* clang-format off */
+/* In order. The ids come after everything that needs our privileges, the
+ * directory after the ids: it must be one that the user may enter. */
+static const struct {
+    const char *name;
+    long (*run)(const struct plan *p);
+} steps[STEP_COUNT] = {
+    [STEP_SIGNALS] = {"signal mask", do_signals},
+    [STEP_SESSION] = {"session",     do_session},
+    [STEP_STDIO]   = {"stdio",       do_stdio},
+    [STEP_LIMITS]  = {"open files",  do_limits},
+    [STEP_GROUPS]  = {"groups",      do_groups},
+    [STEP_GID]     = {"gid",         do_gid},
+    [STEP_UID]     = {"uid",         do_uid},
+    [STEP_CWD]     = {"cwd",         do_cwd},
+    [STEP_EXEC]    = {"exec",        do_exec},
+};
+/* clang-format on */
+
+IN_CHILD __attribute__((noreturn)) static void child(void *arg)
+{
+    struct plan *p = arg;
+
+    for (int i = 0; i < STEP_COUNT; i++) {
+        if (steps[i].run(p) < 0) {
+            p->step = i;
+            p->error = errno;
+            break;
+        }
+    }
+    for (;;)
+        syscall(SYS_exit_group, 127);
+}
+
+#ifndef __x86_64__
+#error "clone_to(): the change of stacks must be written for this machine"
+#endif
+/* The child begins in fn(arg) on the new stack, where there is no frame to
+ * return to: hence not syscall(2), whose own return address it would need. */
+static long clone_to(struct clone_args *args, void (*fn)(void *), void *arg)
+{
+    register void (*r8)(void *) __asm__("r8") = fn;
+    register void *r9 __asm__("r9") = arg;
+    long ret;
+
+    __asm__ volatile("syscall\n\t"
+                     "test %%rax, %%rax\n\t"
+                     "jnz 1f\n\t"
+                     "xor %%ebp, %%ebp\n\t"
+                     "mov %%r9, %%rdi\n\t"
+                     "call *%%r8\n\t"
+                     "hlt\n"
+                     "1:"
+                     : "=a"(ret)
+                     : "a"(SYS_clone3), "D"(args), "S"(sizeof(*args)), "r"(r8), "r"(r9)
+                     : "rcx", "r11", "memory", "cc");
+    return ret;
+}
+
+/* vfork with an end: CLONE_VFORK would hold us for as long as the tenant cares to
+ * SIGSTOP the child (root inside may), or the daemon to freeze it. A stopped one
+ * is continued, one that stays is killed; and death, too, clears the word. */
+static void await_child(struct plan *p, pid_t pid)
+{
+    struct timespec slice = {.tv_nsec = STALL_SLICE_MS * 1000000L};
+    int waited = 0, tid;
+
+    while ((tid = atomic_load(&p->tid)) != 0) {
+        long ret = syscall(SYS_futex, &p->tid, FUTEX_WAIT, tid, &slice, NULL, 0);
+
+        if (ret == 0 || atomic_load(&p->tid) == 0)
+            continue;
+        waited += STALL_SLICE_MS;
+        kill(pid, waited < SPAWN_STALL_MS ? SIGCONT : SIGKILL);
+    }
+    if (waited >= SPAWN_STALL_MS && p->error == 0)
+        p->error = EINTR;
+}
+
+static int clone_failed(int error, struct err *e)
+{
+    if (error == EAGAIN)
+        return err_set(e, ERR_LIMIT, "the sandbox's limit of processes is reached");
+    if (error == ENOMEM)
+        return err_set(e, ERR_UNAVAILABLE, "no memory for another process");
+    errno = error;
+    return err_sys(e, "clone3 into a cgroup of this sandbox");
+}
+
+static int exec_failed(const struct plan *p, struct err *e)
+{
+    const char *name = p->argv[1], *base = strrchr(name, '/');
+
+    base = base != NULL ? base + 1 : name;
+    if (p->error == ENOENT && name[0] == '/' && access(name, F_OK) == 0)
+        return err_set(e, ERR_CANNOT_START, "%s: the interpreter it names is not in this sandbox",
+                       name);
+    if (p->error == ENOENT)
+        return err_set(e, ERR_CANNOT_START, "%s: not found in this sandbox%s%s", name,
+                       strcmp(base, "bash") == 0 ? "; its template has no " : "",
+                       strcmp(base, "bash") == 0 ? base : "");
+    if (p->error == ENOEXEC)
+        return err_set(e, ERR_CANNOT_START, "%s: exec format error", name);
+    if (p->error == E2BIG)
+        return err_set(e, ERR_CANNOT_START, "%s: argv and env together are too long", name);
+    return err_set(e, ERR_CANNOT_START, "%s: %s", name, strerror(p->error));
+}
+
+static int child_failed(const struct plan *p, struct err *e)
+{
+    e->sys = p->error;
+    if (p->error == EINTR)
+        return err_set(e, ERR_CANNOT_START, "it was stopped before it began");
+    if (p->step == STEP_EXEC)
+        return exec_failed(p, e);
+    if (p->step == STEP_CWD)
+        return err_set(e, ERR_CANNOT_START, "cwd %s: %s", p->cwd, strerror(p->error));
+    return err_set(e, ERR_CANNOT_START, "%s: %s", steps[p->step].name, strerror(p->error));
+}
+
+static int run_plan(struct spawner *s, struct plan *p, pid_t *ret, struct err *e)
+{
+    struct clone_args args = {
+        .flags = CLONE_VM | CLONE_INTO_CGROUP | CLONE_PARENT_SETTID | CLONE_CHILD_CLEARTID,
+        .parent_tid = (uintptr_t)&p->tid,
+        .child_tid = (uintptr_t)&p->tid,
+        .exit_signal = SIGCHLD,
+        .stack = (uintptr_t)s->stack,
+        .stack_size = SPAWN_STACK,
+        .cgroup = (uint64_t)p->o->cgroup_fd,
+    };
+    long pid = clone_to(&args, child, p);
+
+    if (pid < 0)
+        return clone_failed((int)-pid, e);
+    await_child(p, (pid_t)pid);
+    if (p->error != 0)
+        return child_failed(p, e);
+    *ret = (pid_t)pid;
+    return 0;
+}
+
+/* The pointers of a strv, with `before` and `after` free slots and a NULL. */
+static char **pointers(const struct wire_strv *v, size_t before, size_t after)
+{
+    char **out = malloc((before + v->count + after + 1) * sizeof(*out)), *s;
+    size_t n = before;
+    uint32_t at = 0;
+
+    if (out == NULL)
+        return NULL;
+    while ((s = (char *)wire_strv_next(v, &at)) != NULL)
+        out[n++] = s;
+    out[n] = NULL;
+    return out;
+}
+
+static char *env_get(char **env, const char *name, size_t len)
+{
+    for (; *env != NULL; env++)
+        if (strncmp(*env, name, len) == 0 && (*env)[len] == '=')
+            return *env + len + 1;
+    return NULL;
+}
+
+#define ENV_ADDED 4
+#define ENV_ENTRY_MAX (USER_TEXT_MAX + 16)
+
+/* What the user's entry says, unless the caller said otherwise. */
+static void add_user_env(char **env, const struct user *u, char text[ENV_ADDED][ENV_ENTRY_MAX])
+{
+    const struct {
+        const char *name, *value;
+    } want[ENV_ADDED] = {
+        {"HOME", u->home}, {"USER", u->name}, {"LOGNAME", u->name}, {"SHELL", u->shell}};
+    size_t n = 0;
+
+    while (env[n] != NULL)
+        n++;
+    for (size_t i = 0; i < ENV_ADDED; i++) {
+        if (want[i].value[0] == '\0' || env_get(env, want[i].name, strlen(want[i].name)) != NULL)
+            continue;
+        snprintf(text[i], ENV_ENTRY_MAX, "%s=%s", want[i].name, want[i].value);
+        env[n++] = text[i];
+        env[n] = NULL;
+    }
+}
+
+int spawn(struct spawner *s, const struct spawn_opts *o, pid_t *ret, struct err *e)
+{
+    autofree char **argv = pointers(o->argv, 1, 0), **env = pointers(o->env, 0, ENV_ADDED);
+    char user_env[ENV_ADDED][ENV_ENTRY_MAX];
+    struct plan p = {.o = o,
+                     .argv = argv,
+                     .env = env,
+                     .cwd = o->cwd[0] != '\0' ? o->cwd : "/",
+                     .nofile = {s->nofile, s->nofile}};
+
+    if (argv == NULL || env == NULL)
+        return err_set(e, ERR_UNAVAILABLE, "out of memory");
+    if (argv[1] == NULL || argv[1][0] == '\0')
+        return err_set(e, ERR_CANNOT_START, "no command: argv is empty");
+    add_user_env(env, o->user, user_env);
+    if (strchr(argv[1], '/') == NULL) {
+        p.path = env_get(env, "PATH", 4);
+        p.path = p.path != NULL ? p.path : PATH_DEFAULT;
+    }
+    return run_plan(s, &p, ret, e);
+}
+
+int spawner_init(struct spawner *s, uint64_t nofile, struct err *e)
+{
+    struct rlimit most;
+
+    s->stack = mmap(NULL, SPAWN_STACK, PROT_READ | PROT_WRITE,
+                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK | MAP_NORESERVE, -1, 0);
+    if (s->stack == MAP_FAILED)
+        return err_sys(e, "stack for children");
+    s->nofile = nofile;
+    if (getrlimit(RLIMIT_NOFILE, &most) == 0 && nofile > most.rlim_max)
+        s->nofile = most.rlim_max;
+    return 0;
+}

@@ -1,0 +1,40 @@
+/* spawn.h - from a request to a running program, as cheaply as posix_spawn.
+ *
+ * The child shares our memory until it executes (no page table is copied) and is
+ * born in its cgroup. It does nothing there that the tenant could make it wait
+ * for; and if it is stopped or frozen right then, it is killed after
+ * SPAWN_STALL_MS instead of holding us. */
+#ifndef INIT_SPAWN_H
+#define INIT_SPAWN_H
+
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/err.h"
+#include "init/user.h"
+#include "wire/wire.h"
+
+#define SPAWN_STALL_MS 2000
+#define SPAWN_STACK (64u << 10)
+
+struct spawner {
+    char *stack;     /* of the child until it executes; one at a time */
+    uint64_t nofile; /* RLIMIT_NOFILE of every command, soft and hard */
+};
+
+struct spawn_opts { /* all borrowed for the call */
+    const struct wire_strv *argv, *env;
+    const char *cwd; /* "" means "/" */
+    const struct user *user;
+    int stdio[3];  /* what becomes 0, 1 and 2; none of them below 3 */
+    int cgroup_fd; /* a directory fd */
+};
+
+int spawner_init(struct spawner *s, uint64_t nofile, struct err *e);
+
+/* 0 once the program runs: the exec has succeeded. ERR_CANNOT_START with a text
+ * for the caller when it cannot, and then there is no child to reap for us to
+ * know of (its pid comes up in wait as a stranger). */
+int spawn(struct spawner *s, const struct spawn_opts *o, pid_t *ret, struct err *e);
+
+#endif

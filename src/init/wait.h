@@ -1,0 +1,17 @@
+/* wait.h - conversations that end when something happens: a process ends, a port
+ * listens, a text is printed; or when their time is over. */
+#ifndef INIT_WAIT_H
+#define INIT_WAIT_H
+
+#include "init/conn.h"
+
+#define WAIT_PORT_RETRY_MS 25u
+
+/* Each begins the conversation; its answers come by themselves. timeout_ms 0
+ * waits for ever. */
+void wait_exit(struct conn *c, struct proc *p, uint64_t timeout_ms);
+/* p may be NULL: no process whose end would make waiting pointless. */
+void wait_port(struct conn *c, struct proc *p, unsigned port, uint64_t timeout_ms);
+void wait_log(struct conn *c, struct proc *p, const struct init_wait_log *m);
+
+#endif
