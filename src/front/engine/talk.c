@@ -37,6 +37,8 @@ struct conn {
     struct talk *talk;
     uint32_t seq;
     bool inside; /* being parsed: must not be freed */
+    bool fed;    /* more than the request was sent, and may cross the last answer on
+                  * its way: whoever spoke next here would hear of it */
     struct buf left, out;
 };
 
@@ -94,7 +96,7 @@ static void conn_release(struct conn *c)
     struct talk_peer *p = c->peer;
 
     c->talk = NULL;
-    if (c->out.len > 0 || p->nidle >= TALK_IDLE_MAX || c->hub->nidle >= TALK_IDLE_TOTAL) {
+    if (c->out.len > 0 || c->fed || p->nidle >= TALK_IDLE_MAX || c->hub->nidle >= TALK_IDLE_TOTAL) {
         conn_close(c);
         return;
     }
@@ -576,7 +578,7 @@ size_t talk_send(struct talk *t, uint16_t type, const void *msg)
 
     if (t->conn == NULL)
         return 0;
-    t->fed = true;
+    t->fed = t->conn->fed = true;
     if (talk_put(t, type, msg, &e) < 0) {
         talk_fail(t, &e);
         return 0;

@@ -1,0 +1,243 @@
+/* front.c - wiring: what is made in which order, which plane answers what, and
+ * how it ends. */
+#include "front/front.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/own.h"
+#include "config/config.h"
+#include "front/auth/auth.h"
+#include "front/engine/engine.h"
+#include "front/harden.h"
+#include "front/planes/native/native.h"
+#include "front/store/store.h"
+#include "http/http.h"
+#include "json/write.h"
+
+#define FRONT_DATABASE "/proc/self/fd/6/cove.db" /* FRONT_FD_STATE */
+#define FRONT_DRAIN_MS 5000 /* then streams that never end by themselves are cut */
+#define FRONT_KEY_ENV "COVE_KEY_SHA256"
+
+struct front {
+    struct config config;
+    struct loop *loop;
+    struct store *store;
+    struct auth *auth;
+    struct engine *engine;
+    struct native *native;
+    struct http_server *server;
+    struct loop_timer drain;
+    int status; /* to exit with */
+    bool ending;
+};
+
+/* ---- requests ---- */
+
+static void to_native(struct front *f, struct http_req *r)
+{
+    native_handle(f->native, r);
+}
+
+/* One port, one table. A path that ends in '/' stands for everything below it.
+ *
+ * EXTEND  Another plane: a row here, its _new and _free in `parts` below. */
+static const struct plane {
+    const char *path;
+    void (*handle)(struct front *f, struct http_req *r);
+} planes[] = {
+    {"/health", to_native},
+    {"/metrics", to_native},
+    {"/v1/", to_native},
+};
+
+static bool is_for(const struct plane *p, const struct http_str *path)
+{
+    size_t n = strlen(p->path);
+
+    if (p->path[n - 1] == '/')
+        return path->len >= n && memcmp(path->p, p->path, n) == 0;
+    return path->len == n && memcmp(path->p, p->path, n) == 0;
+}
+
+static void nowhere(struct http_req *r)
+{
+    autobuf struct buf body = BUF_INIT(1024);
+    struct json_w w;
+
+    jw_init(&w, &body);
+    jw_open(&w);
+    jw_key(&w, "error");
+    jw_open(&w);
+    jw_kstr(&w, "code", err_code(ERR_NOT_FOUND));
+    jw_kstr(&w, "message", "nothing is served at this path");
+    jw_kstr(&w, "request_id", http_request_id(r));
+    jw_close(&w);
+    jw_close(&w);
+    http_reply(r, err_http(ERR_NOT_FOUND), "application/json", buf_data(&body), body.len);
+}
+
+static void on_request(void *arg, struct http_req *r)
+{
+    const struct http_str *path = &http_head(r)->path;
+
+    for (size_t i = 0; i < ARRAY_LEN(planes); i++) {
+        if (is_for(&planes[i], path)) {
+            planes[i].handle(arg, r);
+            return;
+        }
+    }
+    nowhere(r);
+}
+
+/* ---- the end ---- */
+
+static void end(struct front *f, int status)
+{
+    f->status = status;
+    loop_stop(f->loop);
+}
+
+static void on_drained(void *arg)
+{
+    end(arg, 0);
+}
+
+static void on_drain_over(struct loop_timer *t)
+{
+    end(CONTAINER_OF(t, struct front, drain), 0);
+}
+
+static void on_signal(void *arg, int signo)
+{
+    struct front *f = arg;
+
+    (void)signo;
+    if (f->ending || f->server == NULL) {
+        end(f, 0);
+        return;
+    }
+    f->ending = true;
+    loop_timer_set(f->loop, &f->drain, FRONT_DRAIN_MS, on_drain_over);
+    http_server_drain(f->server, on_drained, f);
+}
+
+static void on_lost(void *arg, const struct err *why)
+{
+    log_error("%s", why->msg);
+    end(arg, err_exit(ERR_UNAVAILABLE));
+}
+
+/* ---- the beginning ---- */
+
+/* Until here connections wait in the listener's queue. */
+static void on_ready(void *arg)
+{
+    struct front *f = arg;
+    struct http_server_opts o = {.loop = f->loop,
+                                 .listen_fd = FRONT_FD_LISTEN,
+                                 .on_request = on_request,
+                                 .arg = f,
+                                 .conns_max = f->config.requests};
+    struct err e;
+
+    if (http_server_new(&o, &f->server, &e) < 0) {
+        log_error("%s", e.msg);
+        end(f, err_exit(e.kind));
+        return;
+    }
+    native_set_server(f->native, f->server);
+    engine_serving(f->engine);
+}
+
+static int make_loop(struct front *f, struct err *e)
+{
+    signal(SIGPIPE, SIG_IGN);
+    if (loop_new(&f->loop, e) < 0 || loop_signal(f->loop, SIGTERM, on_signal, f, e) < 0)
+        return -1;
+    return loop_signal(f->loop, SIGINT, on_signal, f, e);
+}
+
+static int make_store(struct front *f, struct err *e)
+{
+    return store_open(FRONT_DATABASE, &f->store, e);
+}
+
+static int make_auth(struct front *f, struct err *e)
+{
+    return auth_new(f->store, getenv(FRONT_KEY_ENV), &f->auth, e);
+}
+
+static int make_engine(struct front *f, struct err *e)
+{
+    struct engine_opts o = {.loop = f->loop,
+                            .config = &f->config,
+                            .store = f->store,
+                            .keeper_fd = FRONT_FD_KEEPER,
+                            .run_fd = FRONT_FD_RUN,
+                            .on_ready = on_ready,
+                            .on_lost = on_lost,
+                            .arg = f};
+
+    return engine_new(&o, &f->engine, e);
+}
+
+static int make_native(struct front *f, struct err *e)
+{
+    return native_new(f->engine, f->auth, &f->config, &f->native, e);
+}
+
+static int settings(struct front *f, int argc, char **argv, struct err *e)
+{
+    int level;
+
+    if (config_load(&f->config, argc, argv, e) < 0)
+        return -1;
+    level = log_level_from(f->config.log_level);
+    if (level < 0)
+        return err_set(e, ERR_INVALID, "log-level: '%s' is none", f->config.log_level);
+    log_open("front", (enum log_level)level);
+    return 0;
+}
+
+static int make_all(struct front *f, struct err *e)
+{
+    static int (*const parts[])(struct front * f, struct err * e) = {
+        make_loop, make_store, make_auth, make_engine, make_native};
+
+    for (size_t i = 0; i < ARRAY_LEN(parts); i++)
+        if (parts[i](f, e) < 0)
+            return -1;
+    return 0;
+}
+
+/* Connections first: their requests hold conversations of the engine, which
+ * tell their planes that it is over. */
+static void unmake(struct front *f)
+{
+    if (f->native != NULL)
+        native_set_server(f->native, NULL);
+    http_server_free(f->server);
+    engine_free(f->engine);
+    native_free(f->native);
+    auth_free(f->auth);
+    store_close(f->store);
+    loop_free(f->loop);
+    config_free(&f->config);
+}
+
+int front_main(int argc, char **argv)
+{
+    struct front f = {0};
+    struct err e;
+
+    if (settings(&f, argc, argv, &e) < 0 || harden(FRONT_FD_KEEPER, &e) < 0 ||
+        harden_nofile(&e) < 0 || make_all(&f, &e) < 0 || loop_run(f.loop, &e) < 0) {
+        log_error("%s", e.msg);
+        f.status = err_exit(e.kind);
+    }
+    unmake(&f);
+    return f.status;
+}
