@@ -1,0 +1,104 @@
+#!/bin/bash
+# run-tests.sh [STEP...] - everything there is to test, summed up in one line at
+# the end: `N passed, N failed`. With names, only those steps: checks unit fuzz
+# api http isolation chaos regress clients asan.
+#
+#   checks      layers, generated documents, formatting
+#   unit        C, with address and undefined behaviour sanitizers
+#   fuzz        every parser for FUZZ_SECONDS with clang's libFuzzer
+#   api ...     node's test runner against the real binary (build/cove)
+#   asan        the api tests again, against the sanitized binary
+set -u
+cd "$(dirname "$0")/.." || exit 1
+
+passed=0 failed=0
+logs=build/test-logs
+only=" $* "
+
+wanted() {
+    [ "$only" = "  " ] || [[ $only == *" $1 "* ]]
+}
+
+say() {
+    printf '%-42s %s\n' "$1" "$2"
+}
+
+# One thing that holds or does not.
+check() {
+    local name=$1 log
+    shift
+    log="$logs/${name// /-}.log"
+    if "$@" >"$log" 2>&1; then
+        passed=$((passed + 1))
+        say "$name" ok
+    else
+        failed=$((failed + 1))
+        say "$name" FAILED
+        tail -n 60 "$log" | sed 's/^/    /'
+    fi
+}
+
+must() {
+    "$@" || {
+        echo "run-tests: \`$*\` failed; nothing further can be tested"
+        echo "$passed passed, $((failed + 1)) failed"
+        exit 1
+    }
+}
+
+unit() {
+    local xml=build-asan/meson-logs/testlog.junit.xml good bad
+    rm -f "$xml"
+    UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 \
+        meson test -C build-asan --no-rebuild --print-errorlogs >"$logs/unit.log" 2>&1
+    # the first line sums up all cases of all programs
+    read -r good bad < <(sed -n 's/^.*<testsuites tests="\([0-9]*\)" errors="\([0-9]*\)" failures="\([0-9]*\)".*$/\1 \2 \3/p' \
+        "$xml" | awk '{ bad += $2 + $3; good += $1 - $2 - $3 } END { print good + 0, bad + 0 }')
+    [ "$((good + bad))" = 0 ] && bad=1
+    passed=$((passed + good)) failed=$((failed + bad))
+    say "unit tests with sanitizers" "$good passed, $bad failed"
+    [ "$bad" = 0 ] || grep -v '^ *[0-9]*/[0-9]* .* OK ' "$logs/unit.log" | tail -n 100 | sed 's/^/    /'
+}
+
+# One folder of node tests. Files run one after another: each starts a daemon,
+# and what they measure should not depend on who runs beside them.
+node_tests() {
+    local name=$1 dir=$2 log good bad
+    log="$logs/node-${name// /-}.log"
+    shopt -s nullglob
+    local files=("$dir"/*.test.mjs)
+    [ ${#files[@]} -gt 0 ] || return 0
+    node --test --test-concurrency=1 --test-reporter=spec --test-reporter-destination="$log.spec" \
+        --test-reporter=tap --test-reporter-destination="$log" "${files[@]}"
+    good=$(sed -n 's/^# pass \([0-9]*\)$/\1/p' "$log" | tail -1)
+    bad=$(sed -n 's/^# fail \([0-9]*\)$/\1/p;s/^# cancelled \([0-9]*\)$/\1/p' "$log" | awk '{ n += $1 } END { print n + 0 }')
+    good=${good:-0}
+    [ "$((good + bad))" = 0 ] && bad=1
+    passed=$((passed + good)) failed=$((failed + bad))
+    say "$name" "$good passed, $bad failed"
+    [ "$bad" = 0 ] || sed -n '/failing tests:/,$p' "$log.spec" | head -n 200 | sed 's/^/    /'
+}
+
+must tools/build.sh build
+mkdir -p "$logs"
+if wanted checks; then
+    check "layers" tools/check_layers.sh
+    check "documents match their tables" tools/gen-docs.sh --check
+    # shellcheck disable=SC2046
+    check "formatting" clang-format --dry-run -Werror $(git ls-files '*.c' '*.h')
+fi
+if wanted unit || wanted asan; then
+    must tools/build.sh build-asan -Db_sanitize=address,undefined -Db_lundef=false
+fi
+wanted unit && unit
+wanted fuzz && check "fuzzing, ${FUZZ_SECONDS:-3} s each" tools/fuzz.sh "${FUZZ_SECONDS:-3}"
+for dir in api http isolation chaos regress clients; do
+    wanted $dir && node_tests "tests/$dir" "tests/$dir"
+done
+if wanted asan; then
+    COVE_BIN=build-asan/cove COVE_TEST_BASE=${COVE_TEST_BASE:-/tmp/cove-test-base} \
+        node_tests "tests/api with sanitizers" tests/api
+fi
+
+echo "$passed passed, $failed failed"
+[ "$failed" = 0 ]
