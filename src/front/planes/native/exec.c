@@ -4,6 +4,8 @@
  * while it runs; or as bare bytes for a pipe (stdout and stderr as they come; how
  * it ended is not told, since HTTP has no place for it). In all three a client
  * that does not read makes the command wait, and one that leaves changes nothing. */
+#include "front/planes/native/exec.h"
+
 #include <string.h>
 
 #include "base/own.h"
@@ -72,7 +74,7 @@ static const struct shape_field result_fields[] = {
 static SHAPE(result_shape, "ExecResult", "How a command ended and what it printed.", result_fields);
 
 static const struct shape_field exit_fields[] = {RESULT_FIELDS};
-static SHAPE(exec_exit_shape, "ExecExit", "How a command ended; the exit event.", exit_fields);
+SHAPE(exec_exit_shape, "ExecExit", "How a command ended; the exit event.", exit_fields);
 
 struct start_view {
     const char *id;
@@ -83,7 +85,7 @@ static const struct shape_field start_fields[] = {
     {"pid", SHAPE_U64, offsetof(struct start_view, pid), "Its number inside the sandbox."},
     {"started_at", SHAPE_TIME, offsetof(struct start_view, started_ms), "When it started."},
 };
-static SHAPE(start_shape, "ExecStart", "The start event.", start_fields);
+SHAPE(exec_start_shape, "ExecStart", "The start event.", start_fields);
 /* clang-format on */
 
 static void fill_output(struct exec *x, struct exec_view *v)
@@ -112,7 +114,7 @@ static void on_started(void *arg, const struct init_started *m)
         return;
     call_begin(x->c, x->how);
     if (x->how == CALL_SSE)
-        call_event_shape(x->c, NULL, "start", &start_shape, &v);
+        call_event_shape(x->c, NULL, "start", &exec_start_shape, &v);
 }
 
 static void send_event(struct exec *x, unsigned stream)
@@ -246,48 +248,63 @@ static void exec_drop(void *state)
     buf_free(&x->input);
 }
 
-static int decode_input(struct exec *x, const struct exec_in *in, struct err *e)
+static void exec_init(struct exec *x, struct call *c, const struct exec_opts *opts)
+{
+    x->c = c;
+    x->how = opts->how;
+    for (size_t i = 0; i < OUTPUT_STREAMS; i++)
+        collect_init(&x->kept[i], opts->max_output);
+    buf_init(&x->event, EVENT_MAX);
+    x->feeding = opts->input != NULL;
+    if (x->feeding) {
+        x->input = *opts->input;
+        buf_init(opts->input, opts->input->max);
+    }
+}
+
+void exec_start(struct call *c, const struct exec_opts *opts)
+{
+    struct exec *x = call_state(c, sizeof(*x), exec_drop);
+
+    if (x == NULL)
+        return;
+    exec_init(x, c, opts);
+    call_expect(
+        c, CALL_STREAM,
+        process_run(c->n->engine, c->key, call_param(c, 0), opts->o, opts->forget, &exec_ops, x));
+    feed(x);
+}
+
+static int decode_input(const struct exec_in *in, struct buf *out, struct err *e)
 {
     const char *text = in->input, *b64 = in->input_base64;
 
     if (text != NULL && b64 != NULL)
         return err_set(e, ERR_INVALID, "at most one of stdin and stdin_base64 is wanted");
-    x->feeding = text != NULL || b64 != NULL;
     if (text != NULL)
-        buf_adds(&x->input, text);
-    else if (b64 != NULL && str_unbase64(&x->input, b64, strlen(b64)) < 0)
+        buf_adds(out, text);
+    else if (b64 != NULL && str_unbase64(out, b64, strlen(b64)) < 0)
         return err_set(e, ERR_INVALID, "stdin_base64: expected base64 with padding");
-    return x->input.failed ? err_set(e, ERR_INTERNAL, "out of memory") : 0;
-}
-
-static void exec_init(struct exec *x, struct call *c, const struct exec_in *in)
-{
-    x->c = c;
-    x->how = call_accept(c);
-    for (size_t i = 0; i < OUTPUT_STREAMS; i++)
-        collect_init(&x->kept[i], (size_t)in->max_output);
-    buf_init(&x->event, EVENT_MAX);
-    buf_init(&x->input, COMMAND_BODY_MAX);
+    return out->failed ? err_set(e, ERR_INTERNAL, "out of memory") : 0;
 }
 
 static void exec_run(struct call *c, const void *body)
 {
     autocommand struct command_opts cmd = {0};
+    autobuf struct buf input = BUF_INIT(COMMAND_BODY_MAX);
     const struct exec_in *in = body;
-    struct exec *x = call_state(c, sizeof(*x), exec_drop);
+    struct exec_opts opts = {.o = &cmd.o, .forget = true, .how = call_accept(c)};
     struct err e;
 
-    if (x == NULL)
-        return;
-    exec_init(x, c, in);
-    if (command_decode(&in->cmd, &cmd, &e) < 0 || decode_input(x, in, &e) < 0) {
+    if (command_decode(&in->cmd, &cmd, &e) < 0 || decode_input(in, &input, &e) < 0) {
         call_fail(c, &e);
         return;
     }
-    cmd.o.stdin_open = x->feeding;
-    call_expect(c, CALL_STREAM,
-                process_run(c->n->engine, c->key, call_param(c, 0), &cmd.o, true, &exec_ops, x));
-    feed(x);
+    opts.max_output = (size_t)in->max_output;
+    if (in->input != NULL || in->input_base64 != NULL)
+        opts.input = &input;
+    cmd.o.stdin_open = opts.input != NULL;
+    exec_start(c, &opts);
 }
 
 /* clang-format off */
@@ -295,9 +312,8 @@ const struct surface_row surface_exec[] = {
     {{"POST", "/v1/sandboxes/{id}/exec"}, SCOPE_RUN, exec_run, "exec",
      "Runs one command to its end; a non-zero exit is a result, not an error.",
      .body = &exec_input, .status = 200, .answers = {&result_shape},
-     .events = "start (ExecStart); stdout and stderr ({data, encoding?}), each id the position behind it; "
-               "exit (ExecExit), the last; or error (Error)",
-     .event_shapes = {&start_shape, &exec_exit_shape},
+     .events = EXEC_EVENTS,
+     .event_shapes = {&exec_start_shape, &exec_exit_shape},
      .flags = SURFACE_RAW_ANSWER},
     {.op = NULL},
 };

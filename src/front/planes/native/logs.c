@@ -15,9 +15,9 @@
 #define EVENT_MAX (8u * INIT_CHUNK_MAX)
 
 struct logs_in {
-    uint64_t since, max_bytes;
+    uint64_t max_bytes;
     bool follow;
-    const char *stream;
+    const char *since, *stream;
 };
 
 struct gap_view {
@@ -182,15 +182,22 @@ static const struct process_ops page_ops = {
 static void read_page(struct call *c, const struct logs_in *in, unsigned streams)
 {
     struct page *p = call_state(c, sizeof(*p), page_drop);
+    uint64_t since = 0;
+    struct err e;
 
     if (p == NULL)
         return;
+    if (in->since != NULL && str_u64(in->since, UINT64_MAX, &since) < 0) {
+        err_set(&e, ERR_INVALID, "since: expected a position");
+        call_fail(c, &e);
+        return;
+    }
     p->c = c;
     p->room = (size_t)in->max_bytes;
     buf_init(&p->rows, 16 * PAGE_MAX);
     buf_init(&p->chunk, PAGE_MAX);
     call_expect(c, CALL_STREAM,
-                process_attach(c->n->engine, c->key, call_param(c, 0), call_param(c, 1), in->since,
+                process_attach(c->n->engine, c->key, call_param(c, 0), call_param(c, 1), since,
                                false, streams, &page_ops, p));
 }
 
@@ -321,17 +328,17 @@ static void tail_found(void *arg, const struct init_proc *p, const struct err *e
 
 static void read_stream(struct call *c, const struct logs_in *in, unsigned streams)
 {
-    const char *last = http_header(c->r, "Last-Event-ID");
+    const char *header = http_header(c->r, "Last-Event-ID");
+    const char *from = header != NULL ? header : in->since;
     struct tail *t = call_state(c, sizeof(*t), tail_drop);
     struct err e;
 
     if (t == NULL)
         return;
     *t = (struct tail){.c = c, .how = call_accept(c), .follow = in->follow, .streams = streams};
-    t->sent.pos = in->since;
     buf_init(&t->event, EVENT_MAX);
-    if (last != NULL && output_resume(&t->sent, last, &e) < 0) {
-        err_wrap(&e, "Last-Event-ID");
+    if (from != NULL && output_resume(&t->sent, from, &e) < 0) {
+        err_wrap(&e, "%s", header != NULL ? "Last-Event-ID" : "since");
         call_fail(c, &e);
         return;
     }
@@ -343,7 +350,7 @@ static void read_stream(struct call *c, const struct logs_in *in, unsigned strea
 
 /* clang-format off */
 static const struct json_field logs_fields[] = {
-    {"since", JSON_FIELD_U64, offsetof(struct logs_in, since), 0, 0, false, "Position to begin at; without it the oldest that is kept."},
+    {"since", JSON_FIELD_STR, offsetof(struct logs_in, since), 1, OUTPUT_ID_MAX, false, "Position to begin at, or for streams the id of the last event seen; without it the oldest that is kept."},
     {"follow", JSON_FIELD_BOOL, offsetof(struct logs_in, follow), 0, 0, false, "1: go on until the process ends; for streams only."},
     {"stream", JSON_FIELD_STR, offsetof(struct logs_in, stream), 0, 16, false, "stdout, stderr or both (the default)."},
     {"max_bytes", JSON_FIELD_U64, offsetof(struct logs_in, max_bytes), PAGE_MIN, PAGE_MAX, false, "Bytes in one JSON answer; without it 1 MiB."},

@@ -6,6 +6,7 @@
 #include "base/own.h"
 #include "base/str.h"
 #include "front/planes/native/command.h"
+#include "front/planes/native/exec.h"
 #include "front/planes/native/surface.h"
 
 #define LIST_BYTES_MAX (64u << 20)
@@ -220,24 +221,33 @@ static int check_id(const char *id, struct err *e)
     return 0;
 }
 
-static void process_start_(struct call *c, const void *body)
+static void start_unowned(struct call *c, const struct process_opts *o)
 {
-    autocommand struct command_opts cmd = {0};
-    const struct start_in *in = body;
     struct start *s = call_state(c, sizeof(*s), NULL);
-    struct err e;
 
     if (s == NULL)
         return;
     s->c = c;
+    call_expect(c, CALL_PENDING, NULL);
+    process_start(c->n->engine, c->key, call_param(c, 0), o, started, s);
+}
+
+static void process_start_(struct call *c, const void *body)
+{
+    autocommand struct command_opts cmd = {0};
+    const struct start_in *in = body;
+    struct err e;
+
     if (command_decode(&in->cmd, &cmd, &e) < 0 || (in->id != NULL && check_id(in->id, &e) < 0)) {
         call_fail(c, &e);
         return;
     }
     cmd.o.id = in->id;
     cmd.o.stdin_open = in->keep_stdin;
-    call_expect(c, CALL_PENDING, NULL);
-    process_start(c->n->engine, c->key, call_param(c, 0), &cmd.o, started, s);
+    if (call_accept(c) == CALL_SSE)
+        exec_start(c, &(struct exec_opts){.o = &cmd.o, .how = CALL_SSE});
+    else
+        start_unowned(c, &cmd.o);
 }
 
 /* ---- list and get ---- */
@@ -596,8 +606,9 @@ static void process_stdin_close(struct call *c, const void *in)
 #define PROCESSES "/v1/sandboxes/{id}/processes"
 const struct surface_row surface_processes[] = {
     {{"POST", PROCESSES}, SCOPE_RUN, process_start_, "startProcess",
-     "Starts a command and answers once it is launched.",
-     .body = &start_input, .status = 201, .answers = {&process_shape}},
+     "Starts a command and answers once it is launched; as events, it is then watched to its end without a gap.",
+     .body = &start_input, .status = 201, .answers = {&process_shape},
+     .events = EXEC_EVENTS, .event_shapes = {&exec_start_shape, &exec_exit_shape}},
     {{"GET",  PROCESSES}, SCOPE_READ, process_list_, "listProcesses",
      "Lists the processes that run and those that ended and are still kept.",
      .status = 200, .answers = {&list_shape}},

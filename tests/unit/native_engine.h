@@ -1,0 +1,319 @@
+/* native_engine.h - an engine that answers when the test says so, and notices
+ * whatever is done to it. Stands in for front/engine and front/auth. */
+#ifndef NATIVE_ENGINE_H
+#define NATIVE_ENGINE_H
+
+#include "front/auth/auth.h"
+#include "front/engine/process.h"
+
+struct process_stream {
+    const struct process_ops *ops;
+    void *arg;
+    bool open, paused;
+    char fed[64];
+    size_t nfed;
+    bool fed_last, forget;
+    struct process_opts o;
+};
+struct process_call {
+    bool open;
+    process_exit_cb *exit;
+    process_value_cb *value;
+    void *arg;
+};
+struct engine_watch {
+    bool open;
+    void (*each)(void *arg, const struct engine_event *ev, bool gap);
+    void *arg;
+    uint64_t after;
+};
+
+static struct {
+    struct process_stream stream;
+    struct process_call call;
+    struct engine_watch watch;
+    struct create_opts created;
+    char metadata[256], env[64];
+    engine_sandbox_cb *got;
+    engine_done_cb *done;
+    void (*proc)(void *arg, const struct init_proc *p, const struct err *e);
+    void (*started)(void *arg, const struct init_started *m, const struct err *e);
+    void (*stat)(void *arg, const struct engine_stats *s);
+    void *arg;
+    char stdin_bytes[256];
+    size_t nstdin;
+    bool stdin_closed;
+    int signo;
+} fake;
+
+static struct sandbox fake_sandbox = {
+    .id = "abc",
+    .key = "root",
+    .template = "base",
+    .network = "none",
+    .metadata = "{\"a\":\"1\"}",
+    .env = "TOKEN=secret",
+    .env_len = 13,
+    .limits = {1, 2, 3, 4, 5},
+    .created_ms = 1700000000000,
+    .boot_id = "boot",
+    .reason = "",
+};
+
+const char *sandbox_state_name(enum sandbox_state s)
+{
+    static const char *const names[] = {"running", "paused", "stopped"};
+
+    return names[s];
+}
+
+const char *sandbox_end_name(enum sandbox_end s)
+{
+    return s == SANDBOX_END_STOP ? "stop" : "delete";
+}
+
+bool engine_is_ready(const struct engine *g)
+{
+    (void)g;
+    return true;
+}
+
+void engine_create(struct engine *g, const struct create_opts *o, engine_sandbox_cb *cb, void *arg)
+{
+    (void)g;
+    fake.created = *o;
+    snprintf(fake.metadata, sizeof(fake.metadata), "%s", o->metadata != NULL ? o->metadata : "");
+    memcpy(fake.env, o->env != NULL ? o->env : "", o->env_len < 64 ? o->env_len : 64);
+    fake.got = cb;
+    fake.arg = arg;
+}
+
+const struct sandbox *engine_get(struct engine *g, const char *key, const char *id)
+{
+    (void)g, (void)key;
+    return strcmp(id, "abc") == 0 ? &fake_sandbox : NULL;
+}
+
+void engine_delete(struct engine *g, const char *key, const char *id, engine_done_cb *cb, void *arg)
+{
+    (void)g, (void)key, (void)id;
+    fake.done = cb;
+    fake.arg = arg;
+}
+
+void engine_resume(struct engine *g, const char *key, const char *id, engine_sandbox_cb *cb,
+                   void *arg)
+{
+    (void)g, (void)key, (void)id;
+    fake.got = cb;
+    fake.arg = arg;
+}
+
+int engine_set_timeout(struct engine *g, const char *key, const char *id, uint64_t ms,
+                       struct err *err)
+{
+    (void)g, (void)key, (void)id, (void)ms, (void)err;
+    return 0;
+}
+
+int engine_list(struct engine *g, const struct list_opts *o,
+                void (*each)(void *arg, const struct sandbox *s), void *arg, char **ret_next,
+                struct err *err)
+{
+    (void)g, (void)err;
+    for (size_t i = 0; i < o->limit && i < 2; i++)
+        each(arg, &fake_sandbox);
+    *ret_next = o->limit < 2 ? strdup("more") : NULL;
+    return 0;
+}
+
+void engine_templates(struct engine *g, void (*each)(void *arg, const struct template_info *t),
+                      engine_done_cb *cb, void *arg)
+{
+    (void)g, (void)each;
+    fake.done = cb;
+    fake.arg = arg;
+}
+
+void engine_template_refresh(struct engine *g, const char *name,
+                             void (*progress)(void *arg, const char *text, uint64_t done,
+                                              uint64_t total),
+                             engine_done_cb *cb, void *arg)
+{
+    (void)g, (void)name, (void)progress;
+    fake.done = cb;
+    fake.arg = arg;
+}
+
+struct engine_watch *engine_watch(struct engine *g, const char *key, uint64_t after,
+                                  void (*each)(void *arg, const struct engine_event *ev, bool gap),
+                                  void *arg)
+{
+    (void)g, (void)key;
+    fake.watch = (struct engine_watch){true, each, arg, after};
+    return &fake.watch;
+}
+
+void engine_unwatch(struct engine_watch *w)
+{
+    CHECK(w->open);
+    w->open = false;
+}
+
+void engine_stat(struct engine *g, void (*cb)(void *arg, const struct engine_stats *s), void *arg)
+{
+    (void)g;
+    fake.stat = cb;
+    fake.arg = arg;
+}
+
+struct process_stream *process_run(struct engine *g, const char *key, const char *sandbox,
+                                   const struct process_opts *o, bool forget,
+                                   const struct process_ops *ops, void *arg)
+{
+    (void)g, (void)key, (void)sandbox;
+    fake.stream =
+        (struct process_stream){.ops = ops, .arg = arg, .open = true, .forget = forget, .o = *o};
+    return &fake.stream;
+}
+
+size_t process_feed(struct process_stream *s, const void *p, size_t n, bool last)
+{
+    CHECK(s->open && !s->fed_last);
+    memcpy(s->fed + s->nfed, p, n);
+    s->nfed += n;
+    s->fed_last = last;
+    return 0;
+}
+
+void process_pause(struct process_stream *s, bool paused)
+{
+    CHECK(s->open);
+    s->paused = paused;
+}
+
+void process_close(struct process_stream *s)
+{
+    CHECK(s->open);
+    s->open = false;
+}
+
+void process_start(struct engine *g, const char *key, const char *sandbox,
+                   const struct process_opts *o,
+                   void (*cb)(void *arg, const struct init_started *m, const struct err *e),
+                   void *arg)
+{
+    (void)g, (void)key, (void)sandbox, (void)o;
+    fake.started = cb;
+    fake.arg = arg;
+}
+
+struct process_stream *process_attach(struct engine *g, const char *key, const char *sandbox,
+                                      const char *id, uint64_t since, bool follow, unsigned streams,
+                                      const struct process_ops *ops, void *arg)
+{
+    (void)g, (void)key, (void)sandbox, (void)id, (void)since, (void)follow, (void)streams;
+    fake.stream = (struct process_stream){.ops = ops, .arg = arg, .open = true};
+    return &fake.stream;
+}
+
+void process_list(struct engine *g, const char *key, const char *sandbox,
+                  void (*each)(void *arg, const struct init_proc *p), engine_done_cb *cb, void *arg)
+{
+    (void)g, (void)key, (void)sandbox, (void)each;
+    fake.done = cb;
+    fake.arg = arg;
+}
+
+void process_get(struct engine *g, const char *key, const char *sandbox, const char *id,
+                 void (*cb)(void *arg, const struct init_proc *p, const struct err *e), void *arg)
+{
+    (void)g, (void)key, (void)sandbox, (void)id;
+    fake.proc = cb;
+    fake.arg = arg;
+}
+
+void process_stdin(struct engine *g, const char *key, const char *sandbox, const char *id,
+                   const void *p, size_t n, bool last, engine_done_cb *cb, void *arg)
+{
+    (void)g, (void)key, (void)sandbox, (void)id;
+    if (fake.nstdin + n < sizeof(fake.stdin_bytes)) {
+        if (n > 0)
+            memcpy(fake.stdin_bytes + fake.nstdin, p, n);
+        fake.nstdin += n;
+    }
+    fake.stdin_closed = last;
+    fake.done = cb;
+    fake.arg = arg;
+}
+
+void process_signal(struct engine *g, const char *key, const char *sandbox, const char *id,
+                    int signo, bool tree, engine_done_cb *cb, void *arg)
+{
+    (void)g, (void)key, (void)sandbox, (void)id, (void)tree;
+    fake.signo = signo;
+    fake.done = cb;
+    fake.arg = arg;
+}
+
+static struct process_call *fake_call(process_exit_cb *exit_cb, process_value_cb *value, void *arg)
+{
+    fake.call = (struct process_call){true, exit_cb, value, arg};
+    return &fake.call;
+}
+
+struct process_call *process_kill(struct engine *g, const char *key, const char *sandbox,
+                                  const char *id, uint64_t grace_ms, process_exit_cb *cb, void *arg)
+{
+    (void)g, (void)key, (void)sandbox, (void)id, (void)grace_ms;
+    return fake_call(cb, NULL, arg);
+}
+
+struct process_call *process_wait(struct engine *g, const char *key, const char *sandbox,
+                                  const char *id, uint64_t timeout_ms, process_exit_cb *cb,
+                                  void *arg)
+{
+    (void)g, (void)key, (void)sandbox, (void)id, (void)timeout_ms;
+    return fake_call(cb, NULL, arg);
+}
+
+struct process_call *process_wait_port(struct engine *g, const char *key, const char *sandbox,
+                                       const char *id, unsigned port, uint64_t timeout_ms,
+                                       process_value_cb *cb, void *arg)
+{
+    (void)g, (void)key, (void)sandbox, (void)id, (void)port, (void)timeout_ms;
+    return fake_call(NULL, cb, arg);
+}
+
+struct process_call *process_wait_log(struct engine *g, const char *key, const char *sandbox,
+                                      const char *id, const void *text, size_t len, uint64_t since,
+                                      unsigned streams, uint64_t timeout_ms, process_value_cb *cb,
+                                      void *arg)
+{
+    (void)g, (void)key, (void)sandbox, (void)id, (void)text, (void)len, (void)since;
+    (void)streams, (void)timeout_ms;
+    return fake_call(NULL, cb, arg);
+}
+
+void process_cancel(struct process_call *c)
+{
+    CHECK(c->open);
+    c->open = false;
+}
+
+int auth_key(struct auth *a, const char *presented, const char **ret_key_id, struct err *err)
+{
+    (void)a;
+    if (presented == NULL || strstr(presented, "good") == NULL)
+        return err_set(err, ERR_UNAUTHORIZED, "no key");
+    *ret_key_id = "root";
+    return 0;
+}
+
+int auth_allows(struct auth *a, const char *key_id, enum scope needs, struct err *err)
+{
+    (void)a, (void)key_id;
+    return needs == SCOPE_NOBODY ? err_set(err, ERR_DENIED, "nobody may") : 0;
+}
+
+#endif
