@@ -1,0 +1,353 @@
+/* boot.c - see boot.h. The order of the steps is the point of this file. */
+#include "init/boot.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/capability.h>
+#include <linux/filter.h>
+#include <linux/mount.h>
+#include <linux/seccomp.h>
+#include <net/if.h>
+#include <sched.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+
+#include "base/own.h"
+#include "base/str.h"
+#include "wire/init.h"
+
+/* What Docker leaves a container's root, and no more. */
+static const int kept_caps[] = {
+    CAP_CHOWN,  CAP_DAC_OVERRIDE, CAP_FOWNER,      CAP_FSETID,  CAP_KILL,
+    CAP_SETGID, CAP_SETUID,       CAP_SETPCAP,     CAP_NET_RAW, CAP_NET_BIND_SERVICE,
+    CAP_MKNOD,  CAP_SYS_CHROOT,   CAP_AUDIT_WRITE, CAP_SETFCAP,
+};
+
+/* Shown empty: what the host's kernel tells there is nobody's business inside. */
+static const char *const masked_dirs[] = {
+    "proc/acpi",  "proc/scsi",    "proc/asound", "proc/fs",          "proc/bus",
+    "proc/irq",   "sys/firmware", "sys/fs/bpf",  "sys/kernel/debug", "sys/kernel/security",
+    "sys/module", "sys/fs/btrfs", "sys/block",   "sys/dev/block"};
+static const char *const masked_files[] = {
+    "proc/kcore",       "proc/keys",        "proc/key-users",     "proc/latency_stats",
+    "proc/timer_list",  "proc/sched_debug", "proc/sysrq-trigger", "proc/kmsg",
+    "proc/config.gz",   "proc/kallsyms",    "proc/modules",       "proc/interrupts",
+    "proc/partitions",  "proc/diskstats",   "proc/swaps",         "proc/mdstat",
+    "proc/vmallocinfo", "proc/slabinfo",    "proc/kpagecount",    "proc/kpageflags"};
+
+static const char *const no_more[] = {"user", "pid", "uts", "ipc", "net", "mnt", "cgroup", "time"};
+
+static int fs_mount(const char *type, const char *const *opts, unsigned attrs, struct err *e)
+{
+    autofd int fs = (int)syscall(SYS_fsopen, type, FSOPEN_CLOEXEC), mnt = -1;
+
+    if (fs < 0)
+        return err_sys(e, "%s", type);
+    for (; opts != NULL && opts[0] != NULL; opts += 2)
+        if (syscall(SYS_fsconfig, fs, FSCONFIG_SET_STRING, opts[0], opts[1], 0) < 0)
+            return err_sys(e, "%s %s=%s", type, opts[0], opts[1]);
+    if (syscall(SYS_fsconfig, fs, FSCONFIG_CMD_CREATE, NULL, NULL, 0) < 0)
+        return err_sys(e, "make %s", type);
+    mnt = (int)syscall(SYS_fsmount, fs, FSMOUNT_CLOEXEC, attrs);
+    return mnt < 0 ? err_sys(e, "mount %s", type) : take_fd(&mnt);
+}
+
+static int place(int mnt, int dfd, const char *path, struct err *e)
+{
+    if (syscall(SYS_move_mount, mnt, "", dfd, path, MOVE_MOUNT_F_EMPTY_PATH) < 0)
+        return err_sys(e, "place /%s", path);
+    return 0;
+}
+
+static int mount_at(struct boot *b, const char *type, const char *path, const char *const *opts,
+                    unsigned attrs, struct err *e)
+{
+    autofd int mnt = fs_mount(type, opts, attrs, e);
+
+    return mnt < 0 ? -1 : place(mnt, b->fds[BOOT_ROOT], path, e);
+}
+
+/* ---- the steps ---- */
+
+/* Over the host's root, in our own copy of its mounts; nobody sees it but us. */
+static int step_root(struct boot *b, struct err *e)
+{
+    if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
+        return err_sys(e, "make mounts private");
+    if (syscall(SYS_move_mount, b->fds[BOOT_ROOT], "", AT_FDCWD, "/", MOVE_MOUNT_F_EMPTY_PATH) < 0)
+        return err_sys(e, "place the root");
+    return 0;
+}
+
+/* While the host's own /proc and /sys are still there: the kernel lets a user
+ * namespace mount new ones only where it can see whole ones already. */
+static int step_kernel_fs(struct boot *b, struct err *e)
+{
+    unsigned closed = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC;
+
+    if (mount_at(b, "proc", "proc", NULL, closed, e) < 0)
+        return -1;
+    return mount_at(b, "sysfs", "sys", NULL, closed | MOUNT_ATTR_RDONLY, e);
+}
+
+static int step_dev(struct boot *b, struct err *e)
+{
+    char shm[32], ptys[16];
+    const char *const pts_opts[] = {"mode", "0620", "ptmxmode", "0666", "gid",
+                                    "5",    "max",  ptys,       NULL};
+    const char *const shm_opts[] = {"mode", "1777", "size", shm, NULL};
+
+    str_fmt(shm, sizeof(shm), "%llu", (unsigned long long)b->msg.shm_bytes);
+    str_fmt(ptys, sizeof(ptys), "%u", b->msg.ptys);
+    if (place(b->fds[BOOT_DEV], b->fds[BOOT_ROOT], "dev", e) < 0 ||
+        mount_at(b, "devpts", "dev/pts", pts_opts, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC, e) < 0 ||
+        mount_at(b, "tmpfs", "dev/shm", shm_opts, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, e) < 0)
+        return -1;
+    return mount_at(b, "mqueue", "dev/mqueue", NULL,
+                    MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC, e);
+}
+
+/* The old root ends up on top of the new one for a moment and is let go: from
+ * here on there is no path out. */
+static int step_pivot(struct boot *b, struct err *e)
+{
+    if (fchdir(b->fds[BOOT_ROOT]) < 0 || syscall(SYS_pivot_root, ".", ".") < 0)
+        return err_sys(e, "pivot_root");
+    if (umount2(".", MNT_DETACH) < 0 || chdir("/") < 0)
+        return err_sys(e, "let go of the old root");
+    drop_fd(&b->fds[BOOT_ROOT]);
+    drop_fd(&b->fds[BOOT_DEV]);
+    return 0;
+}
+
+static int step_stdio(struct boot *b, struct err *e)
+{
+    (void)b;
+    for (int fd = 0; fd < 3; fd++) {
+        autofd int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+        if (null < 0 || dup2(null, fd) < 0)
+            return err_sys(e, "/dev/null");
+        if (null == fd)
+            take_fd(&null);
+    }
+    return 0;
+}
+
+static int write_file(const char *path, const char *text)
+{
+    autofd int fd = open(path, O_WRONLY | O_CLOEXEC | O_TRUNC);
+
+    return fd < 0 || write(fd, text, strlen(text)) != (ssize_t)strlen(text) ? -1 : 0;
+}
+
+/* Nobody inside makes a namespace: without one there is no new set of powers to
+ * be had. The kernel wants SYS_RESOURCE to raise these again. */
+static int step_no_namespaces(struct boot *b, struct err *e)
+{
+    char path[64];
+
+    (void)b;
+    for (size_t i = 0; i < ARRAY_LEN(no_more); i++) {
+        str_fmt(path, sizeof(path), "/proc/sys/user/max_%s_namespaces", no_more[i]);
+        if (write_file(path, "0") < 0 && errno != ENOENT)
+            return err_sys(e, "%s", path);
+    }
+    return 0;
+}
+
+static int step_network(struct boot *b, struct err *e)
+{
+    autofd int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    struct ifreq lo = {.ifr_name = "lo", .ifr_flags = IFF_UP | IFF_RUNNING};
+
+    (void)b;
+    if (fd < 0 || ioctl(fd, SIOCSIFFLAGS, &lo) < 0)
+        return err_sys(e, "bring up the loopback");
+    /* Best effort, as in containers elsewhere: anybody may serve on port 80. */
+    write_file("/proc/sys/net/ipv4/ip_unprivileged_port_start", "0");
+    return 0;
+}
+
+static int step_name(struct boot *b, struct err *e)
+{
+    if (sethostname(b->msg.hostname, strlen(b->msg.hostname)) < 0)
+        return err_sys(e, "host name");
+    return 0;
+}
+
+/* A mount of one file, with nothing of it left in any directory. */
+static int step_boot_id(struct boot *b, struct err *e)
+{
+    autofd int fd = open("/dev/shm/boot", O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0444), mnt = -1;
+    char text[64];
+
+    str_fmt(text, sizeof(text), "%s\n", b->msg.boot_id);
+    if (fd < 0 || write(fd, text, strlen(text)) != (ssize_t)strlen(text))
+        return err_sys(e, "boot id");
+    mnt =
+        (int)syscall(SYS_open_tree, AT_FDCWD, "/dev/shm/boot", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+    if (mnt < 0)
+        return err_sys(e, "boot id");
+    if (syscall(SYS_move_mount, mnt, "", AT_FDCWD, "/proc/sys/kernel/random/boot_id",
+                MOVE_MOUNT_F_EMPTY_PATH) < 0)
+        return err_sys(e, "place the boot id");
+    return unlink("/dev/shm/boot") < 0 ? err_sys(e, "boot id") : 0;
+}
+
+static int cover(const char *with, const char *path, struct err *e)
+{
+    autofd int mnt =
+        (int)syscall(SYS_open_tree, AT_FDCWD, with, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+    struct mount_attr attr = {.attr_set =
+                                  MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC};
+
+    if (mnt < 0 || syscall(SYS_mount_setattr, mnt, "", AT_EMPTY_PATH, &attr, sizeof(attr)) < 0)
+        return err_sys(e, "cover /%s", path);
+    if (syscall(SYS_move_mount, mnt, "", AT_FDCWD, path, MOVE_MOUNT_F_EMPTY_PATH) < 0 &&
+        errno != ENOENT && errno != ENOTDIR)
+        return err_sys(e, "cover /%s", path);
+    return 0;
+}
+
+/* An empty directory of /dev is what lies over directories, /dev/null over files. */
+static int step_mask(struct boot *b, struct err *e)
+{
+    (void)b;
+    for (size_t i = 0; i < ARRAY_LEN(masked_dirs); i++)
+        if (cover("/dev/empty", masked_dirs[i], e) < 0)
+            return -1;
+    for (size_t i = 0; i < ARRAY_LEN(masked_files); i++)
+        if (cover("/dev/null", masked_files[i], e) < 0)
+            return -1;
+    return cover("/proc/sys", "proc/sys", e);
+}
+
+static int step_files(struct boot *b, struct err *e)
+{
+    struct rlimit r;
+
+    (void)b;
+    if (getrlimit(RLIMIT_NOFILE, &r) < 0)
+        return err_sys(e, "open files limit");
+    r.rlim_cur = r.rlim_max;
+    setrlimit(RLIMIT_NOFILE, &r);
+    r = (struct rlimit){0, 0};
+    return setrlimit(RLIMIT_CORE, &r) < 0 ? err_sys(e, "core limit") : 0;
+}
+
+/* Before the capabilities go: with CAP_SYS_ADMIN a filter needs no no_new_privs,
+ * and without no_new_privs sudo works inside. */
+static int step_filter(struct boot *b, struct err *e)
+{
+    struct sock_fprog prog = {.len =
+                                  (unsigned short)(b->msg.filter_len / sizeof(struct sock_filter)),
+                              .filter = (struct sock_filter *)(void *)b->msg.filter};
+
+    if (syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &prog) < 0)
+        return err_sys(e, "seccomp");
+    return 0;
+}
+
+static bool is_kept(int cap)
+{
+    for (size_t i = 0; i < ARRAY_LEN(kept_caps); i++)
+        if (kept_caps[i] == cap)
+            return true;
+    return false;
+}
+
+static int step_capabilities(struct boot *b, struct err *e)
+{
+    struct __user_cap_header_struct h = {.version = _LINUX_CAPABILITY_VERSION_3};
+    struct __user_cap_data_struct d[2] = {{0}};
+
+    (void)b;
+    for (int cap = 0; prctl(PR_CAPBSET_READ, cap) >= 0; cap++)
+        if (!is_kept(cap) && prctl(PR_CAPBSET_DROP, cap) < 0)
+            return err_sys(e, "drop capability %d", cap);
+    for (size_t i = 0; i < ARRAY_LEN(kept_caps); i++)
+        d[kept_caps[i] / 32].permitted |= 1u << (kept_caps[i] % 32);
+    d[0].effective = d[0].permitted;
+    d[1].effective = d[1].permitted;
+    if (syscall(SYS_capset, &h, d) < 0)
+        return err_sys(e, "keep only a container's capabilities");
+    return 0;
+}
+
+static int step_listen(struct boot *b, struct err *e)
+{
+    return listen(b->fds[BOOT_LISTEN], 128) < 0 ? err_sys(e, "listen") : 0;
+}
+
+/* clang-format off */
+static const struct {
+    const char *name;
+    int (*run)(struct boot *b, struct err *e);
+} steps[] = {
+    {"root",          step_root},
+    {"kernel files",  step_kernel_fs},
+    {"devices",       step_dev},
+    {"pivot",         step_pivot},
+    {"stdio",         step_stdio},
+    {"namespaces",    step_no_namespaces},
+    {"network",       step_network},
+    {"name",          step_name},
+    {"boot id",       step_boot_id},
+    {"masks",         step_mask},
+    {"files",         step_files},
+    {"filter",        step_filter},
+    {"capabilities",  step_capabilities},
+    {"socket",        step_listen},
+};
+/* clang-format on */
+
+int boot_run(struct boot *b, struct err *e)
+{
+    for (size_t i = 0; i < ARRAY_LEN(steps); i++)
+        if (steps[i].run(b, e) < 0)
+            return err_wrap(e, "%s", steps[i].name);
+    return 0;
+}
+
+int boot_receive(struct boot *b, struct err *e)
+{
+    struct iovec iov = {&b->msg, sizeof(b->msg)};
+    union {
+        struct cmsghdr align;
+        char space[CMSG_SPACE(BOOT_FD_COUNT * sizeof(int))];
+    } c;
+    struct msghdr msg = {
+        .msg_iov = &iov, .msg_iovlen = 1, .msg_control = &c, .msg_controllen = sizeof(c)};
+    struct cmsghdr *h;
+    ssize_t n;
+
+    n = recvmsg(BOOT_FD, &msg, MSG_CMSG_CLOEXEC);
+    if (n < 0)
+        return err_sys(e, "boot message");
+    h = CMSG_FIRSTHDR(&msg);
+    if ((size_t)n < offsetof(struct boot_message, filter) || b->msg.version != INIT_VERSION ||
+        (size_t)n != offsetof(struct boot_message, filter) + b->msg.filter_len || h == NULL ||
+        h->cmsg_len != CMSG_LEN(BOOT_FD_COUNT * sizeof(int)))
+        return err_set(e, ERR_INTERNAL, "a boot message of another version");
+    memcpy(b->fds, CMSG_DATA(h), sizeof(b->fds));
+    return 0;
+}
+
+void boot_answer(const struct err *why)
+{
+    struct boot_answer a = {.ok = why == NULL};
+
+    if (why != NULL)
+        snprintf(a.error, sizeof(a.error), "%.490s", why->msg);
+    send(BOOT_FD, &a, sizeof(a), MSG_NOSIGNAL);
+    close(BOOT_FD);
+}

@@ -1,0 +1,149 @@
+/* birth.c - the process that becomes init, in namespaces of its own.
+ *
+ * It is born into the sandbox's cgroup and into new user, pid, mount, network,
+ * ipc, uts and cgroup namespaces, waits until we have written its id maps, then
+ * executes cove-init from a sealed memfd. Nothing of the keeper's memory is left
+ * when it runs, and until its boot message comes (init.c) it only waits. */
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+
+#include "base/log.h"
+#include "base/str.h"
+#include "keeper/compat.h"
+#include "keeper/host.h"
+
+#define BIRTH_NAMESPACES                                                                           \
+    (CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS |     \
+     CLONE_NEWCGROUP)
+
+/* In the child. Raw system calls only: it is a copy of a program that may have
+ * threads. Its fds are all close-on-exec but the boot socket. */
+static void __attribute__((noreturn)) child_main(int sock, int init_fd)
+{
+    static char *const argv[] = {"cove: init", NULL};
+    static char *const envp[] = {NULL};
+    sigset_t none;
+    char go;
+
+    sigemptyset(&none);
+    /* The keeper writes the id maps, then one byte. EOF: it died; so do we. */
+    if (read(sock, &go, 1) != 1)
+        _exit(1);
+    if (syscall(SYS_setgroups, 0, NULL) < 0 || syscall(SYS_setresgid, 0, 0, 0) < 0 ||
+        syscall(SYS_setresuid, 0, 0, 0) < 0)
+        _exit(2);
+    if (setsid() < 0 || sigprocmask(SIG_SETMASK, &none, NULL) < 0)
+        _exit(3);
+    if (sock == BOOT_FD) {
+        if (fcntl(sock, F_SETFD, 0) < 0)
+            _exit(4);
+    } else if (dup2(sock, BOOT_FD) < 0) {
+        _exit(4);
+    }
+    /* 0, 1, 2 are the daemon's: a sandbox must hold none of them. */
+    for (int fd = 0; fd < 3; fd++)
+        close(fd);
+    syscall(SYS_execveat, init_fd, "", argv, envp, AT_EMPTY_PATH);
+    _exit(5);
+}
+
+static int write_map(pid_t pid, const char *name, uid_t base, struct err *e)
+{
+    char path[64], map[64];
+    autofd int fd = -1;
+
+    str_fmt(path, sizeof(path), "/proc/%d/%s", (int)pid, name);
+    str_fmt(map, sizeof(map), "0 %u %u", base, SANDBOX_IDS);
+    fd = open(path, O_WRONLY | O_CLOEXEC);
+    if (fd < 0 || write(fd, map, strlen(map)) != (ssize_t)strlen(map))
+        return err_sys(e, "write %s", name);
+    return 0;
+}
+
+static int open_userns(struct sandbox *sb, struct err *e)
+{
+    char path[64];
+
+    str_fmt(path, sizeof(path), "/proc/%d/ns/user", (int)sb->pid);
+    sb->userns_fd = open(path, O_RDONLY | O_CLOEXEC);
+    return sb->userns_fd < 0 ? err_sys(e, "open the user namespace") : 0;
+}
+
+/* As the range's own first id: inotify instances, namespaces and the like count
+ * against the id that made the user namespace, and made by root all sandboxes and
+ * the host's root would share one budget. */
+static int bear(struct sandbox *sb, int cgroup, int sock, struct err *e)
+{
+    struct clone_args args = {
+        .flags = BIRTH_NAMESPACES | CLONE_INTO_CGROUP | CLONE_PIDFD,
+        .pidfd = (uint64_t)(uintptr_t)&sb->pidfd,
+        .exit_signal = SIGCHLD,
+        .cgroup = (uint64_t)cgroup,
+    };
+    long pid;
+
+    if (become(ids_base(sb), e) < 0)
+        return -1;
+    pid = sys_clone3(&args);
+    if (pid == 0)
+        child_main(sock, sb->k->init_fd);
+    become_root();
+    if (pid < 0)
+        return err_sys(e, "clone");
+    sb->pid = (pid_t)pid;
+    return 0;
+}
+
+int birth_up(struct sandbox *sb, struct err *e)
+{
+    autofd int cgroup = cgroup_birth_fd(sb, e), mine = -1, theirs = -1;
+    int pair[2], quiet = 256 * 1024;
+
+    if (cgroup < 0)
+        return -1;
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+        return err_sys(e, "boot socket");
+    mine = pair[0];
+    theirs = pair[1];
+    setsockopt(mine, SOL_SOCKET, SO_SNDBUF, &quiet, sizeof(quiet));
+    if (bear(sb, cgroup, theirs, e) < 0)
+        return -1;
+    if (cgroup_attach_v1(sb, sb->pid, e) < 0 ||
+        write_map(sb->pid, "uid_map", ids_base(sb), e) < 0 ||
+        write_map(sb->pid, "gid_map", ids_base(sb), e) < 0 || open_userns(sb, e) < 0)
+        return -1;
+    if (send(mine, "g", 1, MSG_NOSIGNAL | MSG_DONTWAIT) != 1)
+        return err_sys(e, "init is gone before it began");
+    sb->boot_fd = take_fd(&mine);
+    return 0;
+}
+
+/* Also for an adopted init, which is not our child: then waitid has nothing to
+ * say and the pidfd alone tells. */
+int birth_down(struct sandbox *sb)
+{
+    struct pollfd p = {.fd = sb->pidfd, .events = POLLIN};
+    siginfo_t si = {0};
+
+    loop_io_stop(sb->k->loop, &sb->boot_io);
+    drop_fd(&sb->boot_fd);
+    cgroup_kill(sb);
+    if (sb->pidfd < 0)
+        return 0;
+    if (poll(&p, 1, 0) <= 0)
+        return 1;
+    waitid(P_PIDFD, (id_t)sb->pidfd, &si, WEXITED | WNOHANG);
+    loop_io_stop(sb->k->loop, &sb->pid_io);
+    drop_fd(&sb->pidfd);
+    sb->pid = 0;
+    return 0;
+}

@@ -1,0 +1,369 @@
+/* cgroup.c - the first stage: everything of a sandbox is counted and killed here.
+ *
+ * Two layouts behind one face. Pure v2: one group per sandbox with limits, freeze
+ * and kill. Hybrid: the v2 group freezes and kills, and each controller that v1
+ * holds has a group of its own for the limit. A sandbox's v2 group has two
+ * children: `init`, and `run`, in which init makes one group per command. Ours
+ * stay cgroup.kill and the limits; init gets `run` and the right to move its own. */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/log.h"
+#include "base/str.h"
+#include "keeper/compat.h"
+#include "keeper/host.h"
+
+static const struct {
+    const char *name; /* in v2, and as the v1 controller */
+    const char *wall; /* what --accept must name if nobody has it */
+} ctrls[CTRL_COUNT] = {
+    [CTRL_CPU] = {"cpu", "no-cpu-limit"},
+    [CTRL_MEMORY] = {"memory", "no-memory-limit"},
+    [CTRL_PIDS] = {"pids", "no-pids-limit"},
+};
+
+static int put(int dfd, const char *name, const char *value, struct err *e)
+{
+    autofd int fd = openat(dfd, name, O_WRONLY | O_CLOEXEC);
+
+    if (fd < 0 || write(fd, value, strlen(value)) != (ssize_t)strlen(value))
+        return err_sys(e, "write %s to %s", value, name);
+    return 0;
+}
+
+static ssize_t get(int dfd, const char *name, char *out, size_t room)
+{
+    autofd int fd = openat(dfd, name, O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd < 0 ? -1 : read(fd, out, room - 1);
+
+    out[n < 0 ? 0 : n] = '\0';
+    return n;
+}
+
+static int make(int dfd, const char *name, int *ret, struct err *e)
+{
+    int fd;
+
+    if (mkdirat(dfd, name, 0755) < 0 && errno != EEXIST)
+        return err_sys(e, "make cgroup %s", name);
+    fd = openat(dfd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0)
+        return err_sys(e, "open cgroup %s", name);
+    *ret = fd;
+    return 0;
+}
+
+/* Finds where the v2 hierarchy, or the v1 one of a controller, is mounted. */
+static int mounted_at(const char *controller, char out[256])
+{
+    FILE *f = fopen("/proc/self/mounts", "re");
+    char line[1024], where[256], type[32], opts[512];
+    int found = -1;
+
+    while (f != NULL && found < 0 && fgets(line, sizeof(line), f) != NULL) {
+        char needle[32], hay[520];
+
+        if (sscanf(line, "%*s %255s %31s %511s", where, type, opts) != 3)
+            continue;
+        str_fmt(needle, sizeof(needle), ",%s,", controller == NULL ? "" : controller);
+        snprintf(hay, sizeof(hay), ",%s,", opts);
+        if (controller == NULL ? strcmp(type, "cgroup2") == 0
+                               : strcmp(type, "cgroup") == 0 && strstr(hay, needle) != NULL) {
+            str_fmt(out, 256, "%s", where);
+            found = 0;
+        }
+    }
+    if (f != NULL)
+        fclose(f);
+    return found;
+}
+
+static bool has_word(const char *list, const char *word)
+{
+    size_t n = strlen(word);
+
+    for (const char *p = list; (p = strstr(p, word)) != NULL; p += n)
+        if ((p == list || p[-1] == ' ') && (p[n] == ' ' || p[n] == '\n' || p[n] == '\0'))
+            return true;
+    return false;
+}
+
+static int open_v2(struct keeper *k, const char *name, struct err *e)
+{
+    char root[256], have[256];
+    autofd int fd = -1;
+
+    if (mounted_at(NULL, root) < 0)
+        return err_set(e, ERR_UNSUPPORTED, "this host has no cgroup v2 hierarchy mounted");
+    fd = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0)
+        return err_sys(e, "open %s", root);
+    get(fd, "cgroup.controllers", have, sizeof(have));
+    if (make(fd, name, &k->cgroups.v2_fd, e) < 0)
+        return -1;
+    str_fmt(k->cgroups.v2_path, sizeof(k->cgroups.v2_path), "%.200s/%s", root, name);
+    for (int c = 0; c < CTRL_COUNT; c++) {
+        char on[32];
+
+        if (!has_word(have, ctrls[c].name))
+            continue;
+        str_fmt(on, sizeof(on), "+%s", ctrls[c].name);
+        if (put(fd, "cgroup.subtree_control", on, e) < 0 ||
+            put(k->cgroups.v2_fd, "cgroup.subtree_control", on, e) < 0)
+            return err_wrap(e, "turn on %s", ctrls[c].name);
+        k->cgroups.v2_has[c] = true;
+    }
+    return 0;
+}
+
+static int open_v1(struct keeper *k, int c, const char *name, struct err *e)
+{
+    char root[256];
+    autofd int fd = -1;
+
+    if (mounted_at(ctrls[c].name, root) < 0) {
+        if (config_accepts(&k->config, ctrls[c].wall))
+            return 0;
+        return err_set(e, ERR_UNSUPPORTED,
+                       "this host has no %s cgroup controller; `--accept %s` does without",
+                       ctrls[c].name, ctrls[c].wall);
+    }
+    fd = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0)
+        return err_sys(e, "open %s", root);
+    return make(fd, name, &k->cgroups.v1_fd[c], e);
+}
+
+int cgroup_open(struct keeper *k, struct err *e)
+{
+    char name[32];
+
+    str_fmt(name, sizeof(name), "cove-%s", k->tag);
+    k->cgroups.v2_fd = -1;
+    for (int c = 0; c < CTRL_COUNT; c++)
+        k->cgroups.v1_fd[c] = -1;
+    if (open_v2(k, name, e) < 0)
+        return -1;
+    for (int c = 0; c < CTRL_COUNT; c++)
+        if (!k->cgroups.v2_has[c] && open_v1(k, c, name, e) < 0)
+            return -1;
+    return 0;
+}
+
+static void remove_root(int fd, const char *name)
+{
+    autofd int parent = fd < 0 ? -1 : openat(fd, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+    if (parent >= 0 && unlinkat(parent, name, AT_REMOVEDIR) < 0 && errno != ENOENT)
+        log_warn("remove cgroup %s: %s", name, strerror(errno));
+}
+
+void cgroup_close_all(struct keeper *k)
+{
+    char name[32];
+
+    str_fmt(name, sizeof(name), "cove-%s", k->tag);
+    remove_root(k->cgroups.v2_fd, name);
+    for (int c = 0; c < CTRL_COUNT; c++)
+        remove_root(k->cgroups.v1_fd[c], name);
+}
+
+/* ---- one sandbox ---- */
+
+static int open_at(const struct sandbox *sb, const char *sub)
+{
+    char path[64];
+
+    str_fmt(path, sizeof(path), "%s%s", sb->rec.id, sub);
+    return openat(sb->k->cgroups.v2_fd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+}
+
+int cgroup_up(struct sandbox *sb, struct err *e)
+{
+    autofd int group = -1, init = -1, run = -1;
+
+    if (make(sb->k->cgroups.v2_fd, sb->rec.id, &group, e) < 0 ||
+        make(group, "init", &init, e) < 0 || make(group, "run", &run, e) < 0)
+        return -1;
+    for (int c = 0; c < CTRL_COUNT; c++) {
+        int v1 = sb->k->cgroups.v1_fd[c];
+
+        if (v1 >= 0 && mkdirat(v1, sb->rec.id, 0755) < 0 && errno != EEXIST)
+            return err_sys(e, "make %s cgroup", ctrls[c].name);
+    }
+    return cgroup_limit(sb, e);
+}
+
+/* The group in which the limit of a controller is written, or -1. */
+static int limit_fd(const struct sandbox *sb, int c)
+{
+    const struct cgroups *g = &sb->k->cgroups;
+    int parent = g->v2_has[c] ? g->v2_fd : g->v1_fd[c];
+
+    return parent < 0 ? -1 : openat(parent, sb->rec.id, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+}
+
+static int limit_cpu(int fd, bool v2, uint64_t milli, struct err *e)
+{
+    char text[64];
+
+    if (v2) {
+        str_fmt(text, sizeof(text), "%llu 100000", (unsigned long long)milli * 100);
+        return put(fd, "cpu.max", text, e);
+    }
+    str_fmt(text, sizeof(text), "%llu", (unsigned long long)milli * 100);
+    return put(fd, "cpu.cfs_quota_us", text, e);
+}
+
+static int limit_memory(int fd, bool v2, uint64_t bytes, struct err *e)
+{
+    char text[32], old[32];
+    struct err ignored;
+
+    str_fmt(text, sizeof(text), "%llu", (unsigned long long)bytes);
+    if (v2) {
+        put(fd, "memory.swap.max", "0", &ignored); /* absent without swap */
+        return put(fd, "memory.max", text, e);
+    }
+    /* v1 insists on memory <= memory+swap at every moment: raise the outer one
+     * first. Kernels without swap accounting have no outer one. */
+    if (get(fd, "memory.memsw.limit_in_bytes", old, sizeof(old)) >= 0)
+        put(fd, "memory.memsw.limit_in_bytes", "-1", &ignored);
+    if (put(fd, "memory.limit_in_bytes", text, e) < 0)
+        return -1;
+    put(fd, "memory.memsw.limit_in_bytes", text, &ignored);
+    return 0;
+}
+
+static int limit_pids(int fd, bool v2, uint64_t n, struct err *e)
+{
+    char text[32];
+
+    (void)v2;
+    str_fmt(text, sizeof(text), "%llu", (unsigned long long)n);
+    return put(fd, "pids.max", text, e);
+}
+
+int cgroup_limit(struct sandbox *sb, struct err *e)
+{
+    static int (*const set[CTRL_COUNT])(int, bool, uint64_t, struct err *) = {
+        [CTRL_CPU] = limit_cpu, [CTRL_MEMORY] = limit_memory, [CTRL_PIDS] = limit_pids};
+    const uint64_t value[CTRL_COUNT] = {[CTRL_CPU] = sb->rec.limits.cpu_milli,
+                                        [CTRL_MEMORY] = sb->rec.limits.memory,
+                                        [CTRL_PIDS] = sb->rec.limits.pids};
+
+    for (int c = 0; c < CTRL_COUNT; c++) {
+        autofd int fd = limit_fd(sb, c);
+
+        if (fd >= 0 && set[c](fd, sb->k->cgroups.v2_has[c], value[c], e) < 0)
+            return err_wrap(e, "%s limit", ctrls[c].name);
+    }
+    return 0;
+}
+
+int cgroup_birth_fd(struct sandbox *sb, struct err *e)
+{
+    int fd = open_at(sb, "/init");
+
+    return fd < 0 ? err_sys(e, "open cgroup of init") : fd;
+}
+
+/* Init moves processes from `init` to a child of `run`: for that the kernel
+ * wants write access to cgroup.procs of both ends and of their common parent.
+ * cgroup.kill and cgroup.freeze of all three stay root's. */
+int cgroup_own(struct sandbox *sb, struct err *e)
+{
+    static const char *const files[] = {"cgroup.procs", "init/cgroup.procs", "run",
+                                        "run/cgroup.procs"};
+    uid_t base = ids_base(sb);
+    autofd int group = open_at(sb, "");
+
+    for (size_t i = 0; i < ARRAY_LEN(files); i++)
+        if (group < 0 || fchownat(group, files[i], base, base, 0) < 0)
+            return err_sys(e, "give %s to the sandbox", files[i]);
+    return 0;
+}
+
+int cgroup_attach_v1(struct sandbox *sb, pid_t pid, struct err *e)
+{
+    char text[16], path[64];
+
+    str_fmt(text, sizeof(text), "%d", (int)pid);
+    str_fmt(path, sizeof(path), "%s/cgroup.procs", sb->rec.id);
+    for (int c = 0; c < CTRL_COUNT; c++)
+        if (sb->k->cgroups.v1_fd[c] >= 0 && put(sb->k->cgroups.v1_fd[c], path, text, e) < 0)
+            return err_wrap(e, "%s cgroup", ctrls[c].name);
+    return 0;
+}
+
+pid_t cgroup_init_pid(struct sandbox *sb)
+{
+    autofd int fd = open_at(sb, "/init");
+    char text[64];
+    unsigned pid = 0;
+
+    if (fd < 0 || get(fd, "cgroup.procs", text, sizeof(text)) <= 0 || sscanf(text, "%u", &pid) != 1)
+        return 0;
+    return (pid_t)pid;
+}
+
+void cgroup_kill(struct sandbox *sb)
+{
+    autofd int fd = open_at(sb, "");
+    struct err e;
+
+    if (fd >= 0 && put(fd, "cgroup.kill", "1", &e) < 0)
+        log_warn("sandbox %s: %s", sb->rec.id, e.msg);
+}
+
+uint64_t cgroup_oom_kills(struct sandbox *sb)
+{
+    autofd int fd = limit_fd(sb, CTRL_MEMORY);
+    unsigned long long n = 0;
+    char text[512], *p;
+
+    if (fd < 0)
+        return 0;
+    get(fd, sb->k->cgroups.v2_has[CTRL_MEMORY] ? "memory.events" : "memory.oom_control", text,
+        sizeof(text));
+    p = strstr(text, "oom_kill ");
+    return p != NULL && sscanf(p, "oom_kill %llu", &n) == 1 ? n : 0;
+}
+
+/* Init's per-command groups are one level deep; a tenant cannot make any. */
+static void remove_children(int dfd)
+{
+    DIR *d = dfd < 0 ? NULL : fdopendir(dup(dfd));
+
+    for (struct dirent *de; d != NULL && (de = readdir(d)) != NULL;)
+        if (de->d_type == DT_DIR && de->d_name[0] != '.')
+            unlinkat(dfd, de->d_name, AT_REMOVEDIR);
+    if (d != NULL)
+        closedir(d);
+}
+
+static int remove_group(int parent, const char *name)
+{
+    return unlinkat(parent, name, AT_REMOVEDIR) < 0 && errno != ENOENT ? 1 : 0;
+}
+
+int cgroup_down(struct sandbox *sb)
+{
+    autofd int run = open_at(sb, "/run"), group = open_at(sb, "");
+    int left = 0;
+
+    remove_children(run);
+    if (group >= 0)
+        left = remove_group(group, "run") + remove_group(group, "init");
+    left += remove_group(sb->k->cgroups.v2_fd, sb->rec.id);
+    for (int c = 0; c < CTRL_COUNT; c++)
+        if (sb->k->cgroups.v1_fd[c] >= 0)
+            left += remove_group(sb->k->cgroups.v1_fd[c], sb->rec.id);
+    if (left > 0)
+        cgroup_kill(sb);
+    return left > 0;
+}

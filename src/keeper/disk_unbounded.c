@@ -1,0 +1,66 @@
+/* disk_unbounded.c - a plain directory per sandbox, with no limit of its own: only
+ * for an operator who said `--accept no-disk-limit`. */
+#include <ftw.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/log.h"
+#include "base/str.h"
+#include "keeper/disk_ways.h"
+
+static int way_open(struct keeper *k, struct err *e)
+{
+    if (!config_accepts(&k->config, "no-disk-limit"))
+        return err_set(e, ERR_UNSUPPORTED, "a disk without a limit was not accepted");
+    if (mkdirat(k->dir_fd, "disk", 0700) < 0 && errno != EEXIST)
+        return err_sys(e, "make disk");
+    k->disk.fd = openat(k->dir_fd, "disk", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    return k->disk.fd < 0 ? err_sys(e, "open disk") : 0;
+}
+
+static void way_close(struct keeper *k)
+{
+    drop_fd(&k->disk.fd);
+}
+
+static int way_make(struct sandbox *sb, struct err *e)
+{
+    if (mkdirat(sb->k->disk.fd, sb->rec.id, 0700) < 0 && errno != EEXIST)
+        return err_sys(e, "make the disk");
+    return disk_make_dirs(sb->k->disk.fd, sb->rec.id, e);
+}
+
+static int way_limit(struct sandbox *sb, struct err *e)
+{
+    (void)sb;
+    (void)e;
+    return 0;
+}
+
+static int remove_one(const char *path, const struct stat *st, int type, struct FTW *at)
+{
+    (void)st;
+    (void)type;
+    (void)at;
+    return remove(path) < 0 && errno != ENOENT ? -1 : 0;
+}
+
+static int way_remove(struct keeper *k, const char *id)
+{
+    char path[600];
+
+    str_fmt(path, sizeof(path), "%s/disk/%s", k->dir, id);
+    if (nftw(path, remove_one, 64, FTW_DEPTH | FTW_PHYS | FTW_MOUNT) < 0 && errno != ENOENT) {
+        log_warn("remove %s: %s", path, strerror(errno));
+        return 1;
+    }
+    return 0;
+}
+
+const struct disk_way disk_unbounded = {"plain directories WITHOUT A LIMIT (accepted)",
+                                        way_open,
+                                        way_close,
+                                        way_make,
+                                        way_limit,
+                                        way_remove};

@@ -1,0 +1,16 @@
+/* disk_ways.h - between disk.c and its ways. */
+#ifndef KEEPER_DISK_WAYS_H
+#define KEEPER_DISK_WAYS_H
+
+#include <errno.h>
+#include <fcntl.h>
+
+#include "keeper/host.h"
+
+extern const struct disk_way disk_btrfs;     /* a subvolume with a quota */
+extern const struct disk_way disk_unbounded; /* a directory; only if the operator accepts it */
+
+/* The two directories an overlay needs, in disk `id` below dfd. */
+int disk_make_dirs(int dfd, const char *id, struct err *e);
+
+#endif

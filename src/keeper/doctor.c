@@ -1,0 +1,322 @@
+/* doctor.c - what this host can and cannot give, in plain words.
+ *
+ * One row per thing looked at. A row that is a wall must hold, or the operator
+ * must have named it (--accept): there is never a silent fallback. */
+#include "keeper/doctor.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pwd.h>
+#include <seccomp.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/utsname.h>
+#include <sys/vfs.h>
+
+#include "base/str.h"
+#include "keeper/compat.h"
+#include "keeper/keeper.h"
+#include "keeper/template_base.h"
+
+#define TEXT_MAX 240
+
+enum verdict { GOOD, NOTE, MISSING };
+
+static uint64_t number_in(const char *path, uint64_t absent)
+{
+    autofd int fd = open(path, O_RDONLY | O_CLOEXEC);
+    char text[32];
+    ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+    uint64_t v;
+
+    if (n <= 0)
+        return absent;
+    text[n] = '\0';
+    text[strcspn(text, "\n")] = '\0';
+    return str_u64(text, UINT64_MAX, &v) < 0 ? absent : v;
+}
+
+static bool file_has(const char *path, const char *word)
+{
+    FILE *f = fopen(path, "re");
+    char line[1024];
+    bool found = false;
+
+    while (f != NULL && !found && fgets(line, sizeof(line), f) != NULL)
+        found = strstr(line, word) != NULL;
+    if (f != NULL)
+        fclose(f);
+    return found;
+}
+
+/* ---- the rows ---- */
+
+static enum verdict see_kernel(char *text)
+{
+    struct utsname u;
+    unsigned major = 0, minor = 0;
+
+    uname(&u);
+    sscanf(u.release, "%u.%u", &major, &minor);
+    snprintf(text, TEXT_MAX, "Linux %.60s", u.release);
+    if (major > 6 || (major == 6 && minor >= 13))
+        return GOOD;
+    strcat(text, "; 6.13 or newer is needed (overlay layers given as file descriptors)");
+    return MISSING;
+}
+
+static enum verdict see_user(char *text)
+{
+    struct passwd *pw = getpwnam("cove");
+
+    snprintf(text, TEXT_MAX,
+             pw != NULL ? "user cove (uid %u) runs the unprivileged half"
+                        : "no user cove to run the unprivileged half as",
+             pw != NULL ? (unsigned)pw->pw_uid : 0u);
+    return pw != NULL ? GOOD : MISSING;
+}
+
+static enum verdict see_userns(char *text)
+{
+    uint64_t max = number_in("/proc/sys/user/max_user_namespaces", 0);
+
+    snprintf(text, TEXT_MAX, "%llu user namespaces allowed", (unsigned long long)max);
+    return max > 0 ? GOOD : MISSING;
+}
+
+static enum verdict see_cgroup2(char *text)
+{
+    bool v2 = file_has("/proc/self/mounts", " cgroup2 ");
+    bool v1 = file_has("/proc/self/mounts", " cgroup ");
+
+    snprintf(text, TEXT_MAX,
+             !v2  ? "no cgroup v2 hierarchy is mounted"
+             : v1 ? "hybrid: v2 kills and freezes, v1 limits"
+                  : "pure v2");
+    return v2 ? GOOD : MISSING;
+}
+
+static enum verdict see_controller(const char *name, char *text)
+{
+    char needle[32];
+    bool there;
+
+    snprintf(needle, sizeof(needle), "%s\t", name);
+    there = file_has("/proc/cgroups", needle);
+    snprintf(text, TEXT_MAX, there ? "%s can be limited" : "no %s controller: no limit", name);
+    return there ? GOOD : MISSING;
+}
+
+static enum verdict see_cpu(char *text)
+{
+    return see_controller("cpu", text);
+}
+
+static enum verdict see_memory(char *text)
+{
+    return see_controller("memory", text);
+}
+
+static enum verdict see_pids(char *text)
+{
+    return see_controller("pids", text);
+}
+
+static enum verdict see_overlay(char *text)
+{
+    bool there = file_has("/proc/filesystems", "overlay");
+
+    snprintf(text, TEXT_MAX, there ? "overlayfs is there" : "no overlayfs (modprobe overlay?)");
+    return there ? GOOD : MISSING;
+}
+
+static enum verdict see_disk(char *text)
+{
+    bool fs = file_has("/proc/filesystems", "btrfs");
+    bool mkfs = access("/sbin/mkfs.btrfs", X_OK) == 0;
+    bool loop = access("/dev/loop-control", R_OK) == 0;
+
+    if (fs && mkfs && loop) {
+        snprintf(text, TEXT_MAX, "btrfs with quotas: every sandbox's disk is bounded");
+        return GOOD;
+    }
+    snprintf(text, TEXT_MAX, "disks cannot be bounded:%s%s%s", fs ? "" : " no btrfs in the kernel",
+             mkfs ? "" : " no mkfs.btrfs (package btrfs-progs)",
+             loop ? "" : " no /dev/loop-control");
+    return MISSING;
+}
+
+static enum verdict see_seccomp(char *text)
+{
+    bool there = access("/proc/sys/kernel/seccomp/actions_avail", R_OK) == 0;
+
+    snprintf(text, TEXT_MAX, there ? "seccomp filters work" : "no seccomp filters");
+    return there ? GOOD : MISSING;
+}
+
+static enum verdict see_files(char *text)
+{
+    struct rlimit r = {0};
+
+    getrlimit(RLIMIT_NOFILE, &r);
+    snprintf(text, TEXT_MAX, "%llu open files per process: room for about %llu sandboxes",
+             (unsigned long long)r.rlim_max, (unsigned long long)r.rlim_max / 4);
+    return r.rlim_max >= 4096 ? GOOD : NOTE;
+}
+
+static enum verdict see_pidmax(char *text)
+{
+    uint64_t n = number_in("/proc/sys/kernel/pid_max", 32768);
+
+    snprintf(text, TEXT_MAX, "kernel.pid_max %llu, shared by all sandboxes%s",
+             (unsigned long long)n,
+             n < 100000 ? "; raise it for many busy ones (sysctl kernel.pid_max=4194304)" : "");
+    return n < 100000 ? NOTE : GOOD;
+}
+
+static enum verdict see_ptys(char *text)
+{
+    uint64_t n = number_in("/proc/sys/kernel/pty/max", 4096);
+
+    snprintf(text, TEXT_MAX, "kernel.pty.max %llu, shared; each sandbox may hold %u",
+             (unsigned long long)n, SANDBOX_PTYS);
+    return n < 4096 ? NOTE : GOOD;
+}
+
+static enum verdict see_inotify(char *text)
+{
+    uint64_t n = number_in("/proc/sys/fs/inotify/max_user_instances", 128);
+    uint64_t w = number_in("/proc/sys/fs/inotify/max_user_watches", 8192);
+
+    snprintf(text, TEXT_MAX,
+             "%llu inotify instances, %llu watches for each sandbox (its own count)",
+             (unsigned long long)n, (unsigned long long)w);
+    return GOOD;
+}
+
+static enum verdict see_conntrack(char *text)
+{
+    uint64_t n = number_in("/proc/sys/net/netfilter/nf_conntrack_max", 0);
+
+    if (n == 0)
+        snprintf(text, TEXT_MAX, "no connection tracking in use (network `none` needs none)");
+    else
+        snprintf(text, TEXT_MAX, "nf_conntrack_max %llu, shared", (unsigned long long)n);
+    return GOOD;
+}
+
+static enum verdict see_base(char *text)
+{
+    char missing[128];
+
+    template_base_missing(missing, sizeof(missing));
+    snprintf(text, TEXT_MAX,
+             missing[0] != '\0' ? "the default template will lack: %s"
+                                : "the default template has all that people expect%s",
+             missing);
+    return missing[0] != '\0' ? NOTE : GOOD;
+}
+
+/* clang-format off */
+static const struct row {
+    const char *name;
+    const char *wall; /* what --accept may name; "": nothing can replace it; NULL: no wall */
+    enum verdict (*see)(char *text);
+} rows[] = {
+    {"kernel",     "",                see_kernel},
+    {"user",       "",                see_user},
+    {"userns",     "",                see_userns},
+    {"cgroups",    "",                see_cgroup2},
+    {"cpu",        "no-cpu-limit",    see_cpu},
+    {"memory",     "no-memory-limit", see_memory},
+    {"pids",       "no-pids-limit",   see_pids},
+    {"overlay",    "",                see_overlay},
+    {"disk",       "no-disk-limit",   see_disk},
+    {"seccomp",    "",                see_seccomp},
+    {"files",      NULL,              see_files},
+    {"processes",  NULL,              see_pidmax},
+    {"terminals",  NULL,              see_ptys},
+    {"inotify",    NULL,              see_inotify},
+    {"conntrack",  NULL,              see_conntrack},
+    {"template",   NULL,              see_base},
+};
+/* clang-format on */
+
+static bool known_wall(const char *name, size_t n)
+{
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++)
+        if (rows[i].wall != NULL && strlen(rows[i].wall) == n && n > 0 &&
+            strncmp(rows[i].wall, name, n) == 0)
+            return true;
+    return false;
+}
+
+static int check_accept(const struct keeper *k, struct err *e)
+{
+    for (const char *p = k->config.accept; *p != '\0'; p += *p == ',') {
+        size_t n = strcspn(p, ",");
+
+        if (n > 0 && !known_wall(p, n))
+            return err_set(e, ERR_INVALID,
+                           "--accept %.*s: no wall is called that (see cove doctor)", (int)n, p);
+        p += n;
+    }
+    return 0;
+}
+
+int doctor_check(struct keeper *k, struct err *e)
+{
+    char text[TEXT_MAX + 80];
+
+    if (check_accept(k, e) < 0)
+        return -1;
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        const struct row *r = &rows[i];
+
+        if (r->wall == NULL || r->see(text) != MISSING)
+            continue;
+        if (*r->wall == '\0')
+            return err_set(e, ERR_UNSUPPORTED, "%s", text);
+        if (!config_accepts(&k->config, r->wall))
+            return err_set(e, ERR_UNSUPPORTED, "%s (`--accept %s` does without)", text, r->wall);
+    }
+    return 0;
+}
+
+/* Each sandbox needs a dozen processes to be of use, and four fds of ours. */
+uint64_t doctor_capacity(struct keeper *k)
+{
+    uint64_t n = number_in("/proc/sys/kernel/pid_max", 32768) / 12;
+    struct rlimit files;
+
+    if (getrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_cur / 4 < n)
+        n = files.rlim_cur / 4;
+    if (k->config.sandboxes != 0 && k->config.sandboxes < n)
+        n = k->config.sandboxes;
+    return n;
+}
+
+int keeper_doctor_main(int argc, char **argv)
+{
+    static const char *const marks[] = {[GOOD] = "ok", [NOTE] = "note", [MISSING] = "MISSING"};
+    bool fine = true;
+
+    (void)argv;
+    if (argc > 0) {
+        fprintf(stderr, "usage: cove doctor\n");
+        return err_exit(ERR_INVALID);
+    }
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        char text[TEXT_MAX + 80];
+        enum verdict v = rows[i].see(text);
+
+        printf("%-8s %-10s %s\n", marks[v], rows[i].name, text);
+        if (v == MISSING && rows[i].wall != NULL && *rows[i].wall != '\0')
+            printf("%-8s %-10s `cove serve --accept %s` does without\n", "", "", rows[i].wall);
+        fine = fine && v != MISSING;
+    }
+    printf(fine ? "\nThis host can run Cove.\n" : "\nThis host lacks something Cove needs.\n");
+    return fine ? 0 : err_exit(ERR_UNSUPPORTED);
+}

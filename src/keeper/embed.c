@@ -1,0 +1,46 @@
+/* embed.c - cove-init, carried inside this binary, as a file to execute.
+ *
+ * A sealed memfd, host root's, mode 0111: executable by all and readable by
+ * nobody inside. The kernel then marks its process as not to be dumped by anyone
+ * without capabilities on the host: no ptrace, no /proc/1/mem, no fds, not even
+ * for root inside (PR_SET_DUMPABLE alone would not hold that). All inits share
+ * its pages. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#include "keeper/host.h"
+
+extern const char cove_init_start[], cove_init_end[]; /* from init_blob.S */
+
+static int write_all(int fd, const char *p, size_t n)
+{
+    while (n > 0) {
+        ssize_t w = write(fd, p, n);
+
+        if (w < 0)
+            return -1;
+        p += w;
+        n -= (size_t)w;
+    }
+    return 0;
+}
+
+int embed_init_fd(struct err *e)
+{
+    autofd int fd = memfd_create("cove-init", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    autofd int ro = -1;
+    char path[32];
+
+    if (fd < 0 || write_all(fd, cove_init_start, (size_t)(cove_init_end - cove_init_start)) < 0 ||
+        fchmod(fd, 0111) < 0)
+        return err_sys(e, "memfd of init");
+    if (fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL) < 0)
+        return err_sys(e, "seal the memfd of init");
+    /* A file that is open for writing does not execute. */
+    snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+    ro = open(path, O_RDONLY | O_CLOEXEC);
+    return ro < 0 ? err_sys(e, "reopen the memfd of init") : take_fd(&ro);
+}

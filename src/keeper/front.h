@@ -1,0 +1,13 @@
+/* front.h - starting the front, and starting it again. */
+#ifndef KEEPER_FRONT_H
+#define KEEPER_FRONT_H
+
+#include "keeper/host.h"
+
+int front_start(struct keeper *k, struct err *e);
+void front_ready(struct keeper *k); /* it serves: `cove serve` says so, once */
+void front_ended(struct keeper *k); /* its socket is closed: start another */
+void front_stop(struct keeper *k);  /* asks it to finish what it is doing and end */
+bool front_is_up(const struct keeper *k);
+
+#endif

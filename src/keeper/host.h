@@ -1,0 +1,115 @@
+/* host.h - the keeper's own state: what it opened, what the host offers. */
+#ifndef KEEPER_HOST_H
+#define KEEPER_HOST_H
+
+#include "keeper/sandbox.h"
+
+#define TAG_LEN 8u
+
+enum controller { CTRL_CPU, CTRL_MEMORY, CTRL_PIDS, CTRL_COUNT };
+
+/* Where the cgroups of this daemon are. A controller with fd -1 is not there. */
+struct cgroups {
+    int v2_fd;             /* .../cove-TAG in the v2 hierarchy */
+    char v2_path[256];     /* the same as a path */
+    int v1_fd[CTRL_COUNT]; /* .../cove-TAG in each v1 hierarchy; -1: v2 has it or nobody */
+    bool v2_has[CTRL_COUNT];
+};
+
+struct disk {
+    const struct disk_way *way;
+    int fd;      /* directory that holds one subvolume or directory per sandbox */
+    bool simple; /* simple quotas (since 6.7): far cheaper than the full ones */
+};
+
+struct ids {
+    int fd; /* /run/cove/idranges, shared by all daemons of the host */
+};
+
+struct keeper {
+    struct config config;
+    struct loop *loop;
+    char tag[TAG_LEN + 1];
+    char dir[512]; /* the state directory, absolute */
+    char host_boot[40];
+    int dir_fd, run_fd, records_fd, front_fd, lock_fd, listen_fd;
+    char url[128];
+    uid_t cove_uid;
+    gid_t cove_gid;
+
+    struct cgroups cgroups;
+    struct disk disk;
+    struct ids ids;
+    struct template *base; /* the default template */
+    int init_fd;           /* sealed memfd of cove-init, 0111 */
+    int dev_fd;            /* mount of /dev, cloned for each */
+    uint8_t *filter;       /* compiled seccomp filter */
+    size_t filter_len;
+
+    struct map sandboxes; /* all, whatever their phase */
+    uint64_t nsandboxes_max;
+    struct list pool;        /* PHASE_POOLED */
+    size_t npool, nbuilding; /* ready; on their way into the pool */
+    struct list dying;
+    size_t ndying, ngiven;
+    struct loop_later refill;
+
+    char key_hash[65];
+
+    struct link *link; /* to the front; NULL while there is none */
+    struct front *front;
+};
+
+/* The first half of coming up: configuration, privileges, the loop. */
+int keeper_load(struct keeper *k, int argc, char **argv, struct err *e);
+/* The second: everything up to serving, sandboxes of an earlier daemon included. */
+int keeper_come_up(struct keeper *k, struct err *e);
+
+/* Opens DIR and everything in it, locked. */
+int dirs_open(struct keeper *k, struct err *e);
+
+int cgroup_open(struct keeper *k, struct err *e);
+void cgroup_close_all(struct keeper *k); /* removes the daemon's own groups, if empty */
+/* The pid of a sandbox's init, 0 if it has none. */
+pid_t cgroup_init_pid(struct sandbox *sb);
+int cgroup_limit(struct sandbox *sb, struct err *e);
+/* Kills everything in the sandbox. */
+void cgroup_kill(struct sandbox *sb);
+/* Fds of the v2 groups: `init` to be born into, `run` as a detached mount. */
+int cgroup_birth_fd(struct sandbox *sb, struct err *e);
+int cgroup_attach_v1(struct sandbox *sb, pid_t pid, struct err *e);
+int cgroup_own(struct sandbox *sb, struct err *e);
+/* Counts oom kills so far; 0 if unknown. */
+uint64_t cgroup_oom_kills(struct sandbox *sb);
+
+int ids_open(struct keeper *k, struct err *e);
+/* Gives back every range of this daemon that no sandbox has. */
+void ids_sweep(struct keeper *k);
+uid_t ids_base(const struct sandbox *sb);
+
+/* One way to give a sandbox a disk of bounded size. */
+struct disk_way {
+    const char *name;
+    int (*open)(struct keeper *k, struct err *e);
+    void (*close)(struct keeper *k);
+    int (*make)(struct sandbox *sb, struct err *e);
+    int (*limit)(struct sandbox *sb, struct err *e);
+    int (*remove)(struct keeper *k, const char *id);
+};
+int disk_open(struct keeper *k, struct err *e);
+void disk_close(struct keeper *k);
+int disk_limit(struct sandbox *sb, struct err *e);
+/* Removes disks that belong to no sandbox. */
+void disk_sweep(struct keeper *k);
+
+/* The compiled filter belongs to the keeper. */
+int filter_compile(struct keeper *k, struct err *e);
+int embed_init_fd(struct err *e);
+int devfs_open(struct keeper *k, struct err *e);
+
+/* Becomes, for file access and as the maker of things, the first id of a range,
+ * and back. Capabilities stay. */
+int become(uid_t id, struct err *e);
+void become_root(void);
+
+#endif

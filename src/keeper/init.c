@@ -1,0 +1,170 @@
+/* init.c - the last stage: the boot message, and init's answer.
+ *
+ * The keeper binds the socket that the front will connect to (DIR/run/ID, owned
+ * by cove); init calls listen() on it and nothing inside ever sees a path. */
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+
+#include "base/id.h"
+#include "base/log.h"
+#include "base/str.h"
+#include "keeper/compat.h"
+#include "keeper/host.h"
+#include "keeper/pool.h"
+#include "wire/init.h"
+
+#define INIT_BOOT_MS 10000 /* an init that has not answered by then is broken */
+
+/* Through /proc/self/fd: a unix path holds 107 bytes, a state directory more. */
+static int bind_socket(struct sandbox *sb, struct err *e)
+{
+    autofd int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    struct sockaddr_un a = {.sun_family = AF_UNIX};
+    int dir = sb->k->run_fd;
+
+    str_fmt(a.sun_path, sizeof(a.sun_path), "/proc/self/fd/%d/%s", dir, sb->rec.id);
+    unlinkat(dir, sb->rec.id, 0);
+    if (fd < 0 || bind(fd, (struct sockaddr *)&a, sizeof(a)) < 0)
+        return err_sys(e, "bind the socket of init");
+    if (fchownat(dir, sb->rec.id, sb->k->cove_uid, sb->k->cove_gid, 0) < 0 ||
+        fchmodat(dir, sb->rec.id, 0600, 0) < 0)
+        return err_sys(e, "own the socket of init");
+    return take_fd(&fd);
+}
+
+/* Not the directory of the host: a detached mount of it, out of which `..` does
+ * not lead. */
+static int clone_run(struct sandbox *sb, struct err *e)
+{
+    char path[320];
+    int fd;
+
+    str_fmt(path, sizeof(path), "%s/%s/run", sb->k->cgroups.v2_path, sb->rec.id);
+    fd = sys_open_tree(AT_FDCWD, path, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+    return fd < 0 ? err_sys(e, "clone the cgroup mount") : fd;
+}
+
+/* Where the kernel cannot map a tmpfs (before 6.3) the nodes show as nobody's;
+ * their modes let everyone use them all the same. */
+static int clone_dev(struct sandbox *sb, struct err *e)
+{
+    struct mount_attr attr = {.attr_set = MOUNT_ATTR_IDMAP | MOUNT_ATTR_RDONLY,
+                              .userns_fd = (uint64_t)sb->userns_fd};
+    autofd int fd =
+        sys_open_tree(sb->k->dev_fd, "", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_EMPTY_PATH);
+
+    if (fd < 0)
+        return err_sys(e, "clone /dev");
+    if (sys_mount_setattr(fd, "", AT_EMPTY_PATH, &attr) < 0) {
+        attr.attr_set = MOUNT_ATTR_RDONLY;
+        if (errno != EINVAL || sys_mount_setattr(fd, "", AT_EMPTY_PATH, &attr) < 0)
+            return err_sys(e, "make /dev read-only");
+    }
+    return take_fd(&fd);
+}
+
+static int send_boot(struct sandbox *sb, const struct boot_message *m, const int *fds,
+                     struct err *e)
+{
+    struct iovec iov = {(void *)(uintptr_t)m,
+                        offsetof(struct boot_message, filter) + m->filter_len};
+    union {
+        struct cmsghdr align;
+        char space[CMSG_SPACE(BOOT_FD_COUNT * sizeof(int))];
+    } c = {0};
+    struct msghdr msg = {
+        .msg_iov = &iov, .msg_iovlen = 1, .msg_control = &c, .msg_controllen = sizeof(c)};
+    struct cmsghdr *h = CMSG_FIRSTHDR(&msg);
+
+    h->cmsg_level = SOL_SOCKET;
+    h->cmsg_type = SCM_RIGHTS;
+    h->cmsg_len = CMSG_LEN(BOOT_FD_COUNT * sizeof(int));
+    memcpy(CMSG_DATA(h), fds, BOOT_FD_COUNT * sizeof(int));
+    if (sendmsg(sb->boot_fd, &msg, MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
+        return err_sys(e, "send the boot message");
+    return 0;
+}
+
+static void fill_message(struct sandbox *sb, struct boot_message *m)
+{
+    unsigned char raw[16];
+    char hex[33];
+
+    id_bytes(raw, sizeof(raw));
+    raw[6] = (unsigned char)((raw[6] & 0x0f) | 0x40);
+    raw[8] = (unsigned char)((raw[8] & 0x3f) | 0x80);
+    str_hex(hex, raw, sizeof(raw));
+    str_fmt(sb->rec.boot_id, sizeof(sb->rec.boot_id), "%.8s-%.4s-%.4s-%.4s-%.12s", hex, hex + 8,
+            hex + 12, hex + 16, hex + 20);
+    m->version = INIT_VERSION;
+    m->filter_len = (uint32_t)sb->k->filter_len;
+    m->nofile = sb->rec.limits.nofile;
+    m->shm_bytes = sb->rec.limits.memory / 2;
+    m->ptys = SANDBOX_PTYS;
+    str_fmt(m->boot_id, sizeof(m->boot_id), "%s", sb->rec.boot_id);
+    str_fmt(m->hostname, sizeof(m->hostname), "cove");
+    memcpy(m->filter, sb->k->filter, sb->k->filter_len);
+}
+
+static void boot_late(struct loop_timer *t)
+{
+    struct sandbox *sb = CONTAINER_OF(t, struct sandbox, timer);
+    struct err e;
+
+    err_set(&e, ERR_INTERNAL, "sandbox %s: init did not answer in %d ms", sb->rec.id, INIT_BOOT_MS);
+    pool_failed(sb, &e);
+}
+
+static void boot_answered(struct loop_io *io, uint32_t events)
+{
+    struct sandbox *sb = CONTAINER_OF(io, struct sandbox, boot_io);
+    struct boot_answer a = {0};
+    ssize_t n = recv(sb->boot_fd, &a, sizeof(a), MSG_DONTWAIT);
+    struct err e;
+
+    (void)events;
+    if (n < 0 && errno == EAGAIN)
+        return;
+    loop_timer_stop(sb->k->loop, &sb->timer);
+    loop_io_stop(sb->k->loop, &sb->boot_io);
+    drop_fd(&sb->boot_fd);
+    if (n == (ssize_t)sizeof(a) && a.ok == 1) {
+        pool_booted(sb);
+        return;
+    }
+    a.error[sizeof(a.error) - 1] = '\0';
+    err_set(&e, ERR_INTERNAL, "sandbox %s: init: %s", sb->rec.id,
+            n > 0 ? a.error : "ended before it was ready");
+    pool_failed(sb, &e);
+}
+
+int init_up(struct sandbox *sb, struct err *e)
+{
+    struct boot_message m;
+    autofd int sock = bind_socket(sb, e), dev = sock < 0 ? -1 : clone_dev(sb, e);
+    autofd int run = dev < 0 ? -1 : clone_run(sb, e);
+    const int fds[BOOT_FD_COUNT] = {
+        [BOOT_LISTEN] = sock, [BOOT_ROOT] = sb->root_fd, [BOOT_DEV] = dev, [BOOT_RUN] = run};
+
+    if (run < 0)
+        return -1;
+    fill_message(sb, &m);
+    str_fmt(sb->rec.host_boot, sizeof(sb->rec.host_boot), "%s", sb->k->host_boot);
+    if (send_boot(sb, &m, fds, e) < 0)
+        return -1;
+    sandbox_drop_fds(sb);
+    if (loop_timer_set(sb->k->loop, &sb->timer, INIT_BOOT_MS, boot_late) < 0)
+        return err_set(e, ERR_INTERNAL, "out of memory");
+    return loop_io_start(sb->k->loop, &sb->boot_io, sb->boot_fd, EPOLLIN, boot_answered, e);
+}
+
+int init_down(struct sandbox *sb)
+{
+    unlinkat(sb->k->run_fd, sb->rec.id, 0);
+    cgroup_kill(sb);
+    return 0;
+}

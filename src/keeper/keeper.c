@@ -1,0 +1,172 @@
+/* keeper.c - `cove serve`: the order in which the daemon comes up, and its end. */
+#include "keeper/keeper.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+
+#include "base/log.h"
+#include "keeper/doctor.h"
+#include "keeper/front.h"
+#include "keeper/key.h"
+#include "keeper/listen.h"
+#include "keeper/ops.h"
+#include "keeper/pool.h"
+#include "keeper/ready.h"
+#include "keeper/template.h"
+
+/* Everything we mount hangs in a namespace of our own and goes away with us;
+ * what the host mounts and unmounts still reaches us. */
+static int own_mounts(struct keeper *k, struct err *e)
+{
+    (void)k;
+    if (unshare(CLONE_NEWNS) < 0)
+        return err_sys(e, "a mount namespace of our own");
+    if (mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL) < 0)
+        return err_sys(e, "make mounts slaves");
+    return 0;
+}
+
+static int open_init(struct keeper *k, struct err *e)
+{
+    k->init_fd = embed_init_fd(e);
+    return k->init_fd < 0 ? -1 : 0;
+}
+
+static int raise_limits(struct keeper *k, struct err *e)
+{
+    struct rlimit files;
+
+    (void)e;
+    if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
+        files.rlim_cur = files.rlim_max;
+        setrlimit(RLIMIT_NOFILE, &files);
+    }
+    k->nsandboxes_max = doctor_capacity(k);
+    return 0;
+}
+
+/* Each step may rely on the ones above it. The lock is in the first: from there
+ * on, this state directory is ours alone. */
+static const struct {
+    const char *what;
+    int (*run)(struct keeper *k, struct err *e);
+} steps[] = {
+    {"state directory", dirs_open},
+    {"this host", doctor_check},
+    {"mounts", own_mounts},
+    {"limits", raise_limits},
+    {"api key", key_open},
+    {"id ranges", ids_open},
+    {"cgroups", cgroup_open},
+    {"disks", disk_open},
+    {"templates", template_open},
+    {"/dev", devfs_open},
+    {"system call filter", filter_compile},
+    {"init", open_init},
+};
+
+int keeper_come_up(struct keeper *k, struct err *e)
+{
+    for (size_t i = 0; i < ARRAY_LEN(steps); i++)
+        if (steps[i].run(k, e) < 0)
+            return err_wrap(e, "%s", steps[i].what);
+    pool_open(k);
+    if (pool_adopt(k, e) < 0)
+        return -1;
+    ids_sweep(k);
+    disk_sweep(k);
+    template_sweep(k);
+    return 0;
+}
+
+static void stop_asked(void *arg, int signo)
+{
+    (void)signo;
+    front_stop(arg);
+}
+
+/* Children other than the front and the inits are waited for by who started
+ * them; SIGCHLD itself says nothing that a pidfd does not. */
+static int watch_signals(struct keeper *k, struct err *e)
+{
+    signal(SIGPIPE, SIG_IGN);
+    if (loop_signal(k->loop, SIGTERM, stop_asked, k, e) < 0 ||
+        loop_signal(k->loop, SIGINT, stop_asked, k, e) < 0 ||
+        loop_signal(k->loop, SIGHUP, stop_asked, k, e) < 0)
+        return -1;
+    return 0;
+}
+
+static void blank(struct keeper *k)
+{
+    k->dir_fd = k->run_fd = k->records_fd = k->front_fd = k->lock_fd = k->listen_fd = -1;
+    k->init_fd = k->dev_fd = k->disk.fd = k->ids.fd = -1;
+}
+
+int keeper_load(struct keeper *k, int argc, char **argv, struct err *e)
+{
+    int level;
+
+    memset(k, 0, sizeof(*k));
+    blank(k);
+    if (config_load(&k->config, argc, argv, e) < 0)
+        return -1;
+    level = log_level_from(k->config.log_level);
+    if (level < 0)
+        return err_set(e, ERR_INVALID, "log-level '%s' is none of error, warn, info, debug",
+                       k->config.log_level);
+    log_open("keeper", (enum log_level)level);
+    if (geteuid() != 0)
+        return err_set(e, ERR_DENIED, "this needs root: it makes namespaces, mounts and cgroups");
+    return loop_new(&k->loop, e);
+}
+
+static int serve(struct keeper *k, struct err *e)
+{
+    if (keeper_come_up(k, e) < 0 || listen_open(k, e) < 0 || watch_signals(k, e) < 0 ||
+        front_start(k, e) < 0)
+        return -1;
+    pool_refill(k);
+    return loop_run(k->loop, e);
+}
+
+/* The pool is nobody's: a daemon that ends in order takes it down, so that
+ * nothing but what people asked for stays behind. */
+static void leave(struct keeper *k)
+{
+    struct err e;
+
+    ready_unsay(k);
+    pool_drain(k);
+    while (k->ndying > 0 && loop_turn(k->loop, -1, &e) == 0)
+        continue;
+    if (k->sandboxes.count == 0)
+        cgroup_close_all(k);
+}
+
+int keeper_main(int argc, char **argv)
+{
+    static struct keeper k;
+    struct err e;
+    int r;
+
+    prctl(PR_SET_NAME, "cove-keeper");
+    umask(022);
+    r = keeper_load(&k, argc, argv, &e);
+    if (r == 0)
+        r = serve(&k, &e);
+    if (r < 0)
+        fprintf(stderr, "cove serve: %s\n", e.msg);
+    else
+        leave(&k);
+    config_free(&k.config);
+    return r < 0 ? err_exit(e.kind) : 0;
+}

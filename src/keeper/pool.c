@@ -1,0 +1,545 @@
+/* pool.c - see pool.h. */
+#include "keeper/pool.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/syscall.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/str.h"
+#include "keeper/ops.h"
+#include "keeper/template.h"
+
+#define POOL_BUILD_AT_ONCE 2 /* inits booting at one time on the pool's account */
+#define DYING_PAUSE 64       /* teardowns waiting: the pool is not filled meanwhile */
+#define DYING_MAX 1000       /* teardowns waiting: creations are answered 503 */
+#define TEARDOWN_FIRST_MS 2
+#define TEARDOWN_LAST_MS 100
+
+static void bury(struct sandbox *sb, bool keep_disk);
+
+static struct sandbox *find(struct keeper *k, const char *id)
+{
+    struct map_node *n = map_get(&k->sandboxes, id);
+
+    return n == NULL ? NULL : CONTAINER_OF(n, struct sandbox, by_id);
+}
+
+static struct sandbox *find_given(struct keeper *k, const char *id, struct err *e)
+{
+    struct sandbox *sb = find(k, id);
+
+    if (sb != NULL && (sb->rec.phase == PHASE_GIVEN || sb->rec.phase == PHASE_STOPPED))
+        return sb;
+    err_set(e, ERR_NOT_FOUND, "no sandbox %s", id);
+    return NULL;
+}
+
+static void answer_ok(struct sandbox *sb)
+{
+    struct keeper_ok ok = {0};
+
+    if (sb->ask != 0)
+        link_send(sb->k, KEEPER_OK, sb->ask, &ok);
+    sb->ask = 0;
+}
+
+/* ---- going down ---- */
+
+static void gone(struct sandbox *sb)
+{
+    struct keeper *k = sb->k;
+
+    list_del(&sb->link);
+    k->ndying--;
+    answer_ok(sb);
+    if (sb->rec.phase == PHASE_STOPPED)
+        sb->keep_disk = true; /* what is there stays until somebody deletes it */
+    else
+        sandbox_free(sb);
+    pool_refill(k);
+}
+
+static void try_down(struct loop_timer *t)
+{
+    struct sandbox *sb = CONTAINER_OF(t, struct sandbox, timer);
+    uint64_t wait = TEARDOWN_FIRST_MS << (sb->retries < 6 ? sb->retries : 6);
+
+    if (sandbox_down(sb) == 0) {
+        gone(sb);
+        return;
+    }
+    if (++sb->retries == 100)
+        log_warn("sandbox %s: its %s stage does not go down; still trying", sb->rec.id,
+                 stages[sb->rec.stage - 1].name);
+    if (wait > TEARDOWN_LAST_MS)
+        wait = TEARDOWN_LAST_MS;
+    loop_timer_set(sb->k->loop, &sb->timer, wait, try_down);
+}
+
+/* Its record must already say what is wanted. */
+static void bury(struct sandbox *sb, bool keep_disk)
+{
+    struct keeper *k = sb->k;
+
+    loop_io_stop(k->loop, &sb->pid_io);
+    loop_io_stop(k->loop, &sb->boot_io);
+    list_del(&sb->link);
+    sb->keep_disk = keep_disk;
+    sb->retries = 0;
+    list_add_tail(&k->dying, &sb->link);
+    k->ndying++;
+    cgroup_kill(sb);
+    /* Not at once: the caller's answer goes first, and the dead are still warm. */
+    loop_timer_set(k->loop, &sb->timer, 1, try_down);
+}
+
+static void say_why(struct sandbox *sb, char *out, size_t room)
+{
+    if (cgroup_oom_kills(sb) > 0)
+        snprintf(out, room, "its init ended: the sandbox ran out of memory");
+    else
+        snprintf(out, room, "its init ended");
+}
+
+static void init_died(struct loop_io *io, uint32_t events)
+{
+    struct sandbox *sb = CONTAINER_OF(io, struct sandbox, pid_io);
+    struct keeper_died news = {.id = sb->rec.id, .reason = sb->rec.reason};
+    struct err e;
+
+    (void)events;
+    loop_io_stop(sb->k->loop, &sb->pid_io);
+    if (sb->rec.phase == PHASE_DYING) {
+        answer_ok(sb);
+        bury(sb, false);
+        return;
+    }
+    if (sb->rec.phase == PHASE_POOLED) {
+        sb->k->npool--;
+        sb->rec.phase = PHASE_DYING;
+        bury(sb, false);
+        return;
+    }
+    if (sb->rec.phase == PHASE_GIVEN) {
+        sb->k->ngiven--;
+        say_why(sb, sb->rec.reason, sizeof(sb->rec.reason));
+        log_warn("sandbox %s: %s", sb->rec.id, sb->rec.reason);
+        link_send(sb->k, KEEPER_DIED, 0, &news);
+    }
+    sb->rec.phase = PHASE_STOPPED;
+    if (record_save(sb, true, &e) < 0)
+        log_error("sandbox %s: %s", sb->rec.id, e.msg);
+    bury(sb, true);
+}
+
+static int watch_init(struct sandbox *sb, struct err *e)
+{
+    return loop_io_start(sb->k->loop, &sb->pid_io, sb->pidfd, EPOLLIN, init_died, e);
+}
+
+/* ---- coming up ---- */
+
+static void answer_given(struct sandbox *sb)
+{
+    link_sandbox(sb->k, sb->ask, sb);
+    sb->ask = 0;
+}
+
+/* The record is durable before anybody hears of it. */
+static int give(struct sandbox *sb, struct err *e)
+{
+    sb->rec.phase = PHASE_GIVEN;
+    sb->rec.reason[0] = '\0';
+    if (record_save(sb, true, e) < 0)
+        return -1;
+    sb->k->ngiven++;
+    return 0;
+}
+
+void pool_booted(struct sandbox *sb)
+{
+    struct keeper *k = sb->k;
+    struct err e;
+
+    if (watch_init(sb, &e) < 0) {
+        pool_failed(sb, &e);
+        return;
+    }
+    if (sb->ask != 0) {
+        if (give(sb, &e) < 0)
+            pool_failed(sb, &e);
+        else
+            answer_given(sb);
+        return;
+    }
+    k->nbuilding--;
+    k->npool++;
+    sb->rec.phase = PHASE_POOLED;
+    if (record_save(sb, false, &e) < 0)
+        log_warn("%s", e.msg);
+    list_add_tail(&k->pool, &sb->link);
+    pool_refill(k);
+}
+
+void pool_failed(struct sandbox *sb, const struct err *e)
+{
+    bool stays = sb->keep_disk; /* it was a stopped one that should boot */
+
+    log_error("%s", e->msg);
+    if (sb->ask != 0)
+        link_fail(sb->k, sb->ask, e);
+    else if (sb->rec.phase == PHASE_BUILDING)
+        sb->k->nbuilding--;
+    sb->ask = 0;
+    sb->rec.phase = stays ? PHASE_STOPPED : PHASE_DYING;
+    bury(sb, stays);
+}
+
+static struct sandbox *build(struct keeper *k, const char *template, const struct limits *l,
+                             uint32_t ask, struct err *e)
+{
+    const char *layer = template_current(k, template, e);
+    char id[ID_LEN + 1];
+    struct sandbox *sb;
+
+    if (layer == NULL)
+        return NULL;
+    id_random(id, ID_LEN);
+    sb = sandbox_new(k, id, e);
+    if (sb == NULL)
+        return NULL;
+    sb->rec.phase = PHASE_BUILDING;
+    sb->rec.limits = *l;
+    sb->rec.created_ms = clock_real_ms();
+    sb->ask = ask;
+    str_fmt(sb->rec.template, sizeof(sb->rec.template), "%s", template);
+    str_fmt(sb->rec.layer, sizeof(sb->rec.layer), "%s", layer);
+    if (sandbox_up(sb, e) == 0)
+        return sb;
+    sb->ask = 0;
+    sb->rec.phase = PHASE_DYING;
+    bury(sb, false);
+    return NULL;
+}
+
+static struct limits defaults(const struct keeper *k)
+{
+    const struct config *c = &k->config;
+
+    return (struct limits){c->cpu_milli, c->memory, c->pids, c->disk, c->nofile};
+}
+
+static uint64_t alive(const struct keeper *k)
+{
+    return k->ngiven + k->npool + k->nbuilding;
+}
+
+static void refill(struct loop_later *d)
+{
+    struct keeper *k = CONTAINER_OF(d, struct keeper, refill);
+    struct limits l = defaults(k);
+    struct err e;
+
+    if (k->npool + k->nbuilding >= k->config.pool || k->nbuilding >= POOL_BUILD_AT_ONCE ||
+        k->ndying > DYING_PAUSE || alive(k) >= k->nsandboxes_max)
+        return;
+    k->nbuilding++;
+    if (build(k, "base", &l, 0, &e) == NULL) {
+        k->nbuilding--;
+        log_error("filling the pool: %s", e.msg);
+        return;
+    }
+    pool_refill(k);
+}
+
+void pool_refill(struct keeper *k)
+{
+    loop_defer(k->loop, &k->refill, refill);
+}
+
+void pool_open(struct keeper *k)
+{
+    list_init(&k->pool);
+    list_init(&k->dying);
+    map_init(&k->sandboxes);
+}
+
+/* ---- requests ---- */
+
+static uint64_t or_default(uint64_t asked, uint64_t def)
+{
+    return asked != 0 ? asked : def;
+}
+
+static struct limits wanted(const struct keeper *k, const struct keeper_create *m)
+{
+    struct limits d = defaults(k);
+
+    return (struct limits){or_default(m->cpu_milli, d.cpu_milli), or_default(m->memory, d.memory),
+                           or_default(m->pids, d.pids), or_default(m->disk, d.disk),
+                           or_default(m->nofile, d.nofile)};
+}
+
+/* The front has checked these for its clients; this is for a front that has
+ * been taken over. The bounds are those of the configuration's own table. */
+static int check_limits(const struct limits *l, struct err *e)
+{
+    const struct {
+        const char *name;
+        uint64_t value;
+    } all[] = {{"cpu", l->cpu_milli},
+               {"memory", l->memory},
+               {"pids", l->pids},
+               {"disk", l->disk},
+               {"nofile", l->nofile}};
+
+    for (size_t i = 0; i < ARRAY_LEN(all); i++)
+        for (size_t j = 0; j < config_nkeys; j++)
+            if (strcmp(config_keys[j].name, all[i].name) == 0 &&
+                (all[i].value < config_keys[j].min || all[i].value > config_keys[j].max))
+                return err_set(e, ERR_INVALID, "%s limit %llu is not between %llu and %llu",
+                               all[i].name, (unsigned long long)all[i].value,
+                               (unsigned long long)config_keys[j].min,
+                               (unsigned long long)config_keys[j].max);
+    return 0;
+}
+
+static int relimit(struct sandbox *sb, const struct limits *l, struct err *e)
+{
+    struct limits old = sb->rec.limits;
+
+    if (memcmp(&old, l, sizeof(old)) == 0)
+        return 0;
+    sb->rec.limits = *l;
+    if (cgroup_limit(sb, e) < 0)
+        return -1;
+    return old.disk == l->disk ? 0 : disk_limit(sb, e);
+}
+
+/* A pooled one serves whatever its limits, but for those init has already made
+ * its own: the open files and, through the memory, the size of /dev/shm. */
+static struct sandbox *from_pool(struct keeper *k, const char *template, const struct limits *l)
+{
+    struct sandbox *sb = LIST_FIRST(&k->pool, struct sandbox, link);
+    struct limits d = defaults(k);
+    struct err e;
+
+    if (sb == NULL || strcmp(template, sb->rec.template) != 0 || l->nofile != d.nofile ||
+        l->memory != d.memory)
+        return NULL;
+    list_del(&sb->link);
+    k->npool--;
+    pool_refill(k);
+    if (strcmp(sb->rec.layer, template_current(k, template, &e)) == 0 && relimit(sb, l, &e) == 0)
+        return sb;
+    sb->rec.phase = PHASE_DYING;
+    bury(sb, false);
+    return NULL;
+}
+
+int pool_create(struct keeper *k, uint32_t seq, const struct keeper_create *m, struct err *e)
+{
+    struct limits l = wanted(k, m);
+    struct sandbox *sb;
+
+    if (check_limits(&l, e) < 0)
+        return -1;
+    if (strcmp(m->network, "none") != 0 && *m->network != '\0')
+        return err_set(e, ERR_INVALID, "network '%s' is not offered; only 'none' is", m->network);
+    if (k->ndying > DYING_MAX)
+        return err_set(e, ERR_UNAVAILABLE, "%zu sandboxes are still being taken down", k->ndying);
+    sb = from_pool(k, m->template, &l);
+    if (sb != NULL) {
+        sb->ask = seq;
+        sb->rec.created_ms = clock_real_ms();
+        if (give(sb, e) < 0) {
+            pool_failed(sb, e);
+            return 0;
+        }
+        answer_given(sb);
+        return 0;
+    }
+    if (k->ngiven >= k->nsandboxes_max)
+        return err_set(e, ERR_UNAVAILABLE, "this host holds %llu sandboxes and no more",
+                       (unsigned long long)k->nsandboxes_max);
+    return build(k, m->template, &l, seq, e) == NULL ? -1 : 0;
+}
+
+int pool_boot(struct keeper *k, uint32_t seq, const char *id, struct err *e)
+{
+    struct sandbox *sb = find_given(k, id, e);
+
+    if (sb == NULL)
+        return -1;
+    if (sb->rec.phase != PHASE_STOPPED)
+        return err_set(e, ERR_CONFLICT, "sandbox %s is running", id);
+    if (!list_empty(&sb->link) || sb->rec.stage > 0)
+        return err_set(e, ERR_UNAVAILABLE, "sandbox %s is still stopping", id);
+    sb->ask = seq;
+    sb->keep_disk = true;
+    if (sandbox_up(sb, e) == 0)
+        return 0;
+    sb->ask = 0;
+    bury(sb, true);
+    return -1;
+}
+
+/* The answer comes when init, and with it everything in its pid namespace, is
+ * dead (init_died), and the record already says that nobody wants it back. */
+int pool_destroy(struct keeper *k, uint32_t seq, const char *id, struct err *e)
+{
+    struct sandbox *sb = find_given(k, id, e);
+    bool running;
+
+    if (sb == NULL)
+        return -1;
+    running = sb->rec.phase == PHASE_GIVEN;
+    sb->rec.phase = PHASE_DYING;
+    if (record_save(sb, true, e) < 0)
+        return -1;
+    if (sb->ask != 0)
+        link_fail(k, sb->ask, &(struct err){.kind = ERR_GONE, .msg = "it was deleted"});
+    sb->ask = seq;
+    if (running) {
+        k->ngiven--;
+        cgroup_kill(sb);
+        return 0;
+    }
+    answer_ok(sb);
+    if (!list_empty(&sb->link))
+        sb->keep_disk = false; /* on its way down already */
+    else
+        bury(sb, false);
+    return 0;
+}
+
+int pool_halt(struct keeper *k, uint32_t seq, const char *id, struct err *e)
+{
+    struct sandbox *sb = find_given(k, id, e);
+
+    if (sb == NULL)
+        return -1;
+    if (sb->rec.phase == PHASE_STOPPED)
+        return err_set(e, ERR_CONFLICT, "sandbox %s is stopped already", id);
+    k->ngiven--;
+    sb->rec.phase = PHASE_STOPPED;
+    str_fmt(sb->rec.reason, sizeof(sb->rec.reason), "it was stopped");
+    if (record_save(sb, true, e) < 0)
+        return -1;
+    sb->ask = seq;
+    bury(sb, true);
+    return 0;
+}
+
+/* ---- after a restart ---- */
+
+static int adopt_running(struct sandbox *sb, struct err *e)
+{
+    sb->pid = cgroup_init_pid(sb);
+    if (sb->pid == 0)
+        return err_set(e, ERR_GONE, "its init ended while no daemon was there");
+    sb->pidfd = (int)syscall(SYS_pidfd_open, sb->pid, 0);
+    /* The pid could have been used again in between: still the one in the group? */
+    if (sb->pidfd < 0 || cgroup_init_pid(sb) != sb->pid)
+        return err_set(e, ERR_GONE, "its init ended while no daemon was there");
+    if (watch_init(sb, e) < 0)
+        return -1;
+    sb->k->ngiven++;
+    return 0;
+}
+
+static void adopt(struct sandbox *sb)
+{
+    struct keeper *k = sb->k;
+    bool rebooted = strcmp(sb->rec.host_boot, k->host_boot) != 0;
+    struct err e;
+
+    if (sb->rec.phase == PHASE_GIVEN && !rebooted && adopt_running(sb, &e) == 0)
+        return;
+    if (sb->rec.phase == PHASE_GIVEN) {
+        sb->rec.phase = PHASE_STOPPED;
+        str_fmt(sb->rec.reason, sizeof(sb->rec.reason), "%s",
+                rebooted ? "the host was restarted" : e.msg);
+        log_warn("sandbox %s is stopped: %s", sb->rec.id, sb->rec.reason);
+    } else if (sb->rec.phase != PHASE_STOPPED) {
+        sb->rec.phase = PHASE_DYING;
+    }
+    if (rebooted) /* the range is a lease of the last boot; others may have it now */
+        sb->rec.range = RANGE_NONE;
+    if (record_save(sb, true, &e) < 0)
+        log_warn("%s", e.msg);
+    if (sb->rec.phase == PHASE_DYING || sb->rec.stage > 0)
+        bury(sb, sb->rec.phase == PHASE_STOPPED);
+    else
+        sb->keep_disk = true;
+}
+
+int pool_adopt(struct keeper *k, struct err *e)
+{
+    DIR *d = fdopendir(dup(k->records_fd));
+
+    if (d == NULL)
+        return err_sys(e, "read the records");
+    rewinddir(d);
+    for (struct dirent *de; (de = readdir(d)) != NULL;) {
+        struct sandbox *sb;
+        struct record rec;
+        struct err why;
+
+        if (de->d_name[0] == '.')
+            continue;
+        if (!id_is_valid(de->d_name, sizeof(rec.id) - 1) ||
+            record_load(k, de->d_name, &rec, &why) < 0) {
+            log_warn("record %s is not one of ours or damaged: removed", de->d_name);
+            unlinkat(k->records_fd, de->d_name, 0);
+            continue;
+        }
+        sb = sandbox_new(k, de->d_name, e);
+        if (sb == NULL)
+            break;
+        sb->rec = rec;
+        adopt(sb);
+    }
+    closedir(d);
+    return 0;
+}
+
+void pool_drain(struct keeper *k)
+{
+    struct sandbox *sb;
+
+    k->config.pool = 0;
+    for (size_t i = 0; i < k->sandboxes.nslots; i++)
+        for (struct map_node *n = k->sandboxes.slots[i]; n != NULL; n = n->next) {
+            sb = CONTAINER_OF(n, struct sandbox, by_id);
+            if (sb->rec.phase != PHASE_POOLED && sb->rec.phase != PHASE_BUILDING)
+                continue;
+            sb->rec.phase = PHASE_DYING;
+            bury(sb, false);
+        }
+    k->npool = k->nbuilding = 0;
+}
+
+void pool_end_all(struct keeper *k)
+{
+    struct err e;
+
+    for (size_t i = 0; i < k->sandboxes.nslots; i++)
+        for (struct map_node *n = k->sandboxes.slots[i]; n != NULL; n = n->next) {
+            struct sandbox *sb = CONTAINER_OF(n, struct sandbox, by_id);
+
+            if (sb->rec.phase != PHASE_GIVEN)
+                continue; /* stopped, or on its way down since pool_adopt() */
+            k->ngiven--;
+            sb->rec.phase = PHASE_STOPPED;
+            str_fmt(sb->rec.reason, sizeof(sb->rec.reason), "cove stop --all");
+            if (record_save(sb, true, &e) < 0)
+                log_warn("%s", e.msg);
+            bury(sb, true);
+        }
+}

@@ -1,0 +1,32 @@
+/* pool.h - sandboxes kept ready, given out, and taken down.
+ *
+ * A sandbox moves through its phases here and nowhere else. The pool holds whole
+ * ones of the default template, already running; giving one out is a write to
+ * its record and its limits. Teardown is a queue in the background: what cannot
+ * go yet (a cgroup that is still draining) is tried again. */
+#ifndef KEEPER_POOL_H
+#define KEEPER_POOL_H
+
+#include "keeper/host.h"
+
+void pool_open(struct keeper *k);
+/* Reads the records and decides what each sandbox of an earlier keeper becomes. */
+int pool_adopt(struct keeper *k, struct err *e);
+void pool_refill(struct keeper *k);
+
+/* The requests of the front; the answer goes out when it is known (ops.h). */
+int pool_create(struct keeper *k, uint32_t seq, const struct keeper_create *m, struct err *e);
+int pool_boot(struct keeper *k, uint32_t seq, const char *id, struct err *e);
+int pool_destroy(struct keeper *k, uint32_t seq, const char *id, struct err *e);
+int pool_halt(struct keeper *k, uint32_t seq, const char *id, struct err *e);
+
+/* From the init stage. */
+void pool_booted(struct sandbox *sb);
+void pool_failed(struct sandbox *sb, const struct err *e);
+
+/* Gives up the pool: what nobody asked for goes down. */
+void pool_drain(struct keeper *k);
+/* For `stop --all`: every running sandbox becomes a stopped one, with its disk. */
+void pool_end_all(struct keeper *k);
+
+#endif

@@ -1,0 +1,161 @@
+/* rootfs.c - the root filesystem: an overlay of the sandbox's disk over its
+ * template, with ids mapped into its range.
+ *
+ * The layers are detached, mapped clones; the overlay is made by the keeper while
+ * it acts as the range's first id, and handed in as a mount fd. So no path of the
+ * host shows in /proc/mounts, trusted xattrs (redirects, whiteouts) work as on
+ * any overlay, and a tenant cannot reach a layer by itself. */
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <sys/sysmacros.h>
+#include <sys/un.h>
+
+#include "base/str.h"
+#include "keeper/compat.h"
+#include "keeper/host.h"
+#include "keeper/template.h"
+
+/* A clone of `path` below dfd, mapped into the sandbox's ids. */
+static int mapped_clone(const struct sandbox *sb, int dfd, const char *path, uint64_t attrs,
+                        struct err *e)
+{
+    struct mount_attr attr = {.attr_set = MOUNT_ATTR_IDMAP | attrs,
+                              .userns_fd = (uint64_t)sb->userns_fd};
+    autofd int fd = sys_open_tree(dfd, path, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_EMPTY_PATH);
+
+    if (fd < 0)
+        return err_sys(e, "clone the mount of a layer");
+    if (sys_mount_setattr(fd, "", AT_EMPTY_PATH, &attr) < 0)
+        return err_sys(e, "map the ids of a layer");
+    return take_fd(&fd);
+}
+
+static int configure(int fs, int lower, int upper, int work, struct err *e)
+{
+    const struct {
+        const char *key;
+        int fd;
+    } layers[] = {{"lowerdir+", lower}, {"upperdir", upper}, {"workdir", work}};
+
+    if (sys_fsconfig(fs, FSCONFIG_SET_STRING, "source", "cove", 0) < 0)
+        return err_sys(e, "overlay source");
+    for (size_t i = 0; i < ARRAY_LEN(layers); i++)
+        if (sys_fsconfig(fs, FSCONFIG_SET_FD, layers[i].key, NULL, layers[i].fd) < 0)
+            return err_sys(e, "overlay %s", layers[i].key);
+    if (sys_fsconfig(fs, FSCONFIG_CMD_CREATE, NULL, NULL, 0) < 0)
+        return err_sys(e, "create the overlay");
+    return 0;
+}
+
+static int make_overlay(int lower, int upper, int work, struct err *e)
+{
+    autofd int fs = sys_fsopen("overlay", FSOPEN_CLOEXEC), mnt = -1;
+    struct statvfs st;
+
+    if (fs < 0)
+        return err_sys(e, "overlayfs");
+    if (configure(fs, lower, upper, work, e) < 0)
+        return -1;
+    mnt = sys_fsmount(fs, FSMOUNT_CLOEXEC, MOUNT_ATTR_NODEV);
+    if (mnt < 0)
+        return err_sys(e, "mount the overlay");
+    /* An overlay that cannot use its upper comes up read-only and says nothing. */
+    if (fstatvfs(mnt, &st) < 0 || (st.f_flag & ST_RDONLY) != 0)
+        return err_set(e, ERR_INTERNAL, "the overlay came up read-only");
+    return take_fd(&mnt);
+}
+
+/* Two sandboxes on one upper would only make the kernel warn. Ids are unique and
+ * a record belongs to one keeper (DIR is locked), so that cannot happen here. */
+int rootfs_up(struct sandbox *sb, struct err *e)
+{
+    autofd int disk = openat(sb->k->disk.fd, sb->rec.id, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    autofd int layer = template_layer_fd(sb->k, sb->rec.layer, e);
+    autofd int lower = -1, mapped = -1, upper = -1, work = -1;
+    int r;
+
+    if (layer < 0)
+        return -1;
+    if (disk < 0)
+        return err_sys(e, "open the disk");
+    lower = mapped_clone(sb, layer, "", MOUNT_ATTR_RDONLY, e);
+    mapped = lower < 0 ? -1 : mapped_clone(sb, disk, "", 0, e);
+    if (lower < 0 || mapped < 0)
+        return -1;
+    upper = openat(mapped, "upper", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    work = openat(mapped, "work", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (upper < 0 || work < 0)
+        return err_sys(e, "open upper and work");
+    if (become(ids_base(sb), e) < 0)
+        return -1;
+    r = make_overlay(lower, upper, work, e);
+    become_root();
+    sb->root_fd = r;
+    return r < 0 ? -1 : 0;
+}
+
+int rootfs_down(struct sandbox *sb)
+{
+    sandbox_drop_fds(sb);
+    return 0;
+}
+
+/* ---- /dev: one small tree for all, read-only inside ---- */
+
+static const struct {
+    const char *name;
+    unsigned major, minor;
+} nodes[] = {{"null", 1, 3},   {"zero", 1, 5},    {"full", 1, 7},
+             {"random", 1, 8}, {"urandom", 1, 9}, {"tty", 5, 0}};
+
+static const struct {
+    const char *name, *target;
+} links[] = {{"fd", "/proc/self/fd"},       {"stdin", "/proc/self/fd/0"},
+             {"stdout", "/proc/self/fd/1"}, {"stderr", "/proc/self/fd/2"},
+             {"ptmx", "pts/ptmx"},          {"core", "/dev/null"}};
+
+static const char *const dirs[] = {"pts", "shm", "mqueue", "empty"};
+
+static int fill_dev(int fd, struct err *e)
+{
+    for (size_t i = 0; i < ARRAY_LEN(nodes); i++)
+        if (mknodat(fd, nodes[i].name, S_IFCHR | 0666, makedev(nodes[i].major, nodes[i].minor)) <
+                0 ||
+            fchmodat(fd, nodes[i].name, 0666, 0) < 0)
+            return err_sys(e, "/dev/%s", nodes[i].name);
+    for (size_t i = 0; i < ARRAY_LEN(links); i++)
+        if (symlinkat(links[i].target, fd, links[i].name) < 0)
+            return err_sys(e, "/dev/%s", links[i].name);
+    for (size_t i = 0; i < ARRAY_LEN(dirs); i++)
+        if (mkdirat(fd, dirs[i], 0755) < 0)
+            return err_sys(e, "/dev/%s", dirs[i]);
+    return 0;
+}
+
+/* The nodes are real ones on a tmpfs of the host's own: nodes on a filesystem
+ * mounted inside a user namespace do not open. It hangs in the keeper's private
+ * mount namespace only so that it can be cloned, over a directory of DIR. */
+int devfs_open(struct keeper *k, struct err *e)
+{
+    autofd int fs = sys_fsopen("tmpfs", FSOPEN_CLOEXEC), mnt = -1;
+
+    if (fs < 0 || sys_fsconfig(fs, FSCONFIG_SET_STRING, "mode", "0755", 0) < 0 ||
+        sys_fsconfig(fs, FSCONFIG_SET_STRING, "size", "64k", 0) < 0 ||
+        sys_fsconfig(fs, FSCONFIG_CMD_CREATE, NULL, NULL, 0) < 0)
+        return err_sys(e, "tmpfs for /dev");
+    mnt = sys_fsmount(fs, FSMOUNT_CLOEXEC, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC);
+    if (mnt < 0)
+        return err_sys(e, "mount tmpfs for /dev");
+    if (mkdirat(k->dir_fd, "dev", 0700) < 0 && errno != EEXIST)
+        return err_sys(e, "make dev");
+    if (sys_move_mount(mnt, "", k->dir_fd, "dev", MOVE_MOUNT_F_EMPTY_PATH) < 0)
+        return err_sys(e, "place /dev");
+    if (fill_dev(mnt, e) < 0)
+        return -1;
+    k->dev_fd = take_fd(&mnt);
+    return 0;
+}

@@ -1,0 +1,132 @@
+/* sandbox.h - one sandbox as the keeper sees it, and the list of stages that
+ * bring it up and take it down.
+ *
+ * The keeper's record on disk is written before each stage, so that whoever
+ * comes after a kill -9 finds everything that may exist. A sandbox belongs to the
+ * keeper's table until teardown frees it. */
+#ifndef KEEPER_SANDBOX_H
+#define KEEPER_SANDBOX_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/err.h"
+#include "base/id.h"
+#include "base/list.h"
+#include "base/map.h"
+#include "config/config.h"
+#include "loop/loop.h"
+#include "wire/boot.h"
+#include "wire/keeper.h"
+
+#define SANDBOX_IDS 65536u /* user and group ids of one sandbox */
+#define RANGE_NONE UINT32_MAX
+#define SANDBOX_PTYS 256u /* /dev/pts max=; the host's kernel.pty.max is shared by all */
+
+struct keeper;
+
+/* For sandbox.ask: somebody asked, but that front is gone. Never a seq of a front. */
+#define ASK_FORGOTTEN UINT32_MAX
+
+/* What a sandbox is to the keeper. The phase is in the record: it decides what a
+ * new keeper does with it. */
+enum phase {
+    PHASE_BUILDING, /* stages are going up; a new keeper tears it down */
+    PHASE_POOLED,   /* complete and running, nobody's; a new keeper may use it */
+    PHASE_GIVEN,    /* somebody's, running; a new keeper adopts it */
+    PHASE_STOPPED,  /* somebody's, nothing runs, the disk is there */
+    PHASE_DYING,    /* being torn down; a new keeper goes on with that */
+    PHASE_COUNT
+};
+const char *phase_name(enum phase p);
+
+struct limits {
+    uint64_t cpu_milli, memory, pids, disk, nofile;
+};
+
+#define RECORD_MAGIC 0x636f7665u
+#define RECORD_VERSION 1u
+
+/* The record: DIR/records/ID holds exactly this. */
+struct record {
+    uint32_t magic, version;
+    uint32_t phase;
+    uint32_t stage; /* stages that may be up: 0..STAGE_COUNT */
+    char id[32];
+    char boot_id[40];
+    char host_boot[40]; /* the host's boot id when it last ran: another means a reboot */
+    char template[64];  /* the name asked for */
+    char layer[64];     /* the version of it that this disk stands on */
+    char reason[256];   /* why it is stopped */
+    uint32_t range;     /* leased range of ids, counted from 0, or RANGE_NONE */
+    uint32_t pad;
+    struct limits limits;
+    uint64_t created_ms;
+    uint64_t sum; /* of everything above */
+};
+
+struct sandbox {
+    struct keeper *k;
+    struct record rec;
+    struct map_node by_id;
+    struct list link; /* in the pool, or in the teardown queue */
+
+    pid_t pid;     /* init, as we see it; 0 if none */
+    int pidfd;     /* -1 if none */
+    int boot_fd;   /* our end of the boot pair, until init has answered */
+    int userns_fd; /* these only while stages go up */
+    int root_fd;
+    struct loop_io pid_io, boot_io;
+    struct loop_timer timer; /* boot deadline, then teardown retries */
+    unsigned retries;
+    bool keep_disk; /* going down ends in PHASE_STOPPED, with the disk */
+
+    uint32_t ask; /* seq of the request that waits for this, 0: none */
+};
+
+struct stage {
+    const char *name;
+    int (*up)(struct sandbox *sb, struct err *e);
+    /* Idempotent: also called for a stage that may or may not have been up.
+     * 0: gone. 1: not yet, call again. Never fails for good. */
+    int (*down)(struct sandbox *sb);
+};
+
+extern const struct stage stages[];
+extern const unsigned stage_count;
+
+/* The stages, one file each. */
+int cgroup_up(struct sandbox *sb, struct err *e);
+int cgroup_down(struct sandbox *sb);
+int idrange_up(struct sandbox *sb, struct err *e);
+int idrange_down(struct sandbox *sb);
+int birth_up(struct sandbox *sb, struct err *e);
+int birth_down(struct sandbox *sb);
+int disk_up(struct sandbox *sb, struct err *e);
+int disk_down(struct sandbox *sb);
+int rootfs_up(struct sandbox *sb, struct err *e);
+int rootfs_down(struct sandbox *sb);
+int network_up(struct sandbox *sb, struct err *e);
+int network_down(struct sandbox *sb);
+int init_up(struct sandbox *sb, struct err *e);
+int init_down(struct sandbox *sb);
+
+struct sandbox *sandbox_new(struct keeper *k, const char *id, struct err *e);
+void sandbox_free(struct sandbox *sb);
+/* Runs every stage; on failure unwinds what it can at once and leaves the rest
+ * to the teardown queue, which then owns it. After success init has its boot
+ * message and its answer is awaited. */
+int sandbox_up(struct sandbox *sb, struct err *e);
+/* One attempt to take down the stages from the top; 0 when all are gone. */
+int sandbox_down(struct sandbox *sb);
+
+/* record.c */
+int record_save(struct sandbox *sb, bool durable, struct err *e);
+int record_load(struct keeper *k, const char *id, struct record *ret, struct err *e);
+void record_remove(struct sandbox *sb);
+
+/* Closes the fds that only matter while stages go up. */
+void sandbox_drop_fds(struct sandbox *sb);
+
+#endif

@@ -1,0 +1,87 @@
+/* stop.c - `cove stop`: ends the daemon; with --all, everything of it. */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+
+#include "base/log.h"
+#include "base/str.h"
+#include "keeper/keeper.h"
+#include "keeper/ops.h"
+#include "keeper/pool.h"
+#include "keeper/ready.h"
+
+#define STOP_WAIT_MS 30000
+
+/* The pid in the lock file of a daemon that holds the lock now; 0 if none does. */
+static pid_t holder(const char *state)
+{
+    char path[600], text[32] = "";
+    autofd int fd = -1;
+    uint64_t pid;
+
+    snprintf(path, sizeof(path), "%s/lock", state);
+    fd = open(path, O_RDWR | O_CLOEXEC);
+    if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) == 0 || pread(fd, text, sizeof(text) - 1, 0) <= 0)
+        return 0;
+    text[strcspn(text, "\n")] = '\0';
+    return str_u64(text, 1u << 30, &pid) < 0 ? 0 : (pid_t)pid;
+}
+
+static int end_daemon(const char *state, struct err *e)
+{
+    pid_t pid = holder(state);
+    autofd int fd = pid <= 0 ? -1 : (int)syscall(SYS_pidfd_open, pid, 0);
+    struct pollfd p = {.fd = fd, .events = POLLIN};
+
+    if (fd < 0 || holder(state) != pid)
+        return 0;
+    if (syscall(SYS_pidfd_send_signal, fd, SIGTERM, NULL, 0) < 0)
+        return err_sys(e, "end the daemon (pid %d)", (int)pid);
+    if (poll(&p, 1, STOP_WAIT_MS) <= 0)
+        return err_set(e, ERR_UNRESPONSIVE, "the daemon (pid %d) does not end", (int)pid);
+    return 0;
+}
+
+/* With no daemon there: come up as one would, without a front, and go down. */
+static int end_all(struct keeper *k, struct err *e)
+{
+    if (keeper_come_up(k, e) < 0)
+        return -1;
+    pool_end_all(k);
+    while (k->ndying > 0)
+        if (loop_turn(k->loop, -1, e) < 0)
+            return -1;
+    ids_sweep(k);
+    disk_close(k);
+    cgroup_close_all(k);
+    ready_unsay(k);
+    return 0;
+}
+
+int keeper_stop_main(int argc, char **argv)
+{
+    static struct keeper k;
+    bool all = argc > 0 && strcmp(argv[0], "--all") == 0;
+    struct stat st;
+    struct err e;
+    int r = keeper_load(&k, argc - all, argv + all, &e);
+
+    log_open("stop", LOG_LEVEL_WARN);
+    if (r == 0 && stat(k.config.state, &st) < 0)
+        r = err_set(&e, ERR_NOT_FOUND, "there is no %s", k.config.state);
+    if (r == 0)
+        r = end_daemon(k.config.state, &e);
+    if (r == 0 && all)
+        r = end_all(&k, &e);
+    if (r < 0)
+        fprintf(stderr, "cove stop: %s\n", e.msg);
+    config_free(&k.config);
+    return r < 0 ? err_exit(e.kind) : 0;
+}

@@ -1,0 +1,34 @@
+/* template.h - what a sandbox's root filesystem starts as.
+ *
+ * A template is a name; each version of it is a directory that is never written
+ * again once it is whole, and stays while a sandbox stands on it. The default
+ * one, `base`, is made from the host's own operating system files. */
+#ifndef KEEPER_TEMPLATE_H
+#define KEEPER_TEMPLATE_H
+
+#include "keeper/host.h"
+
+/* Finds the default template, or builds it (some seconds; says so on stderr). */
+int template_open(struct keeper *k, struct err *e);
+void template_close(struct keeper *k);
+
+/* The version that new sandboxes of `name` stand on; points into the keeper. */
+const char *template_current(struct keeper *k, const char *name, struct err *e);
+/* The directory of a version; belongs to the caller. */
+int template_layer_fd(struct keeper *k, const char *layer, struct err *e);
+
+struct template_row {
+    char name[KEEPER_NAME_MAX], state[32], note[KEEPER_TEXT_MAX];
+    uint64_t bytes, files, created_ms;
+};
+int template_show(struct keeper *k, const char *name, struct template_row *ret, struct err *e);
+
+/* Builds `name` anew in a child; progress and end come by callback. One at a
+ * time (ERR_CONFLICT). */
+int template_refresh(struct keeper *k, const char *name,
+                     void (*progress)(void *arg, const char *text, uint64_t done, uint64_t total),
+                     void (*done)(void *arg, const struct err *e), void *arg, struct err *e);
+/* Removes versions that nothing stands on. */
+void template_sweep(struct keeper *k);
+
+#endif

@@ -1,0 +1,24 @@
+/* template_base.h - the default template, made from the host's own files. */
+#ifndef KEEPER_TEMPLATE_BASE_H
+#define KEEPER_TEMPLATE_BASE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+
+struct base_counts {
+    uint64_t files, bytes, linked, copied;
+};
+
+/* Fills the empty directory root_fd. `progress` may be NULL. */
+int template_base_build(int root_fd, struct base_counts *ret,
+                        void (*progress)(void *arg, const char *text, uint64_t done,
+                                         uint64_t total),
+                        void *arg, struct err *e);
+
+/* Programs that people expect in a sandbox and this host does not have, as
+ * "git, curl"; "" if nothing is missing. */
+void template_base_missing(char *out, size_t room);
+
+#endif

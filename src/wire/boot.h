@@ -1,0 +1,40 @@
+/* boot.h - the one message with which the keeper brings an init to life.
+ *
+ * Sent once over a SOCK_SEQPACKET pair that init is born with (fd BOOT_FD), with
+ * the fds of enum boot_fd attached in that order. Init answers with one struct
+ * boot_answer and the pair is closed: from then on nothing joins the two. Both
+ * ends are always of one build (the keeper carries its init), so this is a plain
+ * struct; only INIT_VERSION must agree. */
+#ifndef WIRE_BOOT_H
+#define WIRE_BOOT_H
+
+#include <stdint.h>
+
+#define BOOT_FD 3
+#define BOOT_FILTER_MAX (24u << 10) /* bytes of compiled seccomp filter */
+
+enum boot_fd {
+    BOOT_LISTEN, /* bound socket; init calls listen() on it, so that its peers see init */
+    BOOT_ROOT,   /* detached mount: the root filesystem */
+    BOOT_DEV,    /* detached mount: /dev */
+    BOOT_RUN,    /* detached mount of the cgroup in which init makes one per command */
+    BOOT_FD_COUNT
+};
+
+struct boot_message {
+    uint32_t version; /* INIT_VERSION */
+    uint32_t filter_len;
+    uint64_t nofile;
+    uint64_t shm_bytes; /* size of /dev/shm */
+    uint32_t ptys;      /* /dev/pts max= */
+    char boot_id[40];
+    char hostname[64];
+    uint8_t filter[BOOT_FILTER_MAX]; /* only filter_len bytes are sent */
+};
+
+struct boot_answer {
+    uint32_t ok;
+    char error[500]; /* NUL-terminated, when !ok */
+};
+
+#endif
