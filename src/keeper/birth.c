@@ -29,7 +29,8 @@
  * threads. Its fds are all close-on-exec but the boot socket. */
 static void __attribute__((noreturn)) child_main(int sock, int init_fd)
 {
-    static char *const argv[] = {"cove: init", NULL};
+    static char title[] = "cove: init";
+    static char *const argv[] = {title, NULL};
     static char *const envp[] = {NULL};
     sigset_t none;
     char go;

@@ -25,9 +25,8 @@
 
 static int run_mkfs(const char *path, struct err *e)
 {
-    char *argv[] = {"mkfs.btrfs", "-q", "-m", "single", "-d", "single", (char *)(uintptr_t)path,
-                    NULL};
-    char *envp[] = {"PATH=/usr/sbin:/usr/bin:/sbin:/bin", NULL};
+    const char *const argv[] = {"mkfs.btrfs", "-q", "-m", "single", "-d", "single", path, NULL};
+    const char *const envp[] = {"PATH=/usr/sbin:/usr/bin:/sbin:/bin", NULL};
     posix_spawn_file_actions_t fa;
     int status, r;
     pid_t pid;
@@ -35,7 +34,8 @@ static int run_mkfs(const char *path, struct err *e)
     posix_spawn_file_actions_init(&fa);
     posix_spawn_file_actions_addopen(&fa, 1, "/dev/null", O_WRONLY, 0);
     posix_spawn_file_actions_addopen(&fa, 2, "/dev/null", O_WRONLY, 0);
-    r = posix_spawn(&pid, "/sbin/mkfs.btrfs", &fa, NULL, argv, envp);
+    r = posix_spawn(&pid, "/sbin/mkfs.btrfs", &fa, NULL, (char *const *)(uintptr_t)argv,
+                    (char *const *)(uintptr_t)envp);
     posix_spawn_file_actions_destroy(&fa);
     if (r != 0)
         return err_set(e, ERR_UNSUPPORTED, "mkfs.btrfs: %s (package btrfs-progs)", strerror(r));

@@ -105,7 +105,7 @@ child_main(const struct keeper *k, int sock, char **argv, char **envp)
 static int spawn(struct front *f, int sock, struct err *e)
 {
     autofree char **settings = config_argv(&f->k->config);
-    char *argv[64] = {"cove: front", (char *)(uintptr_t)FRONT_ARG};
+    char title[] = "cove: front", arg[] = FRONT_ARG, *argv[64] = {title, arg};
     char hash[128], *envp[] = {hash, NULL};
     struct clone_args args = {
         .flags = CLONE_PIDFD, .pidfd = (uint64_t)(uintptr_t)&f->pidfd, .exit_signal = SIGCHLD};

@@ -153,6 +153,14 @@ static bool starts(const char *s, const char *prefix)
     return strncmp(s, prefix, strlen(prefix)) == 0;
 }
 
+/* One that is there already (the skeleton's, mostly) stays as it is. */
+static int make_dir(struct build *b, const char *path, mode_t mode, struct err *e)
+{
+    if (mkdirat(b->root, path, 0755) < 0)
+        return errno == EEXIST ? 0 : err_sys(e, "make /%s", path);
+    return fchmodat(b->root, path, mode & 03755, 0) < 0 ? err_sys(e, "make /%s", path) : 0;
+}
+
 /* Makes the directories above `path` (relative), each as the host has it. */
 static int make_parents(struct build *b, const char *path, struct err *e)
 {
@@ -175,9 +183,8 @@ static int make_parents(struct build *b, const char *path, struct err *e)
         if (p != NULL)
             *p = '\0';
         snprintf(host, sizeof(host), "/%s", part);
-        if (lstat(host, &st) == 0 && S_ISDIR(st.st_mode) &&
-            mkdirat(b->root, part, st.st_mode & 0755) == 0)
-            fchmodat(b->root, part, st.st_mode & 03755, 0);
+        if (lstat(host, &st) == 0 && S_ISDIR(st.st_mode) && make_dir(b, part, st.st_mode, e) < 0)
+            return -1;
         if (p != NULL)
             *p++ = '/';
     }
@@ -227,11 +234,8 @@ static int add_path(struct build *b, const char *host, bool link, struct err *e)
 
     if (lstat(host, &st) < 0 || make_parents(b, path, e) < 0)
         return 0;
-    if (S_ISDIR(st.st_mode)) {
-        if (mkdirat(b->root, path, st.st_mode & 0755) == 0)
-            fchmodat(b->root, path, st.st_mode & 03755, 0);
-        return 0;
-    }
+    if (S_ISDIR(st.st_mode))
+        return make_dir(b, path, st.st_mode, e);
     if (S_ISLNK(st.st_mode)) {
         n = readlink(host, target, sizeof(target) - 1);
         if (n <= 0)
