@@ -552,6 +552,18 @@ TEST(events_are_resumed_filtered_and_let_go)
     close_all();
 }
 
+TEST(a_server_that_ends_lets_go_of_what_can_be_resumed)
+{
+    open_all();
+    request("GET", "/v1/events", "");
+    CHECK(fake.watch.open);
+    native_drain(native);
+    settle();
+    CHECK(!fake.watch.open);
+    CHECK_HAS(heard(), "\r\n0\r\n\r\n");
+    close_all();
+}
+
 TEST(metrics_count_requests_by_route)
 {
     struct engine_stats s = {.creates = 3};

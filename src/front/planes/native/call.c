@@ -245,7 +245,7 @@ static void write_error(struct call *c, const struct err *e, struct buf *out)
 
 static void fail_stream(struct call *c, struct buf *body)
 {
-    if (call_accept(c) == CALL_SSE) {
+    if (c->events) {
         call_event(c, NULL, "error", body);
         call_end(c);
     } else {
@@ -293,6 +293,7 @@ void call_begin(struct call *c, enum call_accept how)
     if (c->r == NULL)
         return;
     c->streaming = true;
+    c->events = how == CALL_SSE;
     count(c, 200);
     http_on_drain(c->r, drained, c);
     if (how == CALL_SSE)

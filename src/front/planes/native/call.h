@@ -57,7 +57,8 @@ struct call {
     void *handle;
     void *state; /* the handler's own; see call_state() */
     void (*drop)(void *state);
-    bool streaming;  /* the head is sent: errors are events now */
+    bool streaming;  /* the head is sent... */
+    bool events;     /* ...of text/event-stream: an error is an event now */
     struct buf rest; /* of an answer too long to be queued at once */
     char request_id[CALL_REQUEST_ID_MAX];
     struct list link;

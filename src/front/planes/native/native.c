@@ -88,6 +88,15 @@ void native_set_server(struct native *n, const struct http_server *s)
     n->server = s;
 }
 
+void native_drain(struct native *n)
+{
+    struct call *c;
+
+    LIST_EACH (&n->calls, c, struct call, link)
+        if (c->events && (c->row->flags & SURFACE_RESUME))
+            call_end(c);
+}
+
 /* ---- what must hold before a handler runs ---- */
 
 static int find_row(struct call *c, struct err *e)

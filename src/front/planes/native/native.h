@@ -24,6 +24,10 @@ void native_free(struct native *n);
 /* For the number of connections in /metrics; borrowed, NULL to forget it. */
 void native_set_server(struct native *n, const struct http_server *s);
 
+/* The server is about to end: streams that a client can resume with the id of the
+ * last event it saw end now, since they would not by themselves. */
+void native_drain(struct native *n);
+
 /* Answers the request, now or later. */
 void native_handle(struct native *n, struct http_req *r);
 
