@@ -500,6 +500,7 @@ struct stdin_feed {
     size_t offered;   /* of it, on its way */
     bool last, close; /* the body is complete; stdin shall be closed behind it... */
     bool closing;     /* ...with what is on its way */
+    bool asked;       /* even no bytes at all are offered once: is it there, does it read? */
     struct loop_timer retry;
 };
 
@@ -519,13 +520,14 @@ static void stdin_next(struct stdin_feed *s)
 
     s->offered = s->held.len < STDIN_PIECE ? s->held.len : STDIN_PIECE;
     s->closing = s->last && s->close && s->offered == s->held.len;
-    if (s->offered == 0 && !s->closing) {
+    if (s->offered == 0 && !s->closing && (s->asked || !s->last)) {
         if (s->last)
             call_reply_none(c);
         else
             http_body_pause(c->r, false);
         return;
     }
+    s->asked = true;
     call_expect(c, CALL_PENDING, NULL);
     process_stdin(c->n->engine, c->key, call_param(c, 0), call_param(c, 1), buf_data(&s->held),
                   s->offered, s->closing, stdin_taken, s);

@@ -52,7 +52,8 @@ enum surface_flags {
     SURFACE_RAW_ANSWER = 2, /* also application/octet-stream, if the client accepts it */
     SURFACE_RESUME = 4,     /* Last-Event-ID continues the stream */
     SURFACE_TEXT = 8,       /* the answer is text/plain */
-    SURFACE_EARLY = 16,     /* answered while the engine is still starting */
+    SURFACE_OTHER = 16,     /* the answer is JSON of a shape that is not ours to say */
+    SURFACE_EARLY = 32,     /* answered while the engine is still starting */
 };
 
 struct surface_row {

@@ -211,7 +211,7 @@ const struct surface_row surface_system[] = {
      .status = 200, .answers = {&settings_shape}, .flags = SURFACE_EARLY},
     {{"GET", "/v1/openapi.json"}, SCOPE_READ, openapi_get, "getOpenapi",
      "This document.",
-     .status = 200, .flags = SURFACE_EARLY},
+     .status = 200, .flags = SURFACE_OTHER | SURFACE_EARLY},
     {.op = NULL},
 };
 /* clang-format on */
