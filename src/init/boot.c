@@ -228,7 +228,19 @@ static int step_mask(struct boot *b, struct err *e)
     for (size_t i = 0; i < ARRAY_LEN(masked_files); i++)
         if (cover("/dev/null", masked_files[i], e) < 0)
             return -1;
-    return cover("/proc/sys", "proc/sys", e);
+    return 0;
+}
+
+/* With the old call: open_tree(2) makes a nameless mount namespace for its clone,
+ * and since the step before none may be made (ENOSPC). */
+static int step_sysctl(struct boot *b, struct err *e)
+{
+    (void)b;
+    if (mount("/proc/sys", "/proc/sys", NULL, MS_BIND | MS_REC, NULL) < 0 ||
+        mount(NULL, "/proc/sys", NULL,
+              MS_BIND | MS_REMOUNT | MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) < 0)
+        return err_sys(e, "make /proc/sys read-only");
+    return 0;
 }
 
 static int step_files(struct boot *b, struct err *e)
@@ -298,11 +310,12 @@ static const struct {
     {"devices",       step_dev},
     {"pivot",         step_pivot},
     {"stdio",         step_stdio},
-    {"namespaces",    step_no_namespaces},
     {"network",       step_network},
     {"name",          step_name},
     {"boot id",       step_boot_id},
     {"masks",         step_mask},
+    {"namespaces",    step_no_namespaces},
+    {"sysctl",        step_sysctl},
     {"files",         step_files},
     {"filter",        step_filter},
     {"capabilities",  step_capabilities},

@@ -14,6 +14,10 @@ int main(void)
     struct err e;
 
     prctl(PR_SET_NAME, "cove-init");
+    /* Born with nothing but the boot socket: hold 0, 1 and 2 before any fd that
+     * arrives with the message takes one of them. */
+    while (open("/dev/null", O_RDWR | O_CLOEXEC) < 2)
+        continue;
     fcntl(BOOT_FD, F_SETFD, FD_CLOEXEC);
     if (boot_receive(&b, &e) < 0)
         return 1; /* the keeper is gone, or not ours: nothing began */

@@ -53,6 +53,8 @@ struct keeper {
     struct list dying;
     size_t ndying, ngiven;
     struct loop_later refill;
+    struct loop_timer refill_wait; /* running: filling the pool failed a moment ago */
+    unsigned refill_fails;
 
     char key_hash[65];
 

@@ -53,15 +53,16 @@ static int raise_limits(struct keeper *k, struct err *e)
     return 0;
 }
 
-/* Each step may rely on the ones above it. The lock is in the first: from there
- * on, this state directory is ours alone. */
+/* Each step may rely on the ones above it. Mounts first: a directory opened before
+ * belongs to the host's namespace, and nothing can be mounted through it. The
+ * state directory comes with its lock: from there on it is ours alone. */
 static const struct {
     const char *what;
     int (*run)(struct keeper *k, struct err *e);
 } steps[] = {
+    {"mounts", own_mounts},
     {"state directory", dirs_open},
     {"this host", doctor_check},
-    {"mounts", own_mounts},
     {"limits", raise_limits},
     {"api key", key_open},
     {"id ranges", ids_open},

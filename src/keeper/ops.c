@@ -212,6 +212,7 @@ static const struct op {
     uint16_t type;
     enum when when;
     int (*run)(struct keeper *k, uint32_t seq, const void *msg, struct err *e);
+    bool news; /* seq 0: wants no answer */
 } ops[] = {
     {KEEPER_LIST,      WHEN_ALWAYS, op_list},
     {KEEPER_CREATE,    WHEN_LISTED, op_create},
@@ -221,7 +222,7 @@ static const struct op {
     {KEEPER_TEMPLATES, WHEN_LISTED, op_templates},
     {KEEPER_REFRESH,   WHEN_LISTED, op_refresh},
     {KEEPER_STAT,      WHEN_ALWAYS, op_stat},
-    {KEEPER_READY,     WHEN_LISTED, op_ready},
+    {KEEPER_READY,     WHEN_LISTED, op_ready, .news = true},
 };
 /* clang-format on */
 
@@ -235,7 +236,8 @@ static int serve(struct keeper *k, const struct wire_head *head, const char *bod
     for (size_t i = 0; i < ARRAY_LEN(ops); i++) {
         if (ops[i].type != head->type)
             continue;
-        if (m == NULL || m->size > sizeof(msg) || head->seq == 0 || head->seq == ASK_FORGOTTEN)
+        if (m == NULL || m->size > sizeof(msg) || (head->seq == 0) != ops[i].news ||
+            head->seq == ASK_FORGOTTEN)
             return err_set(e, ERR_INVALID, "request %u cannot be read", head->type);
         if (ops[i].when == WHEN_LISTED && !k->link->listed)
             return err_set(e, ERR_DENIED, "%s before list", m->name);

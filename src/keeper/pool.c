@@ -17,6 +17,7 @@
 #define POOL_BUILD_AT_ONCE 2 /* inits booting at one time on the pool's account */
 #define DYING_PAUSE 64       /* teardowns waiting: the pool is not filled meanwhile */
 #define DYING_MAX 1000       /* teardowns waiting: creations are answered 503 */
+#define POOL_AGAIN_MS 500      /* after a failure to fill it; doubled up to 32 times that */
 #define TEARDOWN_FIRST_MS 2
 #define TEARDOWN_LAST_MS 100
 
@@ -178,12 +179,27 @@ void pool_booted(struct sandbox *sb)
         return;
     }
     k->nbuilding--;
+    k->refill_fails = 0;
     k->npool++;
     sb->rec.phase = PHASE_POOLED;
     if (record_save(sb, false, &e) < 0)
         log_warn("%s", e.msg);
     list_add_tail(&k->pool, &sb->link);
     pool_refill(k);
+}
+
+static void refill_again(struct loop_timer *t)
+{
+    pool_refill(CONTAINER_OF(t, struct keeper, refill_wait));
+}
+
+/* Whatever is wrong, trying again at once would only burn the machine. */
+static void refill_failed(struct keeper *k)
+{
+    k->nbuilding--;
+    loop_timer_set(k->loop, &k->refill_wait, POOL_AGAIN_MS << (k->refill_fails < 5 ? k->refill_fails : 5),
+                   refill_again);
+    k->refill_fails++;
 }
 
 void pool_failed(struct sandbox *sb, const struct err *e)
@@ -194,7 +210,7 @@ void pool_failed(struct sandbox *sb, const struct err *e)
     if (sb->ask != 0)
         link_fail(sb->k, sb->ask, e);
     else if (sb->rec.phase == PHASE_BUILDING)
-        sb->k->nbuilding--;
+        refill_failed(sb->k);
     sb->ask = 0;
     sb->rec.phase = stays ? PHASE_STOPPED : PHASE_DYING;
     bury(sb, stays);
@@ -246,11 +262,11 @@ static void refill(struct loop_later *d)
     struct err e;
 
     if (k->npool + k->nbuilding >= k->config.pool || k->nbuilding >= POOL_BUILD_AT_ONCE ||
-        k->ndying > DYING_PAUSE || alive(k) >= k->nsandboxes_max)
+        k->ndying > DYING_PAUSE || alive(k) >= k->nsandboxes_max || k->refill_wait.slot != 0)
         return;
     k->nbuilding++;
     if (build(k, "base", &l, 0, &e) == NULL) {
-        k->nbuilding--;
+        refill_failed(k);
         log_error("filling the pool: %s", e.msg);
         return;
     }
