@@ -356,12 +356,10 @@ static bool wants_input(const struct http_conn *c)
 
 static void settle(struct http_conn *c)
 {
-    if (c->broken) {
-        loop_io_set(loop_of(c), &c->io, 0);
-        loop_defer(loop_of(c), &c->later, on_later);
-        return;
-    }
-    loop_io_set(loop_of(c), &c->io, (wants_input(c) ? EPOLLIN : 0) | (c->blocked ? EPOLLOUT : 0));
+    uint32_t events = c->blocked ? EPOLLOUT : 0;
+
+    if (!c->broken)
+        loop_io_set(loop_of(c), &c->io, events | (wants_input(c) ? EPOLLIN : 0));
 }
 
 /* Bytes just received are used where they lie; only what is left is copied. */
@@ -394,7 +392,6 @@ static void receive(struct http_conn *c)
         return;
     if (n < 0) {
         http_conn_break(c);
-        settle(c);
         return;
     }
     c->eof = n == 0;
@@ -422,7 +419,6 @@ static void on_io(struct loop_io *io, uint32_t events)
         return;
     if (events & (EPOLLHUP | EPOLLERR)) {
         http_conn_break(c);
-        settle(c);
         return;
     }
     if (events & EPOLLOUT) {

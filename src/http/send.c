@@ -43,7 +43,7 @@ static void sent_all(struct http_conn *c)
 {
     c->blocked = false;
     c->send_due_ns = 0;
-    if (c->out.cap > HTTP_BACKLOG_HIGH)
+    if (c->out.cap > 4 * HTTP_BACKLOG_HIGH)
         buf_free(&c->out);
 }
 

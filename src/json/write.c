@@ -10,9 +10,10 @@
 
 #define ONES 0x0101010101010101ull
 #define HIGHS 0x8080808080808080ull
+#define ESCAPED_MAX 6 /* bytes one byte may become */
 
-/* High bit set in every byte that is below 0x20, a quote, a backslash or not
- * ASCII. A borrow may also mark bytes above such a one; never a word without. */
+/* High bit set in the first byte of the word that is below 0x20, a quote, a
+ * backslash or not ASCII; perhaps, by a borrow, in bytes behind it too. */
 static uint64_t special(uint64_t w)
 {
     uint64_t quote = w ^ (ONES * '"'), back = w ^ (ONES * '\\');
@@ -20,40 +21,17 @@ static uint64_t special(uint64_t w)
     return (w | (w - ONES * 0x20) | (quote - ONES) | (back - ONES)) & HIGHS;
 }
 
-static bool is_plain(unsigned char c)
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the first byte is the lowest");
+
+/* How many of the eight bytes at `s` are plain. All eight are copied. */
+static size_t copy_plain(char *o, const char *s)
 {
-    return c >= 0x20 && c < 0x80 && c != '"' && c != '\\';
-}
+    uint64_t w, marks;
 
-static size_t plain_ascii(const char *s, size_t n)
-{
-    size_t i = 0;
-    uint64_t w[4];
-
-    for (; i + sizeof(w) <= n; i += sizeof(w)) {
-        memcpy(w, s + i, sizeof(w));
-        if (special(w[0]) | special(w[1]) | special(w[2]) | special(w[3]))
-            break;
-    }
-    while (i < n && is_plain((unsigned char)s[i]))
-        i++;
-    return i;
-}
-
-/* How many bytes may be copied as they are: up to the next that needs an escape
- * or is not UTF-8. */
-static size_t plain(const char *s, size_t n)
-{
-    size_t i = 0;
-
-    while ((i += plain_ascii(s + i, n - i)) < n) {
-        int len = (unsigned char)s[i] < 0x80 ? 0 : str_utf8_char(s + i, n - i);
-
-        if (len <= 0)
-            break;
-        i += (size_t)len;
-    }
-    return i;
+    memcpy(&w, s, 8);
+    memcpy(o, &w, 8);
+    marks = special(w);
+    return marks == 0 ? 8 : (size_t)__builtin_ctzll(marks) / 8;
 }
 
 static size_t broken_length(const char *s, size_t n)
@@ -65,35 +43,66 @@ static size_t broken_length(const char *s, size_t n)
     return len;
 }
 
-static int escape_one(struct buf *out, unsigned char c)
+/* A byte that is not ASCII and what belongs to it; *used says how much. */
+static size_t write_wide(char *o, const char *s, size_t n, size_t *used)
+{
+    int len = str_utf8_char(s, n);
+
+    if (len > 0) {
+        *used = (size_t)len;
+        memcpy(o, s, *used);
+        return *used;
+    }
+    *used = broken_length(s, n);
+    memcpy(o, "\xef\xbf\xbd", 3);
+    return 3;
+}
+
+static size_t write_ascii(char *o, unsigned char c)
 {
     static const char shorts[0x20] = {
         ['\b'] = 'b', ['\t'] = 't', ['\n'] = 'n', ['\f'] = 'f', ['\r'] = 'r'};
     static const char hex[] = "0123456789abcdef";
-    char two[2] = {'\\', c < 0x20 ? shorts[c] : (char)c};
-    char six[6] = {'\\', 'u', '0', '0', hex[c >> 4], hex[c & 15]};
+    char second = c < 0x20 ? shorts[c] : c == '"' || c == '\\' ? (char)c : '\0';
 
-    return two[1] != '\0' ? buf_add(out, two, sizeof(two)) : buf_add(out, six, sizeof(six));
+    if (c >= 0x20 && second == '\0') {
+        *o = (char)c;
+        return 1;
+    }
+    *o++ = '\\';
+    *o++ = second != '\0' ? second : 'u';
+    if (second != '\0')
+        return 2;
+    *o++ = '0';
+    *o++ = '0';
+    *o++ = hex[c >> 4];
+    *o++ = hex[c & 15];
+    return ESCAPED_MAX;
 }
 
+/* Through a small buffer, so that the loop need not ask for room and the bound
+ * of `out` is met exactly. */
 int json_escape(struct buf *out, const char *s, size_t n)
 {
-    while (n > 0) {
-        size_t len = plain(s, n);
+    char tmp[4096], *o = tmp;
+    const char *const full = tmp + sizeof(tmp) - 8 - ESCAPED_MAX, *end = n > 0 ? s + n : s;
 
-        if (len > 0) {
-            buf_add(out, s, len);
-        } else if ((unsigned char)*s < 0x80) {
-            escape_one(out, (unsigned char)*s);
-            len = 1;
-        } else {
-            buf_adds(out, "\xef\xbf\xbd");
-            len = broken_length(s, n);
+    while (s < end) {
+        size_t used = 1, plain = end - s >= 8 ? copy_plain(o, s) : 0;
+
+        s += plain;
+        o += plain;
+        if (plain < 8 && (unsigned char)*s < 0x80)
+            o += write_ascii(o, (unsigned char)*s);
+        else if (plain < 8)
+            o += write_wide(o, s, (size_t)(end - s), &used);
+        s += plain < 8 ? used : 0;
+        if (o > full) {
+            buf_add(out, tmp, (size_t)(o - tmp));
+            o = tmp;
         }
-        s += len;
-        n -= len;
     }
-    return out->failed ? -1 : 0;
+    return buf_add(out, tmp, (size_t)(o - tmp));
 }
 
 void jw_init(struct json_w *w, struct buf *out)
@@ -264,7 +273,7 @@ void jw_kbytes(struct json_w *w, const char *key, const void *p, size_t n)
     char encoding[128];
 
     jw_key(w, key);
-    if (str_is_utf8(p, n)) {
+    if (n == 0 || str_is_utf8(p, n)) {
         jw_strn(w, p, n);
         return;
     }
