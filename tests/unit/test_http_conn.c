@@ -1,6 +1,10 @@
 #include "unit.h"
 
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <netinet/tcp.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 
 #include "http_peer.h"
 
@@ -259,6 +263,89 @@ TEST(one_connection_too_many_is_told_503)
     CHECK(closed);
     close(second);
     finish();
+}
+
+/* ---- listening ---- */
+
+static int listener = -1;
+
+static void start_listening(void (*h)(struct http_req *r))
+{
+    struct sockaddr_in a = {.sin_family = AF_INET};
+    struct http_server_opts opts = {.on_request = dispatch};
+
+    start(h);
+    http_server_free(server);
+    drop_fd(&peer);
+    a.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    CHECK_INT(bind(listener, (struct sockaddr *)&a, sizeof(a)), 0);
+    CHECK_INT(listen(listener, 16), 0);
+    opts.loop = loop;
+    opts.listen_fd = listener;
+    CHECK_INT(http_server_new(&opts, &server, &e), 0);
+}
+
+static int connect_tcp(void)
+{
+    struct sockaddr_in a;
+    socklen_t len = sizeof(a);
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    CHECK_INT(getsockname(listener, (struct sockaddr *)&a, &len), 0);
+    CHECK_INT(connect(fd, (struct sockaddr *)&a, len), 0);
+    CHECK_INT(fcntl(fd, F_SETFL, O_NONBLOCK), 0);
+    return fd;
+}
+
+static void finish_listening(void)
+{
+    finish();
+    drop_fd(&listener);
+}
+
+static void check_options(struct http_req *r)
+{
+    int nodelay = 0, keepalive = 0;
+    socklen_t len = sizeof(int);
+
+    getsockopt(http_fd(r), IPPROTO_TCP, TCP_NODELAY, &nodelay, &len);
+    getsockopt(http_fd(r), SOL_SOCKET, SO_KEEPALIVE, &keepalive, &len);
+    CHECK(nodelay && keepalive);
+    answer_at_once(r);
+}
+
+TEST(an_accepted_socket_does_not_delay_small_answers_and_notices_dead_peers)
+{
+    start_listening(check_options);
+    peer = connect_tcp();
+    say(GET);
+    CHECK_INT(requests, 1);
+    CHECK_HAS(heard(), "200 OK");
+    finish_listening();
+}
+
+TEST(without_a_free_fd_accepting_waits_instead_of_spinning)
+{
+    struct rlimit old, none;
+    int next;
+
+    start_listening(answer_at_once);
+    peer = connect_tcp();
+    CHECK_INT(getrlimit(RLIMIT_NOFILE, &old), 0);
+    next = dup(peer);
+    close(next);
+    none = (struct rlimit){.rlim_cur = (rlim_t)next, .rlim_max = old.rlim_max};
+    CHECK_INT(setrlimit(RLIMIT_NOFILE, &none), 0);
+    settle();
+    CHECK_INT(http_server_conns(server), 0);
+    CHECK_INT(setrlimit(RLIMIT_NOFILE, &old), 0);
+    settle();
+    CHECK_INT(http_server_conns(server), 0); /* not even looked at before its time */
+    pass_ms(1000);
+    CHECK_INT(http_server_conns(server), 1);
+    CHECK_HAS(ask(GET), "200 OK");
+    finish_listening();
 }
 
 /* ---- bodies ---- */
