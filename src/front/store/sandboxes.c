@@ -14,14 +14,12 @@ static const struct column {
 #undef X
 };
 
-#define X(type, name) ", " #name
-#define NAMES "seq" STORE_SANDBOX_COLUMNS(X)
-#undef X
-#define X(type, name) ", ?"
-#define MARKS "NULL" STORE_SANDBOX_COLUMNS(X)
-static const char insert_sql[] = "INSERT INTO sandboxes (" NAMES ") VALUES (" MARKS ")";
+#define NAME(type, name) ", " #name
+#define MARK(type, name) ", ?"
+#define NAMES "seq" STORE_SANDBOX_COLUMNS(NAME)
+static const char insert_sql[] =
+    "INSERT INTO sandboxes (" NAMES ") VALUES (NULL" STORE_SANDBOX_COLUMNS(MARK) ")";
 static const char each_sql[] = "SELECT " NAMES " FROM sandboxes ORDER BY seq";
-#undef X
 
 static void bind(sqlite3_stmt *q, int at, const struct column *c, const void *from)
 {

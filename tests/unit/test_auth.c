@@ -1,0 +1,103 @@
+/* test_auth.c - who gets in. */
+#include "unit.h"
+
+#include <stdio.h>
+#include <unistd.h>
+
+#include "front/auth/auth.h"
+#include "front/store/store.h"
+
+/* echo -n cove_abc | sha256sum */
+#define HASH_ABC "bd144169172237d9caa39b642ad1975d6c338ff391937d64e8fd0edaa115549d"
+
+static struct store *store;
+
+static struct auth *auth_with(const char *hash, struct err *e)
+{
+    struct auth *a = NULL;
+
+    CHECK_INT(store_open(":memory:", &store, e), 0);
+    auth_new(store, hash, &a, e);
+    return a;
+}
+
+static void done(struct auth *a)
+{
+    auth_free(a);
+    store_close(store);
+}
+
+TEST(the_first_key_opens_as_bearer_and_bare)
+{
+    struct err e = {0};
+    struct auth *a = auth_with(HASH_ABC, &e);
+    const char *id = NULL;
+
+    CHECK_INT(auth_key(a, "Bearer cove_abc", &id, &e), 0);
+    CHECK_STR(id, AUTH_ROOT);
+    CHECK_INT(auth_key(a, "bearer   cove_abc", &id, &e), 0);
+    CHECK_INT(auth_key(a, "cove_abc", &id, &e), 0);
+    done(a);
+}
+
+TEST(anything_else_does_not)
+{
+    static const char *const wrong[] = {"",          "Bearer ",        "Bearer",    "cove_ab",
+                                        "cove_abc ", "Basic cove_abc", "cove_abcd", HASH_ABC};
+    struct err e = {0};
+    struct auth *a = auth_with(HASH_ABC, &e);
+    const char *id = NULL;
+    char huge[4096];
+
+    memset(huge, 'a', sizeof(huge) - 1);
+    huge[sizeof(huge) - 1] = '\0';
+    CHECK_INT(auth_key(a, NULL, &id, &e), -1);
+    CHECK_INT(e.kind, ERR_UNAUTHORIZED);
+    CHECK_INT(auth_key(a, huge, &id, &e), -1);
+    for (size_t i = 0; i < ARRAY_LEN(wrong); i++) {
+        e.kind = ERR_INTERNAL;
+        CHECK_INT(auth_key(a, wrong[i], &id, &e), -1);
+        CHECK_INT(e.kind, ERR_UNAUTHORIZED);
+        CHECK(*wrong[i] == '\0' || strstr(e.msg, "cove_") == NULL); /* never shown */
+    }
+    CHECK(id == NULL);
+    done(a);
+}
+
+TEST(a_hash_that_is_none_is_refused_at_start)
+{
+    struct err e = {0};
+
+    CHECK(auth_with("abc", &e) == NULL);
+    CHECK_INT(e.kind, ERR_INVALID);
+    store_close(store);
+}
+
+TEST(a_new_first_key_replaces_the_old_one)
+{
+    struct err e = {0};
+    struct auth *a = auth_with(HASH_ABC, &e);
+    const char *id = NULL;
+
+    auth_free(a);
+    CHECK_INT(
+        auth_new(store, "0000000000000000000000000000000000000000000000000000000000000000", &a, &e),
+        0);
+    CHECK_INT(auth_key(a, "cove_abc", &id, &e), -1);
+    done(a);
+}
+
+TEST(only_the_first_key_is_admin_and_a_forgotten_scope_denies_even_it)
+{
+    struct err e = {0};
+    struct auth *a = auth_with(HASH_ABC, &e);
+
+    CHECK_INT(auth_allows(a, AUTH_ROOT, SCOPE_ADMIN, &e), 0);
+    CHECK_INT(auth_allows(a, AUTH_ROOT, SCOPE_NOBODY, &e), -1);
+    CHECK_INT(auth_allows(a, "other", SCOPE_RUN, &e), 0);
+    CHECK_INT(auth_allows(a, "other", SCOPE_ADMIN, &e), -1);
+    CHECK_INT(e.kind, ERR_DENIED);
+    CHECK_INT(auth_allows(a, NULL, SCOPE_READ, &e), -1);
+    CHECK_INT(auth_allows(a, NULL, SCOPE_PUBLIC, &e), 0);
+    done(a);
+}

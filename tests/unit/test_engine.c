@@ -1,0 +1,570 @@
+/* test_engine.c - sandboxes: the join, their life, and what a keeper may do to us. */
+#include "engine_rig.h"
+
+#include "front/engine/inside.h"
+
+static void insert(struct rig *r, const char *id, enum store_state state, uint64_t ends_ms)
+{
+    struct store_sandbox row = {.id = id,
+                                .key = KEY,
+                                .state = state,
+                                .template = "base",
+                                .network = "none",
+                                .metadata = "{}",
+                                .boot_id = "boot-1",
+                                .ends_ms = ends_ms,
+                                .reason = state == STORE_STOPPED ? "earlier" : ""};
+    struct err e;
+
+    CHECK_INT(store_sandbox_insert(r->store, &row, &e), 0);
+}
+
+struct rows {
+    int n;
+    enum store_state state;
+    char reason[128];
+    uint64_t ends_ms;
+};
+
+static int count_row(void *arg, const struct store_sandbox *row, struct err *e)
+{
+    struct rows *f = arg;
+
+    (void)e;
+    f->n++;
+    f->state = (enum store_state)row->state;
+    f->ends_ms = row->ends_ms;
+    snprintf(f->reason, sizeof(f->reason), "%s", row->reason);
+    return 0;
+}
+
+static struct rows rows(struct rig *r)
+{
+    struct rows f = {0};
+    struct err e;
+
+    CHECK_INT(store_sandbox_each(r->store, count_row, &f, &e), 0);
+    return f;
+}
+
+static const char *state_of(struct rig *r, const char *id)
+{
+    const struct sandbox *s = engine_get(r->g, KEY, id);
+
+    return s == NULL ? "none" : sandbox_state_name(s->state);
+}
+
+TEST(every_event_in_every_state_of_a_sandbox_is_decided)
+{
+    CHECK(life_is_decided());
+}
+
+/* ---- the join: what the row says, what the keeper has, what comes out ---- */
+
+enum { NO = -1 };
+static const struct cell {
+    int row, has; /* enum store_state, enum keeper_state, or NO */
+    const char *state;
+    int destroyed, rows; /* rows: left in the end */
+} cells[] = {
+    /* clang-format off */
+    {NO,             KEEPER_RUNNING, "none",    1, 0},
+    {NO,             KEEPER_STOPPED, "none",    1, 0},
+    {STORE_RUNNING,  NO,             "stopped", 0, 1},
+    {STORE_RUNNING,  KEEPER_RUNNING, "running", 0, 1},
+    {STORE_RUNNING,  KEEPER_STOPPED, "stopped", 0, 1},
+    {STORE_STOPPED,  NO,             "stopped", 0, 1},
+    {STORE_STOPPED,  KEEPER_RUNNING, "running", 0, 1},
+    {STORE_STOPPED,  KEEPER_STOPPED, "stopped", 0, 1},
+    {STORE_DELETING, NO,             "none",    0, 0},
+    {STORE_DELETING, KEEPER_RUNNING, "none",    1, 0},
+    {STORE_DELETING, KEEPER_STOPPED, "none",    1, 0},
+    /* clang-format on */
+};
+
+static void try_cell(const struct cell *c)
+{
+    struct rig r;
+    uint32_t seq;
+    union rig_msg m;
+
+    rig_new(&r);
+    if (c->row != NO)
+        insert(&r, "sb", (enum store_state)c->row, 0);
+    seq = rig_start(&r);
+    if (c->has != NO) {
+        struct keeper_sandbox box = keeper_box("sb", (enum keeper_state)c->has);
+
+        keeper_say(&r, KEEPER_SANDBOX, seq, &box);
+    }
+    rig_join(&r, seq);
+    CHECK_STR(state_of(&r, "sb"), c->state);
+    if (c->destroyed) {
+        seq = keeper_hear(&r, KEEPER_DESTROY, &m);
+        CHECK_STR(m.keeper_destroy.id, "sb");
+        keeper_ok_to(&r, seq);
+    }
+    RIG_UNTIL(&r, rows(&r).n == c->rows);
+    if (c->rows == 1)
+        CHECK_INT(rows(&r).state, strcmp(c->state, "running") == 0 ? STORE_RUNNING : STORE_STOPPED);
+    rig_free(&r);
+}
+
+TEST(the_join_does_what_each_cell_of_its_table_says)
+{
+    for (size_t i = 0; i < ARRAY_LEN(cells); i++)
+        try_cell(&cells[i]);
+}
+
+TEST(a_sandbox_that_a_keeper_lost_says_why_it_is_stopped)
+{
+    struct rig r;
+    uint32_t seq;
+    struct keeper_sandbox box = keeper_box("sb", KEEPER_STOPPED);
+
+    rig_new(&r);
+    insert(&r, "sb", STORE_RUNNING, 0);
+    seq = rig_start(&r);
+    keeper_say(&r, KEEPER_SANDBOX, seq, &box);
+    rig_join(&r, seq);
+    CHECK_STR(engine_get(r.g, KEY, "sb")->reason, "the host restarted");
+    CHECK_STR(rows(&r).reason, "the host restarted");
+    rig_free(&r);
+}
+
+TEST(an_end_that_passed_while_the_daemon_was_down_comes_at_once)
+{
+    struct rig r;
+    uint32_t seq;
+    struct keeper_sandbox box = keeper_box("sb", KEEPER_RUNNING);
+    union rig_msg m;
+
+    rig_new(&r);
+    insert(&r, "sb", STORE_RUNNING, clock_real_ms() - 5000);
+    seq = rig_start(&r);
+    keeper_say(&r, KEEPER_SANDBOX, seq, &box);
+    rig_join(&r, seq);
+    seq = keeper_hear(&r, KEEPER_DESTROY, &m);
+    CHECK_INT(rows(&r).state, STORE_DELETING);
+    keeper_ok_to(&r, seq);
+    RIG_UNTIL(&r, rows(&r).n == 0);
+    rig_free(&r);
+}
+
+/* ---- life ---- */
+
+static void start(struct rig *r)
+{
+    rig_new(r);
+    rig_join(r, rig_start(r));
+}
+
+TEST(a_created_sandbox_is_durable_before_it_is_told_and_survives_a_restart)
+{
+    struct rig r;
+    int listen_fd;
+    struct peer monitor;
+    struct keeper_sandbox box = keeper_box("sb1", KEEPER_RUNNING);
+    uint32_t seq;
+
+    start(&r);
+    rig_create(&r, "sb1", 0, SANDBOX_END_DELETE, &listen_fd, &monitor);
+    CHECK_INT(rows(&r).n, 1);
+    rig_stop(&r);
+    peer_close(&monitor);
+    seq = rig_start(&r);
+    keeper_say(&r, KEEPER_SANDBOX, seq, &box);
+    rig_join(&r, seq);
+    CHECK_STR(state_of(&r, "sb1"), "running");
+    close(listen_fd);
+    rig_free(&r);
+}
+
+TEST(another_key_does_not_see_it)
+{
+    struct rig r;
+    int listen_fd;
+    struct peer monitor;
+    struct told t = {0};
+
+    start(&r);
+    rig_create(&r, "sb1", 0, SANDBOX_END_DELETE, &listen_fd, &monitor);
+    CHECK(engine_get(r.g, "other", "sb1") == NULL);
+    engine_delete(r.g, "other", "sb1", told_done, &t);
+    RIG_UNTIL(&r, t.n == 1);
+    CHECK_INT(t.e.kind, ERR_NOT_FOUND);
+    peer_close(&monitor);
+    close(listen_fd);
+    rig_free(&r);
+}
+
+TEST(a_create_that_the_store_refuses_is_destroyed_and_answered)
+{
+    struct rig r;
+    struct create_opts o = {.key = KEY};
+    struct keeper_sandbox box = keeper_box("sb1", KEEPER_RUNNING);
+    struct told t = {0};
+    union rig_msg m;
+    uint32_t seq;
+
+    start(&r);
+    insert(&r, "sb1", STORE_RUNNING, 0); /* behind the engine's back: the row is not unique */
+    engine_create(r.g, &o, told_sandbox, &t);
+    seq = keeper_hear(&r, KEEPER_CREATE, &m);
+    keeper_say(&r, KEEPER_SANDBOX, seq, &box);
+    keeper_hear(&r, KEEPER_DESTROY, &m);
+    CHECK_STR(m.keeper_destroy.id, "sb1");
+    RIG_UNTIL(&r, t.n == 1);
+    CHECK(t.failed);
+    rig_free(&r);
+}
+
+TEST(more_creations_than_configured_are_told_to_try_again)
+{
+    struct rig r;
+    struct create_opts o = {.key = KEY};
+    struct told a = {0}, b = {0};
+    union rig_msg m;
+
+    rig_new(&r);
+    r.config.creates = 1;
+    rig_join(&r, rig_start(&r));
+    engine_create(r.g, &o, told_sandbox, &a);
+    engine_create(r.g, &o, told_sandbox, &b);
+    CHECK_INT(b.n, 0); /* never from inside the call */
+    RIG_UNTIL(&r, b.n == 1);
+    CHECK_INT(b.e.kind, ERR_UNAVAILABLE);
+    CHECK_HAS(b.e.msg, "try again");
+    keeper_hear(&r, KEEPER_CREATE, &m);
+    rig_free(&r);
+}
+
+TEST(a_sandbox_that_comes_after_the_client_was_told_it_took_too_long_is_destroyed)
+{
+    struct rig r;
+    struct create_opts o = {.key = KEY};
+    struct keeper_sandbox box = keeper_box("late1", KEEPER_RUNNING);
+    struct told t = {0};
+    union rig_msg m;
+    uint32_t seq;
+
+    start(&r);
+    clock_hold(clock_mono_ns(), clock_real_ms());
+    engine_create(r.g, &o, told_sandbox, &t);
+    seq = keeper_hear(&r, KEEPER_CREATE, &m);
+    clock_hold(clock_mono_ns() + 31ull * 1000000000u, clock_real_ms() + 31000);
+    RIG_UNTIL(&r, t.n == 1);
+    CHECK_INT(t.e.kind, ERR_UNAVAILABLE);
+    keeper_say(&r, KEEPER_SANDBOX, seq, &box);
+    keeper_hear(&r, KEEPER_DESTROY, &m);
+    CHECK_STR(m.keeper_destroy.id, "late1");
+    CHECK_INT(t.n, 1);
+    CHECK(engine_get(r.g, KEY, "late1") == NULL);
+    rig_free(&r);
+}
+
+TEST(two_deletes_of_one_sandbox_both_succeed_and_ask_once)
+{
+    struct rig r;
+    int listen_fd;
+    struct peer monitor;
+    struct told a = {0}, b = {0}, c = {0};
+    union rig_msg m;
+    uint32_t seq;
+
+    start(&r);
+    rig_create(&r, "sb1", 0, SANDBOX_END_DELETE, &listen_fd, &monitor);
+    engine_delete(r.g, KEY, "sb1", told_done, &a);
+    engine_delete(r.g, KEY, "sb1", told_done, &b);
+    CHECK_INT(rows(&r).state, STORE_DELETING);
+    CHECK(engine_get(r.g, KEY, "sb1") == NULL);
+    seq = keeper_hear(&r, KEEPER_DESTROY, &m);
+    rig_settle(&r);
+    CHECK_INT(a.n + b.n, 0);
+    keeper_ok_to(&r, seq);
+    RIG_UNTIL(&r, a.n == 1 && b.n == 1);
+    CHECK_INT(a.failed + b.failed, 0);
+    engine_delete(r.g, KEY, "sb1", told_done, &c);
+    RIG_UNTIL(&r, c.n == 1);
+    CHECK_INT(c.e.kind, ERR_NOT_FOUND);
+    RIG_UNTIL(&r, rows(&r).n == 0);
+    peer_close(&monitor);
+    close(listen_fd);
+    rig_free(&r);
+}
+
+TEST(a_sandbox_that_cannot_be_destroyed_stays_visible_and_is_tried_again)
+{
+    struct rig r;
+    int listen_fd;
+    struct peer monitor;
+    struct told a = {0}, b = {0};
+    union rig_msg m;
+    uint32_t seq;
+
+    start(&r);
+    rig_create(&r, "sb1", 0, SANDBOX_END_DELETE, &listen_fd, &monitor);
+    engine_delete(r.g, KEY, "sb1", told_done, &a);
+    seq = keeper_hear(&r, KEEPER_DESTROY, &m);
+    keeper_say(&r, KEEPER_FAIL, seq, &(struct keeper_fail){.code = "internal", .message = "busy"});
+    RIG_UNTIL(&r, a.n == 1);
+    CHECK(a.failed);
+    CHECK_STR(state_of(&r, "sb1"), "stopped");
+    engine_delete(r.g, KEY, "sb1", told_done, &b);
+    keeper_ok_to(&r, keeper_hear(&r, KEEPER_DESTROY, &m));
+    RIG_UNTIL(&r, b.n == 1);
+    CHECK_INT(b.failed, 0);
+    peer_close(&monitor);
+    close(listen_fd);
+    rig_free(&r);
+}
+
+TEST(a_dead_init_stops_the_sandbox_and_resume_boots_it_with_a_new_boot_id)
+{
+    struct rig r;
+    int listen_fd;
+    struct peer monitor;
+    struct told a = {0}, b = {0};
+    struct keeper_sandbox box = keeper_box("sb1", KEEPER_RUNNING);
+    union rig_msg m;
+    uint32_t seq;
+
+    start(&r);
+    rig_create(&r, "sb1", 0, SANDBOX_END_DELETE, &listen_fd, &monitor);
+    engine_resume(r.g, KEY, "sb1", told_sandbox, &a);
+    RIG_UNTIL(&r, a.n == 1);
+    CHECK_INT(a.e.kind, ERR_CONFLICT);
+    keeper_say(&r, KEEPER_DIED, 0, &(struct keeper_died){.id = "sb1", .reason = "out of memory"});
+    RIG_UNTIL(&r, strcmp(state_of(&r, "sb1"), "stopped") == 0);
+    CHECK_STR(rows(&r).reason, "out of memory");
+    engine_resume(r.g, KEY, "sb1", told_sandbox, &b);
+    seq = keeper_hear(&r, KEEPER_BOOT, &m);
+    box.boot_id = "boot-2";
+    keeper_say(&r, KEEPER_SANDBOX, seq, &box);
+    RIG_UNTIL(&r, b.n == 1);
+    CHECK_STR(b.state, "running");
+    CHECK_STR(engine_get(r.g, KEY, "sb1")->boot_id, "boot-2");
+    CHECK_INT(rows(&r).state, STORE_RUNNING);
+    peer_close(&monitor);
+    close(listen_fd);
+    rig_free(&r);
+}
+
+TEST(a_sandbox_deleted_while_it_boots_is_destroyed_when_the_boot_has_ended)
+{
+    struct rig r;
+    struct told a = {0}, b = {0};
+    struct keeper_sandbox box = keeper_box("sb", KEEPER_STOPPED);
+    union rig_msg m;
+    uint32_t seq;
+
+    rig_new(&r);
+    insert(&r, "sb", STORE_STOPPED, 0);
+    seq = rig_start(&r);
+    keeper_say(&r, KEEPER_SANDBOX, seq, &box);
+    rig_join(&r, seq);
+    engine_resume(r.g, KEY, "sb", told_sandbox, &a);
+    seq = keeper_hear(&r, KEEPER_BOOT, &m);
+    engine_delete(r.g, KEY, "sb", told_done, &b);
+    RIG_UNTIL(&r, a.n == 1);
+    CHECK_INT(a.e.kind, ERR_GONE);
+    box.state = KEEPER_RUNNING;
+    keeper_say(&r, KEEPER_SANDBOX, seq, &box);
+    keeper_ok_to(&r, keeper_hear(&r, KEEPER_DESTROY, &m));
+    RIG_UNTIL(&r, b.n == 1);
+    CHECK_INT(b.failed, 0);
+    rig_free(&r);
+}
+
+TEST(a_timeout_that_says_stop_halts_and_keeps_the_sandbox)
+{
+    struct rig r;
+    int listen_fd;
+    struct peer monitor;
+    union rig_msg m;
+    uint32_t seq;
+
+    start(&r);
+    rig_create(&r, "sb1", 20, SANDBOX_END_STOP, &listen_fd, &monitor);
+    seq = keeper_hear(&r, KEEPER_HALT, &m);
+    CHECK_STR(m.keeper_halt.id, "sb1");
+    keeper_ok_to(&r, seq);
+    RIG_UNTIL(&r, strcmp(state_of(&r, "sb1"), "stopped") == 0);
+    CHECK_HAS(engine_get(r.g, KEY, "sb1")->reason, "timeout");
+    CHECK_INT(rows(&r).ends_ms, 0);
+    peer_close(&monitor);
+    close(listen_fd);
+    rig_free(&r);
+}
+
+TEST(a_timeout_can_be_moved_and_taken_away)
+{
+    struct rig r;
+    int listen_fd;
+    struct peer monitor;
+    struct err e;
+
+    start(&r);
+    rig_create(&r, "sb1", 60000, SANDBOX_END_DELETE, &listen_fd, &monitor);
+    CHECK_INT(engine_set_timeout(r.g, KEY, "sb1", 120000, &e), 0);
+    CHECK(rows(&r).ends_ms > clock_real_ms() + 100000);
+    CHECK_INT(engine_set_timeout(r.g, KEY, "sb1", 0, &e), 0);
+    CHECK_INT(rows(&r).ends_ms, 0);
+    CHECK_INT(engine_set_timeout(r.g, KEY, "no", 0, &e), -1);
+    CHECK_INT(e.kind, ERR_NOT_FOUND);
+    peer_close(&monitor);
+    close(listen_fd);
+    rig_free(&r);
+}
+
+/* ---- lists ---- */
+
+static void add_id(void *arg, const struct sandbox *s)
+{
+    strcat(strcat(arg, s->id), " ");
+}
+
+TEST(lists_are_paged_oldest_first_and_a_deleted_row_does_not_break_a_cursor)
+{
+    struct rig r;
+    char page[64] = "", *next = NULL, *end = NULL;
+    struct list_opts o = {.key = KEY, .state = -1, .limit = 2};
+    struct told t = {0};
+    union rig_msg m;
+    uint32_t seq;
+    struct err e;
+
+    rig_new(&r);
+    for (int i = 0; i < 5; i++)
+        insert(&r, (char[]){'s', (char)('e' - i), 0}, STORE_STOPPED, 0);
+    seq = rig_start(&r);
+    rig_join(&r, seq);
+    CHECK_INT(engine_list(r.g, &o, add_id, page, &next, &e), 0);
+    CHECK_STR(page, "se sd ");
+    engine_delete(r.g, KEY, "sd", told_done, &t);
+    keeper_ok_to(&r, keeper_hear(&r, KEEPER_DESTROY, &m));
+    RIG_UNTIL(&r, t.n == 1);
+    o.after = next;
+    page[0] = '\0';
+    CHECK_INT(engine_list(r.g, &o, add_id, page, &end, &e), 0);
+    CHECK_STR(page, "sc sb ");
+    free(next);
+    o.after = end;
+    page[0] = '\0';
+    CHECK_INT(engine_list(r.g, &o, add_id, page, &next, &e), 0);
+    CHECK_STR(page, "sa ");
+    CHECK(next == NULL);
+    free(end);
+    o.after = "nonsense";
+    CHECK_INT(engine_list(r.g, &o, add_id, page, &next, &e), -1);
+    CHECK_INT(e.kind, ERR_INVALID);
+    rig_free(&r);
+}
+
+/* ---- events ---- */
+
+struct heard {
+    int n, gaps;
+    uint64_t last;
+    char kinds[512];
+};
+
+static void hear(void *arg, const struct engine_event *ev, bool gap)
+{
+    struct heard *h = arg;
+
+    h->n++;
+    h->gaps += gap;
+    h->last = ev->seq;
+    strcat(strcat(h->kinds, ev->kind), " ");
+}
+
+TEST(events_are_replayed_after_a_cursor_and_their_numbers_go_on_after_a_restart)
+{
+    struct rig r;
+    int listen_fd;
+    struct peer monitor;
+    struct heard h = {0}, again = {0}, restarted = {0};
+    struct keeper_sandbox box = keeper_box("sb1", KEEPER_STOPPED);
+    uint32_t seq;
+
+    start(&r);
+    engine_watch(r.g, KEY, 0, hear, &h);
+    rig_create(&r, "sb1", 0, SANDBOX_END_DELETE, &listen_fd, &monitor);
+    init_say(&monitor, INIT_EVENT, 1, &(struct init_event){.kind = INIT_EVENT_STARTED, .id = "p"});
+    RIG_UNTIL(&r, h.n == 2);
+    CHECK_STR(h.kinds, "sandbox.created process.started ");
+    CHECK_INT(h.gaps, 0);
+    engine_watch(r.g, KEY, h.last - 1, hear, &again);
+    RIG_UNTIL(&r, again.n == 1);
+    CHECK_INT(again.last, h.last);
+    rig_stop(&r);
+    peer_close(&monitor);
+    seq = rig_start(&r);
+    engine_watch(r.g, KEY, h.last, hear, &restarted);
+    keeper_say(&r, KEEPER_SANDBOX, seq, &box);
+    rig_join(&r, seq);
+    RIG_UNTIL(&r, restarted.n == 1);
+    CHECK(restarted.last > h.last);
+    CHECK_INT(restarted.gaps, 1);
+    close(listen_fd);
+    rig_free(&r);
+}
+
+static void count_event(void *arg, const struct engine_event *ev, bool gap)
+{
+    (void)ev;
+    (void)gap;
+    (*(int *)arg)++;
+}
+
+TEST(a_flood_of_events_from_one_init_is_slowed_down)
+{
+    struct rig r;
+    int listen_fd, n = 0;
+    struct peer monitor;
+    struct init_event ev = {.kind = INIT_EVENT_EXITED, .id = "p"};
+
+    start(&r);
+    rig_create(&r, "sb1", 0, SANDBOX_END_DELETE, &listen_fd, &monitor);
+    clock_hold(clock_mono_ns(), clock_real_ms());
+    engine_watch(r.g, KEY, UINT64_MAX, count_event, &n);
+    for (int i = 0; i < 300; i++) {
+        init_say(&monitor, INIT_EVENT, 1, &ev);
+        if (i % 50 == 0) /* a socket takes few messages at a time */
+            rig_turn(&r);
+    }
+    for (int i = 0; i < 50; i++)
+        rig_turn(&r);
+    CHECK(n > 0 && n <= 200);
+    clock_hold(clock_mono_ns() + 2000000000u, clock_real_ms());
+    RIG_UNTIL(&r, n == 300);
+    peer_close(&monitor);
+    close(listen_fd);
+    rig_free(&r);
+}
+
+/* ---- a keeper that is gone, or worse ---- */
+
+TEST(a_keeper_that_closes_is_told_once_as_lost)
+{
+    struct rig r;
+
+    start(&r);
+    peer_close(&r.keeper);
+    RIG_UNTIL(&r, r.lost == 1);
+    rig_settle(&r);
+    CHECK_INT(r.lost, 1);
+    CHECK_HAS(r.why.msg, "gone");
+    rig_free(&r);
+}
+
+TEST(an_answer_that_nobody_asked_for_is_the_end_of_the_keeper)
+{
+    struct rig r;
+
+    start(&r);
+    keeper_ok_to(&r, 77);
+    RIG_UNTIL(&r, r.lost == 1);
+    rig_free(&r);
+}

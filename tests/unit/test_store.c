@@ -1,0 +1,256 @@
+/* test_store.c - what was told to clients is still there after a crash. */
+#include "unit.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "front/store/store.h"
+
+static char dir[64];
+
+static const char *fresh(const char *name)
+{
+    static char path[128];
+
+    if (dir[0] == '\0') {
+        strcpy(dir, "/tmp/cove-unit-XXXXXX");
+        CHECK(mkdtemp(dir) != NULL);
+    }
+    snprintf(path, sizeof(path), "%s/%s.db", dir, name);
+    return path;
+}
+
+static void __attribute__((destructor)) clean(void)
+{
+    char cmd[128];
+
+    if (dir[0] == '\0')
+        return;
+    snprintf(cmd, sizeof(cmd), "rm -rf %s", dir);
+    if (system(cmd) != 0)
+        perror(cmd);
+}
+
+static struct store *open_ok(const char *path)
+{
+    struct store *s = NULL;
+    struct err e = {0};
+
+    if (store_open(path, &s, &e) < 0)
+        print_error("%s\n", e.msg);
+    CHECK(s != NULL);
+    return s;
+}
+
+static struct store_sandbox row_of(const char *id)
+{
+    return (struct store_sandbox){.id = id,
+                                  .key = "root",
+                                  .state = STORE_RUNNING,
+                                  .template = "base",
+                                  .network = "none",
+                                  .metadata = "{\"a\":\"b\"}",
+                                  .env = {"A=1\0B=2", 8},
+                                  .memory = 1ull << 40,
+                                  .created_ms = 1234,
+                                  .boot_id = "boot"};
+}
+
+struct found {
+    int n;
+    char ids[256];
+    struct store_sandbox last;
+    char env[16];
+};
+
+static int each(void *arg, const struct store_sandbox *row, struct err *e)
+{
+    struct found *f = arg;
+
+    (void)e;
+    f->n++;
+    strcat(strcat(f->ids, row->id), " ");
+    f->last = *row;
+    memcpy(f->env, row->env.p, row->env.len < sizeof(f->env) ? row->env.len : sizeof(f->env));
+    return 0;
+}
+
+static struct found all(struct store *s)
+{
+    struct found f = {0};
+    struct err e;
+
+    CHECK_INT(store_sandbox_each(s, each, &f, &e), 0);
+    return f;
+}
+
+TEST(a_row_comes_back_as_it_was_after_reopening)
+{
+    const char *path = fresh("back");
+    struct store *s = open_ok(path);
+    struct store_sandbox row = row_of("one");
+    struct found f;
+    struct err e;
+
+    CHECK_INT(store_sandbox_insert(s, &row, &e), 0);
+    store_close(s);
+    s = open_ok(path);
+    f = all(s);
+    CHECK_INT(f.n, 1);
+    CHECK_STR(f.ids, "one ");
+    CHECK_INT(f.last.memory, 1ull << 40);
+    CHECK_INT(f.last.env.len, 8);
+    CHECK(memcmp(f.env, "A=1\0B=2", 8) == 0);
+    store_close(s);
+}
+
+TEST(rows_come_in_the_order_of_creation_and_numbers_are_never_used_twice)
+{
+    struct store *s = open_ok(fresh("order"));
+    struct store_sandbox a = row_of("zz"), b = row_of("aa"), c = row_of("mm");
+    struct err e;
+
+    CHECK_INT(store_sandbox_insert(s, &a, &e), 0);
+    CHECK_INT(store_sandbox_insert(s, &b, &e), 0);
+    CHECK_STR(all(s).ids, "zz aa ");
+    CHECK_INT(store_sandbox_delete(s, "aa", &e), 0);
+    CHECK_INT(store_sandbox_insert(s, &c, &e), 0);
+    CHECK(c.seq > b.seq);
+    CHECK_STR(all(s).ids, "zz mm ");
+    store_close(s);
+}
+
+TEST(a_change_of_a_row_that_is_not_there_is_not_found)
+{
+    struct store *s = open_ok(fresh("change"));
+    struct err e;
+
+    CHECK_INT(store_sandbox_set_state(s, "no", STORE_STOPPED, "", "", &e), -1);
+    CHECK_INT(e.kind, ERR_NOT_FOUND);
+    CHECK_INT(store_sandbox_set_ends(s, "no", 1, &e), -1);
+    CHECK_INT(e.kind, ERR_NOT_FOUND);
+    CHECK_INT(store_sandbox_delete(s, "no", &e), 0);
+    store_close(s);
+}
+
+TEST(one_id_is_one_row)
+{
+    struct store *s = open_ok(fresh("unique"));
+    struct store_sandbox a = row_of("same"), b = row_of("same");
+    struct err e;
+
+    CHECK_INT(store_sandbox_insert(s, &a, &e), 0);
+    CHECK_INT(store_sandbox_insert(s, &b, &e), -1);
+    CHECK_INT(all(s).n, 1);
+    store_close(s);
+}
+
+TEST(a_rollback_leaves_nothing)
+{
+    struct store *s = open_ok(fresh("rollback"));
+    struct store_sandbox a = row_of("gone");
+    struct err e;
+
+    CHECK_INT(store_begin(s, &e), 0);
+    CHECK_INT(store_sandbox_insert(s, &a, &e), 0);
+    store_rollback(s);
+    CHECK_INT(all(s).n, 0);
+    CHECK_INT(store_begin(s, &e), 0);
+    CHECK_INT(store_sandbox_insert(s, &a, &e), 0);
+    CHECK_INT(store_commit(s, &e), 0);
+    CHECK_INT(all(s).n, 1);
+    store_close(s);
+}
+
+TEST(a_counter_never_gives_a_number_twice_even_after_a_crash)
+{
+    const char *path = fresh("counter");
+    struct store *s = open_ok(path);
+    uint64_t first;
+    struct err e;
+    pid_t pid;
+
+    CHECK_INT(store_reserve(s, "events", 1000, &first, &e), 0);
+    CHECK_INT(first, 1);
+    store_close(s);
+    pid = fork();
+    if (pid == 0) {
+        s = open_ok(path);
+        _exit(store_reserve(s, "events", 10, &first, &e) == 0 && first == 1001 ? 0 : 1);
+    }
+    CHECK_INT(waitpid(pid, &(int){0}, 0), pid);
+    s = open_ok(path);
+    CHECK_INT(store_reserve(s, "events", 1, &first, &e), 0);
+    CHECK_INT(first, 1011);
+    store_close(s);
+}
+
+TEST(a_second_process_is_refused_and_told_why)
+{
+    const char *path = fresh("locked");
+    struct store *s = open_ok(path);
+    int status = 0;
+    pid_t pid = fork();
+
+    if (pid == 0) {
+        struct store *other = NULL;
+        struct err e = {0};
+        int r = store_open(path, &other, &e);
+
+        _exit(r < 0 && e.kind == ERR_CONFLICT && strstr(e.msg, "another process") ? 0 : 1);
+    }
+    CHECK_INT(waitpid(pid, &status, 0), pid);
+    CHECK_INT(status, 0);
+    store_close(s);
+}
+
+TEST(a_damaged_file_is_an_error_at_open)
+{
+    const char *path = fresh("damaged");
+    struct store *s = NULL;
+    struct err e = {0};
+    int fd = open(path, O_WRONLY | O_CREAT, 0600);
+
+    CHECK(write(fd,
+                "this is not a database, but long enough to be looked at........"
+                "................................................................",
+                128) == 128);
+    close(fd);
+    CHECK_INT(store_open(path, &s, &e), -1);
+    CHECK_HAS(e.msg, "damaged");
+}
+
+TEST(a_database_of_a_newer_cove_is_refused)
+{
+    const char *path = fresh("newer");
+    struct store *s = open_ok(path);
+    struct err e = {0};
+    unsigned char version[4] = {0, 0, 0, 99};
+    int fd;
+
+    store_close(s);
+    fd = open(path, O_WRONLY);
+    CHECK_INT(pwrite(fd, version, 4, 60), 4); /* user_version in the file's head */
+    close(fd);
+    CHECK_INT(store_open(path, &s, &e), -1);
+    CHECK_HAS(e.msg, "newer");
+}
+
+TEST(a_directory_fd_is_enough_to_open_it)
+{
+    char path[128];
+    struct store *s;
+    int fd;
+
+    fresh("x");
+    fd = open(dir, O_RDONLY | O_DIRECTORY);
+    snprintf(path, sizeof(path), "/proc/self/fd/%d/by-fd.db", fd);
+    s = open_ok(path);
+    store_close(s);
+    close(fd);
+    snprintf(path, sizeof(path), "%s/by-fd.db", dir);
+    CHECK_INT(access(path, F_OK), 0);
+}
