@@ -196,6 +196,14 @@ int str_unbase64(struct buf *out, const char *s, size_t n)
     return 0;
 }
 
+int str_hex_digit(unsigned char c)
+{
+    if (c >= '0' && c <= '9')
+        return c - '0';
+    c |= 0x20;
+    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
 void str_hex(char *out, const void *p, size_t n)
 {
     static const char hex[] = "0123456789abcdef";
@@ -206,6 +214,19 @@ void str_hex(char *out, const void *p, size_t n)
         out[2 * i + 1] = hex[s[i] & 15];
     }
     out[2 * n] = '\0';
+}
+
+size_t str_dec(char out[STR_DEC_MAX], uint64_t v)
+{
+    char text[STR_DEC_MAX], *p = text + sizeof(text);
+    size_t n;
+
+    do
+        *--p = (char)('0' + v % 10);
+    while ((v /= 10) > 0);
+    n = (size_t)(text + sizeof(text) - p);
+    memcpy(out, p, n);
+    return n;
 }
 
 void str_fmt(char *out, size_t room, const char *fmt, ...)

@@ -29,7 +29,13 @@ int str_base64(struct buf *out, const void *p, size_t n);
 /* Strict: padding required, no blanks. */
 int str_unbase64(struct buf *out, const char *s, size_t n);
 
+/* The value of a hexadecimal digit, or -1. */
+int str_hex_digit(unsigned char c);
 void str_hex(char *out, const void *p, size_t n); /* 2n characters and a NUL */
+
+#define STR_DEC_MAX 20
+/* Decimal digits of v, no NUL; returns how many. For paths where snprintf shows. */
+size_t str_dec(char out[STR_DEC_MAX], uint64_t v);
 
 /* snprintf that is fatal to the program when it does not fit: for names whose
  * parts are all bounded by us. */

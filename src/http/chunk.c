@@ -1,6 +1,8 @@
 /* chunk.c - see chunk.h. */
 #include "http/chunk.h"
 
+#include "base/str.h"
+
 #define SIZE_DIGITS_MAX 15 /* so that the size never overflows */
 
 enum class { HEX, NAME, COLON, SEMI, BLANK, TEXT, CR, LF, BAD, CLASS_COUNT };
@@ -43,20 +45,12 @@ static const unsigned char next[STATE_COUNT][CLASS_COUNT] = {
 };
 /* clang-format on */
 
-static int hex_value(unsigned char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    c |= 0x20;
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 static enum class class_of(unsigned char c) {
     switch (c){
         case ':' : return COLON; case ';' : return SEMI; case ' ' : case '\t' : return BLANK;
         case '\r' : return CR;
         case '\n' : return LF;
-        default : if (hex_value(c) >= 0) return HEX;
+        default : if (str_hex_digit(c) >= 0) return HEX;
         if (http_is_tchar(c)) return NAME;
         return c > 0x20 && c != 0x7f ? TEXT : BAD;
     }
@@ -92,7 +86,7 @@ static int step(struct http_chunk *k, unsigned char c, struct http_fault *f)
     if (count(k, f) < 0)
         return -1;
     if (k->state == SIZE)
-        k->left = k->left << 4 | (unsigned)hex_value(c);
+        k->left = k->left << 4 | (unsigned)str_hex_digit(c);
     if (k->state == DATA && k->left == 0) {
         k->state = TRAILERS;
         k->line = 0;

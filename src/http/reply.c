@@ -3,6 +3,7 @@
 
 #include "base/log.h"
 #include "base/own.h"
+#include "base/str.h"
 #include "http/conn.h"
 #include "http/server.h"
 
@@ -54,24 +55,11 @@ static void add_header(struct buf *b, const char *name, const char *value)
     buf_add(b, "\r\n", 2);
 }
 
-static size_t decimal(char out[20], uint64_t v)
-{
-    char text[20], *p = text + sizeof(text);
-    size_t n;
-
-    do
-        *--p = (char)('0' + v % 10);
-    while ((v /= 10) > 0);
-    n = (size_t)(text + sizeof(text) - p);
-    memcpy(out, p, n);
-    return n;
-}
-
 static void add_number(struct buf *b, uint64_t v)
 {
-    char text[20];
+    char text[STR_DEC_MAX];
 
-    buf_add(b, text, decimal(text, v));
+    buf_add(b, text, str_dec(text, v));
 }
 
 void http_reply_header(struct http_req *r, const char *name, const char *value)

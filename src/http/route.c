@@ -4,15 +4,8 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "base/str.h"
 #include "http/http.h"
-
-static int hex_value(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    c = (char)(c | 0x20);
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
 
 /* The byte at *p, decoded, and *p behind it; -1 for bad encoding or a NUL. */
 static int next_byte(const char **p, const char *end, bool plus)
@@ -23,8 +16,8 @@ static int next_byte(const char **p, const char *end, bool plus)
     *p = s + 1;
     if (*s != '%')
         return plus && *s == '+' ? ' ' : (unsigned char)*s;
-    hi = end - s > 2 ? hex_value(s[1]) : -1;
-    lo = hi >= 0 ? hex_value(s[2]) : -1;
+    hi = end - s > 2 ? str_hex_digit((unsigned char)s[1]) : -1;
+    lo = hi >= 0 ? str_hex_digit((unsigned char)s[2]) : -1;
     *p = s + 3;
     return lo < 0 || (hi | lo) == 0 ? -1 : hi << 4 | lo;
 }

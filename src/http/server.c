@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/own.h"
+#include "base/str.h"
 
 #define ACCEPT_BATCH 64       /* so that a flood of connects cannot starve the others */
 #define ACCEPT_RETRY_MS 100   /* when the host has no fd or no memory for another one */
@@ -161,8 +162,7 @@ void http_server_drain(struct http_server *s, void (*done)(void *arg), void *arg
     s->draining = true;
     s->on_drained = done;
     s->drained_arg = arg;
-    LIST_EACH(&s->conns, c, struct http_conn, link)
-    {
+    LIST_EACH (&s->conns, c, struct http_conn, link) {
         if (c->phase == PHASE_WS)
             http_ws_goodbye(c);
         else if (http_conn_is_idle(c))
@@ -175,15 +175,8 @@ void http_server_drain(struct http_server *s, void (*done)(void *arg), void *arg
 
 void http_server_next_id(struct http_server *s, char out[HTTP_ID_MAX])
 {
-    uint64_t v = ++s->last_id;
-    char digits[20], *p = digits + sizeof(digits);
-
-    do
-        *--p = (char)('0' + v % 10);
-    while ((v /= 10) > 0);
-    *out++ = 'r';
-    memcpy(out, p, (size_t)(digits + sizeof(digits) - p));
-    out[digits + sizeof(digits) - p] = '\0';
+    out[0] = 'r';
+    out[1 + str_dec(out + 1, ++s->last_id)] = '\0';
 }
 
 const char *http_server_date(struct http_server *s)

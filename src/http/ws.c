@@ -112,7 +112,7 @@ static bool is_over(const struct http_ws *ws)
 
 bool http_ws_wants_input(const struct http_conn *c)
 {
-    return !c->ws->paused && c->out.len < HTTP_BACKLOG_HIGH;
+    return !c->ws->paused && c->out.len < HTTP_BACKLOG_HIGH && !is_over(c->ws);
 }
 
 void http_ws_drained(struct http_conn *c)

@@ -31,7 +31,7 @@ enum json_type {
 struct json_field {
     const char *name;
     enum json_type type;
-    size_t offset; /* offsetof() in the caller's struct */
+    size_t offset;     /* offsetof() in the caller's struct */
     uint64_t min, max; /* 0, 0: unbounded (but the body is bounded) */
     bool required;
     const char *doc; /* one sentence, for OpenAPI */

@@ -199,12 +199,9 @@ void jw_raw(struct json_w *w, const char *json, size_t n)
 
 void jw_u64(struct json_w *w, uint64_t v)
 {
-    char text[20], *p = text + sizeof(text);
+    char text[STR_DEC_MAX];
 
-    do
-        *--p = (char)('0' + v % 10);
-    while ((v /= 10) > 0);
-    jw_raw(w, p, (size_t)(text + sizeof(text) - p));
+    jw_raw(w, text, str_dec(text, v));
 }
 
 void jw_i64(struct json_w *w, int64_t v)

@@ -92,6 +92,21 @@ TEST(base64_without_padding_or_with_anything_else_in_it_is_refused)
     }
 }
 
+TEST(digits_are_written_and_read)
+{
+    char out[STR_DEC_MAX];
+
+    CHECK_INT(str_dec(out, 0), 1);
+    CHECK_INT(out[0], '0');
+    CHECK_INT(str_dec(out, UINT64_MAX), 20);
+    CHECK_INT(memcmp(out, "18446744073709551615", 20), 0);
+    CHECK_INT(str_hex_digit('9'), 9);
+    CHECK_INT(str_hex_digit('f'), 15);
+    CHECK_INT(str_hex_digit('F'), 15);
+    CHECK_INT(str_hex_digit('g'), -1);
+    CHECK_INT(str_hex_digit(0x10), -1);
+}
+
 TEST(hex_is_two_lower_case_digits_per_byte)
 {
     char out[7];
