@@ -264,9 +264,9 @@ static int step_filter(struct boot *b, struct err *e)
                                   (unsigned short)(b->msg.filter_len / sizeof(struct sock_filter)),
                               .filter = (struct sock_filter *)(void *)b->msg.filter};
 
-    if (syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &prog) < 0)
-        return err_sys(e, "seccomp");
-    return 0;
+    b->listener =
+        (int)syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_NEW_LISTENER, &prog);
+    return b->listener < 0 ? err_sys(e, "seccomp") : 0;
 }
 
 static bool is_kept(int cap)
@@ -288,6 +288,9 @@ static int step_capabilities(struct boot *b, struct err *e)
             return err_sys(e, "drop capability %d", cap);
     for (size_t i = 0; i < ARRAY_LEN(kept_caps); i++)
         d[kept_caps[i] / 32].permitted |= 1u << (kept_caps[i] % 32);
+    /* Ours alone, to answer statfs in the asker's memory: what we execute gets
+     * nothing that is not in the bounding set. */
+    d[CAP_SYS_PTRACE / 32].permitted |= 1u << (CAP_SYS_PTRACE % 32);
     d[0].effective = d[0].permitted;
     d[1].effective = d[1].permitted;
     if (syscall(SYS_capset, &h, d) < 0)

@@ -12,6 +12,7 @@
 struct boot {
     struct boot_message msg;
     int fds[BOOT_FD_COUNT];
+    int listener; /* of the filter: who calls statfs waits for us (statfs.h) */
 };
 
 /* Waits for the message on BOOT_FD. */

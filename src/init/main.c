@@ -10,6 +10,7 @@
 int main(void)
 {
     static struct boot b;
+    static struct statfs_watch statfs;
     struct serve_opts o;
     struct err e;
 
@@ -29,7 +30,11 @@ int main(void)
                             .run_fd = b.fds[BOOT_RUN],
                             .boot_id = b.msg.boot_id,
                             .booted_ms = clock_real_ms(),
-                            .nofile = b.msg.nofile};
+                            .nofile = b.msg.nofile,
+                            .statfs = &statfs};
+    statfs.listener = b.listener;
+    statfs.used_fd = b.fds[BOOT_USED];
+    statfs.quota_fd = b.fds[BOOT_QUOTA];
     boot_answer(NULL);
     return serve_run(&o) < 0;
 }

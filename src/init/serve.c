@@ -400,6 +400,8 @@ static int serve_start(struct serve *s, const struct serve_opts *o, struct err *
     s->spare_fd = fcntl(s->procs.null_fd, F_DUPFD_CLOEXEC, 3);
     if (reap_start(&s->reaper, &s->procs, e) < 0)
         return -1;
+    if (o->statfs != NULL && statfs_start(o->statfs, s->loop, e) < 0)
+        return -1;
     return loop_io_start(s->loop, &s->listen, s->listen_fd, EPOLLIN, on_accept, e);
 }
 

@@ -5,6 +5,8 @@
 
 #include <stdint.h>
 
+#include "init/statfs.h"
+
 #define CONNS_MAX 512u /* beyond it a connection is accepted and closed */
 
 struct serve_opts {
@@ -12,7 +14,8 @@ struct serve_opts {
     int run_fd;          /* directory of the cgroup `run`, in which groups are made */
     const char *boot_id; /* borrowed for ever */
     uint64_t booted_ms;
-    uint64_t nofile; /* RLIMIT_NOFILE of every command; 0: as ours was */
+    uint64_t nofile;             /* RLIMIT_NOFILE of every command; 0: as ours was */
+    struct statfs_watch *statfs; /* NULL: nobody hands us statfs */
 };
 
 /* Never returns, except -1 when it cannot begin; stderr then says why. Leaves no

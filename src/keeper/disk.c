@@ -44,6 +44,11 @@ int disk_limit(struct sandbox *sb, struct err *e)
     return sb->k->disk.way->limit(sb, e);
 }
 
+int disk_counters(struct sandbox *sb, int *ret_used, int *ret_quota, struct err *e)
+{
+    return sb->k->disk.way->counters(sb, ret_used, ret_quota, e);
+}
+
 int disk_down(struct sandbox *sb)
 {
     return sb->keep_disk ? 0 : sb->k->disk.way->remove(sb->k, sb->rec.id);

@@ -5,6 +5,7 @@
  * DIR/disk in the keeper's private mount namespace: the mount goes away with the
  * keeper, the loop device (autoclear) with the last sandbox that uses it. */
 #include <dirent.h>
+#include <linux/btrfs_tree.h>
 #include <linux/loop.h>
 #include <spawn.h>
 #include <stdio.h>
@@ -176,6 +177,20 @@ static int quotas_on(struct keeper *k, struct err *e)
     return 0;
 }
 
+static int open_counters(struct keeper *k, struct err *e)
+{
+    struct btrfs_ioctl_fs_info_args a = {0};
+    char hex[33], path[128];
+
+    if (ioctl(k->disk.fd, BTRFS_IOC_FS_INFO, &a) < 0)
+        return err_sys(e, "the id of the filesystem");
+    str_hex(hex, a.fsid, 16);
+    str_fmt(path, sizeof(path), "/sys/fs/btrfs/%.8s-%.4s-%.4s-%.4s-%.12s/qgroups", hex, hex + 8,
+            hex + 12, hex + 16, hex + 20);
+    k->disk.qgroups_fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    return k->disk.qgroups_fd < 0 ? err_sys(e, "%s", path) : 0;
+}
+
 static int way_open(struct keeper *k, struct err *e)
 {
     char image[600];
@@ -185,7 +200,7 @@ static int way_open(struct keeper *k, struct err *e)
         return -1;
     if (mount_image(k, image, e) < 0)
         return -1;
-    return quotas_on(k, e);
+    return quotas_on(k, e) < 0 ? -1 : open_counters(k, e);
 }
 
 static void way_close(struct keeper *k)
@@ -193,6 +208,7 @@ static void way_close(struct keeper *k)
     char at[600];
 
     drop_fd(&k->disk.fd);
+    drop_fd(&k->disk.qgroups_fd);
     str_fmt(at, sizeof(at), "%s/disk", k->dir);
     if (umount2(at, MNT_DETACH) < 0 && errno != EINVAL)
         log_warn("unmount %s: %s", at, strerror(errno));
@@ -236,9 +252,33 @@ static int way_remove(struct keeper *k, const char *id)
     return 1;
 }
 
-const struct disk_way disk_btrfs = {"btrfs subvolumes with quotas, in an image file",
-                                    way_open,
-                                    way_close,
-                                    way_make,
-                                    way_limit,
-                                    way_remove};
+/* The quota group of a subvolume has the subvolume's own number. */
+static int way_counters(struct sandbox *sb, int *ret_used, int *ret_quota, struct err *e)
+{
+    autofd int fd = openat(sb->k->disk.fd, sb->rec.id, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    struct btrfs_ioctl_ino_lookup_args a = {.objectid = BTRFS_FIRST_FREE_OBJECTID};
+    autofd int used = -1, quota = -1;
+    char path[64];
+
+    if (fd < 0 || ioctl(fd, BTRFS_IOC_INO_LOOKUP, &a) < 0)
+        return err_sys(e, "the number of the subvolume");
+    str_fmt(path, sizeof(path), "0_%llu/referenced", (unsigned long long)a.treeid);
+    used = openat(sb->k->disk.qgroups_fd, path, O_RDONLY | O_CLOEXEC);
+    str_fmt(path, sizeof(path), "0_%llu/max_referenced", (unsigned long long)a.treeid);
+    quota = openat(sb->k->disk.qgroups_fd, path, O_RDONLY | O_CLOEXEC);
+    if (used < 0 || quota < 0)
+        return err_sys(e, "the counters of the quota");
+    *ret_used = take_fd(&used);
+    *ret_quota = take_fd(&quota);
+    return 0;
+}
+
+const struct disk_way disk_btrfs = {
+    .name = "btrfs subvolumes with quotas, in an image file",
+    .open = way_open,
+    .close = way_close,
+    .make = way_make,
+    .limit = way_limit,
+    .remove = way_remove,
+    .counters = way_counters,
+};

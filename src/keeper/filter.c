@@ -21,15 +21,15 @@ static const char *const allowed[] = {
     "access", "chdir", "chmod", "chown", "close", "close_range", "copy_file_range", "creat", "dup",
     "dup2", "dup3", "faccessat", "faccessat2", "fadvise64", "fallocate", "fchdir", "fchmod",
     "fchmodat", "fchmodat2", "fchown", "fchownat", "fcntl", "fdatasync", "fgetxattr", "flistxattr",
-    "flock", "fremovexattr", "fsetxattr", "fstat", "fstatfs", "fsync", "ftruncate", "futimesat",
+    "flock", "fremovexattr", "fsetxattr", "fstat",  "fsync", "ftruncate", "futimesat",
     "getcwd", "getdents", "getdents64", "getxattr", "getxattrat", "lchown", "lgetxattr", "link", "linkat",
     "listxattr", "listxattrat", "llistxattr", "lremovexattr", "lseek", "lsetxattr", "lstat", "mkdir", "mkdirat",
     "mknod", "mknodat", "name_to_handle_at", "newfstatat", "open", "openat", "openat2", "pread64",
     "preadv", "preadv2", "pwrite64", "pwritev", "pwritev2", "read", "readahead", "readlink",
     "readlinkat", "readv", "removexattr", "removexattrat", "rename", "renameat", "renameat2", "rmdir", "sendfile",
-    "setxattr", "setxattrat", "splice", "stat", "statfs", "statx", "symlink", "symlinkat", "sync",
+    "setxattr", "setxattrat", "splice", "stat",  "statx", "symlink", "symlinkat", "sync",
     "sync_file_range", "syncfs", "tee", "truncate", "umask", "unlink", "unlinkat", "utime",
-    "utimensat", "utimes", "vmsplice", "write", "writev", "ioctl", "cachestat",
+    "utimensat", "utimes", "vmsplice", "write", "writev",  "cachestat",
     /* waiting and events */
     "epoll_create", "epoll_create1", "epoll_ctl", "epoll_pwait", "epoll_pwait2", "epoll_wait",
     "eventfd", "eventfd2", "inotify_add_watch", "inotify_init", "inotify_init1", "inotify_rm_watch",
@@ -63,7 +63,7 @@ static const char *const allowed[] = {
     "alarm", "clock_getres", "clock_gettime", "clock_nanosleep", "getcpu", "getitimer", "getrandom",
     "gettimeofday", "nanosleep", "setitimer", "sysinfo", "timer_create", "timer_delete",
     "timer_getoverrun", "timer_gettime", "timer_settime", "uname", "personality",
-    /* sockets; socket() itself is below */
+    /* sockets; socket() itself, ioctl and statfs are below */
     "accept", "accept4", "bind", "connect", "getpeername", "getsockname", "getsockopt", "listen",
     "recvfrom", "recvmmsg", "recvmsg", "sendmmsg", "sendmsg", "sendto", "setsockopt", "shutdown",
     "socketpair",
@@ -103,13 +103,17 @@ static int rules(scmp_filter_ctx c)
     int r = 0;
 
     for (size_t i = 0; i < ARRAY_LEN(allowed) && r == 0; i++)
-        if (strcmp(allowed[i], "ioctl") != 0)
-            r = rule(c, SCMP_ACT_ALLOW, allowed[i]);
+        r = rule(c, SCMP_ACT_ALLOW, allowed[i]);
     for (size_t i = 0; i < ARRAY_LEN(refused) && r == 0; i++)
         r = rule(c, SCMP_ACT_ERRNO(EPERM), refused[i]);
     for (size_t i = 0; i < ARRAY_LEN(families) && r == 0; i++)
         r = seccomp_rule_add(c, SCMP_ACT_ALLOW, SCMP_SYS(socket), 1,
                              SCMP_A0(SCMP_CMP_EQ, (uint64_t)families[i]));
+    /* Init answers these, so that `df` shows the sandbox's own disk. */
+    if (r == 0)
+        r = rule(c, SCMP_ACT_NOTIFY, "statfs");
+    if (r == 0)
+        r = rule(c, SCMP_ACT_NOTIFY, "fstatfs");
     if (r == 0)
         r = seccomp_rule_add(c, SCMP_ACT_ALLOW, SCMP_SYS(ioctl), 1,
                              SCMP_A1_32(SCMP_CMP_NE, TIOCSTI));

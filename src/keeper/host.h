@@ -18,8 +18,9 @@ struct cgroups {
 
 struct disk {
     const struct disk_way *way;
-    int fd;      /* directory that holds one subvolume or directory per sandbox */
-    bool simple; /* simple quotas (since 6.7): far cheaper than the full ones */
+    int fd;         /* directory that holds one subvolume or directory per sandbox */
+    int qgroups_fd; /* directory of the quotas' counters in sysfs */
+    bool simple;    /* simple quotas (since 6.7): far cheaper than the full ones */
 };
 
 struct ids {
@@ -97,10 +98,13 @@ struct disk_way {
     int (*make)(struct sandbox *sb, struct err *e);
     int (*limit)(struct sandbox *sb, struct err *e);
     int (*remove)(struct keeper *k, const char *id);
+    /* Opens the two counters that init answers `df` from. */
+    int (*counters)(struct sandbox *sb, int *ret_used, int *ret_quota, struct err *e);
 };
 int disk_open(struct keeper *k, struct err *e);
 void disk_close(struct keeper *k);
 int disk_limit(struct sandbox *sb, struct err *e);
+int disk_counters(struct sandbox *sb, int *ret_used, int *ret_quota, struct err *e);
 /* Removes disks that belong to no sandbox. */
 void disk_sweep(struct keeper *k);
 

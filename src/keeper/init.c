@@ -145,16 +145,21 @@ static void boot_answered(struct loop_io *io, uint32_t events)
 int init_up(struct sandbox *sb, struct err *e)
 {
     struct boot_message m;
-    autofd int sock = bind_socket(sb, e), dev = sock < 0 ? -1 : clone_dev(sb, e);
-    autofd int run = dev < 0 ? -1 : clone_run(sb, e);
-    const int fds[BOOT_FD_COUNT] = {
-        [BOOT_LISTEN] = sock, [BOOT_ROOT] = sb->root_fd, [BOOT_DEV] = dev, [BOOT_RUN] = run};
+    autofd int used = -1, quota = -1, sock = bind_socket(sb, e);
+    autofd int dev = sock < 0 ? -1 : clone_dev(sb, e), run = dev < 0 ? -1 : clone_run(sb, e);
 
-    if (run < 0)
+    if (run < 0 || disk_counters(sb, &used, &quota, e) < 0)
         return -1;
     fill_message(sb, &m);
     str_fmt(sb->rec.host_boot, sizeof(sb->rec.host_boot), "%s", sb->k->host_boot);
-    if (send_boot(sb, &m, fds, e) < 0)
+    if (send_boot(sb, &m,
+                  (const int[BOOT_FD_COUNT]){[BOOT_LISTEN] = sock,
+                                             [BOOT_ROOT] = sb->root_fd,
+                                             [BOOT_DEV] = dev,
+                                             [BOOT_USED] = used,
+                                             [BOOT_QUOTA] = quota,
+                                             [BOOT_RUN] = run},
+                  e) < 0)
         return -1;
     sandbox_drop_fds(sb);
     if (loop_timer_set(sb->k->loop, &sb->timer, INIT_BOOT_MS, boot_late) < 0)

@@ -109,7 +109,7 @@ static int watch_signals(struct keeper *k, struct err *e)
 static void blank(struct keeper *k)
 {
     k->dir_fd = k->run_fd = k->records_fd = k->front_fd = k->lock_fd = k->listen_fd = -1;
-    k->init_fd = k->dev_fd = k->disk.fd = k->ids.fd = -1;
+    k->init_fd = k->dev_fd = k->disk.fd = k->disk.qgroups_fd = k->ids.fd = -1;
 }
 
 int keeper_load(struct keeper *k, int argc, char **argv, struct err *e)
@@ -132,8 +132,8 @@ int keeper_load(struct keeper *k, int argc, char **argv, struct err *e)
 
 static int serve(struct keeper *k, struct err *e)
 {
-    if (keeper_come_up(k, e) < 0 || listen_open(k, e) < 0 || watch_signals(k, e) < 0 ||
-        front_start(k, e) < 0)
+    if (keeper_come_up(k, e) < 0 || template_make_first(k, e) < 0 || listen_open(k, e) < 0 ||
+        watch_signals(k, e) < 0 || front_start(k, e) < 0)
         return -1;
     pool_refill(k);
     return loop_run(k->loop, e);

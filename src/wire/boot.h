@@ -17,6 +17,8 @@ enum boot_fd {
     BOOT_LISTEN, /* bound socket; init calls listen() on it, so that its peers see init */
     BOOT_ROOT,   /* detached mount: the root filesystem */
     BOOT_DEV,    /* detached mount: /dev */
+    BOOT_USED,   /* file with one number: bytes used on the disk */
+    BOOT_QUOTA,  /* likewise: bytes that may be used; both empty without a limit */
     BOOT_RUN,    /* detached mount of the cgroup in which init makes one per command */
     BOOT_FD_COUNT
 };
