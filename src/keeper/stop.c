@@ -49,9 +49,11 @@ static int end_daemon(const char *state, struct err *e)
     return 0;
 }
 
-/* With no daemon there: come up as one would, without a front, and go down. */
+/* With no daemon there: come up as one would, without a front, and go down. No
+ * pool is filled meanwhile: each sandbox that is gone would call for a new one. */
 static int end_all(struct keeper *k, struct err *e)
 {
+    k->config.pool = 0;
     if (keeper_come_up(k, e) < 0)
         return -1;
     pool_end_all(k);

@@ -165,6 +165,13 @@ int template_open(struct keeper *k, struct err *e)
     if (open_dir(t, e) < 0)
         return -1;
     find_current(t);
+    return 0;
+}
+
+int template_make_first(struct keeper *k, struct err *e)
+{
+    struct template *t = k->base;
+
     if (t->current[0] != '\0')
         return 0;
     log_info("making the default template from this host's files (once, some seconds)");

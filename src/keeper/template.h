@@ -8,8 +8,10 @@
 
 #include "keeper/host.h"
 
-/* Finds the default template, or builds it (some seconds; says so on stderr). */
+/* Finds the default template, if there is one. */
 int template_open(struct keeper *k, struct err *e);
+/* Builds it if there is none (some seconds; says so on stderr). */
+int template_make_first(struct keeper *k, struct err *e);
 void template_close(struct keeper *k);
 
 /* The version that new sandboxes of `name` stand on; points into the keeper. */
