@@ -12,10 +12,11 @@ before(async () => {
 });
 after(() => d?.stop());
 
-test('the ready line names the URL and what other clients want to export', () => {
+test('the ready line names the URL, and what a client wants to export follows', () => {
   assert.match(d.output, /ready/);
   assert.ok(d.output.includes(d.url));
-  assert.match(d.output, /E2B_API_KEY|E2B_API_URL/);
+  assert.ok(d.output.includes(`export COVE_URL=${d.url} COVE_API_KEY=`));
+  assert.ok(!d.output.includes(d.key), 'a terminal is no place for a key');
 });
 
 test('health is answered without a key', async () => {

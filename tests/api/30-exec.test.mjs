@@ -78,7 +78,7 @@ test('env is laid over the sandbox\'s, which is laid over the defaults', async (
   assert.equal(first, 'yes call ä b');
   assert.match(path, /\/usr\/bin/);
   assert.equal(who, 'user user');
-  const bare = await sh(['env'], { env: { PATH: '/nowhere' } });
+  const bare = await sh(['/usr/bin/env'], { env: { PATH: '/nowhere' } });
   assert.match(bare.stdout, /^PATH=\/nowhere$/m);
   assert.doesNotMatch(bare.stdout, /COVE|KEY/);
 });

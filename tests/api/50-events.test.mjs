@@ -82,7 +82,7 @@ test('a sandbox whose init dies is stopped, with the reason', async () => {
   const s = await d.sse(V);
   const box = await d.sandbox();
   const { processes } = await import('../lib/host.mjs');
-  const init = await poll('the init is found', () => processes().find((p) => p.title.includes(box.id)));
+  const init = await poll('the init is found', () => processes().find((p) => p.title.startsWith('cove: init') && p.cgroup.includes(box.id)));
   process.kill(init.pid, 'SIGKILL');
   await next(s, 'sandbox.stopped');
   const now = await d.get(`/v1/sandboxes/${box.id}`);

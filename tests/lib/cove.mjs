@@ -176,7 +176,7 @@ export class Daemon {
         res.on('end', () => {
           const bytes = Buffer.concat(parts);
           const answer = { status: res.statusCode, headers: res.headers, bytes, text: bytes.toString() };
-          if (/^application\/json/.test(res.headers['content-type'] ?? '')) answer.json = JSON.parse(answer.text);
+          if (bytes.length > 0 && /^application\/json/.test(res.headers['content-type'] ?? '')) answer.json = JSON.parse(answer.text);
           resolve(answer);
         });
       });

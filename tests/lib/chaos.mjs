@@ -1,0 +1,162 @@
+// chaos.mjs - what the tests of survival share: randomness that can be replayed,
+// the instant of a kill, and everything the kernel and the disk hold of a daemon.
+import assert from 'node:assert/strict';
+import fs from 'node:fs';
+import path from 'node:path';
+import { poll, tagOf } from './cove.mjs';
+import { cgroupsNamed, processes } from './host.mjs';
+
+const S = '/v1/sandboxes';
+const RANGES = '/run/cove/idranges';
+const TAG_LEN = 8;
+
+/** Random numbers from a seed: COVE_CHAOS_SEED replays a run. */
+export class Dice {
+  constructor(seed = Number(process.env.COVE_CHAOS_SEED ?? Math.floor(Math.random() * 2 ** 31))) {
+    this.seed = seed;
+    this.state = seed >>> 0;
+  }
+
+  /** 0 <= x < 1 */
+  roll() {
+    this.state = (this.state + 0x9e3779b9) >>> 0;
+    let z = this.state;
+    z = Math.imul(z ^ (z >>> 16), 0x21f0aaad);
+    z = Math.imul(z ^ (z >>> 15), 0x735a2d97);
+    return ((z ^ (z >>> 15)) >>> 0) / 2 ** 32;
+  }
+
+  below(n) {
+    return Math.floor(this.roll() * n);
+  }
+
+  pick(list) {
+    return list[this.below(list.length)];
+  }
+
+  /** Puts the seed into whatever goes wrong inside. */
+  async guard(fn) {
+    try {
+      return await fn();
+    } catch (e) {
+      e.message = `COVE_CHAOS_SEED=${this.seed}: ${e.message}`;
+      throw e;
+    }
+  }
+}
+
+/** The one place that waits for time to pass: until the instant of a kill. */
+export function instant(ms) {
+  return new Promise((r) => setTimeout(r, ms));
+}
+
+/** True for a call that broke because the daemon died, whatever became of it. */
+export function isBroken(e) {
+  return ['ECONNRESET', 'ECONNREFUSED', 'EPIPE', 'ERR_STREAM_PREMATURE_CLOSE'].includes(e.code) ||
+    /socket hang up|aborted|stream ended before|other side closed/.test(e.message);
+}
+
+const groupDirs = new Map();
+
+/** The daemon's own directories in every cgroup hierarchy; they keep their names. */
+function groupsOf(tag) {
+  const known = groupDirs.get(tag);
+  if (known && known.every((g) => fs.existsSync(g))) return known;
+  const found = cgroupsNamed(`cove-${tag}`);
+  groupDirs.set(tag, found);
+  return found;
+}
+
+function names(dir) {
+  try {
+    return fs.readdirSync(dir).filter((n) => !n.startsWith('.')).sort();
+  } catch {
+    return [];
+  }
+}
+
+/** How many id ranges of the host this daemon has leased. */
+export function rangesOf(dir) {
+  const tag = tagOf(dir);
+  const all = fs.readFileSync(RANGES);
+  let n = 0;
+  for (let at = 0; at + TAG_LEN <= all.length; at += TAG_LEN) if (all.toString('latin1', at, at + TAG_LEN) === tag) n++;
+  return n;
+}
+
+/** The inits of a daemon: sandbox id -> pid as the host sees it. */
+export function initsOf(dir) {
+  const tag = tagOf(dir);
+  const inits = new Map();
+  for (const p of processes()) {
+    const m = new RegExp(`/cove-${tag}/([a-z0-9]+)/init$`, 'm').exec(p.cgroup);
+    if (m && p.state !== 'Z' && p.title.startsWith('cove: init')) inits.set(m[1], p.pid);
+  }
+  return inits;
+}
+
+/** Everything that exists of the daemon in `d.dir`, by sandbox id where it has one. */
+export function inventory(d) {
+  const tag = tagOf(d.dir);
+  const inside = processes().filter((p) => p.state !== 'Z' && p.cgroup.includes(`/cove-${tag}/`));
+  const netns = new Set();
+  for (const p of inside) {
+    try {
+      netns.add(fs.readlinkSync(`/proc/${p.pid}/ns/net`));
+    } catch {
+      // it has just ended
+    }
+  }
+  const mounts = fs.readFileSync(`/proc/${d.keeper.pid}/mountinfo`, 'utf8').trim().split('\n').length;
+  const groups = {};
+  for (const g of groupsOf(tag)) groups[g] = fs.readdirSync(g, { withFileTypes: true }).filter((e) => e.isDirectory()).map((e) => e.name).sort();
+  return {
+    groups,
+    records: names(path.join(d.dir, 'records')),
+    sockets: names(path.join(d.dir, 'run')),
+    // the disks are mounted where only the keeper sees them
+    disks: names(`/proc/${d.keeper.pid}/root${d.dir}/disk`),
+    inits: [...initsOf(d.dir).keys()].sort(),
+    netns: netns.size,
+    ranges: rangesOf(d.dir),
+    mounts,
+  };
+}
+
+export async function listAll(d) {
+  const all = [];
+  for (let cursor = ''; ;) {
+    const page = await d.get(`${S}?limit=100${cursor && `&cursor=${encodeURIComponent(cursor)}`}`);
+    all.push(...page.sandboxes);
+    cursor = page.next_cursor ?? '';
+    if (!cursor) return all;
+  }
+}
+
+/** What exists must be what is listed and the pool, in every respect. */
+function compare(all, found, pool) {
+  const up = all.filter((s) => s.state === 'running').map((s) => s.id);
+  const down = all.filter((s) => s.state === 'stopped').map((s) => s.id);
+  const known = new Set([...up, ...down]);
+  const pooled = found.records.filter((id) => !known.has(id));
+  const alive = [...up, ...pooled].sort();
+  const kept = [...alive, ...down].sort();
+  assert.equal(pooled.length, pool, `records that are neither listed nor pooled: ${pooled}`);
+  assert.deepEqual(found.records, kept, 'records');
+  assert.deepEqual(found.disks, kept, 'disks');
+  assert.deepEqual(found.sockets, alive, 'sockets in DIR/run');
+  assert.deepEqual(found.inits, alive, 'inits');
+  assert.equal(found.netns, alive.length, 'network namespaces');
+  assert.equal(found.ranges, alive.length, 'leased id ranges');
+  for (const [dir, ids] of Object.entries(found.groups)) assert.deepEqual(ids, alive, `groups in ${dir}`);
+}
+
+/** Waits until nothing exists but what is listed and a full pool; returns both. */
+export async function settled(d, { pool = 2, deadline = 15_000 } = {}) {
+  return poll('everything that exists is listed or pooled', async () => {
+    const all = await listAll(d);
+    const found = inventory(d);
+    compare(all, found, pool);
+    return { all, found };
+  }, { deadline, every: 30 });
+}
