@@ -145,8 +145,11 @@ static int send_request(int fd, const struct server *s, const struct call *c, st
     return body != NULL ? send_all(fd, body, len, e) : 0;
 }
 
-/* 1: something came; 0: the peer closed; -1: broken. */
-static int receive(struct reply *r, struct err *e)
+#define NOTHING_YET 2
+
+/* 1: something came; 0: the peer closed; -1: broken. NOTHING_YET only with
+ * MSG_DONTWAIT. */
+static int receive(struct reply *r, int flags, struct err *e)
 {
     char *room;
     ssize_t n;
@@ -155,8 +158,10 @@ static int receive(struct reply *r, struct err *e)
     if (room == NULL)
         return err_set(e, ERR_INTERNAL, "out of memory");
     do
-        n = recv(r->fd, room, RECEIVE, 0);
+        n = recv(r->fd, room, RECEIVE, flags);
     while (n < 0 && errno == EINTR);
+    if (n < 0 && errno == EAGAIN)
+        return NOTHING_YET;
     if (n < 0)
         return broken(e, strerror(errno));
     buf_added(&r->in, (size_t)n);
@@ -171,7 +176,7 @@ static int read_head(struct reply *r, struct err *e)
     int got;
 
     while ((got = http_head_end(buf_data(&r->in), r->in.len, &scanned, &len, &fault)) == 0) {
-        int more = receive(r, e);
+        int more = receive(r, 0, e);
 
         if (more < 0)
             return -1;
@@ -283,14 +288,23 @@ enum reply_event reply_read(struct reply *r, const char **ret_p, size_t *ret_n, 
         return ev;
     buf_consume(&r->in, r->given);
     r->given = 0;
-    got = receive(r, e);
+    got = receive(r, MSG_DONTWAIT, e);
     if (got < 0)
         return REPLY_BROKEN;
+    if (got == NOTHING_YET)
+        return REPLY_MORE;
     if (got == 0 && r->framing == HTTP_BODY_UNTIL_CLOSE)
         return REPLY_END;
     if (got == 0)
         return (enum reply_event)broken(e, "it was closed in the middle of the answer");
     return take_piece(r, ret_p, ret_n, e);
+}
+
+void reply_wait(const struct reply *r)
+{
+    struct pollfd p = {.fd = r->fd, .events = POLLIN};
+
+    poll(&p, 1, -1); /* interrupted or not, reply_read() finds out */
 }
 
 /* {"error":{"code","message","request_id"}} becomes our own error again. */
@@ -322,6 +336,8 @@ int reply_json(struct reply *r, json_t **ret, struct err *e)
             return -1;
         if (ev == REPLY_DATA)
             buf_add(&body, p, n);
+        else if (ev == REPLY_MORE)
+            reply_wait(r);
     }
     if (body.failed)
         return err_set(e, ERR_INTERNAL, "the answer is longer than %u bytes", CLIENT_BODY_MAX);

@@ -46,13 +46,13 @@ int reply_open(const struct server *s, const struct call *c, struct reply **ret,
 void reply_free(struct reply *r);
 int reply_status(const struct reply *r);
 bool reply_is_sse(const struct reply *r);
-/* For poll(): readable means reply_read() will not block. */
-int reply_fd(const struct reply *r);
+int reply_fd(const struct reply *r); /* for poll() */
 
 enum reply_event { REPLY_BROKEN = -1, REPLY_END, REPLY_DATA, REPLY_MORE };
-/* The next piece of the body (points into r until the next call). REPLY_MORE:
- * nothing left here, poll and call again. Receives at most once. */
+/* The next piece of the body (points into r until the next call). Never blocks:
+ * REPLY_MORE means that nothing is there now; poll and call again. */
 enum reply_event reply_read(struct reply *r, const char **ret_p, size_t *ret_n, struct err *e);
+void reply_wait(const struct reply *r); /* for who has nothing else to listen to */
 /* The rest of the body as JSON. If the status is not 2xx: -1 and what the server said. */
 int reply_json(struct reply *r, json_t **ret, struct err *e);
 

@@ -53,7 +53,7 @@ const struct cmd cmd_stop = {
 
 const struct cmd cmd_doctor = {
     .name = "doctor",
-    .usage = "doctor [--state DIR]",
+    .usage = "doctor",
     .summary = "say what this host can and cannot give",
     .raw = true,
     .run = doctor,

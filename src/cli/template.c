@@ -86,7 +86,9 @@ static int read_progress(struct reply *r, struct progress *p, struct err *e)
 
     sse_init(&s);
     while (ret == 0 && (ev = reply_read(r, &text, &n, e)) > REPLY_END)
-        if (ev == REPLY_DATA)
+        if (ev == REPLY_MORE)
+            reply_wait(r);
+        else
             ret = sse_feed(&s, text, n, on_event, p, e);
     sse_free(&s);
     if (p->shown)
