@@ -1,6 +1,6 @@
 /* record.c - what exists, on disk: one fixed file per sandbox.
  *
- * One pwrite of less than a sector replaces the whole record, so a reader never
+ * One pwrite within one page replaces the whole record, so a reader never
  * sees half of one; the sum catches the rest. */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,0 +1,162 @@
+#include "unit.h"
+
+#include "wire/init.h"
+#include "wire/keeper.h"
+
+static const char *body_of(struct buf *b, struct wire_head *head)
+{
+    const char *body;
+    struct err e;
+
+    CHECK_INT(wire_peek(b, head, &body, &e), 1);
+    return body;
+}
+
+TEST(what_is_put_comes_out_the_same)
+{
+    autobuf struct buf b = BUF_INIT(1 << 20), argv = BUF_INIT(1 << 10);
+    struct init_start in = {.id = "p1",
+                            .cwd = "/tmp",
+                            .user = NULL,
+                            .flags = 5,
+                            .timeout_ms = 1ull << 40,
+                            .ring = 77},
+                      out;
+    struct wire_head head;
+    struct err e;
+    uint32_t at = 0;
+    const char *body;
+
+    wire_strv_add(&argv, "echo");
+    wire_strv_add(&argv, "");
+    wire_strv_add(&argv, "a b");
+    in.argv = wire_strv_of(&argv);
+    CHECK_INT(wire_put(&b, init_msg(INIT_START), 9, &in, &e), 0);
+    body = body_of(&b, &head);
+    CHECK_INT(head.type, INIT_START);
+    CHECK_INT(head.seq, 9);
+    CHECK_INT(wire_get(init_msg(head.type), body, head.len, &out, &e), 0);
+    CHECK_STR(out.id, "p1");
+    CHECK_STR(out.user, "");
+    CHECK_INT(out.timeout_ms, 1ull << 40);
+    CHECK_INT(out.argv.count, 3);
+    CHECK_STR(wire_strv_next(&out.argv, &at), "echo");
+    CHECK_STR(wire_strv_next(&out.argv, &at), "");
+    CHECK_STR(wire_strv_next(&out.argv, &at), "a b");
+    CHECK(wire_strv_next(&out.argv, &at) == NULL);
+}
+
+TEST(fields_missing_at_the_end_are_empty_and_unknown_ones_behind_it_are_skipped)
+{
+    autobuf struct buf b = BUF_INIT(1 << 16);
+    struct init_started in = {.id = "x", .pid = 7, .started_ms = 8}, out;
+    struct wire_head head;
+    struct err e;
+    const char *body;
+
+    CHECK_INT(wire_put(&b, init_msg(INIT_STARTED), 1, &in, &e), 0);
+    body = body_of(&b, &head);
+    CHECK_INT(wire_get(init_msg(INIT_STARTED), body, 4 + 2 + 4, &out, &e), 0);
+    CHECK_INT(out.pid, 7);
+    CHECK_INT(out.started_ms, 0);
+    CHECK_INT(wire_get(init_msg(INIT_STARTED), body, 0, &out, &e), 0);
+    CHECK_STR(out.id, "");
+    buf_add(&b, "later", 5);
+    CHECK_INT(wire_get(init_msg(INIT_STARTED), buf_data(&b) + WIRE_HEAD, head.len + 5, &out, &e),
+              0);
+    CHECK_INT(out.started_ms, 8);
+}
+
+TEST(a_field_cut_in_the_middle_is_refused_by_name)
+{
+    autobuf struct buf b = BUF_INIT(1 << 16);
+    struct init_started in = {.id = "abc", .pid = 7}, out;
+    struct wire_head head;
+    struct err e;
+    const char *body;
+
+    CHECK_INT(wire_put(&b, init_msg(INIT_STARTED), 1, &in, &e), 0);
+    body = body_of(&b, &head);
+    CHECK_INT(wire_get(init_msg(INIT_STARTED), body, 6, &out, &e), -1);
+    CHECK_HAS(e.msg, "id");
+    CHECK_INT(wire_get(init_msg(INIT_STARTED), body, 4 + 4 + 2, &out, &e), -1);
+    CHECK_HAS(e.msg, "pid");
+}
+
+TEST(a_string_with_a_nul_inside_or_without_its_end_is_refused)
+{
+    static const char nul[] = "\3\0\0\0a\0\0", endless[] = "\2\0\0\0ab", empty[] = "\0\0\0\0";
+    struct init_get out;
+    struct err e;
+
+    CHECK_INT(wire_get(init_msg(INIT_GET), nul, 7, &out, &e), -1);
+    CHECK_INT(wire_get(init_msg(INIT_GET), endless, 6, &out, &e), -1);
+    CHECK_INT(wire_get(init_msg(INIT_GET), empty, 4, &out, &e), -1);
+}
+
+TEST(a_list_whose_count_lies_is_refused)
+{
+    autobuf struct buf b = BUF_INIT(1 << 16), argv = BUF_INIT(100);
+    struct init_start in = {.id = "x"}, out;
+    struct wire_head head;
+    struct err e;
+    const char *body;
+
+    wire_strv_add(&argv, "one");
+    in.argv = wire_strv_of(&argv);
+    in.argv.count = 2;
+    CHECK_INT(wire_put(&b, init_msg(INIT_START), 1, &in, &e), 0);
+    body = body_of(&b, &head);
+    CHECK_INT(wire_get(init_msg(INIT_START), body, head.len, &out, &e), -1);
+    CHECK_HAS(e.msg, "argv");
+}
+
+TEST(a_number_above_its_bound_is_refused)
+{
+    static const char bad[] = "\1\0\0\0\0\377\377\0\0";
+    struct init_signal out;
+    struct err e;
+
+    CHECK_INT(wire_get(init_msg(INIT_SIGNAL), bad, 9, &out, &e), -1);
+    CHECK_HAS(e.msg, "signal");
+}
+
+TEST(a_field_over_its_max_is_not_sent_and_leaves_nothing_in_the_buffer)
+{
+    autobuf struct buf b = BUF_INIT(1 << 20);
+    char id[200];
+    struct init_get in = {.id = id};
+    struct err e;
+
+    memset(id, 'a', sizeof(id) - 1);
+    id[sizeof(id) - 1] = '\0';
+    CHECK_INT(wire_put(&b, init_msg(INIT_GET), 1, &in, &e), -1);
+    CHECK_HAS(e.msg, "id is longer than 64");
+    CHECK_INT(b.len, 0);
+}
+
+TEST(a_frame_longer_than_the_bound_ends_the_conversation)
+{
+    autobuf struct buf b = BUF_INIT(1 << 10);
+    struct wire_head head = {.len = WIRE_FRAME_MAX + 1, .type = INIT_OK}, got;
+    const char *body;
+    struct err e;
+
+    CHECK_INT(wire_peek(&b, &got, &body, &e), 0);
+    buf_add(&b, &head, WIRE_HEAD);
+    CHECK_INT(wire_peek(&b, &got, &body, &e), -1);
+}
+
+TEST(every_row_of_both_tables_is_found_by_its_number_and_no_other_is)
+{
+    size_t found = 0;
+
+    for (unsigned type = 0; type <= UINT16_MAX; type++) {
+        const struct wire_msg *i = init_msg((uint16_t)type), *k = keeper_msg((uint16_t)type);
+
+        CHECK(i == NULL || i->type == type);
+        CHECK(k == NULL || k->type == type);
+        found += (i != NULL) + (k != NULL);
+    }
+    CHECK(found >= 36);
+}
