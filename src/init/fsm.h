@@ -33,6 +33,7 @@ enum proc_act {
     ACT_FORCE,     /* kill the group */
     ACT_EXPIRE,    /* kill the group and say timed out */
     ACT_REAP,      /* record the exit, watch the group become empty */
+    ACT_REAP_ASK,  /* the same, and TERM for those who were born since the first */
     ACT_BURY,      /* give the group back, answer who waits for that */
     PROC_ACT_COUNT
 };

@@ -11,8 +11,8 @@
 #include "base/own.h"
 #include "base/str.h"
 
-#define SWEEP_MS 250       /* after a reap, for groups nobody waits for */
-#define SWEEP_URGENT_MS 5u /* until empty, for groups somebody waits for */
+#define SWEEP_MS 250u     /* after a reap, for groups nobody waits for */
+#define SWEEP_FIRST_MS 2u /* for groups somebody waits for; then twice that, and so on */
 #define GROUP_NAME_MAX 24
 
 void groups_init(struct groups *gs, struct loop *l, int run_fd)
@@ -119,7 +119,7 @@ int group_take(struct groups *gs, struct group **ret, struct err *e)
     return 0;
 }
 
-/* Its own process group of states is over: to the spares, or away. */
+/* Nobody has it any more and it is empty: to the spares, or away. */
 static void retire(struct group *g)
 {
     struct groups *gs = g->all;
@@ -199,20 +199,27 @@ static void sweep(struct loop_timer *t)
 {
     struct groups *gs = CONTAINER_OF(t, struct groups, sweep);
 
+    gs->sweep_ms = gs->sweep_ms * 2 < SWEEP_MS ? gs->sweep_ms * 2 : SWEEP_MS;
     if (look(gs, false))
-        loop_timer_set(gs->loop, &gs->sweep, SWEEP_URGENT_MS, sweep);
+        loop_timer_set(gs->loop, &gs->sweep, gs->sweep_ms, sweep);
 }
 
-/* The urgent ones are looked at here and then every few milliseconds, because a
- * process may be reaped by somebody else than us (a tracer), and because newer
- * kernels count it in its group until a moment after we reaped it. The others
- * wait for one look after a burst of exits; without exits nothing ticks. */
+static void sweep_soon(struct groups *gs)
+{
+    gs->sweep_ms = SWEEP_FIRST_MS;
+    loop_timer_set(gs->loop, &gs->sweep, gs->sweep_ms, sweep);
+}
+
+/* The urgent ones are looked at here and then again and again, because a process
+ * may be reaped by somebody else than us (a tracer), and because newer kernels
+ * count it in its group until a moment after we reaped it. The others wait for
+ * one look after a burst of exits; without exits nothing ticks. */
 void groups_poke(struct groups *gs)
 {
     if (list_empty(&gs->watched))
         return;
     if (look(gs, true))
-        loop_timer_set(gs->loop, &gs->sweep, SWEEP_URGENT_MS, sweep);
+        sweep_soon(gs);
     else if (gs->sweep.slot == 0 && !list_empty(&gs->watched))
         loop_timer_set(gs->loop, &gs->sweep, SWEEP_MS, sweep);
 }
@@ -220,7 +227,7 @@ void groups_poke(struct groups *gs)
 void group_hurry(struct group *g)
 {
     g->urgent = true;
-    loop_timer_set(g->all->loop, &g->all->sweep, SWEEP_URGENT_MS, sweep);
+    sweep_soon(g->all);
 }
 
 int group_kill(struct group *g, struct err *e)

@@ -25,6 +25,7 @@ struct groups {
     unsigned count, nspare;
     struct list spare, watched;
     struct loop_timer sweep;
+    uint64_t sweep_ms; /* until the next look at the urgent ones; doubles */
 };
 
 struct group {

@@ -335,6 +335,15 @@ static void act_reap(struct proc *p)
         proc_event(p, EV_EMPTY);
 }
 
+/* A shell that gets TERM while it forks leaves a child that never got it. */
+static void act_reap_ask(struct proc *p)
+{
+    struct err e;
+
+    group_signal(p->group, SIGTERM, &e);
+    act_reap(p);
+}
+
 static void act_bury(struct proc *p)
 {
     loop_timer_stop(p->all->loop, &p->grace);
@@ -343,11 +352,18 @@ static void act_bury(struct proc *p)
     look_later(p);
 }
 
+/* clang-format off */
 static void (*const acts[PROC_ACT_COUNT])(struct proc *p) = {
-    [ACT_UNDECIDED] = act_stale, [ACT_STALE] = act_stale,   [ACT_ASK] = act_ask,
-    [ACT_FORCE] = act_force,     [ACT_EXPIRE] = act_expire, [ACT_REAP] = act_reap,
-    [ACT_BURY] = act_bury,
+    [ACT_UNDECIDED] = act_stale,
+    [ACT_STALE]     = act_stale,
+    [ACT_ASK]       = act_ask,
+    [ACT_FORCE]     = act_force,
+    [ACT_EXPIRE]    = act_expire,
+    [ACT_REAP]      = act_reap,
+    [ACT_REAP_ASK]  = act_reap_ask,
+    [ACT_BURY]      = act_bury,
 };
+/* clang-format on */
 
 void proc_event(struct proc *p, enum proc_event ev)
 {

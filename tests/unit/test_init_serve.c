@@ -389,7 +389,7 @@ TEST(a_process_that_listens_to_term_ends_before_its_grace)
     struct bench b = bench_open();
     struct init_wait_log log = {.id = "polite", .text = {"ready", 5}, .timeout_ms = 10000};
 
-    peer_sh(&b.peer, "polite", 0, "trap 'exit 3' TERM; echo ready; sleep 1000 & wait");
+    peer_sh(&b.peer, "polite", 0, "sleep 1000 & trap 'exit 3' TERM; echo ready; wait");
     peer_ask(&b.peer, INIT_WAIT_LOG, &log, INIT_OK);
     kill_tree(&b.peer, "polite", 3600000);
     CHECK_INT(b.peer.m.exit.code, 3);
