@@ -25,9 +25,17 @@
     (CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS |     \
      CLONE_NEWCGROUP)
 
+/* What the child finds in its copy of our fd table. */
+struct cradle {
+    int cgroup;         /* the v2 group it is born into */
+    int v1[CTRL_COUNT]; /* the groups it joins by itself, see cgroup_open_v1() */
+    int sock;           /* its end of the boot socket */
+    int init;           /* what it executes */
+};
+
 /* In the child. Raw system calls only: it is a copy of a program that may have
  * threads. Its fds are all close-on-exec but the boot socket. */
-static void __attribute__((noreturn)) child_main(int sock, int init_fd)
+static void __attribute__((noreturn)) child_main(const struct cradle *in)
 {
     static char title[] = "cove: init";
     static char *const argv[] = {title, NULL};
@@ -36,24 +44,27 @@ static void __attribute__((noreturn)) child_main(int sock, int init_fd)
     char go;
 
     sigemptyset(&none);
+    for (int c = 0; c < CTRL_COUNT; c++)
+        if (in->v1[c] >= 0 && write(in->v1[c], "0", 1) != 1)
+            _exit(6);
     /* The keeper writes the id maps, then one byte. EOF: it died; so do we. */
-    if (read(sock, &go, 1) != 1)
+    if (read(in->sock, &go, 1) != 1)
         _exit(1);
     if (syscall(SYS_setgroups, 0, NULL) < 0 || syscall(SYS_setresgid, 0, 0, 0) < 0 ||
         syscall(SYS_setresuid, 0, 0, 0) < 0)
         _exit(2);
     if (setsid() < 0 || sigprocmask(SIG_SETMASK, &none, NULL) < 0)
         _exit(3);
-    if (sock == BOOT_FD) {
-        if (fcntl(sock, F_SETFD, 0) < 0)
+    if (in->sock == BOOT_FD) {
+        if (fcntl(in->sock, F_SETFD, 0) < 0)
             _exit(4);
-    } else if (dup2(sock, BOOT_FD) < 0) {
+    } else if (dup2(in->sock, BOOT_FD) < 0) {
         _exit(4);
     }
     /* 0, 1, 2 are the daemon's: a sandbox must hold none of them. */
     for (int fd = 0; fd < 3; fd++)
         close(fd);
-    syscall(SYS_execveat, init_fd, "", argv, envp, AT_EMPTY_PATH);
+    syscall(SYS_execveat, in->init, "", argv, envp, AT_EMPTY_PATH);
     _exit(5);
 }
 
@@ -82,13 +93,13 @@ static int open_userns(struct sandbox *sb, struct err *e)
 /* As the range's own first id: inotify instances, namespaces and the like count
  * against the id that made the user namespace, and made by root all sandboxes and
  * the host's root would share one budget. */
-static int bear(struct sandbox *sb, int cgroup, int sock, struct err *e)
+static int bear(struct sandbox *sb, const struct cradle *in, struct err *e)
 {
     struct clone_args args = {
         .flags = BIRTH_NAMESPACES | CLONE_INTO_CGROUP | CLONE_PIDFD,
         .pidfd = (uint64_t)(uintptr_t)&sb->pidfd,
         .exit_signal = SIGCHLD,
-        .cgroup = (uint64_t)cgroup,
+        .cgroup = (uint64_t)in->cgroup,
     };
     long pid;
 
@@ -96,7 +107,7 @@ static int bear(struct sandbox *sb, int cgroup, int sock, struct err *e)
         return -1;
     pid = sys_clone3(&args);
     if (pid == 0)
-        child_main(sock, sb->k->init_fd);
+        child_main(in);
     become_root();
     if (pid < 0)
         return err_sys(e, "clone");
@@ -104,22 +115,33 @@ static int bear(struct sandbox *sb, int cgroup, int sock, struct err *e)
     return 0;
 }
 
+static int bear_in_groups(struct sandbox *sb, int sock, struct err *e)
+{
+    autofd int cgroup = cgroup_birth_fd(sb, e);
+    struct cradle in = {.cgroup = cgroup, .sock = sock, .init = sb->k->init_fd};
+    int r;
+
+    if (cgroup < 0 || cgroup_open_v1(sb, in.v1, e) < 0)
+        return -1;
+    r = bear(sb, &in, e);
+    for (int c = 0; c < CTRL_COUNT; c++)
+        drop_fd(&in.v1[c]);
+    return r;
+}
+
 int birth_up(struct sandbox *sb, struct err *e)
 {
-    autofd int cgroup = cgroup_birth_fd(sb, e), mine = -1, theirs = -1;
+    autofd int mine = -1, theirs = -1;
     int pair[2], quiet = 256 * 1024;
 
-    if (cgroup < 0)
-        return -1;
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
         return err_sys(e, "boot socket");
     mine = pair[0];
     theirs = pair[1];
     setsockopt(mine, SOL_SOCKET, SO_SNDBUF, &quiet, sizeof(quiet));
-    if (bear(sb, cgroup, theirs, e) < 0)
+    if (bear_in_groups(sb, theirs, e) < 0)
         return -1;
-    if (cgroup_attach_v1(sb, sb->pid, e) < 0 ||
-        write_map(sb->pid, "uid_map", ids_base(sb), e) < 0 ||
+    if (write_map(sb->pid, "uid_map", ids_base(sb), e) < 0 ||
         write_map(sb->pid, "gid_map", ids_base(sb), e) < 0 || open_userns(sb, e) < 0)
         return -1;
     if (send(mine, "g", 1, MSG_NOSIGNAL | MSG_DONTWAIT) != 1)

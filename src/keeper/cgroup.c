@@ -288,15 +288,28 @@ int cgroup_own(struct sandbox *sb, struct err *e)
     return 0;
 }
 
-int cgroup_attach_v1(struct sandbox *sb, pid_t pid, struct err *e)
+/* The child writes its own number there, "0". Moving anybody else, the kernel stops
+ * all forks and exits of the host for that long, and waits for an RCU grace period
+ * to do so: some 10 ms on a busy machine, with every other use of cgroups behind
+ * it. A lone thread that moves itself needs none of that. Who may is decided by who
+ * opened the file, which is us. */
+int cgroup_open_v1(struct sandbox *sb, int ret[CTRL_COUNT], struct err *e)
 {
-    char text[16], path[64];
+    char path[64];
 
-    str_fmt(text, sizeof(text), "%d", (int)pid);
-    str_fmt(path, sizeof(path), "%s/cgroup.procs", sb->rec.id);
-    for (int c = 0; c < CTRL_COUNT; c++)
-        if (sb->k->cgroups.v1_fd[c] >= 0 && put(sb->k->cgroups.v1_fd[c], path, text, e) < 0)
-            return err_wrap(e, "%s cgroup", ctrls[c].name);
+    str_fmt(path, sizeof(path), "%s/tasks", sb->rec.id);
+    for (int c = 0; c < CTRL_COUNT; c++) {
+        ret[c] = -1;
+        if (sb->k->cgroups.v1_fd[c] < 0)
+            continue;
+        ret[c] = openat(sb->k->cgroups.v1_fd[c], path, O_WRONLY | O_CLOEXEC);
+        if (ret[c] < 0) {
+            err_sys(e, "open the %s cgroup", ctrls[c].name);
+            while (c-- > 0)
+                drop_fd(&ret[c]);
+            return -1;
+        }
+    }
     return 0;
 }
 

@@ -80,7 +80,9 @@ int cgroup_limit(struct sandbox *sb, struct err *e);
 void cgroup_kill(struct sandbox *sb);
 /* Fds of the v2 groups: `init` to be born into, `run` as a detached mount. */
 int cgroup_birth_fd(struct sandbox *sb, struct err *e);
-int cgroup_attach_v1(struct sandbox *sb, pid_t pid, struct err *e);
+/* Fds of what a process writes "0" to in order to join the v1 groups; -1 where there
+ * is none. They belong to the caller. */
+int cgroup_open_v1(struct sandbox *sb, int ret[CTRL_COUNT], struct err *e);
 int cgroup_own(struct sandbox *sb, struct err *e);
 /* Counts oom kills so far; 0 if unknown. */
 uint64_t cgroup_oom_kills(struct sandbox *sb);
