@@ -1,0 +1,224 @@
+/* client.c - see client.h. */
+#include "bench/lib/client.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/socket.h>
+
+#include "base/own.h"
+#include "bench/lib/bench.h"
+
+#define HEAD_MAX 1024
+
+static const char *env(const char *name)
+{
+    const char *value = getenv(name);
+
+    if (value == NULL)
+        die("%s is not set; bench/run.sh sets it", name);
+    return value;
+}
+
+static struct sockaddr_in address(void)
+{
+    struct sockaddr_in a = {.sin_family = AF_INET};
+    const char *url = env("COVE_URL"), *host = strstr(url, "://"), *colon;
+    char text[64];
+
+    host = host != NULL ? host + 3 : url;
+    colon = strchr(host, ':');
+    if (colon == NULL || (size_t)(colon - host) >= sizeof(text))
+        die("COVE_URL: http://ADDRESS:PORT is wanted");
+    snprintf(text, sizeof(text), "%.*s", (int)(colon - host), host);
+    a.sin_port = htons((uint16_t)atoi(colon + 1));
+    if (inet_pton(AF_INET, text, &a.sin_addr) != 1)
+        die("COVE_URL: %s is not an IPv4 address", text);
+    return a;
+}
+
+void client_open(struct client *c)
+{
+    struct sockaddr_in a = address();
+    int one = 1;
+
+    *c = (struct client){.in = malloc(CLIENT_IN_MAX + 1)};
+    c->fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (c->in == NULL || c->fd < 0 || connect(c->fd, (struct sockaddr *)&a, sizeof(a)) < 0)
+        die("connect: %s", strerror(errno));
+    setsockopt(c->fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+}
+
+void client_close(struct client *c)
+{
+    drop_fd(&c->fd);
+    free(c->in);
+}
+
+static void send_request(struct client *c, const char *method, const char *path, const char *accept,
+                         const char *json)
+{
+    char text[HEAD_MAX + 4096];
+    size_t len = json != NULL ? strlen(json) : 0;
+    int n = snprintf(text, sizeof(text),
+                     "%s %s HTTP/1.1\r\nHost: bench\r\nAuthorization: Bearer %s\r\nAccept: %s\r\n"
+                     "%sContent-Length: %zu\r\n\r\n%s",
+                     method, path, env("COVE_API_KEY"), accept,
+                     json != NULL ? "Content-Type: application/json\r\n" : "", len,
+                     json != NULL ? json : "");
+
+    if (n < 0 || (size_t)n >= sizeof(text))
+        die("%s %s: too long", method, path);
+    if (send(c->fd, text, (size_t)n, MSG_NOSIGNAL) != n)
+        die("%s %s: %s", method, path, strerror(errno));
+    c->len = c->at = 0;
+}
+
+static void receive(struct client *c)
+{
+    ssize_t n;
+
+    if (c->at > 0) {
+        memmove(c->in, c->in + c->at, c->len - c->at);
+        c->len -= c->at;
+        c->at = 0;
+    }
+    if (c->len == CLIENT_IN_MAX)
+        die("the answer is too long");
+    n = recv(c->fd, c->in + c->len, CLIENT_IN_MAX - c->len, 0);
+    if (n <= 0)
+        die("the server closed the connection");
+    c->len += (size_t)n;
+    c->in[c->len] = '\0';
+}
+
+/* The value of a header of the head in front of `end`, or NULL. */
+static const char *header(const char *head, const char *end, const char *name)
+{
+    const char *at = strcasestr(head, name);
+
+    return at != NULL && at < end ? at + strlen(name) : NULL;
+}
+
+/* Behind it c->at is where the body begins. Returns where the head began. */
+static const char *receive_head(struct client *c)
+{
+    char *end;
+
+    do
+        receive(c);
+    while ((end = strstr(c->in, "\r\n\r\n")) == NULL);
+    c->status = atoi(c->in + strlen("HTTP/1.1 "));
+    c->at = (size_t)(end + 4 - c->in);
+    return c->in;
+}
+
+static void receive_body(struct client *c, const char *head)
+{
+    const char *length = header(head, c->in + c->at, "\r\nContent-Length:");
+    size_t want = length != NULL ? strtoul(length, NULL, 10) : 0, body = c->at;
+
+    while (c->len - body < want) {
+        c->at = 0; /* nothing moves: the head stays in front */
+        receive(c);
+    }
+    c->body = c->in + body;
+    c->body_len = want;
+    c->at = body + want;
+}
+
+void client_call(struct client *c, const char *method, const char *path, const char *json, int want)
+{
+    send_request(c, method, path, "application/json", json);
+    receive_body(c, receive_head(c));
+    if (c->status != want)
+        die("%s %s: %d instead of %d: %s", method, path, c->status, want, c->body);
+}
+
+/* The length of the next chunk; its line is used up. */
+static size_t chunk_line(struct client *c)
+{
+    char *end;
+    size_t n;
+
+    while ((end = memchr(c->in + c->at, '\n', c->len - c->at)) == NULL)
+        receive(c);
+    n = strtoul(c->in + c->at, NULL, 16);
+    c->at = (size_t)(end + 1 - c->in);
+    return n;
+}
+
+static void skip(struct client *c, size_t n)
+{
+    while (n > 0) {
+        size_t some = c->len - c->at < n ? c->len - c->at : n;
+
+        c->at += some;
+        n -= some;
+        if (n > 0)
+            receive(c);
+    }
+}
+
+uint64_t client_stream(struct client *c, const char *path, const char *accept, const char *json)
+{
+    uint64_t total = 0;
+    size_t n;
+
+    send_request(c, "POST", path, accept, json);
+    receive_head(c);
+    if (c->status != 200)
+        die("POST %s: %d", path, c->status);
+    while ((n = chunk_line(c)) > 0) {
+        skip(c, n + 2);
+        total += n;
+    }
+    skip(c, 2);
+    return total;
+}
+
+void sandbox_create(struct client *c, char ret_id[CLIENT_ID_MAX])
+{
+    const char *id;
+
+    client_call(c, "POST", "/v1/sandboxes", "{}", 201);
+    id = strstr(c->body, "\"id\":\"");
+    if (id == NULL || sscanf(id + 6, "%63[^\"]", ret_id) != 1)
+        die("a sandbox without an id: %s", c->body);
+}
+
+void sandbox_delete(struct client *c, const char *id)
+{
+    char path[128];
+
+    snprintf(path, sizeof(path), "/v1/sandboxes/%s", id);
+    client_call(c, "DELETE", path, NULL, 204);
+}
+
+void sandbox_exec(struct client *c, const char *id, const char *json)
+{
+    char path[128];
+
+    snprintf(path, sizeof(path), "/v1/sandboxes/%s/exec", id);
+    client_call(c, "POST", path, json, 200);
+    if (strstr(c->body, "\"exit_code\":0,") == NULL)
+        die("exec %s: %s", json, c->body);
+}
+
+double metric(struct client *c, const char *name)
+{
+    char needle[128];
+    const char *at;
+
+    client_call(c, "GET", "/metrics", NULL, 200);
+    snprintf(needle, sizeof(needle), "\n%s ", name);
+    at = strstr(c->body, needle);
+    if (at == NULL)
+        die("no %s in /metrics", name);
+    return strtod(at + strlen(needle), NULL);
+}

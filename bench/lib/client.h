@@ -1,0 +1,45 @@
+/* client.h - a blocking client of one keep-alive connection, as thin as it can be:
+ * what it costs is counted as ours. */
+#ifndef BENCH_LIB_CLIENT_H
+#define BENCH_LIB_CLIENT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define CLIENT_IN_MAX (1u << 20)
+#define CLIENT_ID_MAX 64
+
+struct client {
+    int fd;
+    int status;
+    char *in; /* CLIENT_IN_MAX bytes; what was received, and which of it is used */
+    size_t len, at;
+    char *body; /* points into `in` after client_call(), NUL behind it */
+    size_t body_len;
+};
+
+/* To COVE_URL, with the key of COVE_API_KEY. Like everything here it dies on failure. */
+void client_open(struct client *c);
+void client_close(struct client *c);
+
+/* One request whose answer is a short JSON; `json` NULL: no body. Dies unless the
+ * status is `want`. */
+void client_call(struct client *c, const char *method, const char *path, const char *json,
+                 int want);
+
+/* One POST whose chunked answer is read and thrown away; how many bytes it had. */
+uint64_t client_stream(struct client *c, const char *path, const char *accept, const char *json);
+
+/* ---- the calls of the benchmarks ---- */
+
+void sandbox_create(struct client *c, char ret_id[CLIENT_ID_MAX]);
+void sandbox_delete(struct client *c, const char *id);
+/* Runs what `json` says; dies unless its exit code is 0. */
+void sandbox_exec(struct client *c, const char *id, const char *json);
+/* A value of GET /metrics, by its name. */
+double metric(struct client *c, const char *name);
+
+#define EXEC_TRUE "{\"argv\":[\"/bin/true\"]}"
+
+#endif
