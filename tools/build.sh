@@ -5,13 +5,18 @@ set -eu
 cd "$(dirname "$0")/.."
 dir=$1
 shift
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
 if [ ! -f "$dir/build.ninja" ]; then
+    echo "building in $dir"
     rm -rf "$dir"
-    meson setup "$dir" "$@" >"/tmp/cove-meson.$$" 2>&1 || {
-        cat "/tmp/cove-meson.$$" >&2
-        rm -f "/tmp/cove-meson.$$"
+    set -- meson setup "$dir" "$@"
+    "$@" >"$log" 2>&1 || {
+        cat "$log" >&2
         exit 1
     }
-    rm -f "/tmp/cove-meson.$$"
 fi
-exec ninja -C "$dir" --quiet
+ninja -C "$dir" >"$log" 2>&1 || {
+    cat "$log" >&2
+    exit 1
+}

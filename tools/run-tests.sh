@@ -50,7 +50,7 @@ unit() {
     local xml=build-asan/meson-logs/testlog.junit.xml good bad
     rm -f "$xml"
     UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 \
-        meson test -C build-asan --no-rebuild --print-errorlogs >"$logs/unit.log" 2>&1
+        meson test -C build-asan --no-rebuild --no-suite http --print-errorlogs >"$logs/unit.log" 2>&1
     # the first line sums up all cases of all programs
     read -r good bad < <(sed -n 's/^.*<testsuites tests="\([0-9]*\)" errors="\([0-9]*\)" failures="\([0-9]*\)".*$/\1 \2 \3/p' \
         "$xml" | awk '{ bad += $2 + $3; good += $1 - $2 - $3 } END { print good + 0, bad + 0 }')
@@ -64,7 +64,7 @@ unit() {
 # and what they measure should not depend on who runs beside them.
 node_tests() {
     local name=$1 dir=$2 log good bad
-    log="$logs/node-${name// /-}.log"
+    log="$logs/${name//[ \/]/-}.log"
     shopt -s nullglob
     local files=("$dir"/*.test.mjs)
     [ ${#files[@]} -gt 0 ] || return 0
@@ -87,12 +87,15 @@ if wanted checks; then
     # shellcheck disable=SC2046
     check "formatting" clang-format --dry-run -Werror $(git ls-files '*.c' '*.h')
 fi
-if wanted unit || wanted asan; then
+if wanted unit || wanted http || wanted asan; then
     must tools/build.sh build-asan -Db_sanitize=address,undefined -Db_lundef=false
 fi
 wanted unit && unit
 wanted fuzz && check "fuzzing, ${FUZZ_SECONDS:-3} s each" tools/fuzz.sh "${FUZZ_SECONDS:-3}"
-for dir in api http isolation chaos regress clients; do
+if wanted http; then # the same bytes to our server, sanitized, and to nginx
+    ECHO_SERVER=$PWD/build-asan/tests/http/echo_server node_tests tests/http tests/http
+fi
+for dir in api isolation chaos regress clients; do
     wanted $dir && node_tests "tests/$dir" "tests/$dir"
 done
 if wanted asan; then
