@@ -161,7 +161,7 @@ int init_up(struct sandbox *sb, struct err *e)
                                              [BOOT_RUN] = run},
                   e) < 0)
         return -1;
-    sandbox_drop_fds(sb);
+    drop_fd(&sb->userns_fd);
     if (loop_timer_set(sb->k->loop, &sb->timer, INIT_BOOT_MS, boot_late) < 0)
         return err_set(e, ERR_INTERNAL, "out of memory");
     return loop_io_start(sb->k->loop, &sb->boot_io, sb->boot_fd, EPOLLIN, boot_answered, e);

@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 
 #include "base/log.h"
+#include "keeper/closer.h"
 #include "keeper/doctor.h"
 #include "keeper/front.h"
 #include "keeper/key.h"
@@ -60,17 +61,12 @@ static const struct {
     const char *what;
     int (*run)(struct keeper *k, struct err *e);
 } steps[] = {
-    {"mounts", own_mounts},
-    {"state directory", dirs_open},
-    {"this host", doctor_check},
-    {"limits", raise_limits},
-    {"api key", key_open},
-    {"id ranges", ids_open},
-    {"cgroups", cgroup_open},
-    {"disks", disk_open},
-    {"templates", template_open},
-    {"/dev", devfs_open},
-    {"system call filter", filter_compile},
+    {"mounts", own_mounts},      {"state directory", dirs_open},
+    {"this host", doctor_check}, {"limits", raise_limits},
+    {"closer", closer_open},     {"api key", key_open},
+    {"id ranges", ids_open},     {"cgroups", cgroup_open},
+    {"disks", disk_open},        {"templates", template_open},
+    {"/dev", devfs_open},        {"system call filter", filter_compile},
     {"init", open_init},
 };
 
@@ -149,6 +145,7 @@ static void leave(struct keeper *k)
     pool_drain(k);
     while (k->ndying > 0 && loop_turn(k->loop, -1, &e) == 0)
         continue;
+    closer_wait();
     if (k->sandboxes.count == 0)
         cgroup_close_all(k);
 }

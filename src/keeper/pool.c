@@ -17,7 +17,7 @@
 #define POOL_BUILD_AT_ONCE 2 /* inits booting at one time on the pool's account */
 #define DYING_PAUSE 64       /* teardowns waiting: the pool is not filled meanwhile */
 #define DYING_MAX 1000       /* teardowns waiting: creations are answered 503 */
-#define POOL_AGAIN_MS 500      /* after a failure to fill it; doubled up to 32 times that */
+#define POOL_AGAIN_MS 500    /* after a failure to fill it; doubled up to 32 times that */
 #define TEARDOWN_FIRST_MS 2
 #define TEARDOWN_LAST_MS 100
 
@@ -197,8 +197,8 @@ static void refill_again(struct loop_timer *t)
 static void refill_failed(struct keeper *k)
 {
     k->nbuilding--;
-    loop_timer_set(k->loop, &k->refill_wait, POOL_AGAIN_MS << (k->refill_fails < 5 ? k->refill_fails : 5),
-                   refill_again);
+    loop_timer_set(k->loop, &k->refill_wait,
+                   POOL_AGAIN_MS << (k->refill_fails < 5 ? k->refill_fails : 5), refill_again);
     k->refill_fails++;
 }
 

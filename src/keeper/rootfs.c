@@ -15,6 +15,7 @@
 #include <sys/un.h>
 
 #include "base/str.h"
+#include "keeper/closer.h"
 #include "keeper/compat.h"
 #include "keeper/host.h"
 #include "keeper/template.h"
@@ -69,39 +70,52 @@ static int make_overlay(int lower, int upper, int work, struct err *e)
     return take_fd(&mnt);
 }
 
+static int stack(struct sandbox *sb, int lower, int disk, struct err *e)
+{
+    autofd int upper = openat(disk, "upper", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    autofd int work = openat(disk, "work", O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+    if (upper < 0 || work < 0)
+        return err_sys(e, "open upper and work");
+    if (become(ids_base(sb), e) < 0)
+        return -1;
+    sb->root_fd = make_overlay(lower, upper, work, e);
+    become_root();
+    return sb->root_fd < 0 ? -1 : 0;
+}
+
 /* Two sandboxes on one upper would only make the kernel warn. Ids are unique and
  * a record belongs to one keeper (DIR is locked), so that cannot happen here. */
 int rootfs_up(struct sandbox *sb, struct err *e)
 {
     autofd int disk = openat(sb->k->disk.fd, sb->rec.id, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     autofd int layer = template_layer_fd(sb->k, sb->rec.layer, e);
-    autofd int lower = -1, mapped = -1, upper = -1, work = -1;
-    int r;
+    int lower, upper, r = -1;
 
     if (layer < 0)
         return -1;
     if (disk < 0)
         return err_sys(e, "open the disk");
     lower = mapped_clone(sb, layer, "", MOUNT_ATTR_RDONLY, e);
-    mapped = lower < 0 ? -1 : mapped_clone(sb, disk, "", 0, e);
-    if (lower < 0 || mapped < 0)
-        return -1;
-    upper = openat(mapped, "upper", O_PATH | O_DIRECTORY | O_CLOEXEC);
-    work = openat(mapped, "work", O_PATH | O_DIRECTORY | O_CLOEXEC);
-    if (upper < 0 || work < 0)
-        return err_sys(e, "open upper and work");
-    if (become(ids_base(sb), e) < 0)
-        return -1;
-    r = make_overlay(lower, upper, work, e);
-    become_root();
-    sb->root_fd = r;
-    return r < 0 ? -1 : 0;
+    upper = lower < 0 ? -1 : mapped_clone(sb, disk, "", 0, e);
+    if (upper >= 0)
+        r = stack(sb, lower, upper, e);
+    closer_take(lower, NULL);
+    closer_take(upper, NULL);
+    return r;
 }
 
+/* root_fd is kept while the sandbox lives: with the last reference here, init's
+ * death need not wait for the sync that ends an overlay. */
 int rootfs_down(struct sandbox *sb)
 {
-    sandbox_drop_fds(sb);
-    return 0;
+    drop_fd(&sb->userns_fd);
+    if (sb->root_fd >= 0) {
+        atomic_store(&sb->root_closed, 0);
+        closer_take(take_fd(&sb->root_fd), &sb->root_closed);
+        return 1;
+    }
+    return atomic_load(&sb->root_closed) ? 0 : 1;
 }
 
 /* ---- /dev: one small tree for all, read-only inside ---- */

@@ -47,6 +47,7 @@ struct sandbox *sandbox_new(struct keeper *k, const char *id, struct err *e)
     sb->pidfd = sb->boot_fd = sb->userns_fd = sb->root_fd = -1;
     sb->pid_io.fd = sb->boot_io.fd = -1;
     sb->rec.range = RANGE_NONE;
+    atomic_init(&sb->root_closed, 1);
     list_init(&sb->link);
     if (map_put(&k->sandboxes, &sb->by_id, sb->rec.id) < 0) {
         free(sb);
@@ -56,12 +57,6 @@ struct sandbox *sandbox_new(struct keeper *k, const char *id, struct err *e)
     return sb;
 }
 
-void sandbox_drop_fds(struct sandbox *sb)
-{
-    drop_fd(&sb->userns_fd);
-    drop_fd(&sb->root_fd);
-}
-
 void sandbox_free(struct sandbox *sb)
 {
     loop_io_stop(sb->k->loop, &sb->pid_io);
@@ -69,7 +64,8 @@ void sandbox_free(struct sandbox *sb)
     loop_timer_stop(sb->k->loop, &sb->timer);
     list_del(&sb->link);
     map_del(&sb->k->sandboxes, &sb->by_id);
-    sandbox_drop_fds(sb);
+    drop_fd(&sb->userns_fd);
+    drop_fd(&sb->root_fd);
     drop_fd(&sb->boot_fd);
     drop_fd(&sb->pidfd);
     free(sb);
@@ -81,10 +77,8 @@ int sandbox_up(struct sandbox *sb, struct err *e)
         const struct stage *s = &stages[sb->rec.stage];
 
         sb->rec.stage++;
-        if (record_save(sb, false, e) < 0 || s->up(sb, e) < 0) {
-            sandbox_drop_fds(sb);
+        if (record_save(sb, false, e) < 0 || s->up(sb, e) < 0)
             return err_wrap(e, "sandbox %s: %s", sb->rec.id, s->name);
-        }
     }
     return 0;
 }
@@ -93,7 +87,6 @@ int sandbox_down(struct sandbox *sb)
 {
     struct err e;
 
-    sandbox_drop_fds(sb);
     while (sb->rec.stage > 0) {
         if (stages[sb->rec.stage - 1].down(sb) != 0)
             return 1;

@@ -7,6 +7,7 @@
 #ifndef KEEPER_SANDBOX_H
 #define KEEPER_SANDBOX_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -75,8 +76,9 @@ struct sandbox {
     pid_t pid;     /* init, as we see it; 0 if none */
     int pidfd;     /* -1 if none */
     int boot_fd;   /* our end of the boot pair, until init has answered */
-    int userns_fd; /* these only while stages go up */
-    int root_fd;
+    int userns_fd; /* only while stages go up */
+    int root_fd;   /* the overlay; -1 after adoption */
+    atomic_int root_closed;
     struct loop_io pid_io, boot_io;
     struct loop_timer timer; /* boot deadline, then teardown retries */
     unsigned retries;
@@ -125,8 +127,5 @@ int sandbox_down(struct sandbox *sb);
 int record_save(struct sandbox *sb, bool durable, struct err *e);
 int record_load(struct keeper *k, const char *id, struct record *ret, struct err *e);
 void record_remove(struct sandbox *sb);
-
-/* Closes the fds that only matter while stages go up. */
-void sandbox_drop_fds(struct sandbox *sb);
 
 #endif

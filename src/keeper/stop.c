@@ -12,6 +12,7 @@
 
 #include "base/log.h"
 #include "base/str.h"
+#include "keeper/closer.h"
 #include "keeper/keeper.h"
 #include "keeper/ops.h"
 #include "keeper/pool.h"
@@ -60,6 +61,7 @@ static int end_all(struct keeper *k, struct err *e)
     while (k->ndying > 0)
         if (loop_turn(k->loop, -1, e) < 0)
             return -1;
+    closer_wait();
     ids_sweep(k);
     disk_close(k);
     cgroup_close_all(k);

@@ -1,0 +1,103 @@
+/* closer.c - see closer.h. */
+#include "keeper/closer.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/own.h"
+
+#define CLOSER_QUEUE 4096u /* beyond it the caller closes by itself */
+
+struct job {
+    int fd;
+    atomic_int *done;
+};
+
+/* File-scope: one per process, and the thread outlives every other structure. */
+static struct {
+    pthread_mutex_t lock;
+    pthread_cond_t wake, idle;
+    struct job queue[CLOSER_QUEUE];
+    size_t n;
+    bool running, busy;
+} c = {.lock = PTHREAD_MUTEX_INITIALIZER,
+       .wake = PTHREAD_COND_INITIALIZER,
+       .idle = PTHREAD_COND_INITIALIZER};
+
+static void close_one(const struct job *j)
+{
+    own_close(&j->fd);
+    if (j->done != NULL)
+        atomic_store(j->done, 1);
+}
+
+static void *closer_main(void *arg)
+{
+    static struct job batch[CLOSER_QUEUE];
+
+    (void)arg;
+    pthread_mutex_lock(&c.lock);
+    for (;;) {
+        size_t n;
+
+        while (c.n == 0) {
+            c.busy = false;
+            pthread_cond_broadcast(&c.idle);
+            pthread_cond_wait(&c.wake, &c.lock);
+        }
+        c.busy = true;
+        n = c.n;
+        memcpy(batch, c.queue, n * sizeof(batch[0]));
+        c.n = 0;
+        pthread_mutex_unlock(&c.lock);
+        for (size_t i = 0; i < n; i++)
+            close_one(&batch[i]);
+        pthread_mutex_lock(&c.lock);
+    }
+    return NULL;
+}
+
+int closer_open(struct keeper *k, struct err *e)
+{
+    sigset_t all, old;
+    pthread_t t;
+    int r;
+
+    (void)k;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &old); /* signals are the loop's */
+    r = pthread_create(&t, NULL, closer_main, NULL);
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    if (r != 0)
+        return err_set(e, ERR_INTERNAL, "start the closer: %s", strerror(r));
+    pthread_detach(t);
+    c.running = true;
+    return 0;
+}
+
+void closer_take(int fd, atomic_int *done)
+{
+    struct job j = {fd, done};
+    bool queued;
+
+    pthread_mutex_lock(&c.lock);
+    queued = c.running && fd >= 0 && c.n < CLOSER_QUEUE;
+    if (queued) {
+        c.queue[c.n++] = j;
+        pthread_cond_signal(&c.wake);
+    }
+    pthread_mutex_unlock(&c.lock);
+    if (!queued)
+        close_one(&j);
+}
+
+void closer_wait(void)
+{
+    pthread_mutex_lock(&c.lock);
+    while (c.running && (c.n > 0 || c.busy))
+        pthread_cond_wait(&c.idle, &c.lock);
+    pthread_mutex_unlock(&c.lock);
+}

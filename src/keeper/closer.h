@@ -1,0 +1,23 @@
+/* closer.h - a thread that closes what is slow to close.
+ *
+ * Letting go of a detached mount waits for a grace period of RCU; letting go of
+ * the last reference to an overlay syncs the filesystem below it. Neither may
+ * hold up the keeper's loop. Batches also make the syncs cheap: with nothing new
+ * written in between, only the first of them has anything to do. */
+#ifndef KEEPER_CLOSER_H
+#define KEEPER_CLOSER_H
+
+#include <stdatomic.h>
+
+#include "base/err.h"
+
+struct keeper;
+
+int closer_open(struct keeper *k, struct err *e);
+/* Takes the fd over (-1 is fine). *done, if given, becomes 1 when it is closed; it
+ * must stay there until then. */
+void closer_take(int fd, atomic_int *done);
+/* Waits until everything taken so far is closed. */
+void closer_wait(void);
+
+#endif
