@@ -18,8 +18,26 @@
 void groups_init(struct groups *gs, struct loop *l, int run_fd)
 {
     *gs = (struct groups){.loop = l, .run_fd = run_fd, .next = 1};
+    gs->stat_fd = openat(run_fd, "cgroup.stat.local", O_RDONLY | O_CLOEXEC);
     list_init(&gs->spare);
     list_init(&gs->watched);
+}
+
+uint64_t groups_frozen_ms(const struct groups *gs)
+{
+    static const char key[] = "frozen_usec ";
+    char text[256], *at, *end;
+    ssize_t n = pread(gs->stat_fd, text, sizeof(text) - 1, 0);
+    uint64_t us;
+
+    text[n > 0 ? n : 0] = '\0';
+    at = strstr(text, key);
+    if (at == NULL)
+        return 0;
+    at += strlen(key);
+    end = strchrnul(at, '\n');
+    *end = '\0';
+    return str_u64(at, UINT64_MAX, &us) == 0 ? us / 1000 : 0;
 }
 
 static void name_of(const struct group *g, char out[GROUP_NAME_MAX])

@@ -20,7 +20,8 @@
 
 struct groups {
     struct loop *loop;
-    int run_fd; /* borrowed: the directory they are made in */
+    int run_fd;  /* borrowed: the directory they are made in */
+    int stat_fd; /* its cgroup.stat.local, -1 where the kernel has none (before 6.18) */
     uint64_t next;
     unsigned count, nspare;
     struct list spare, watched;
@@ -41,6 +42,10 @@ struct group {
 };
 
 void groups_init(struct groups *gs, struct loop *l, int run_fd);
+
+/* How long all of them together have been frozen so far, in ms; always 0 where
+ * the kernel does not say. */
+uint64_t groups_frozen_ms(const struct groups *gs);
 
 /* An empty group; belongs to the caller until group_put(). */
 int group_take(struct groups *gs, struct group **ret, struct err *e);

@@ -12,6 +12,7 @@
 
 #define CODE_TIMED_OUT 124
 #define CODE_SIGNAL 128
+#define THAW_MS 50u /* how often a timeout that came due in a pause is looked at */
 
 /* ---- records ---- */
 
@@ -158,6 +159,7 @@ static void become_ghost(struct proc *p)
         cut_oldest_ghost(ps);
     ring_free(&p->ring);
     feed_close(p);
+    loop_undefer(&p->later);
     loop_timer_stop(ps->loop, &p->retry);
     group_put(take_ptr(&p->group));
     list_add_tail(&ps->ghosts, &p->link);
@@ -280,9 +282,17 @@ static void group_is_empty(void *arg)
     proc_event(arg, EV_EMPTY);
 }
 
+/* A process's time stands still while the sandbox is paused: what it was frozen
+ * for since the timer was set is granted again, a little more at most. */
 static void on_timeout(struct loop_timer *t)
 {
-    proc_event(CONTAINER_OF(t, struct proc, timeout), EV_TIMEOUT);
+    struct proc *p = CONTAINER_OF(t, struct proc, timeout);
+    uint64_t frozen = groups_frozen_ms(&p->all->groups), more = frozen - p->frozen_ms;
+
+    p->frozen_ms = frozen;
+    if (more == 0 ||
+        loop_timer_set(p->all->loop, t, more > THAW_MS ? more : THAW_MS, on_timeout) < 0)
+        proc_event(p, EV_TIMEOUT);
 }
 
 static void on_grace_over(struct loop_timer *t)
@@ -485,6 +495,12 @@ static int launch(struct proc *p, const struct init_start *m, const struct user 
     return spawn(&ps->spawner, &o, &p->pid, e);
 }
 
+static int set_timeout(struct proc *p)
+{
+    p->frozen_ms = groups_frozen_ms(&p->all->groups);
+    return loop_timer_set(p->all->loop, &p->timeout, bounded_ms(p->record.timeout_ms), on_timeout);
+}
+
 /* Where a failure would leave a running child without a record, the child goes. */
 static int enter(struct proc *p, struct err *e)
 {
@@ -492,8 +508,7 @@ static int enter(struct proc *p, struct err *e)
 
     if (map_put(&ps->by_id, &p->node, p->record.id) < 0)
         return err_set(e, ERR_UNAVAILABLE, "out of memory");
-    if (p->record.timeout_ms != 0 &&
-        loop_timer_set(ps->loop, &p->timeout, bounded_ms(p->record.timeout_ms), on_timeout) < 0) {
+    if (p->record.timeout_ms != 0 && set_timeout(p) < 0) {
         map_del(&ps->by_id, &p->node);
         return err_set(e, ERR_UNAVAILABLE, "out of memory");
     }

@@ -87,6 +87,7 @@ struct proc {
         bool closing; /* once the queue is written */
     } in;
     struct loop_timer timeout, grace, retry;
+    uint64_t frozen_ms; /* groups_frozen_ms() when the timeout was last set */
     struct loop_later later;
     struct list watches;
     struct proc_watch *owner; /* one of the watches, or NULL */

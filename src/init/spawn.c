@@ -258,9 +258,8 @@ static int exec_failed(const struct plan *p, struct err *e)
     return err_set(e, ERR_CANNOT_START, "%s: %s", name, strerror(p->error));
 }
 
-static int child_failed(const struct plan *p, struct err *e)
+static int step_failed(const struct plan *p, struct err *e)
 {
-    e->sys = p->error;
     if (p->error == EINTR)
         return err_set(e, ERR_CANNOT_START, "it was stopped before it began");
     if (p->step == STEP_EXEC)
@@ -268,6 +267,13 @@ static int child_failed(const struct plan *p, struct err *e)
     if (p->step == STEP_CWD)
         return err_set(e, ERR_CANNOT_START, "cwd %s: %s", p->cwd, strerror(p->error));
     return err_set(e, ERR_CANNOT_START, "%s: %s", steps[p->step].name, strerror(p->error));
+}
+
+static int child_failed(const struct plan *p, struct err *e)
+{
+    step_failed(p, e);
+    e->sys = p->error;
+    return -1;
 }
 
 static int run_plan(struct spawner *s, struct plan *p, pid_t *ret, struct err *e)
