@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -15,6 +16,7 @@
 #include "cli/remote.h"
 
 struct feed {
+    atomic_int users; /* the caller and the thread; the last one frees */
     struct server s;
     char path[PATH_TEXT_MAX], path_last[PATH_TEXT_MAX];
     int failed_fd;
@@ -64,32 +66,47 @@ static int deliver(const struct feed *f, size_t n, bool last, struct err *e)
     return 0;
 }
 
-static void *feeding(void *arg)
+/* Until the end of stdin, or of its reader. */
+static int feed_all(struct feed *f, struct err *e)
 {
-    struct feed *f = arg;
-    uint64_t one = 1;
     ssize_t n;
 
     do {
-        struct err e = {0};
-
         do
             n = read(STDIN_FILENO, f->chunk, sizeof(f->chunk));
         while (n < 0 && errno == EINTR);
         if (n < 0)
             n = 0; /* a closed stdin is an empty one */
-        if (deliver(f, (size_t)n, n == 0, &e) == 0)
-            continue;
-        /* It ended, or closed its stdin: like writing to a closed pipe, and like
-         * there the command's own exit status is what counts. */
-        if (e.kind == ERR_GONE || e.kind == ERR_NOT_FOUND || e.kind == ERR_CONFLICT)
-            return NULL;
+        if (deliver(f, (size_t)n, n == 0, e) < 0)
+            return -1;
+    } while (n > 0);
+    return 0;
+}
+
+static void *feeding(void *arg)
+{
+    struct feed *f = arg;
+    struct err e = {0};
+    uint64_t one = 1;
+
+    /* When it has ended or closed its stdin that is like writing to a closed pipe,
+     * and as there the command's own exit status is what counts. */
+    if (feed_all(f, &e) < 0 && e.kind != ERR_GONE && e.kind != ERR_NOT_FOUND &&
+        e.kind != ERR_CONFLICT) {
         f->failure = e;
         if (write(f->failed_fd, &one, sizeof(one)) < 0)
             abort(); /* an eventfd of ours takes a 1 */
-        return NULL;
-    } while (n > 0);
+    }
+    feed_free(f);
     return NULL;
+}
+
+void feed_free(struct feed *f)
+{
+    if (f == NULL || atomic_fetch_sub(&f->users, 1) > 1)
+        return;
+    close(f->failed_fd);
+    free(f);
 }
 
 int feed_start(const struct server *s, const char *sandbox, const char *process, struct feed **ret,
@@ -101,6 +118,7 @@ int feed_start(const struct server *s, const char *sandbox, const char *process,
 
     if (f == NULL)
         return err_set(e, ERR_INTERNAL, "out of memory");
+    atomic_init(&f->users, 2);
     f->s = *s;
     path_process(f->path, sandbox, process, "stdin");
     path_process(f->path_last, sandbox, process, "stdin?close=1");

@@ -11,10 +11,11 @@
 
 struct feed;
 
-/* All borrowed for the call. *ret lives as long as the program: the thread may
- * still sleep in read() when the command is over. */
+/* All borrowed for the call. *ret belongs to the caller until feed_free(). */
 int feed_start(const struct server *s, const char *sandbox, const char *process, struct feed **ret,
                struct err *e);
+/* The thread may sleep in read() until the program ends; it is not waited for. */
+void feed_free(struct feed *f);
 /* Readable once feeding has failed; feed_failure() then says how. */
 int feed_fd(const struct feed *f);
 const struct err *feed_failure(const struct feed *f);

@@ -351,10 +351,9 @@ int remote_run(const struct server *s, const char *sandbox, json_t *request, str
     if (json_object_set_new(request, "id", json_string(process)) < 0 ||
         json_object_set_new(request, "stdin", json_boolean(!isatty(STDIN_FILENO))) < 0)
         return err_set(e, ERR_INTERNAL, "out of memory");
-    if (start(&r, request, e) < 0 && !client_is_broken(e))
-        return -1;
-    if (follow(&r, e) < 0)
-        return -1;
+    if ((start(&r, request, e) < 0 && !client_is_broken(e)) || follow(&r, e) < 0)
+        r.status = -1;
+    feed_free(r.feed);
     return r.status;
 }
 
