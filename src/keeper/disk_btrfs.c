@@ -214,19 +214,13 @@ static void way_close(struct keeper *k)
         log_warn("unmount %s: %s", at, strerror(errno));
 }
 
-static int way_make(struct sandbox *sb, struct err *e)
-{
-    struct btrfs_qgroup_inherit in = {
-        .flags = BTRFS_QGROUP_INHERIT_SET_LIMITS,
-        .lim = {.flags = BTRFS_QGROUP_LIMIT_MAX_RFER, .max_rfer = sb->rec.limits.disk}};
-    struct btrfs_ioctl_vol_args_v2 a = {
-        .flags = BTRFS_SUBVOL_QGROUP_INHERIT, .size = sizeof(in), .qgroup_inherit = &in};
+/* Spares have names that no sandbox has; those of an earlier keeper are swept. */
+#define SPARE_NAME 24
+#define SPARE_STEPS 200 /* entries that are worth removing one by one */
 
-    str_fmt(a.name, sizeof(a.name), "%s", sb->rec.id);
-    if (ioctl(sb->k->disk.fd, BTRFS_IOC_SUBVOL_CREATE_V2, &a) < 0 &&
-        !(errno == EEXIST && sb->keep_disk))
-        return err_sys(e, "make the subvolume");
-    return disk_make_dirs(sb->k->disk.fd, sb->rec.id, e);
+static void spare_name(uint32_t number, char out[SPARE_NAME])
+{
+    str_fmt(out, SPARE_NAME, "spare-%u", number);
 }
 
 static int way_limit(struct sandbox *sb, struct err *e)
@@ -241,7 +235,35 @@ static int way_limit(struct sandbox *sb, struct err *e)
     return 0;
 }
 
-static int way_remove(struct keeper *k, const char *id)
+static int make_new(struct sandbox *sb, struct err *e)
+{
+    struct btrfs_qgroup_inherit in = {
+        .flags = BTRFS_QGROUP_INHERIT_SET_LIMITS,
+        .lim = {.flags = BTRFS_QGROUP_LIMIT_MAX_RFER, .max_rfer = sb->rec.limits.disk}};
+    struct btrfs_ioctl_vol_args_v2 a = {
+        .flags = BTRFS_SUBVOL_QGROUP_INHERIT, .size = sizeof(in), .qgroup_inherit = &in};
+
+    str_fmt(a.name, sizeof(a.name), "%s", sb->rec.id);
+    if (ioctl(sb->k->disk.fd, BTRFS_IOC_SUBVOL_CREATE_V2, &a) < 0 &&
+        !(errno == EEXIST && sb->keep_disk))
+        return err_sys(e, "make the subvolume");
+    return disk_make_dirs(sb->k->disk.fd, sb->rec.id, e);
+}
+
+static int way_make(struct sandbox *sb, struct err *e)
+{
+    struct disk *d = &sb->k->disk;
+    char spare[SPARE_NAME];
+
+    if (sb->keep_disk || d->nspares == 0)
+        return make_new(sb, e);
+    spare_name(d->spares[--d->nspares], spare);
+    if (renameat(d->fd, spare, d->fd, sb->rec.id) < 0)
+        return make_new(sb, e);
+    return way_limit(sb, e) < 0 ? -1 : disk_make_dirs(d->fd, sb->rec.id, e);
+}
+
+static int destroy(struct keeper *k, const char *id)
 {
     struct btrfs_ioctl_vol_args a = {0};
 
@@ -250,6 +272,25 @@ static int way_remove(struct keeper *k, const char *id)
         return 0;
     log_debug("remove disk %s: %s", id, strerror(errno));
     return 1;
+}
+
+/* With quotas, btrfs commits a whole transaction for every subvolume it drops
+ * (measured: several ms, and creations wait for it). A disk that was hardly
+ * written to is therefore emptied and used again; one that cannot be emptied in a
+ * few steps is destroyed. */
+static int way_remove(struct keeper *k, const char *id)
+{
+    struct disk *d = &k->disk;
+    char spare[SPARE_NAME];
+    int budget = SPARE_STEPS;
+
+    if (d->nspares >= DISK_SPARES || disk_empty(d->fd, id, &budget) < 0)
+        return destroy(k, id);
+    spare_name(d->next_spare, spare);
+    if (renameat(d->fd, id, d->fd, spare) < 0)
+        return destroy(k, id);
+    d->spares[d->nspares++] = d->next_spare++;
+    return 0;
 }
 
 /* The quota group of a subvolume has the subvolume's own number. */

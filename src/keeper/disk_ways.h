@@ -10,6 +10,10 @@
 extern const struct disk_way disk_btrfs;     /* a subvolume with a quota */
 extern const struct disk_way disk_unbounded; /* a directory; only if the operator accepts it */
 
+/* Removes everything in disk `id`, spending at most *budget entries; -1 if that is
+ * not enough (what is left is then for the way to destroy as a whole). */
+int disk_empty(int dfd, const char *id, int *budget);
+
 /* The two directories an overlay needs, in disk `id` below dfd. */
 int disk_make_dirs(int dfd, const char *id, struct err *e);
 

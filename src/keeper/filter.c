@@ -97,7 +97,20 @@ static int rule(scmp_filter_ctx c, uint32_t action, const char *name)
     return nr == __NR_SCMP_ERROR ? 0 : seccomp_rule_add(c, action, nr, 0);
 }
 
-/* TIOCSTI pushes characters into somebody else's input; it has no honest use. */
+/* TIOCSTI pushes characters into somebody else's input; it has no honest use. The
+ * kernel looks at 32 bits of the number only, and "not equal" compares all 64: one
+ * bit set above them would pass. So: allowed is what differs in one of the 32. */
+static int rules_ioctl(scmp_filter_ctx c)
+{
+    int r = 0;
+
+    for (unsigned bit = 0; bit < 32 && r == 0; bit++)
+        r = seccomp_rule_add(
+            c, SCMP_ACT_ALLOW, SCMP_SYS(ioctl), 1,
+            SCMP_A1(SCMP_CMP_MASKED_EQ, 1ull << bit, ~(uint64_t)TIOCSTI & (1ull << bit)));
+    return r;
+}
+
 static int rules(scmp_filter_ctx c)
 {
     int r = 0;
@@ -114,10 +127,7 @@ static int rules(scmp_filter_ctx c)
         r = rule(c, SCMP_ACT_NOTIFY, "statfs");
     if (r == 0)
         r = rule(c, SCMP_ACT_NOTIFY, "fstatfs");
-    if (r == 0)
-        r = seccomp_rule_add(c, SCMP_ACT_ALLOW, SCMP_SYS(ioctl), 1,
-                             SCMP_A1_32(SCMP_CMP_NE, TIOCSTI));
-    return r;
+    return r == 0 ? rules_ioctl(c) : r;
 }
 
 static int configure(scmp_filter_ctx c)

@@ -16,9 +16,13 @@ struct cgroups {
     bool v2_has[CTRL_COUNT];
 };
 
+#define DISK_SPARES 64u
+
 struct disk {
     const struct disk_way *way;
-    int fd;         /* directory that holds one subvolume or directory per sandbox */
+    int fd; /* directory that holds one subvolume or directory per sandbox */
+    uint32_t spares[DISK_SPARES], next_spare; /* emptied disks, to be used again */
+    size_t nspares;
     int qgroups_fd; /* directory of the quotas' counters in sysfs */
     bool simple;    /* simple quotas (since 6.7): far cheaper than the full ones */
 };
