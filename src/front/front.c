@@ -120,6 +120,7 @@ static void on_signal(void *arg, int signo)
         return;
     }
     f->ending = true;
+    native_drain(f->native);
     loop_timer_set(f->loop, &f->drain, FRONT_DRAIN_MS, on_drain_over);
     http_server_drain(f->server, on_drained, f);
 }
@@ -157,7 +158,8 @@ static int make_loop(struct front *f, struct err *e)
     signal(SIGPIPE, SIG_IGN);
     if (loop_new(&f->loop, e) < 0 || loop_signal(f->loop, SIGTERM, on_signal, f, e) < 0)
         return -1;
-    return loop_signal(f->loop, SIGINT, on_signal, f, e);
+    /* Ctrl-C reaches the whole process group; the keeper decides what it means. */
+    return loop_signal(f->loop, SIGINT, NULL, NULL, e);
 }
 
 static int make_store(struct front *f, struct err *e)
