@@ -3,10 +3,11 @@
  * down at the end. */
 #include <errno.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
+#include <sys/mount.h>
 #include <unistd.h>
 
 #include "base/own.h"
@@ -20,17 +21,17 @@
 #define WORKERS_MAX 16
 #define EMPTY_MS 30000 /* for the queue to empty, at most */
 
-/* The root of the host read-only, own namespaces, no cgroup limits: the least that
- * these two can be asked for. */
-static const char bundle[] =
-    "{\"ociVersion\":\"1.0.0\",\"root\":{\"path\":\"/\",\"readonly\":true},"
-    "\"process\":{\"args\":[\"/bin/true\"],\"cwd\":\"/\",\"user\":{\"uid\":0,\"gid\":0},"
-    "\"env\":[\"PATH=/usr/bin:/bin\"],\"noNewPrivileges\":true},"
-    "\"mounts\":[{\"destination\":\"/proc\",\"type\":\"proc\",\"source\":\"proc\"},"
-    "{\"destination\":\"/dev\",\"type\":\"tmpfs\",\"source\":\"tmpfs\","
-    "\"options\":[\"nosuid\",\"mode=755\"]}],"
-    "\"linux\":{\"namespaces\":[{\"type\":\"pid\"},{\"type\":\"mount\"},{\"type\":\"ipc\"},"
-    "{\"type\":\"uts\"},{\"type\":\"network\"}]}}";
+/* Our template read-only, own namespaces, no limits: the least that crun and runc can
+ * be asked for. %s: the template's root. */
+#define BUNDLE                                                                                     \
+    "{\"ociVersion\":\"1.0.0\",\"root\":{\"path\":\"%s\",\"readonly\":true},"                      \
+    "\"process\":{\"args\":[\"/bin/true\"],\"cwd\":\"/\",\"user\":{\"uid\":0,\"gid\":0},"          \
+    "\"env\":[\"PATH=/usr/bin:/bin\"],\"noNewPrivileges\":true},"                                  \
+    "\"mounts\":[{\"destination\":\"/proc\",\"type\":\"proc\",\"source\":\"proc\"},"               \
+    "{\"destination\":\"/dev\",\"type\":\"tmpfs\",\"source\":\"tmpfs\","                           \
+    "\"options\":[\"nosuid\",\"mode=755\"]}],"                                                     \
+    "\"linux\":{\"namespaces\":[{\"type\":\"pid\"},{\"type\":\"mount\"},{\"type\":\"ipc\"},"       \
+    "{\"type\":\"uts\"},{\"type\":\"network\"}]}}"
 
 static char bundle_dir[] = "/tmp/cove-bench.XXXXXX";
 
@@ -55,6 +56,7 @@ static struct peer {
 
 static void write_bundle(void)
 {
+    const char *root = getenv("BENCH_ROOTFS");
     char path[64];
     FILE *f;
 
@@ -62,8 +64,16 @@ static void write_bundle(void)
         die("mkdtemp: %s", strerror(errno));
     snprintf(path, sizeof(path), "%s/config.json", bundle_dir);
     f = fopen(path, "we");
-    if (f == NULL || fputs(bundle, f) < 0 || fclose(f) != 0)
+    if (f == NULL || fprintf(f, BUNDLE, root != NULL ? root : "/") < 0 || fclose(f) != 0)
         die("%s: %s", path, strerror(errno));
+}
+
+/* crun refuses a host with v1 and v2 hierarchies side by side; for us and what we
+ * start there is only v1. */
+static void hide_v2(void)
+{
+    if (unshare(CLONE_NEWNS) == 0 && mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0)
+        umount2("/sys/fs/cgroup/unified", MNT_DETACH);
 }
 
 static void remove_bundle(void)
@@ -180,6 +190,7 @@ int main(void)
 {
     struct client c;
 
+    hide_v2();
     write_bundle();
     atexit(remove_bundle);
     find_peers();
