@@ -33,14 +33,16 @@ static const int kept_caps[] = {
 
 /* Shown empty: what the host's kernel tells there is nobody's business inside.
  * (What only the host's root may read is closed by the user namespace already.) */
-static const char *const masked_dirs[] = {"proc/acpi",    "proc/asound", "proc/bus",
-                                          "proc/fs",      "proc/irq",    "proc/scsi",
-                                          "sys/firmware", "sys/fs",      "sys/module"};
+static const char *const masked_dirs[] = {
+    "proc/acpi", "proc/asound",  "proc/bus", "proc/fs",    "proc/irq",
+    "proc/scsi", "sys/firmware", "sys/fs",   "sys/module", "sys/devices/virtual/block"};
 static const char *const masked_files[] = {
     "proc/kcore",       "proc/keys",          "proc/key-users",     "proc/timer_list",
     "proc/sched_debug", "proc/latency_stats", "proc/sysrq-trigger", "proc/kallsyms",
     "proc/modules",     "proc/interrupts",    "proc/diskstats",     "proc/partitions",
-    "proc/swaps"};
+    "proc/swaps",       "proc/cmdline"};
+
+#define NOBODYS_UID 65535u /* the last of our range; no user has it */
 
 static const char *const no_more[] = {"user", "pid", "uts", "ipc", "net", "mnt", "cgroup", "time"};
 
@@ -290,6 +292,17 @@ static int step_capabilities(struct boot *b, struct err *e)
     return 0;
 }
 
+/* Whoever has the same three uids as we may set our limits (prlimit) and lower
+ * them to nothing, and root inside has 0, 0, 0. A saved uid that differs from the
+ * others can be nobody's; it is also one more wall against ptrace. */
+static int step_alone(struct boot *b, struct err *e)
+{
+    (void)b;
+    if (syscall(SYS_setresuid, -1, -1, NOBODYS_UID) < 0)
+        return err_sys(e, "be like nobody else");
+    return 0;
+}
+
 static int step_listen(struct boot *b, struct err *e)
 {
     return listen(b->fds[BOOT_LISTEN], 128) < 0 ? err_sys(e, "listen") : 0;
@@ -314,6 +327,7 @@ static const struct {
     {"files",         step_files},
     {"filter",        step_filter},
     {"capabilities",  step_capabilities},
+    {"alone",         step_alone},
     {"socket",        step_listen},
 };
 /* clang-format on */
