@@ -89,3 +89,8 @@ export function cgroupWith(d, id, ...files) {
   for (const dir of cgroupsNamed(`cove-${tagOf(d.dir)}`)) for (const f of files) if (fs.existsSync(path.join(dir, id, f))) return path.join(dir, id, f);
   return undefined;
 }
+
+/** All output of a process so far. */
+export async function logOf(d, id, pid) {
+  return (await d.get(`/v1/sandboxes/${id}/processes/${pid}/logs?max_bytes=1048576`)).chunks.map((c) => c.data).join('');
+}
