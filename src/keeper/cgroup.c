@@ -333,6 +333,15 @@ void cgroup_kill(struct sandbox *sb)
         log_warn("sandbox %s: %s", sb->rec.id, e.msg);
 }
 
+bool cgroup_is_empty(struct sandbox *sb)
+{
+    autofd int fd = open_at(sb, "");
+    char text[128];
+
+    return fd < 0 || get(fd, "cgroup.events", text, sizeof(text)) <= 0 ||
+           strstr(text, "populated 0") != NULL;
+}
+
 uint64_t cgroup_oom_kills(struct sandbox *sb)
 {
     autofd int fd = limit_fd(sb, CTRL_MEMORY);

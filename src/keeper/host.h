@@ -72,6 +72,9 @@ int keeper_load(struct keeper *k, int argc, char **argv, struct err *e);
 /* The second: everything up to serving, sandboxes of an earlier daemon included. */
 int keeper_come_up(struct keeper *k, struct err *e);
 
+/* Keeps the capabilities a keeper needs, for good, and drops the others. */
+int privileges_drop(struct keeper *k, struct err *e);
+
 /* Opens DIR and everything in it, locked. */
 int dirs_open(struct keeper *k, struct err *e);
 
@@ -80,6 +83,8 @@ void cgroup_close_all(struct keeper *k); /* removes the daemon's own groups, if 
 /* The pid of a sandbox's init, 0 if it has none. */
 pid_t cgroup_init_pid(struct sandbox *sb);
 int cgroup_limit(struct sandbox *sb, struct err *e);
+/* True when no process is left in it, or it is not there. */
+bool cgroup_is_empty(struct sandbox *sb);
 /* Kills everything in the sandbox. */
 void cgroup_kill(struct sandbox *sb);
 /* Fds of the v2 groups: `init` to be born into, `run` as a detached mount. */

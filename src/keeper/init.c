@@ -4,6 +4,7 @@
  * by cove); init calls listen() on it and nothing inside ever sees a path. */
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -167,9 +168,17 @@ int init_up(struct sandbox *sb, struct err *e)
     return loop_io_start(sb->k->loop, &sb->boot_io, sb->boot_fd, EPOLLIN, boot_answered, e);
 }
 
+/* Only when everything inside is dead may the stages below go: a disk that is
+ * emptied for the next sandbox must have no writer left. The death of init is the
+ * death of its whole pid namespace; for an init whose pidfd we never had, the
+ * cgroup tells. */
 int init_down(struct sandbox *sb)
 {
+    struct pollfd p = {.fd = sb->pidfd, .events = POLLIN};
+
     unlinkat(sb->k->run_fd, sb->rec.id, 0);
     cgroup_kill(sb);
-    return 0;
+    if (sb->pidfd >= 0)
+        return poll(&p, 1, 0) > 0 ? 0 : 1;
+    return cgroup_is_empty(sb) ? 0 : 1;
 }

@@ -57,18 +57,27 @@ static int raise_limits(struct keeper *k, struct err *e)
 /* Each step may rely on the ones above it. Mounts first: a directory opened before
  * belongs to the host's namespace, and nothing can be mounted through it. The
  * state directory comes with its lock: from there on it is ours alone. */
+/* clang-format off */
 static const struct {
     const char *what;
     int (*run)(struct keeper *k, struct err *e);
 } steps[] = {
-    {"mounts", own_mounts},      {"state directory", dirs_open},
-    {"this host", doctor_check}, {"limits", raise_limits},
-    {"closer", closer_open},     {"api key", key_open},
-    {"id ranges", ids_open},     {"cgroups", cgroup_open},
-    {"disks", disk_open},        {"templates", template_open},
-    {"/dev", devfs_open},        {"system call filter", filter_compile},
-    {"init", open_init},
+    {"privileges",         privileges_drop},
+    {"mounts",             own_mounts},
+    {"state directory",    dirs_open},
+    {"this host",          doctor_check},
+    {"limits",             raise_limits},
+    {"closer",             closer_open},
+    {"api key",            key_open},
+    {"id ranges",          ids_open},
+    {"cgroups",            cgroup_open},
+    {"disks",              disk_open},
+    {"templates",          template_open},
+    {"/dev",               devfs_open},
+    {"system call filter", filter_compile},
+    {"init",               open_init},
 };
+/* clang-format on */
 
 int keeper_come_up(struct keeper *k, struct err *e)
 {

@@ -171,6 +171,12 @@ void pool_booted(struct sandbox *sb)
         pool_failed(sb, &e);
         return;
     }
+    if (sb->ask == ASK_FORGOTTEN) {
+        /* The next front has its list already, and this one was not in it. */
+        err_set(&e, ERR_GONE, "sandbox %s: the front that asked for it is gone", sb->rec.id);
+        pool_failed(sb, &e);
+        return;
+    }
     if (sb->ask != 0) {
         if (give(sb, &e) < 0)
             pool_failed(sb, &e);

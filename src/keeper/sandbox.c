@@ -16,12 +16,17 @@
  *  - birth before disk and root: their mounts are mapped through the user
  *    namespace that init is born in. Until `init` it only waits.
  *  - init last: the moment it has its message, the tenant's code may run. */
+/* clang-format off */
 const struct stage stages[] = {
-    {"cgroup", cgroup_up, cgroup_down}, {"ids", idrange_up, idrange_down},
-    {"birth", birth_up, birth_down},    {"disk", disk_up, disk_down},
-    {"root", rootfs_up, rootfs_down},   {"network", network_up, network_down},
-    {"init", init_up, init_down},
+    {"cgroup",  cgroup_up,  cgroup_down},
+    {"ids",     idrange_up, idrange_down},
+    {"birth",   birth_up,   birth_down},
+    {"disk",    disk_up,    disk_down},
+    {"root",    rootfs_up,  rootfs_down},
+    {"network", network_up, network_down},
+    {"init",    init_up,    init_down},
 };
+/* clang-format on */
 const unsigned stage_count = ARRAY_LEN(stages);
 
 const char *phase_name(enum phase p)

@@ -77,7 +77,7 @@ static const char *const etc[] = {
     "lsb-release", "magic", "magic.mime", "mailcap", "mime.types", "nanorc", "netconfig",
     "networks", "nsswitch.conf", "os-release", "pam.conf", "pam.d", "perl", "profile", "profile.d",
     "protocols", "python3", "python3.11", "rmt", "rpc", "securetty", "security", "selinux",
-    "services", "shells", "skel", "ssl/certs", "ssl/openssl.cnf", "subgid", "subuid", "sudo.conf",
+    "services", "shells", "skel", "ssl/certs", "ssl/openssl.cnf", "sudo.conf",
     "terminfo", "timezone", "ucf.conf", "vim", "wgetrc", "xattr.conf", "xdg",
 };
 

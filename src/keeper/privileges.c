@@ -1,0 +1,40 @@
+/* privileges.c - the keeper is root, but not all of root. */
+#include <linux/capability.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+
+#include "keeper/host.h"
+
+static const int kept[] = {
+    CAP_SYS_ADMIN,       /* namespaces, mounts, quotas */
+    CAP_SETUID,          /* id maps; acting as a range's first id */
+    CAP_SETGID,          /* likewise */
+    CAP_SETPCAP,         /* taking capabilities from the front */
+    CAP_CHOWN,           /* cgroups, sockets, the files of a template */
+    CAP_FOWNER,          /* likewise */
+    CAP_FSETID,          /* setgid programs of a template */
+    CAP_DAC_OVERRIDE,    /* removing what a tenant made unreadable */
+    CAP_DAC_READ_SEARCH, /* likewise */
+    CAP_MKNOD,           /* /dev */
+    CAP_KILL,            /* ending the front */
+    CAP_SYS_PTRACE,      /* opening the namespaces of an init */
+    CAP_SYS_RESOURCE,    /* the hard limit of open files */
+};
+
+int privileges_drop(struct keeper *k, struct err *e)
+{
+    struct __user_cap_header_struct h = {.version = _LINUX_CAPABILITY_VERSION_3};
+    struct __user_cap_data_struct have[2], want[2] = {{0}};
+
+    (void)k;
+    if (syscall(SYS_capget, &h, have) < 0)
+        return err_sys(e, "read our capabilities");
+    for (size_t i = 0; i < ARRAY_LEN(kept); i++)
+        want[kept[i] / 32].permitted |= have[kept[i] / 32].permitted & (1u << (kept[i] % 32));
+    for (int cap = 0; prctl(PR_CAPBSET_READ, cap) >= 0; cap++)
+        if ((want[cap / 32].permitted & (1u << (cap % 32))) == 0 && prctl(PR_CAPBSET_DROP, cap) < 0)
+            return err_sys(e, "drop capability %d", cap);
+    for (int i = 0; i < 2; i++)
+        want[i].effective = want[i].permitted;
+    return syscall(SYS_capset, &h, want) < 0 ? err_sys(e, "drop capabilities") : 0;
+}
