@@ -23,6 +23,12 @@
 
 static void bury(struct sandbox *sb, bool keep_disk);
 
+static void count_asked(struct sandbox *sb, bool asked)
+{
+    sb->k->nasked += (size_t)asked - (size_t)sb->asked;
+    sb->asked = asked;
+}
+
 static struct sandbox *find(struct keeper *k, const char *id)
 {
     struct map_node *n = map_get(&k->sandboxes, id);
@@ -87,6 +93,7 @@ static void bury(struct sandbox *sb, bool keep_disk)
 {
     struct keeper *k = sb->k;
 
+    count_asked(sb, false);
     loop_io_stop(k->loop, &sb->pid_io);
     loop_io_stop(k->loop, &sb->boot_io);
     list_del(&sb->link);
@@ -159,6 +166,7 @@ static int give(struct sandbox *sb, struct err *e)
     if (record_save(sb, true, e) < 0)
         return -1;
     sb->k->ngiven++;
+    count_asked(sb, false);
     return 0;
 }
 
@@ -239,6 +247,7 @@ static struct sandbox *build(struct keeper *k, const char *template, const struc
     sb->rec.limits = *l;
     sb->rec.created_ms = clock_real_ms();
     sb->ask = ask;
+    count_asked(sb, ask != 0);
     str_fmt(sb->rec.template, sizeof(sb->rec.template), "%s", template);
     str_fmt(sb->rec.layer, sizeof(sb->rec.layer), "%s", layer);
     if (sandbox_up(sb, e) == 0)
@@ -258,7 +267,7 @@ static struct limits defaults(const struct keeper *k)
 
 static uint64_t alive(const struct keeper *k)
 {
-    return k->ngiven + k->npool + k->nbuilding;
+    return k->ngiven + k->nasked + k->npool + k->nbuilding;
 }
 
 static void refill(struct loop_later *d)
@@ -364,6 +373,16 @@ static struct sandbox *from_pool(struct keeper *k, const char *template, const s
     return NULL;
 }
 
+static int check_room(const struct keeper *k, struct err *e)
+{
+    if (k->ndying > DYING_MAX)
+        return err_set(e, ERR_UNAVAILABLE, "%zu sandboxes are still being taken down", k->ndying);
+    if (k->ngiven + k->nasked >= k->nsandboxes_max)
+        return err_set(e, ERR_UNAVAILABLE, "this host holds %llu sandboxes and no more",
+                       (unsigned long long)k->nsandboxes_max);
+    return 0;
+}
+
 int pool_create(struct keeper *k, uint32_t seq, const struct keeper_create *m, struct err *e)
 {
     struct limits l = wanted(k, m);
@@ -373,8 +392,8 @@ int pool_create(struct keeper *k, uint32_t seq, const struct keeper_create *m, s
         return -1;
     if (strcmp(m->network, "none") != 0 && *m->network != '\0')
         return err_set(e, ERR_INVALID, "network '%s' is not offered; only 'none' is", m->network);
-    if (k->ndying > DYING_MAX)
-        return err_set(e, ERR_UNAVAILABLE, "%zu sandboxes are still being taken down", k->ndying);
+    if (check_room(k, e) < 0)
+        return -1;
     sb = from_pool(k, m->template, &l);
     if (sb != NULL) {
         sb->ask = seq;
@@ -386,9 +405,6 @@ int pool_create(struct keeper *k, uint32_t seq, const struct keeper_create *m, s
         answer_given(sb);
         return 0;
     }
-    if (k->ngiven >= k->nsandboxes_max)
-        return err_set(e, ERR_UNAVAILABLE, "this host holds %llu sandboxes and no more",
-                       (unsigned long long)k->nsandboxes_max);
     return build(k, m->template, &l, seq, e) == NULL ? -1 : 0;
 }
 
@@ -402,8 +418,11 @@ int pool_boot(struct keeper *k, uint32_t seq, const char *id, struct err *e)
         return err_set(e, ERR_CONFLICT, "sandbox %s is running", id);
     if (!list_empty(&sb->link) || sb->rec.stage > 0)
         return err_set(e, ERR_UNAVAILABLE, "sandbox %s is still stopping", id);
+    if (check_room(k, e) < 0)
+        return -1;
     sb->ask = seq;
     sb->keep_disk = true;
+    count_asked(sb, true);
     if (sandbox_up(sb, e) == 0)
         return 0;
     sb->ask = 0;

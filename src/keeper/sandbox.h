@@ -82,6 +82,7 @@ struct sandbox {
     struct loop_io pid_io, boot_io;
     struct loop_timer timer; /* boot deadline, then teardown retries */
     unsigned retries;
+    bool asked;     /* counted in the keeper's nasked */
     bool keep_disk; /* going down ends in PHASE_STOPPED, with the disk */
 
     uint32_t ask; /* seq of the request that waits for this, 0: none */
