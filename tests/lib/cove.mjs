@@ -17,6 +17,9 @@ const ROOT = path.resolve(import.meta.dirname ?? path.dirname(new URL(import.met
 export const BIN = path.resolve(process.env.COVE_BIN ?? path.join(ROOT, 'build/cove'));
 export const BASE = process.env.COVE_TEST_BASE ?? '/tmp/cove-test-base';
 export const ROOT_DIR = ROOT;
+/** Memory means something else with a sanitizer that keeps freed blocks for a while. */
+export const SANITIZED = /asan/.test(BIN);
+const COMPLAINTS = /^.*(AddressSanitizer|LeakSanitizer|runtime error:|assertion|Assertion).*$/gm;
 const READY_MS = 120_000; // the first start builds the template
 const LOG_KEPT = 256 * 1024;
 
@@ -104,6 +107,9 @@ export class Daemon {
     this.env = env;
     this.port = 0;
     this.log = '';
+    this.complaints = [];
+    this.frontsLost = 0; // that somebody or something ended...
+    this.frontsKilled = 0; // ...and that we did
   }
 
   async start() {
@@ -122,6 +128,8 @@ export class Daemon {
     });
     this.keeper.stderr.on('data', (d) => {
       this.log = (this.log + d).slice(-LOG_KEPT);
+      this.complaints.push(...(String(d).match(COMPLAINTS) ?? []));
+      this.frontsLost += (String(d).match(/the front ended/g) ?? []).length;
     });
     await this.#ready();
     this.key = fs.readFileSync(path.join(this.dir, 'api-key'), 'utf8').trim();
@@ -262,7 +270,10 @@ export class Daemon {
   /** kill -9 of 'front', 'keeper' or 'both'. A dead front is started again by its keeper. */
   async kill9(who) {
     const front = this.frontPid();
-    if (who !== 'keeper' && front) process.kill(front, 'SIGKILL');
+    if (who !== 'keeper' && front) {
+      process.kill(front, 'SIGKILL');
+      this.frontsKilled++;
+    }
     if (who !== 'front') {
       this.keeper.kill('SIGKILL');
       await this.exited;
@@ -300,6 +311,8 @@ export class Daemon {
     const log = `${r.stdout}${r.stderr}\n--- log of the daemon\n${this.log.slice(-4000)}`;
     assert.equal(r.status, 0, `cove stop --all failed: ${log}`);
     await within(30_000, 'the daemon ends', this.exited);
+    assert.deepEqual(this.complaints, [], 'the daemon complained about itself');
+    assert.ok(this.frontsLost <= this.frontsKilled, `a front ended that nobody killed:\n${this.log.slice(-4000)}`);
     await poll('nothing is left of the daemon', async () => {
       const left = await leftovers(this.dir, tag);
       if (left.length > 0) throw new Error(`left behind: ${left.join(', ')}`);
