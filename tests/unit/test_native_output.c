@@ -33,7 +33,7 @@ TEST(a_character_is_never_cut_between_two_events)
 {
     o = (struct output){0};
     CHECK_STR(take(1, "a" EURO, 2), "{\"data\":\"a\"}");
-    CHECK_STR(take(1, EURO + 1, 1), "nothing");
+    CHECK_STR(take(1, &EURO[1], 1), "nothing");
     CHECK_STR(take(1, &EURO "b"[2], 2), "{\"data\":\"" EURO "b\"}");
     CHECK_STR(output_id(&o, id), "5");
 }
@@ -44,7 +44,7 @@ TEST(the_other_stream_does_not_mix_with_what_is_held)
     CHECK_STR(take(1, EURO, 2), "nothing");
     CHECK_STR(take(2, "x", 1), "{\"data\":\"x\"}");
     CHECK_STR(output_id(&o, id), "3-oe282");
-    CHECK_STR(take(1, EURO + 2, 1), "{\"data\":\"" EURO "\"}");
+    CHECK_STR(take(1, &EURO[2], 1), "{\"data\":\"" EURO "\"}");
     CHECK_STR(output_id(&o, id), "4");
 }
 
@@ -75,7 +75,7 @@ TEST(a_stream_resumed_from_any_id_misses_no_byte_and_repeats_none)
     CHECK_INT(output_resume(&o, "4-oe2-ef09f98", &e), 0);
     CHECK_INT(o.pos, 4);
     CHECK_STR(take(2, "\x80", 1), "{\"data\":\"\xf0\x9f\x98\x80\"}");
-    CHECK_STR(take(1, EURO + 1, 2), "{\"data\":\"" EURO "\"}");
+    CHECK_STR(take(1, &EURO[1], 2), "{\"data\":\"" EURO "\"}");
     CHECK_STR(output_id(&o, id), "7");
 }
 
