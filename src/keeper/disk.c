@@ -62,7 +62,7 @@ void disk_sweep(struct keeper *k)
     for (struct dirent *de; d != NULL && (de = readdir(d)) != NULL;) {
         if (de->d_name[0] == '.' || map_get(&k->sandboxes, de->d_name) != NULL)
             continue;
-        log_info("removing disk %s, which is no sandbox's", de->d_name);
+        log_debug("removing disk %s, which is no sandbox's", de->d_name);
         k->disk.way->remove(k, de->d_name);
     }
     if (d != NULL)
