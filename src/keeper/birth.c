@@ -22,8 +22,7 @@
 #include "keeper/host.h"
 
 #define BIRTH_NAMESPACES                                                                           \
-    (CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS |     \
-     CLONE_NEWCGROUP)
+    (CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS)
 
 /* What the child finds in its copy of our fd table. */
 struct cradle {
@@ -53,6 +52,10 @@ static void __attribute__((noreturn)) child_main(const struct cradle *in)
     if (syscall(SYS_setgroups, 0, NULL) < 0 || syscall(SYS_setresgid, 0, 0, 0) < 0 ||
         syscall(SYS_setresuid, 0, 0, 0) < 0)
         _exit(2);
+    /* Only now that it is in all its groups: what a cgroup namespace shows as its
+     * root, and hides above it, is where its maker was at that moment. */
+    if (syscall(SYS_unshare, CLONE_NEWCGROUP) < 0)
+        _exit(7);
     if (setsid() < 0 || sigprocmask(SIG_SETMASK, &none, NULL) < 0)
         _exit(3);
     if (in->sock == BOOT_FD) {
