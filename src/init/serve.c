@@ -294,6 +294,9 @@ static void tell_monitors(struct procs *ps, const struct proc *p, enum init_even
                                                                : p->record.ended_ms};
     struct conn *c;
 
+    /* An exec is a call, not a thing with a life: its caller hears of it. */
+    if ((p->flags & INIT_START_FORGET) != 0)
+        return;
     LIST_EACH (&s->conns, c, struct conn, link)
         if (c->talk == TALK_MONITOR)
             conn_send(c, INIT_EVENT, &m);
