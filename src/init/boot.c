@@ -246,7 +246,9 @@ static int step_files(struct boot *b, struct err *e)
         return err_sys(e, "open files limit");
     r.rlim_cur = r.rlim_max;
     setrlimit(RLIMIT_NOFILE, &r);
-    r = (struct rlimit){0, 0};
+    /* Not 0: that does not keep a core_pattern from starting the host's program for
+     * it, and 1 does. The filter keeps everybody from changing it. */
+    r = (struct rlimit){1, 1};
     return setrlimit(RLIMIT_CORE, &r) < 0 ? err_sys(e, "core limit") : 0;
 }
 
