@@ -17,6 +17,8 @@
 #include "keeper/compat.h"
 #include "keeper/host.h"
 
+#define SOCKET_BYTES_MAX (64ull << 20) /* in the buffers of a sandbox's sockets, v1 only */
+
 static const struct {
     const char *name; /* in v2, and as the v1 controller */
     const char *wall; /* what --accept must name if nobody has it */
@@ -219,6 +221,18 @@ static int limit_cpu(int fd, bool v2, uint64_t milli, struct err *e)
     return put(fd, "cpu.cfs_quota_us", text, e);
 }
 
+/* v1 counts what lies in sockets only if asked to, and apart. All of the host's
+ * sockets together have one budget (tcp_mem), so a sandbox gets a part of what it
+ * has as memory, and not more than is enough for any honest use. */
+static int limit_sockets(int fd, uint64_t memory, struct err *e)
+{
+    uint64_t most = memory / 8 < SOCKET_BYTES_MAX ? memory / 8 : SOCKET_BYTES_MAX;
+    char text[32];
+
+    str_fmt(text, sizeof(text), "%llu", (unsigned long long)most);
+    return put(fd, "memory.kmem.tcp.limit_in_bytes", text, e);
+}
+
 static int limit_memory(int fd, bool v2, uint64_t bytes, struct err *e)
 {
     char text[32], old[32];
@@ -236,7 +250,7 @@ static int limit_memory(int fd, bool v2, uint64_t bytes, struct err *e)
     if (put(fd, "memory.limit_in_bytes", text, e) < 0)
         return -1;
     put(fd, "memory.memsw.limit_in_bytes", text, &ignored);
-    return 0;
+    return limit_sockets(fd, bytes, e);
 }
 
 static int limit_pids(int fd, bool v2, uint64_t n, struct err *e)
