@@ -59,6 +59,7 @@ struct keeper {
     size_t ndying, ngiven;
     size_t nasked; /* being made or booted for somebody: they will be given */
     struct loop_later refill;
+    struct loop_timer refill_soon; /* running: it is filled once all is quiet */
     struct loop_timer refill_wait; /* running: filling the pool failed a moment ago */
     unsigned refill_fails;
 

@@ -17,6 +17,7 @@
 #define POOL_BUILD_AT_ONCE 2 /* inits booting at one time on the pool's account */
 #define DYING_PAUSE 64       /* teardowns waiting: the pool is not filled meanwhile */
 #define DYING_MAX 1000       /* teardowns waiting: creations are answered 503 */
+#define POOL_LATER_MS 10     /* between two, while half of the pool is there */
 #define POOL_AGAIN_MS 500    /* after a failure to fill it; doubled up to 32 times that */
 #define TEARDOWN_FIRST_MS 2
 #define TEARDOWN_LAST_MS 100
@@ -288,9 +289,22 @@ static void refill(struct loop_later *d)
     pool_refill(k);
 }
 
+static void refill_later(struct loop_timer *t)
+{
+    struct keeper *k = CONTAINER_OF(t, struct keeper, refill_soon);
+
+    loop_defer(k->loop, &k->refill, refill);
+}
+
+/* Who was just given a sandbox is about to use it, and making its successor takes
+ * a core for some milliseconds: as long as enough are left, that waits for a quiet
+ * moment. */
 void pool_refill(struct keeper *k)
 {
-    loop_defer(k->loop, &k->refill, refill);
+    if (k->npool < (k->config.pool + 1) / 2)
+        loop_defer(k->loop, &k->refill, refill);
+    else
+        loop_timer_set(k->loop, &k->refill_soon, POOL_LATER_MS, refill_later);
 }
 
 void pool_open(struct keeper *k)
