@@ -119,18 +119,21 @@ static int allow_unless(scmp_filter_ctx c, int nr, unsigned arg, uint32_t value)
  * changes it. Who tries is told that it worked: sudo sets it on every call. */
 static int rules_core(scmp_filter_ctx c)
 {
+    const struct scmp_arg_cmp old = SCMP_A0(SCMP_CMP_MASKED_EQ, UINT32_MAX, RLIMIT_CORE),
+                              new = SCMP_A1(SCMP_CMP_MASKED_EQ, UINT32_MAX, RLIMIT_CORE);
     int r = allow_unless(c, SCMP_SYS(setrlimit), 0, RLIMIT_CORE);
 
     if (r == 0)
+        r = seccomp_rule_add(c, SCMP_ACT_ERRNO(0), SCMP_SYS(setrlimit), 1, old);
+    if (r == 0)
         r = allow_unless(c, SCMP_SYS(prlimit64), 1, RLIMIT_CORE);
+    /* Both halves begin with the same test: libseccomp 2.5 silently loses the
+     * second one if the first tests the third argument alone. */
     if (r == 0)
-        r = seccomp_rule_add(c, SCMP_ACT_ALLOW, SCMP_SYS(prlimit64), 1, SCMP_A2(SCMP_CMP_EQ, 0));
+        r = seccomp_rule_add(c, SCMP_ACT_ALLOW, SCMP_SYS(prlimit64), 2, new,
+                             SCMP_A2(SCMP_CMP_EQ, 0));
     if (r == 0)
-        r = seccomp_rule_add(c, SCMP_ACT_ERRNO(0), SCMP_SYS(setrlimit), 1,
-                             SCMP_A0(SCMP_CMP_MASKED_EQ, UINT32_MAX, RLIMIT_CORE));
-    if (r == 0)
-        r = seccomp_rule_add(c, SCMP_ACT_ERRNO(0), SCMP_SYS(prlimit64), 2,
-                             SCMP_A1(SCMP_CMP_MASKED_EQ, UINT32_MAX, RLIMIT_CORE),
+        r = seccomp_rule_add(c, SCMP_ACT_ERRNO(0), SCMP_SYS(prlimit64), 2, new,
                              SCMP_A2(SCMP_CMP_NE, 0));
     return r;
 }
