@@ -76,10 +76,9 @@ function names(dir) {
   }
 }
 
-/** How many id ranges of the host this daemon has leased. */
-export function rangesOf(dir) {
-  const tag = tagOf(dir);
-  const all = fs.readFileSync(RANGES);
+/** How many id ranges of the host this daemon has leased, as its keeper sees it. */
+function rangesOf(d, tag) {
+  const all = fs.readFileSync(`/proc/${d.keeper.pid}/root${RANGES}`);
   let n = 0;
   for (let at = 0; at + TAG_LEN <= all.length; at += TAG_LEN) if (all.toString('latin1', at, at + TAG_LEN) === tag) n++;
   return n;
@@ -122,7 +121,7 @@ export function inventory(d) {
     spares: disks.filter(isSpare).length,
     inits: [...initsOf(d.dir).keys()].sort(),
     netns: netns.size,
-    ranges: rangesOf(d.dir),
+    ranges: rangesOf(d, tag),
     mounts,
   };
 }
