@@ -102,8 +102,8 @@ Machine: $(nproc) cores of a virtual machine, $(awk '/MemTotal/ { printf "%.0f G
 $(table)
 
 $(notes)
-- create, run, delete: over HTTP with one keep-alive connection (and a pool of ready sandboxes that refills meanwhile), against a
-  new process of each tool. Only Cove's sandbox has a disk with a quota, limits for CPU, memory and pids, ids of its own, a
+- create, run, delete: over HTTP with one keep-alive connection, from the pool of ready sandboxes, which has a moment to refill
+  between two turns; against a new process of each tool. Only Cove's sandbox has a disk with a quota, limits for CPU, memory and pids, ids of its own, a
   seccomp filter and a supervisor. bwrap: \`--unshare-all --ro-bind / / --proc /proc --dev /dev\`. unshare: user, mount, pid, net,
   ipc and uts namespaces. crun and runc: our template read-only, five namespaces, no limits.
 - per second: until the answer to the last delete and until the teardown queue is empty, whichever is later.
