@@ -31,7 +31,8 @@ static void climb(const char *canary)
  * 256 that of a btrfs subvolume. */
 static void handles(void)
 {
-    static const char *const mounts[] = {"/", "/etc/hostname", "/dev/null", "/dev/shm", "/proc", "/workspace"};
+    static const char *const mounts[] = {"/",        "/etc/hostname", "/dev/null",
+                                         "/dev/shm", "/proc",         "/workspace"};
     union {
         struct file_handle h;
         char space[sizeof(struct file_handle) + 128];

@@ -50,10 +50,11 @@ static void ask(void)
     static const struct {
         const char *name;
         int cap;
-    } rows[] = {{"sys_admin", CAP_SYS_ADMIN},     {"sys_ptrace", CAP_SYS_PTRACE}, {"net_admin", CAP_NET_ADMIN},
-                {"sys_resource", CAP_SYS_RESOURCE}, {"sys_module", CAP_SYS_MODULE}, {"dac_read_search", CAP_DAC_READ_SEARCH},
-                {"sys_rawio", CAP_SYS_RAWIO},     {"bpf", 39},                     {"checkpoint_restore", 40},
-                {"linux_immutable", CAP_LINUX_IMMUTABLE}};
+    } rows[] = {{"sys_admin", CAP_SYS_ADMIN},   {"sys_ptrace", CAP_SYS_PTRACE},
+                {"net_admin", CAP_NET_ADMIN},   {"sys_resource", CAP_SYS_RESOURCE},
+                {"sys_module", CAP_SYS_MODULE}, {"dac_read_search", CAP_DAC_READ_SEARCH},
+                {"sys_rawio", CAP_SYS_RAWIO},   {"bpf", 39},
+                {"checkpoint_restore", 40},     {"linux_immutable", CAP_LINUX_IMMUTABLE}};
     struct __user_cap_header_struct h = {.version = _LINUX_CAPABILITY_VERSION_3};
     struct __user_cap_data_struct d[2];
     char name[64];
@@ -75,9 +76,11 @@ static void ask(void)
 /* Every capability there is, in a file that belongs to somebody inside. */
 static void file(const char *path, int effective)
 {
-    struct vfs_cap_data v2 = {.magic_etc = VFS_CAP_REVISION_2 | (effective ? VFS_CAP_FLAGS_EFFECTIVE : 0),
+    struct vfs_cap_data v2 = {.magic_etc =
+                                  VFS_CAP_REVISION_2 | (effective ? VFS_CAP_FLAGS_EFFECTIVE : 0),
                               .data = {{~0u, ~0u}, {0x1ff, 0x1ff}}};
-    struct vfs_ns_cap_data host = {.magic_etc = VFS_CAP_REVISION_3 | (effective ? VFS_CAP_FLAGS_EFFECTIVE : 0),
+    struct vfs_ns_cap_data host = {.magic_etc = VFS_CAP_REVISION_3 |
+                                                (effective ? VFS_CAP_FLAGS_EFFECTIVE : 0),
                                    .data = {{~0u, ~0u}, {0x1ff, 0x1ff}}};
 
     TRY("setcap", setxattr(path, "security.capability", &v2, sizeof(v2), 0));
@@ -100,7 +103,8 @@ static int netlink_ask(int protocol, void *msg, size_t len)
         return -1;
     n = recv(fd, buf, sizeof(buf), 0);
     close(fd);
-    if (n >= (ssize_t)NLMSG_LENGTH(sizeof(struct nlmsgerr)) && ((struct nlmsghdr *)(void *)buf)->nlmsg_type == NLMSG_ERROR)
+    if (n >= (ssize_t)NLMSG_LENGTH(sizeof(struct nlmsgerr)) &&
+        ((struct nlmsghdr *)(void *)buf)->nlmsg_type == NLMSG_ERROR)
         err = -((struct nlmsgerr *)NLMSG_DATA((struct nlmsghdr *)(void *)buf))->error;
     else
         err = n < 0 ? errno : EPROTO;
@@ -122,7 +126,8 @@ static int new_table(void)
     } m = {
         .h1 = {20, NFNL_MSG_BATCH_BEGIN, NLM_F_REQUEST, 1, 0},
         .g1 = {AF_UNSPEC, 0, (unsigned short)(NFNL_SUBSYS_NFTABLES << 8)},
-        .h2 = {20 + 12, NFNL_SUBSYS_NFTABLES << 8 | NFT_MSG_NEWTABLE, NLM_F_REQUEST | NLM_F_CREATE | NLM_F_ACK, 2, 0},
+        .h2 = {20 + 12, NFNL_SUBSYS_NFTABLES << 8 | NFT_MSG_NEWTABLE,
+               NLM_F_REQUEST | NLM_F_CREATE | NLM_F_ACK, 2, 0},
         .g2 = {AF_INET, 0, 0},
         .a = {4 + 5, NFTA_TABLE_NAME},
         .name = "evil",
@@ -168,11 +173,15 @@ static void use(void)
     TRY("loopback down", lower_loopback());
     TRY("nice", (errno = 0, setpriority(PRIO_PROCESS, 0, -5)));
     TRY("realtime", sched_setscheduler(0, SCHED_FIFO, &rt));
-    TRY("securebits", prctl(PR_SET_SECUREBITS, SECBIT_KEEP_CAPS | SECBIT_NO_SETUID_FIXUP) == 0 && set_all(1ull << CAP_SYS_ADMIN, 0) == 0 ? 0 : -1);
+    TRY("securebits", prctl(PR_SET_SECUREBITS, SECBIT_KEEP_CAPS | SECBIT_NO_SETUID_FIXUP) == 0 &&
+                              set_all(1ull << CAP_SYS_ADMIN, 0) == 0
+                          ? 0
+                          : -1);
     TRY("trusted xattr", setxattr("/tmp", "trusted.overlay.opaque", "y", 1, 0));
     fd = open("/tmp/immutable", O_CREAT | O_RDWR, 0600);
     TRY("immutable", ioctl(fd, _IOW('f', 2, long), &(long){0x10}));
-    TRY("oom_score_adj", (fd = open("/proc/self/oom_score_adj", O_WRONLY)) < 0 ? -1 : write(fd, "-500", 4));
+    TRY("oom_score_adj",
+        (fd = open("/proc/self/oom_score_adj", O_WRONLY)) < 0 ? -1 : write(fd, "-500", 4));
 }
 
 int main(int argc, char **argv)

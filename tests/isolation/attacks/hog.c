@@ -105,9 +105,10 @@ static void raise_all(void)
     static const struct {
         const char *name;
         int kind;
-    } rows[] = {{"nofile", RLIMIT_NOFILE}, {"nproc", RLIMIT_NPROC},           {"memlock", RLIMIT_MEMLOCK},
-                {"rtprio", RLIMIT_RTPRIO}, {"nice", RLIMIT_NICE},             {"msgqueue", RLIMIT_MSGQUEUE},
-                {"sigpending", RLIMIT_SIGPENDING}};
+    } rows[] = {
+        {"nofile", RLIMIT_NOFILE},        {"nproc", RLIMIT_NPROC}, {"memlock", RLIMIT_MEMLOCK},
+        {"rtprio", RLIMIT_RTPRIO},        {"nice", RLIMIT_NICE},   {"msgqueue", RLIMIT_MSGQUEUE},
+        {"sigpending", RLIMIT_SIGPENDING}};
     char name[64];
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
@@ -116,9 +117,13 @@ static void raise_all(void)
         getrlimit((__rlimit_resource_t)rows[i].kind, &now);
         more = (struct rlimit){now.rlim_max, now.rlim_max + 1};
         snprintf(name, sizeof(name), "setrlimit %s", rows[i].name);
-        TRY(name, now.rlim_max == RLIM_INFINITY ? 0 : setrlimit((__rlimit_resource_t)rows[i].kind, &more));
+        TRY(name, now.rlim_max == RLIM_INFINITY
+                      ? 0
+                      : setrlimit((__rlimit_resource_t)rows[i].kind, &more));
         snprintf(name, sizeof(name), "prlimit %s", rows[i].name);
-        TRY(name, now.rlim_max == RLIM_INFINITY ? 0 : prlimit(0, (__rlimit_resource_t)rows[i].kind, &more, NULL));
+        TRY(name, now.rlim_max == RLIM_INFINITY
+                      ? 0
+                      : prlimit(0, (__rlimit_resource_t)rows[i].kind, &more, NULL));
     }
 }
 
@@ -171,7 +176,8 @@ static int pair(int type, int fds[2])
     fds[0] = socket(AF_INET, type | SOCK_NONBLOCK, 0);
     setsockopt(l, SOL_SOCKET, SO_RCVBUF, &big, sizeof(big));
     setsockopt(fds[0], SOL_SOCKET, SO_SNDBUF, &big, sizeof(big));
-    if (l < 0 || fds[0] < 0 || bind(l, (struct sockaddr *)&a, len) < 0 || getsockname(l, (struct sockaddr *)&a, &len) < 0)
+    if (l < 0 || fds[0] < 0 || bind(l, (struct sockaddr *)&a, len) < 0 ||
+        getsockname(l, (struct sockaddr *)&a, &len) < 0)
         return -1;
     if (type == SOCK_DGRAM) {
         fds[1] = l;
@@ -253,9 +259,19 @@ int main(int argc, char **argv)
     static const struct {
         const char *name;
         void (*run)(void);
-    } parts[] = {{"memory", memory}, {"shm", shm},   {"forks", forks},     {"bomb", bomb},       {"files", files},
-                 {"raise", raise_all}, {"tcp", tcp}, {"udp", udp},         {"inotify", inotify}, {"ptys", ptys},
-                 {"aio", aio},       {"mq", mq},     {"one-of-each", one_of_each}};
+    } parts[] = {{"memory", memory},
+                 {"shm", shm},
+                 {"forks", forks},
+                 {"bomb", bomb},
+                 {"files", files},
+                 {"raise", raise_all},
+                 {"tcp", tcp},
+                 {"udp", udp},
+                 {"inotify", inotify},
+                 {"ptys", ptys},
+                 {"aio", aio},
+                 {"mq", mq},
+                 {"one-of-each", one_of_each}};
 
     for (size_t i = 0; i < sizeof(parts) / sizeof(*parts); i++)
         if (argc > 1 && strcmp(argv[1], parts[i].name) == 0)

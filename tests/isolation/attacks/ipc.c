@@ -38,7 +38,8 @@ static socklen_t abstract(struct sockaddr_un *a, const char *name)
 
 static int tcp(uint32_t to)
 {
-    struct sockaddr_in a = {.sin_family = AF_INET, .sin_port = htons(PORT), .sin_addr.s_addr = htonl(to)};
+    struct sockaddr_in a = {
+        .sin_family = AF_INET, .sin_port = htons(PORT), .sin_addr.s_addr = htonl(to)};
     int fd = socket(AF_INET, SOCK_STREAM, 0);
     struct timeval soon = {.tv_sec = 2};
 
