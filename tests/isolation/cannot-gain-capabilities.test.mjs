@@ -37,7 +37,9 @@ test('root has exactly the fourteen, and nobody else any', async () => {
 });
 
 test('sudo gives the fourteen and no more', async () => {
-  const got = results((await sh('sudo /tmp/caps show')).stdout);
+  const r = await sh('sudo /tmp/caps show');
+  assert.equal(r.stderr, '', 'and finds nothing wrong with the walls');
+  const got = results(r.stdout);
   assert.equal(mask(got.CapEff), FOURTEEN);
   assert.equal(mask(got.CapBnd), FOURTEEN);
 });

@@ -76,12 +76,12 @@ test('boot ids differ, and are the sandbox\'s own', async () => {
 
 test('a sandbox that comes after finds nothing of the one before', async () => {
   const first = await d.sandbox();
-  await d.exec(first.id, 'echo x >/workspace/BEFORE; echo x >/dev/shm/BEFORE; rm -rf /usr/share/doc; chmod 777 /root; echo evil:x:0:0::/:/bin/sh >>/etc/passwd', { user: 'root' });
+  await d.exec(first.id, 'echo x >/workspace/BEFORE; echo x >/dev/shm/BEFORE; rm -rf /opt; chmod 777 / /root; chown user /; setfattr -n user.evil -v x /; touch -d 2001-01-01 /; echo evil:x:0:0::/:/bin/sh >>/etc/passwd', { user: 'root' });
   await d.del(`/v1/sandboxes/${first.id}`);
   // as many as the pool and what is used again could hold
   for (const s of await Promise.all([1, 2, 3, 4].map(() => d.sandbox()))) {
-    const r = await d.exec(s.id, 'find /workspace /dev/shm -name BEFORE; grep evil /etc/passwd; stat -c %a /root; test -d /usr/share/doc && echo whole', { user: 'root' });
-    assert.equal(r.stdout, '700\nwhole\n');
+    const r = await d.exec(s.id, 'find /workspace /dev/shm -name BEFORE; grep evil /etc/passwd; stat -c "%a %u" /root /; getfattr -d / 2>/dev/null; test -d /opt && echo whole', { user: 'root' });
+    assert.equal(r.stdout, '700 0\n755 0\nwhole\n');
     await d.del(`/v1/sandboxes/${s.id}`);
   }
 });
