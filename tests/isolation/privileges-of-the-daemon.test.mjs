@@ -5,7 +5,7 @@ import fs from 'node:fs';
 import path from 'node:path';
 import { after, before, test } from 'node:test';
 import { initOf, insideOf } from '../lib/attack.mjs';
-import { run, startDaemon } from '../lib/cove.mjs';
+import { BASE, BIN, run, startDaemon } from '../lib/cove.mjs';
 import { statusOf } from '../lib/host.mjs';
 
 const FOURTEEN = [0, 1, 3, 4, 5, 6, 7, 8, 10, 13, 18, 27, 29, 31];
@@ -113,6 +113,22 @@ test('the pool waits behind the same walls', () => {
     if (!init || statusOf(init.pid).Seccomp !== '2') continue; // being born
     assert.deepEqual(bits(statusOf(init.pid).CapBnd), FOURTEEN, `${tag} ${p}`);
     assert.equal(insideOf(d, p).length, 1);
+  }
+});
+
+// With it a tenant traced the processes that init was just starting (measured).
+test('a host where set-user-id programs may be dumped is refused', async () => {
+  const inside = 'f=$(mktemp); echo 1 >$f; mount --bind $f /proc/sys/fs/suid_dumpable; rm $f; exec "$0" "$@"';
+  const r = await run('unshare', ['--mount', 'sh', '-c', inside, BIN, 'doctor']);
+  assert.match(r.stdout, /MISSING\s+dumps\s+fs\.suid_dumpable is 1/);
+  assert.notEqual(r.status, 0);
+  const dir = fs.mkdtempSync('/tmp/cove-dumpable-');
+  try {
+    const serve = await run('unshare', ['--mount', 'sh', '-c', inside, BIN, 'serve', '--state', dir, '--base', BASE, '--listen', '127.0.0.1:0']);
+    assert.match(serve.stderr, /fs\.suid_dumpable is 1/);
+    assert.notEqual(serve.status, 0);
+  } finally {
+    fs.rmSync(dir, { recursive: true });
   }
 });
 
