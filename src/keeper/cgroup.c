@@ -140,6 +140,30 @@ static int open_v1(struct keeper *k, int c, const char *name, struct err *e)
     return make(fd, name, &k->cgroups.v1_fd[c], e);
 }
 
+static int limit_pids(int fd, bool v2, uint64_t n, struct err *e)
+{
+    char text[32];
+
+    (void)v2;
+    str_fmt(text, sizeof(text), "%llu", (unsigned long long)n);
+    return put(fd, "pids.max", text, e);
+}
+
+/* All sandboxes together leave the host a quarter of its pids: else a few dozen
+ * fork bombs, each within its own limit, and nobody on it could start a program. */
+static int limit_all_pids(struct keeper *k, struct err *e)
+{
+    int fd = k->cgroups.v2_has[CTRL_PIDS] ? k->cgroups.v2_fd : k->cgroups.v1_fd[CTRL_PIDS];
+    autofd int proc = open("/proc/sys/kernel", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    char text[32];
+
+    if (fd < 0)
+        return 0;
+    if (proc < 0 || get(proc, "pid_max", text, sizeof(text)) <= 0)
+        return err_sys(e, "read kernel.pid_max");
+    return limit_pids(fd, true, strtoull(text, NULL, 10) / 4 * 3, e);
+}
+
 int cgroup_open(struct keeper *k, struct err *e)
 {
     char name[32];
@@ -153,7 +177,7 @@ int cgroup_open(struct keeper *k, struct err *e)
     for (int c = 0; c < CTRL_COUNT; c++)
         if (!k->cgroups.v2_has[c] && open_v1(k, c, name, e) < 0)
             return -1;
-    return 0;
+    return limit_all_pids(k, e);
 }
 
 static void remove_root(int fd, const char *name)
@@ -251,15 +275,6 @@ static int limit_memory(int fd, bool v2, uint64_t bytes, struct err *e)
         return -1;
     put(fd, "memory.memsw.limit_in_bytes", text, &ignored);
     return limit_sockets(fd, bytes, e);
-}
-
-static int limit_pids(int fd, bool v2, uint64_t n, struct err *e)
-{
-    char text[32];
-
-    (void)v2;
-    str_fmt(text, sizeof(text), "%llu", (unsigned long long)n);
-    return put(fd, "pids.max", text, e);
 }
 
 int cgroup_limit(struct sandbox *sb, struct err *e)

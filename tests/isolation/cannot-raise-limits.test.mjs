@@ -2,6 +2,7 @@
 // raise them; what goes beyond them is what ends, not the sandbox.
 import assert from 'node:assert/strict';
 import fs from 'node:fs';
+import path from 'node:path';
 import { after, before, test } from 'node:test';
 import { attack, Attacks, cgroupWith, initOf, insideOf, refused } from '../lib/attack.mjs';
 import { startDaemon } from '../lib/cove.mjs';
@@ -82,6 +83,11 @@ test('pids: a fork bomb stays within them, hurts nobody and is deleted', async (
   await alive();
   await d.del(`/v1/sandboxes/${s.id}`);
   assert.deepEqual(insideOf(d, s.id), []);
+});
+
+test('pids: all sandboxes together leave some to the host', () => {
+  const all = Number(fs.readFileSync(path.join(path.dirname(cgroupWith(d, id, 'pids.max')), '../pids.max'), 'utf8'));
+  assert.ok(all > 0 && all <= Number(fs.readFileSync('/proc/sys/kernel/pid_max', 'utf8')) * 0.75, `${all}`);
 });
 
 test('disk: writing beyond it fails, and only inside', async () => {
