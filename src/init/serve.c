@@ -397,7 +397,7 @@ static int serve_start(struct serve *s, const struct serve_opts *o, struct err *
     quiet_signals();
     if (prepare_fds(o->listen_fd, e) < 0 || loop_new(&s->loop, e) < 0)
         return -1;
-    if (procs_init(&s->procs, s->loop, o->run_fd, set_limits(o->nofile), e) < 0)
+    if (procs_init(&s->procs, s->loop, o->run_fd, o->oom_fd, set_limits(o->nofile), e) < 0)
         return -1;
     s->procs.on_event = tell_monitors;
     s->spare_fd = fcntl(s->procs.null_fd, F_DUPFD_CLOEXEC, 3);

@@ -371,16 +371,25 @@ bool cgroup_is_empty(struct sandbox *sb)
            strstr(text, "populated 0") != NULL;
 }
 
+int cgroup_oom_fd(struct sandbox *sb, struct err *e)
+{
+    autofd int dir = limit_fd(sb, CTRL_MEMORY);
+    const char *name = sb->k->cgroups.v2_has[CTRL_MEMORY] ? "memory.events" : "memory.oom_control";
+    int fd =
+        dir < 0 ? open("/dev/null", O_RDONLY | O_CLOEXEC) : openat(dir, name, O_RDONLY | O_CLOEXEC);
+
+    return fd < 0 ? err_sys(e, "%s", name) : fd;
+}
+
 uint64_t cgroup_oom_kills(struct sandbox *sb)
 {
-    autofd int fd = limit_fd(sb, CTRL_MEMORY);
+    struct err e;
+    autofd int fd = cgroup_oom_fd(sb, &e);
     unsigned long long n = 0;
-    char text[512], *p;
+    char text[512] = "", *p;
 
-    if (fd < 0)
+    if (fd < 0 || read(fd, text, sizeof(text) - 1) <= 0)
         return 0;
-    get(fd, sb->k->cgroups.v2_has[CTRL_MEMORY] ? "memory.events" : "memory.oom_control", text,
-        sizeof(text));
     p = strstr(text, "oom_kill ");
     return p != NULL && sscanf(p, "oom_kill %llu", &n) == 1 ? n : 0;
 }

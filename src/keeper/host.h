@@ -95,7 +95,10 @@ int cgroup_birth_fd(struct sandbox *sb, struct err *e);
  * is none. They belong to the caller. */
 int cgroup_open_v1(struct sandbox *sb, int ret[CTRL_COUNT], struct err *e);
 int cgroup_own(struct sandbox *sb, struct err *e);
-/* Counts oom kills so far; 0 if unknown. */
+/* The file that counts oom kills (/dev/null without a memory limit); belongs to the
+ * caller. */
+int cgroup_oom_fd(struct sandbox *sb, struct err *e);
+/* Oom kills so far; 0 if unknown. */
 uint64_t cgroup_oom_kills(struct sandbox *sb);
 
 int ids_open(struct keeper *k, struct err *e);
