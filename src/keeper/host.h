@@ -102,6 +102,8 @@ int cgroup_oom_fd(struct sandbox *sb, struct err *e);
 uint64_t cgroup_oom_kills(struct sandbox *sb);
 
 int ids_open(struct keeper *k, struct err *e);
+/* For an adopted sandbox: its range is leased, also when /run/cove was lost. */
+void ids_keep(struct sandbox *sb);
 /* Gives back every range of this daemon that no sandbox has. */
 void ids_sweep(struct keeper *k);
 uid_t ids_base(const struct sandbox *sb);
