@@ -207,6 +207,18 @@ async function round(dice, n) {
   await progress();
 }
 
+test('a daemon that is killed and started again at once finds lock, port, database and disk free', async () => {
+  const bare = await startDaemon({ args: ['--pool', '0'] }); // nothing that would hold the disk
+  for (let n = 0; n < 15; n++) {
+    bare.keeper.kill('SIGKILL');
+    await bare.exited;
+    await bare.restart();
+  }
+  const s = await bare.sandbox();
+  assert.equal((await bare.exec(s.id, ['echo', 'fine'])).stdout, 'fine\n');
+  await bare.stop();
+});
+
 test(`kill -9 at ${ROUNDS} random instants loses nothing and leaks nothing`, async (t) => {
   const dice = new Dice();
   t.diagnostic(`COVE_CHAOS_SEED=${dice.seed}`);

@@ -85,6 +85,7 @@ test('what was resumed survives the next kill like any other, even the loss of /
   await powerOn();
   assert.deepEqual((await d.get(S)).sandboxes, [s]);
   assert.equal((await d.exec(s.id, ['cat', '/workspace/file'])).stdout, 'precious\n');
+  await settled(d);
   await d.del(`${S}/${s.id}`);
   await settled(d);
 });
