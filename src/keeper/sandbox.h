@@ -23,7 +23,7 @@
 
 #define SANDBOX_IDS 65536u /* user and group ids of one sandbox */
 #define RANGE_NONE UINT32_MAX
-#define SANDBOX_PTYS 256u /* /dev/pts max=; the host's kernel.pty.max is shared by all */
+#define SANDBOX_PTYS 64u /* /dev/pts max=; the host's kernel.pty.max is shared by all */
 
 struct keeper;
 
