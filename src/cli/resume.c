@@ -3,7 +3,7 @@
 
 static int resume(const struct args *a, struct err *e)
 {
-    return each_sandbox(a, "resume", "POST", "/resume", e);
+    return each_sandbox(a, "resume", "POST", "resume", e);
 }
 
 const struct cmd cmd_resume = {
