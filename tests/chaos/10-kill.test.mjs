@@ -9,7 +9,7 @@ import { Dice, initsOf, instant, isBroken, listAll, settled } from '../lib/chaos
 import { poll, startDaemon, within } from '../lib/cove.mjs';
 import { output } from '../lib/sse.mjs';
 
-const ROUNDS = Number(process.env.COVE_CHAOS_ROUNDS ?? 40);
+const ROUNDS = Number(process.env.COVE_CHAOS_ROUNDS ?? 60);
 const S = '/v1/sandboxes';
 const KEPT = 6; // sandboxes wanted at one time
 // one number per line, for ever; slow enough for a viewer to keep up
@@ -109,10 +109,13 @@ async function stream(id) {
 
 async function extend(id) {
   const was = told.alive.get(id);
-  was.extending = (was.extending ?? 0) + 1; // until an answer says which one it is
+  const alone = !was.extending;
+  was.extending = (was.extending ?? 0) + 1; // a call without an answer stays counted
+  const turn = (was.turn = (was.turn ?? 0) + 1);
   was.ends_at = undefined;
   const s = await d.post(`${S}/${id}/timeout`, { timeout_ms: 7_200_000 });
-  if (--was.extending === 0) was.ends_at = s.ends_at;
+  was.extending--;
+  if (alone && was.turn === turn) was.ends_at = s.ends_at; // of two at once either may be the last
 }
 
 async function expire() {
