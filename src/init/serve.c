@@ -22,6 +22,7 @@
 #define ACCEPTS_PER_TURN 16
 #define LIST_BATCH (64u << 10) /* records queued before the socket must take some */
 #define MMAP_FROM (64u << 10)  /* blocks that go back to the kernel when freed */
+#define SIGNALS 64             /* the kernel's, whatever libc says */
 
 /* Any request, decoded. */
 union request {
@@ -341,11 +342,13 @@ static void on_accept(struct loop_io *io, uint32_t events)
  * everything is blocked: what reaches us comes through the loop's signalfd. */
 static void quiet_signals(void)
 {
-    struct sigaction dfl = {.sa_handler = SIG_DFL};
+    static const uint64_t dfl[4]; /* the kernel's struct, all zero: SIG_DFL */
     sigset_t all;
 
-    for (int i = 1; i < NSIG; i++)
-        sigaction(i, &dfl, NULL); /* fails for KILL and STOP, and those need nothing */
+    /* Not sigaction(): libc keeps 32 to 34 to itself and would leave them ignored
+     * if whoever started the daemon ignored them. KILL and STOP fail and need nothing. */
+    for (int i = 1; i <= SIGNALS; i++)
+        syscall(SYS_rt_sigaction, i, dfl, NULL, SIGNALS / 8);
     sigfillset(&all);
     sigprocmask(SIG_SETMASK, &all, NULL);
 }

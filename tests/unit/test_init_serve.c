@@ -594,7 +594,7 @@ TEST(finished_processes_are_kept_up_to_a_bound_and_execs_are_not)
     bench_close(&b);
 }
 
-TEST(a_monitor_hears_of_every_start_and_exit)
+TEST(a_monitor_hears_of_every_process_and_of_no_exec)
 {
     struct bench b = bench_open();
     struct init_monitor m = {0};
@@ -603,8 +603,9 @@ TEST(a_monitor_hears_of_every_start_and_exit)
     peer_open(&other, &b.init);
     peer_send(&other, INIT_MONITOR, &m);
     CHECK_INT(get(&b.peer, "nobody"), INIT_FAIL);
+    run(&b, OWN_EXEC, "exit 3");
     do
-        run(&b, OWN_EXEC, "exit 4");
+        run(&b, INIT_START_OWN, "exit 4");
     while (recv(other.fd, &(char){0}, 1, MSG_PEEK | MSG_DONTWAIT) < 1);
     CHECK_INT(peer_next(&other), INIT_EVENT);
     CHECK_INT(other.m.event.kind, INIT_EVENT_STARTED);
