@@ -32,7 +32,7 @@ const unsigned stage_count = ARRAY_LEN(stages);
 const char *phase_name(enum phase p)
 {
     static const char *const names[PHASE_COUNT] = {"building", "pooled", "given", "stopped",
-                                                   "dying"};
+                                                   "dying",    "import"};
 
     return (unsigned)p < PHASE_COUNT ? names[p] : "unknown";
 }
@@ -73,6 +73,7 @@ void sandbox_free(struct sandbox *sb)
     drop_fd(&sb->root_fd);
     drop_fd(&sb->boot_fd);
     drop_fd(&sb->pidfd);
+    free(sb->commit);
     free(sb);
 }
 
