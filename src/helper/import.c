@@ -199,8 +199,7 @@ static int read_config(struct import *im, const struct members *m, const char *n
     autofree char *text = NULL;
     size_t len;
 
-    if (members_read(m, name, digest, &text, &len, e) < 0 ||
-        manifest_config(text, len, ret, e) < 0)
+    if (members_read(m, name, digest, &text, &len, e) < 0 || manifest_config(text, len, ret, e) < 0)
         return -1;
     im->settings = take_ptr(&ret->settings);
     return 0;

@@ -24,8 +24,8 @@ struct manifest_ref {
 };
 
 struct manifest {
-    char config[MANIFEST_NAME_MAX];    /* docker: the member */
-    char config_digest[SHA256_HEX];    /* "" where the format does not say */
+    char config[MANIFEST_NAME_MAX]; /* docker: the member */
+    char config_digest[SHA256_HEX]; /* "" where the format does not say */
     unsigned nlayers;
     struct manifest_layer {
         char member[MANIFEST_NAME_MAX]; /* docker */

@@ -93,8 +93,8 @@ static int add(struct members *m, struct tar *t, struct archive_entry *en, struc
     if (archive_entry_filetype(en) == AE_IFDIR)
         return 0;
     if (m->n == MEMBERS_MAX || strlen(path) >= MEMBERS_NAME_MAX)
-        return err_set(e, ERR_TOO_LARGE, "the image archive has more than %u files, or too long names",
-                       MEMBERS_MAX);
+        return err_set(e, ERR_TOO_LARGE,
+                       "the image archive has more than %u files, or too long names", MEMBERS_MAX);
     for (unsigned i = 0; i < m->n; i++)
         if (strcmp(m->list[i].name, path) == 0)
             return err_set(e, ERR_INVALID, "'%.200s' is in the image archive twice", path);

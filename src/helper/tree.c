@@ -16,8 +16,9 @@
 int tree_sys(struct err *e, const char *what, const char *path)
 {
     if (errno == ENOSPC || errno == EDQUOT)
-        return err_set(e, ERR_TOO_LARGE, "the disk is full at '%.200s': the image is larger than "
-                                         "the disk of a sandbox (setting `disk`)",
+        return err_set(e, ERR_TOO_LARGE,
+                       "the disk is full at '%.200s': the image is larger than "
+                       "the disk of a sandbox (setting `disk`)",
                        path);
     return err_sys(e, "%s '%.200s'", what, path);
 }

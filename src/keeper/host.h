@@ -59,7 +59,7 @@ struct keeper {
     size_t npool, nbuilding; /* ready; on their way into the pool */
     struct list dying;
     size_t ndying, ngiven;
-    size_t nasked; /* being made or booted for somebody: they will be given */
+    size_t nasked;   /* being made or booted for somebody: they will be given */
     size_t nimports; /* throw-away sandboxes that unpack templates */
     struct loop_later refill;
     struct loop_timer refill_wait; /* running: filling the pool failed a moment ago */

@@ -14,22 +14,6 @@
 #include "keeper/compat.h"
 #include "keeper/image_store.h"
 
-#define NAME_CHARS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-"
-
-int image_check_name(const char *name, struct err *e)
-{
-    size_t n = strspn(name, NAME_CHARS);
-
-    if (n == 0 || name[n] != '\0' || n >= IMAGE_NAME || strchr("._-", name[0]) != NULL)
-        return err_set(e, ERR_INVALID,
-                       "a template's name has 1 to %u letters, digits, '.', '_' and '-', and begins "
-                       "with a letter or digit",
-                       IMAGE_NAME - 1);
-    if (strcmp(name, "base") == 0)
-        return err_set(e, ERR_CONFLICT, "'base' is made from this host and cannot be changed so");
-    return 0;
-}
-
 bool image_is_version(const char *version)
 {
     return strlen(version) == ID_LEN && id_is_valid(version, ID_LEN);
@@ -219,7 +203,8 @@ int image_commit(struct keeper *k, const char *id, const struct keeper_commit *m
 
     if (im == NULL)
         return -1;
-    if (place_disk(k, id, e) == 0 && check_layers(k, im, e) == 0 && image_save(k->images, im, e) == 0) {
+    if (place_disk(k, id, e) == 0 && check_layers(k, im, e) == 0 &&
+        image_save(k->images, im, e) == 0) {
         list_add_tail(&k->images->versions, &im->link);
         r = set_name(k, m->name, im, e);
     } else {
@@ -292,8 +277,8 @@ int image_remove(struct keeper *k, const char *name, struct err *e)
     return 0;
 }
 
-size_t image_list(struct keeper *k, void (*each)(struct keeper *k, uint32_t seq,
-                                                 const struct keeper_template *m),
+size_t image_list(struct keeper *k,
+                  void (*each)(struct keeper *k, uint32_t seq, const struct keeper_template *m),
                   uint32_t seq)
 {
     struct image_name *n;

@@ -39,12 +39,9 @@ int image_alias(struct keeper *k, const char *name, const char *alias, struct er
 int image_remove(struct keeper *k, const char *name, struct err *e);
 
 /* One message per name. Returns how many. */
-size_t image_list(struct keeper *k, void (*each)(struct keeper *k, uint32_t seq,
-                                                 const struct keeper_template *m),
+size_t image_list(struct keeper *k,
+                  void (*each)(struct keeper *k, uint32_t seq, const struct keeper_template *m),
                   uint32_t seq);
-
-/* ERR_INVALID: not one that a template can have. */
-int image_check_name(const char *name, struct err *e);
 
 /* Removes versions and layers that nothing needs. */
 void image_sweep(struct keeper *k);

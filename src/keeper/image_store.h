@@ -4,7 +4,6 @@
 
 #include "keeper/image.h"
 
-#define IMAGE_NAME 64u /* with its NUL */
 #define IMAGE_ANY_LAYER UINT32_MAX
 
 struct image_layer {

@@ -31,8 +31,8 @@ const unsigned stage_count = ARRAY_LEN(stages);
 
 const char *phase_name(enum phase p)
 {
-    static const char *const names[PHASE_COUNT] = {"building", "pooled", "given", "stopped",
-                                                   "dying",    "import"};
+    static const char *const names[PHASE_COUNT] = {"building", "pooled", "given",
+                                                   "stopped",  "dying",  "import"};
 
     return (unsigned)p < PHASE_COUNT ? names[p] : "unknown";
 }

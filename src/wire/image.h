@@ -14,14 +14,21 @@
 #ifndef WIRE_IMAGE_H
 #define WIRE_IMAGE_H
 
-#define IMAGE_LAYERS_MAX 128u           /* layers of one template */
-#define IMAGE_SETTINGS_MAX (32u << 10)  /* bytes of its settings as JSON */
-#define IMAGE_TEMPLATES_MAX 1000u       /* names, aliases too */
-#define IMAGE_CHAIN 64u                 /* characters of a chain id */
-#define IMAGE_IMPORTS_MAX 4u            /* throw-away sandboxes at one time */
-#define IMAGE_LINE_MAX (128u << 10)     /* bytes of one line of the helper */
+#include "base/err.h"
+
+#define IMAGE_LAYERS_MAX 128u          /* layers of one template */
+#define IMAGE_SETTINGS_MAX (32u << 10) /* bytes of its settings as JSON */
+#define IMAGE_TEMPLATES_MAX 1000u      /* names, aliases too */
+#define IMAGE_NAME 64u                 /* bytes of a name, with its NUL */
+#define IMAGE_CHAIN 64u                /* characters of a chain id */
+#define IMAGE_IMPORTS_MAX 4u           /* throw-away sandboxes at one time */
+#define IMAGE_LINE_MAX (128u << 10)    /* bytes of one line of the helper */
 
 #define IMAGE_LAYERS "layers" /* directory of the import's root: one per layer */
 #define IMAGE_SPOOL "spool"   /* what was received; gone in the end */
+
+/* Whether a template may have this name: ERR_INVALID if not, ERR_CONFLICT for the
+ * one that is not to be had. */
+int image_check_name(const char *name, struct err *e);
 
 #endif
