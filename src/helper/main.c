@@ -4,6 +4,7 @@
 #include <locale.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/prctl.h>
 
 #include "base/own.h"
 #include "helper/import.h"
@@ -20,6 +21,7 @@ static const struct {
 
 int main(int argc, char **argv)
 {
+    prctl(PR_SET_NAME, "cove-helper"); /* executed from an fd it would be named after that */
     /* glibc's own, needs no file: libarchive converts names from UTF-8 to this. */
     setlocale(LC_ALL, "C.UTF-8");
     for (size_t i = 0; argc == 2 && i < ARRAY_LEN(works); i++)

@@ -100,11 +100,12 @@ process.on('exit', () => {
 });
 
 export class Daemon {
-  constructor({ args = [], env = {}, dir } = {}) {
+  constructor({ args = [], env = {}, dir, wrap = [] } = {}) {
     this.dir = dir ?? fs.mkdtempSync(path.join(os.tmpdir(), 'cove-test-'));
     fs.chmodSync(this.dir, 0o711);
     this.args = args;
     this.env = env;
+    this.wrap = wrap; // a command that ends by executing the daemon
     this.port = 0;
     this.log = '';
     this.complaints = [];
@@ -115,9 +116,11 @@ export class Daemon {
   async start() {
     const args = ['serve', '--listen', `127.0.0.1:${this.port}`, '--state', this.dir, '--base', BASE];
     if (!this.args.includes('--pool')) args.push('--pool', '2');
-    this.keeper = spawn(BIN, [...args, ...this.args], {
+    const [file, ...words] = [...this.wrap, BIN, ...args, ...this.args];
+    this.keeper = spawn(file, words, {
       env: { ...process.env, ...this.env },
       stdio: ['ignore', 'pipe', 'pipe'],
+      detached: true, // a process group of its own, as in a terminal
     });
     running.add(this);
     this.exited = new Promise((resolve) => {
