@@ -158,6 +158,15 @@ void engine_template_delete(struct engine *g, const char *name, engine_done_cb *
     engine_template_alias(g, name, "", cb, arg);
 }
 
+void engine_template_build(struct engine *g, const char *name, const struct build_opts *o,
+                           void (*progress)(void *arg, const char *text, uint64_t done,
+                                            uint64_t total),
+                           engine_done_cb *cb, void *arg)
+{
+    (void)o;
+    engine_template_refresh(g, name, progress, cb, arg);
+}
+
 struct engine_import *engine_import(struct engine *g, const char *name,
                                     const struct import_ops *ops, void *arg)
 {

@@ -158,6 +158,16 @@ size_t engine_import_feed(struct engine_import *im, const void *p, size_t n, boo
  * what is goes on by itself. */
 void engine_import_cancel(struct engine_import *im);
 
+/* Builds one with debootstrap, in a throw-away sandbox of `base`. ERR_UNSUPPORTED
+ * says what this host lacks for it; else the message has debootstrap's last words. */
+struct build_opts {                       /* all borrowed for the call */
+    const char *suite, *mirror, *packages; /* mirror may be "", packages "" or "a,b" */
+};
+void engine_template_build(struct engine *g, const char *name, const struct build_opts *o,
+                           void (*progress)(void *arg, const char *text, uint64_t done,
+                                            uint64_t total),
+                           engine_done_cb *cb, void *arg);
+
 void engine_template_alias(struct engine *g, const char *name, const char *alias,
                            engine_done_cb *cb, void *arg);
 /* ERR_CONFLICT while a sandbox stands on it. */

@@ -1,7 +1,8 @@
 /* inside.h - what the files of the engine share; nobody else includes it.
  *
  *   engine.c    birth, numbers                 keeper.c   the socket to the keeper
- *   template.c  templates and their names      import.c   adding one   image.c  their settings
+ *   template.c  templates and their names      import.c   adding one
+ *   build.c     with debootstrap               image.c    what an image says
  *   join.c      the two records, at start      life.c     what happens to a sandbox when
  *   sandbox.c   what planes ask of sandboxes   events.c   the ring behind /v1/events
  *   talk.c      conversations with inits       monitor.c  one per sandbox, for its news

@@ -281,6 +281,74 @@ static void template_add(struct call *c, const void *in)
     call_expect(c, CALL_IMPORT, engine_import(c->n->engine, t->only, &add_ops, t));
 }
 
+/* ---- build ---- */
+
+#define PACKAGES_MAX 200u
+
+struct build_in {
+    json_t *debootstrap;
+};
+struct debootstrap_in {
+    const char *suite, *mirror;
+    json_t *packages;
+};
+/* clang-format off */
+static const struct json_field build_fields[] = {
+    {"debootstrap", JSON_FIELD_ANY, offsetof(struct build_in, debootstrap), 0, 0, true,
+     "From Debian's packages, with debootstrap in a throw-away sandbox of base."},
+};
+static const struct json_field debootstrap_fields[] = {
+    {"suite", JSON_FIELD_STR, offsetof(struct debootstrap_in, suite), 1, 32, true, "The release, as bookworm."},
+    {"mirror", JSON_FIELD_STR, offsetof(struct debootstrap_in, mirror), 0, 256, false, "Where the packages are; without it debootstrap's own."},
+    {"packages", JSON_FIELD_STRLIST, offsetof(struct debootstrap_in, packages), 0, PACKAGES_MAX, false, "More packages than the smallest set."},
+};
+/* clang-format on */
+static const struct surface_nested build_nested[] = {
+    {"debootstrap", debootstrap_fields, ARRAY_LEN(debootstrap_fields)},
+    {0},
+};
+static const struct surface_input build_input = {SURFACE_INPUT(build_fields, struct build_in),
+                                                 .nested = build_nested};
+
+static int join_packages(struct buf *out, const json_t *list, struct err *e)
+{
+    const json_t *s;
+    size_t i;
+
+    json_array_foreach(list, i, s)
+    {
+        const char *name = json_string_value(s);
+
+        if (*name == '\0' || strchr(name, ',') != NULL)
+            return err_set(e, ERR_INVALID, "packages: expected names of packages");
+        buf_addf(out, "%s%s", i > 0 ? "," : "", name);
+    }
+    return out->failed ? err_set(e, ERR_TOO_LARGE, "packages: too many") : 0;
+}
+
+static void template_build(struct call *c, const void *body)
+{
+    const struct build_in *in = body;
+    struct debootstrap_in deb = {.mirror = ""};
+    autobuf struct buf packages = BUF_INIT(8192);
+    struct templates *t = new_state(c);
+    struct build_opts o;
+    struct err e;
+
+    if (t == NULL)
+        return;
+    if (json_decode(in->debootstrap, debootstrap_fields, ARRAY_LEN(debootstrap_fields), &deb, &e) <
+            0 ||
+        join_packages(&packages, deb.packages, &e) < 0) {
+        call_fail(c, &e);
+        return;
+    }
+    o = (struct build_opts){deb.suite, deb.mirror, buf_cstr(&packages)};
+    t->only = call_param(c, 0);
+    call_expect(c, CALL_PENDING, NULL);
+    engine_template_build(c->n->engine, t->only, &o, progress, refreshed, t);
+}
+
 /* clang-format off */
 const struct surface_row surface_templates[] = {
     {{"GET",  "/v1/templates"}, SCOPE_READ, template_list, "listTemplates",
@@ -297,6 +365,11 @@ const struct surface_row surface_templates[] = {
     {{"DELETE", "/v1/templates/{name}"}, SCOPE_ADMIN, template_delete, "deleteTemplate",
      "Deletes a template's name, and the template with its last one; refused while a sandbox stands on it.",
      .status = 204},
+    {{"POST", "/v1/templates/{name}/build"}, SCOPE_ADMIN, template_build, "buildTemplate",
+     "Builds a template; what the host lacks for it is said.",
+     .body = &build_input, .status = 200, .answers = {&template_shape},
+     .events = "progress (Progress); at last done (Template) or error (Error)",
+     .event_shapes = {&progress_shape}},
     {{"POST", "/v1/templates/{name}/alias"}, SCOPE_ADMIN, template_alias, "aliasTemplate",
      "Gives a template one more name.",
      .body = &alias_input, .status = 200, .answers = {&template_shape}},
