@@ -296,3 +296,79 @@ test('everything is there after a restart of the daemon', async () => {
   assert.deepEqual(lines(await p(id, 'ls', '/data/sub')), ['new2']);
   await checkMerged((await on('docker')).id);
 });
+
+test('the CLI adds a file, a directory and stdin, and shows, aliases and deletes', async () => {
+  const dir = fs.mkdtempSync(path.join(d.dir, '..', 'cove-tpl-'));
+  try {
+    fs.mkdirSync(path.join(dir, 'r/deep', 'x'.repeat(120), 'y'.repeat(120)), { recursive: true });
+    fs.writeFileSync(path.join(dir, 'r/p'), staticProbe(), { mode: 0o755 });
+    fs.chmodSync(path.join(dir, 'r/p'), 0o4755);
+    fs.writeFileSync(path.join(dir, 'r/deep', 'x'.repeat(120), 'y'.repeat(120), 'grün'), 'here');
+    fs.linkSync(path.join(dir, 'r/p'), path.join(dir, 'r/q'));
+    fs.symlinkSync('/nowhere', path.join(dir, 'r/l'));
+    fs.writeFileSync(path.join(dir, 'r/big'), Buffer.alloc(3_000_001, 'b'));
+    execFileSync('mknod', [path.join(dir, 'r/null'), 'c', '1', '3']);
+    const fromDir = await d.cli(['template', 'add', 'cli-dir', path.join(dir, 'r'), '--json']);
+    assert.equal(fromDir.status, 0, fromDir.stderr);
+    assert.equal(JSON.parse(fromDir.stdout).name, 'cli-dir');
+    assert.match(fromDir.stderr, /1 devices or sockets were left out/);
+    const { id } = await on('cli-dir');
+    assert.match(await p(id, 'stat', '/q'), /^104755 0:0 \d+ 2 /);
+    assert.match(await p(id, 'stat', '/l'), /\/nowhere/);
+    assert.match(await p(id, 'stat', '/big'), /^100644 0:0 3000001 /);
+    assert.equal(await p(id, 'cat', `/deep/${'x'.repeat(120)}/${'y'.repeat(120)}/grün`), 'here');
+
+    fs.writeFileSync(path.join(dir, 'i.tar.gz'), gzip(dockerSave(LAYERS())));
+    assert.equal((await d.cli(['template', 'add', 'cli-file', path.join(dir, 'i.tar.gz')])).status, 0);
+    await checkMerged((await on('cli-file')).id);
+    assert.equal((await d.cli(['template', 'add', 'cli-stdin', '-'], { input: tar([probe]) })).status, 0);
+
+    const list = await d.cli(['template', 'list']);
+    for (const name of ['base', 'cli-dir', 'cli-file', 'cli-stdin']) assert.match(list.stdout, new RegExp(`^${name} `, 'm'));
+    assert.equal(JSON.parse((await d.cli(['template', 'show', 'cli-file'])).stdout).layers, 3);
+    assert.equal((await d.cli(['template', 'alias', 'cli-stdin', 'cli-alias'])).status, 0);
+    assert.equal((await d.cli(['template', 'delete', 'cli-stdin'])).status, 0);
+    assert.equal((await d.cli(['template', 'delete', 'cli-alias'])).status, 0);
+    const busy = await d.cli(['template', 'delete', 'cli-dir']);
+    assert.equal(busy.status, 75);
+    assert.match(busy.stderr, /in use by 1 sandbox/);
+    const bad = await d.cli(['template', 'add', 'cli-bad', '/etc/passwd']);
+    assert.equal(bad.status, 64);
+    assert.match(bad.stderr, /not a tar archive/);
+    assert.equal((await d.cli(['template', 'add', 'x'])).status, 64);
+  } finally {
+    fs.rmSync(dir, { recursive: true });
+  }
+});
+
+test('build says clearly what this host lacks, and takes no odd words', async () => {
+  const url = '/v1/templates/built/build';
+  const e = await d.fails(501, 'unsupported', 'POST', url, { debootstrap: { suite: 'bookworm', packages: ['curl'] } });
+  assert.match(JSON.stringify(e), /no debootstrap|no network/);
+  for (const debootstrap of [
+    { suite: '$(reboot)' }, { suite: '--help' }, { suite: 'bookworm', mirror: 'gopher://x' }, { suite: 'bookworm', mirror: 'http://x/;id' },
+    { suite: 'bookworm', packages: ['a b'] }, { suite: 'bookworm', packages: ['-x'] }, { suite: 'bookworm', packages: ['a,b'] }, {}, { suite: 'x', more: 1 },
+  ]) await d.fails(400, 'invalid', 'POST', url, { debootstrap });
+  const cli = await d.cli(['template', 'build', 'built', '--debootstrap', 'bookworm', '--packages', 'curl,git']);
+  assert.equal(cli.status, 69);
+  assert.match(cli.stderr, /no debootstrap|no network/);
+  await poll('its sandbox is gone', async () => (await d.get('/v1/sandboxes')).sandboxes.every((s) => s.template !== 'base'));
+});
+
+test('completion knows every command and its options, in both shells', async () => {
+  const bash = (await d.cli(['completion', 'bash'])).stdout;
+  const zsh = (await d.cli(['completion', 'zsh'])).stdout;
+  const help = (await d.cli(['help'])).stdout;
+  const commands = [...help.matchAll(/^ {2}(\S+) {2,}\S/gm)].map((m) => m[1]);
+  assert.ok(commands.includes('template') && commands.includes('completion'));
+  for (const c of commands) {
+    assert.match(bash, new RegExp(`\\b${c}\\b`));
+    assert.match(zsh, new RegExp(`'${c}:`));
+  }
+  const ask = (...words) => execFileSync('bash', ['-c', `${bash}\nCOMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _cove; printf '%s\\n' "\${COMPREPLY[@]}"`, 'x', 'cove', ...words]).toString().trim().split('\n');
+  assert.deepEqual(ask('temp'), ['template']);
+  assert.deepEqual(ask('template', 'a'), ['add', 'alias']);
+  assert.deepEqual(ask('template', 'add', '--j'), ['--json']);
+  assert.ok(ask('serve', '--li').includes('--listen'));
+  assert.equal((await d.cli(['completion', 'fish'])).status, 64);
+});
