@@ -331,6 +331,14 @@ void image_sweep(struct keeper *k)
     image_store_sweep(k, needed);
 }
 
+void image_left(struct keeper *k, const char *version)
+{
+    struct image *im = image_find(k, version);
+
+    if (im != NULL && names_of(k, im) == 0)
+        image_sweep(k);
+}
+
 int image_open(struct keeper *k, struct err *e)
 {
     k->images = calloc(1, sizeof(*k->images));

@@ -45,5 +45,7 @@ size_t image_list(struct keeper *k,
 
 /* Removes versions and layers that nothing needs. */
 void image_sweep(struct keeper *k);
+/* A sandbox that stood on `version` is gone: the same, if that may matter. */
+void image_left(struct keeper *k, const char *version);
 
 #endif

@@ -64,12 +64,12 @@ static void answer_ok(struct sandbox *sb)
 static void free_gone(struct sandbox *sb)
 {
     struct keeper *k = sb->k;
-    bool was_image = image_is_version(sb->rec.layer);
+    char version[sizeof(sb->rec.layer)];
 
+    memcpy(version, sb->rec.layer, sizeof(version));
     k->nimports -= sb->import;
     sandbox_free(sb);
-    if (was_image)
-        image_sweep(k);
+    image_left(k, version);
 }
 
 static void gone(struct sandbox *sb)

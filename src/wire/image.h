@@ -17,12 +17,12 @@
 #include "base/err.h"
 
 #define IMAGE_LAYERS_MAX 128u          /* layers of one template */
-#define IMAGE_SETTINGS_MAX (32u << 10) /* bytes of its settings as JSON */
-#define IMAGE_TEMPLATES_MAX 1000u      /* names, aliases too */
-#define IMAGE_NAME 64u                 /* bytes of a name, with its NUL */
-#define IMAGE_CHAIN 64u                /* characters of a chain id */
-#define IMAGE_IMPORTS_MAX 4u           /* throw-away sandboxes at one time */
-#define IMAGE_LINE_MAX (128u << 10)    /* bytes of one line of the helper */
+#define IMAGE_SETTINGS_MAX (16u << 10) /* bytes of its settings as JSON */
+#define IMAGE_TEMPLATES_MAX 500u /* names, aliases too; a list of all fits in the keeper's queue */
+#define IMAGE_NAME 64u           /* bytes of a name, with its NUL */
+#define IMAGE_CHAIN 64u          /* characters of a chain id */
+#define IMAGE_IMPORTS_MAX 4u     /* throw-away sandboxes at one time */
+#define IMAGE_LINE_MAX (128u << 10) /* bytes of one line of the helper */
 
 #define IMAGE_LAYERS "layers" /* directory of the import's root: one per layer */
 #define IMAGE_SPOOL "spool"   /* what was received; gone in the end */

@@ -5,7 +5,7 @@
 #include "base/str.h"
 #include "front/planes/native/surface.h"
 
-#define LIST_BYTES_MAX (4u << 20)
+#define LIST_BYTES_MAX (16u << 20) /* IMAGE_TEMPLATES_MAX of the largest */
 
 /* clang-format off */
 static const struct shape_field template_fields[] = {
