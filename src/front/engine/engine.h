@@ -160,7 +160,7 @@ void engine_import_cancel(struct engine_import *im);
 
 /* Builds one with debootstrap, in a throw-away sandbox of `base`. ERR_UNSUPPORTED
  * says what this host lacks for it; else the message has debootstrap's last words. */
-struct build_opts {                       /* all borrowed for the call */
+struct build_opts {                        /* all borrowed for the call */
     const char *suite, *mirror, *packages; /* mirror may be "", packages "" or "a,b" */
 };
 void engine_template_build(struct engine *g, const char *name, const struct build_opts *o,
