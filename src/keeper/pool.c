@@ -12,12 +12,13 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/str.h"
+#include "keeper/closer.h"
 #include "keeper/image.h"
 #include "keeper/ops.h"
 #include "keeper/template.h"
 
 #define POOL_BUILD_AT_ONCE 2 /* inits booting at one time on the pool's account */
-#define DYING_PAUSE 64       /* teardowns waiting: the pool is not filled meanwhile */
+#define DYING_PAUSE 256      /* teardowns waiting: the pool is not filled meanwhile */
 #define DYING_MAX 1000       /* teardowns waiting: creations are answered 503 */
 #define POOL_LATER_MS 10     /* between two, while half of the pool is there */
 #define POOL_AGAIN_MS 500    /* after a failure to fill it; doubled up to 32 times that */
@@ -25,6 +26,7 @@
 #define TEARDOWN_LAST_MS 100
 
 static void bury(struct sandbox *sb, bool keep_disk);
+static void boot_now(struct sandbox *sb);
 
 static void count_asked(struct sandbox *sb, bool asked)
 {
@@ -78,6 +80,10 @@ static void gone(struct sandbox *sb)
 
     list_del(&sb->link);
     k->ndying--;
+    if (sb->reboot) {
+        boot_now(sb);
+        return;
+    }
     answer_ok(sb);
     if (sb->rec.phase == PHASE_STOPPED)
         sb->keep_disk = true; /* what is there stays until somebody deletes it */
@@ -91,6 +97,10 @@ static void try_down(struct loop_timer *t)
     struct sandbox *sb = CONTAINER_OF(t, struct sandbox, timer);
     uint64_t wait = TEARDOWN_FIRST_MS << (sb->retries < 6 ? sb->retries : 6);
 
+    if (closer_is_closing()) {
+        loop_timer_set(sb->k->loop, &sb->timer, TEARDOWN_FIRST_MS, try_down);
+        return;
+    }
     if (sandbox_down(sb) == 0) {
         gone(sb);
         return;
@@ -316,6 +326,8 @@ static uint64_t alive(const struct keeper *k)
     return k->ngiven + k->nasked + k->npool + k->nbuilding;
 }
 
+static void refill_later(struct loop_timer *t);
+
 static void refill(struct loop_later *d)
 {
     struct keeper *k = CONTAINER_OF(d, struct keeper, refill);
@@ -325,6 +337,10 @@ static void refill(struct loop_later *d)
     if (k->npool + k->nbuilding >= k->config.pool || k->nbuilding >= POOL_BUILD_AT_ONCE ||
         k->ndying > DYING_PAUSE || alive(k) >= k->nsandboxes_max || k->refill_wait.slot != 0)
         return;
+    if (closer_is_closing()) {
+        loop_timer_set(k->loop, &k->refill_soon, 1, refill_later);
+        return;
+    }
     k->nbuilding++;
     if (build(k, "base", &l, 0, &e) == NULL) {
         refill_failed(k);
@@ -522,6 +538,28 @@ void pool_end_imports(struct keeper *k)
         }
 }
 
+static void boot_now(struct sandbox *sb)
+{
+    struct err e;
+
+    sb->reboot = false;
+    sb->keep_disk = true;
+    if (sb->ask == ASK_FORGOTTEN) {
+        sb->ask = 0;
+        return;
+    }
+    if (check_room(sb->k, &e) == 0) {
+        count_asked(sb, true);
+        if (sandbox_up(sb, &e) == 0)
+            return;
+        bury(sb, true);
+    }
+    link_fail(sb->k, sb->ask, &e);
+    sb->ask = 0;
+}
+
+/* One that is still on its way down, as after the death of its init, boots when it
+ * is there; one that a front before this one booted is taken over. */
 int pool_boot(struct keeper *k, uint32_t seq, const char *id, struct err *e)
 {
     struct sandbox *sb = find_given(k, id, e);
@@ -530,18 +568,14 @@ int pool_boot(struct keeper *k, uint32_t seq, const char *id, struct err *e)
         return -1;
     if (sb->rec.phase != PHASE_STOPPED)
         return err_set(e, ERR_CONFLICT, "sandbox %s is running", id);
-    if (!list_empty(&sb->link) || sb->rec.stage > 0)
-        return err_set(e, ERR_UNAVAILABLE, "sandbox %s is still stopping", id);
-    if (check_room(k, e) < 0)
-        return -1;
+    if (sb->ask != 0 && sb->ask != ASK_FORGOTTEN)
+        return err_set(e, ERR_UNAVAILABLE, "sandbox %s is still stopping or booting", id);
     sb->ask = seq;
-    sb->keep_disk = true;
-    count_asked(sb, true);
-    if (sandbox_up(sb, e) == 0)
-        return 0;
-    sb->ask = 0;
-    bury(sb, true);
-    return -1;
+    if (!list_empty(&sb->link))
+        sb->reboot = true;
+    else if (sb->rec.stage == 0)
+        boot_now(sb);
+    return 0;
 }
 
 /* The answer comes when init, and with it everything in its pid namespace, is
@@ -562,6 +596,7 @@ int pool_destroy(struct keeper *k, uint32_t seq, const char *id, struct err *e)
     if (sb->ask != 0)
         link_fail(k, sb->ask, &(struct err){.kind = ERR_GONE, .msg = "it was deleted"});
     sb->ask = seq;
+    sb->reboot = false;
     if (running) {
         k->ngiven -= !import;
         cgroup_kill(sb);

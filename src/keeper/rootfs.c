@@ -43,8 +43,17 @@ struct lowers {
 
 static int configure(int fs, const struct lowers *low, int upper, int work, struct err *e)
 {
-    if (sys_fsconfig(fs, FSCONFIG_SET_STRING, "source", "cove", 0) < 0)
-        return err_sys(e, "overlay source");
+    static const struct {
+        const char *key, *value;
+    } options[] = {
+        {"source", "cove"},
+        {"redirect_dir", "on"}, /* a template's directory is renamed, not copied (EXDEV) */
+        {"metacopy", "on"},     /* chown and chmod of a template's file copy no data */
+    };
+
+    for (size_t i = 0; i < ARRAY_LEN(options); i++)
+        if (sys_fsconfig(fs, FSCONFIG_SET_STRING, options[i].key, options[i].value, 0) < 0)
+            return err_sys(e, "overlay %s", options[i].key);
     for (int i = 0; i < low->n; i++)
         if (sys_fsconfig(fs, FSCONFIG_SET_FD, "lowerdir+", NULL, low->fds[i]) < 0)
             return err_sys(e, "overlay lowerdir %d", i);
