@@ -69,7 +69,6 @@ static void free_gone(struct sandbox *sb)
     char version[sizeof(sb->rec.layer)];
 
     memcpy(version, sb->rec.layer, sizeof(version));
-    k->nimports -= sb->import;
     sandbox_free(sb);
     image_left(k, version);
 }
@@ -119,6 +118,8 @@ static void bury(struct sandbox *sb, bool keep_disk)
     struct keeper *k = sb->k;
 
     count_asked(sb, false);
+    k->nimports -= sb->import;
+    sb->import = false;
     loop_io_stop(k->loop, &sb->pid_io);
     loop_io_stop(k->loop, &sb->boot_io);
     list_del(&sb->link);
