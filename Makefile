@@ -47,6 +47,9 @@ docs: build
 install: build
 	install -Dm755 build/cove $(DESTDIR)$(PREFIX)/bin/cove
 	install -Dm644 docs/man/cove.1 $(DESTDIR)$(PREFIX)/share/man/man1/cove.1
+	install -d $(DESTDIR)$(PREFIX)/share/bash-completion/completions $(DESTDIR)$(PREFIX)/share/zsh/site-functions
+	build/cove completion bash >$(DESTDIR)$(PREFIX)/share/bash-completion/completions/cove
+	build/cove completion zsh >$(DESTDIR)$(PREFIX)/share/zsh/site-functions/_cove
 
 clean:
 	rm -rf build build-*

@@ -104,7 +104,7 @@ void cmd_write_help_all(struct buf *out)
                   "Sandboxes for AI agents, on machines you own.\n\n");
     for (size_t i = 0; i < cmd_count; i++)
         if (cmd_all[i]->summary != NULL)
-            buf_addf(out, "  %-10s %s\n", cmd_all[i]->name, cmd_all[i]->summary);
+            buf_addf(out, "  %-11s %s\n", cmd_all[i]->name, cmd_all[i]->summary);
     buf_adds(out, "\n`cove help COMMAND` says more. COVE_URL and COVE_API_KEY choose the server;\n"
                   "without them root reaches the one started last on this machine.\n");
 }

@@ -118,6 +118,25 @@ static int send_all(int fd, const char *p, size_t n, struct err *e)
     return 0;
 }
 
+/* 0 also when the server has ended its reading: its answer says why. */
+static int send_pieces(int fd, const struct call *c, struct err *e)
+{
+    struct pollfd p = {.fd = fd, .events = POLLIN};
+    const char *piece;
+    char line[32];
+    ssize_t n;
+
+    while ((n = c->next(c->arg, &piece, e)) > 0) {
+        snprintf(line, sizeof(line), "%zx\r\n", (size_t)n);
+        if (send_all(fd, line, strlen(line), e) < 0 || send_all(fd, piece, (size_t)n, e) < 0 ||
+            send_all(fd, "\r\n", 2, e) < 0)
+            return -1;
+        if (poll(&p, 1, 0) > 0)
+            return 0; /* it answers before the end: no more is wanted */
+    }
+    return n < 0 ? -1 : send_all(fd, "0\r\n\r\n", 5, e);
+}
+
 static int send_request(int fd, const struct server *s, const struct call *c, struct err *e)
 {
     autobuf struct buf head = BUF_INIT(HTTP_HEAD_MAX);
@@ -135,6 +154,8 @@ static int send_request(int fd, const struct server *s, const struct call *c, st
     if (body != NULL)
         buf_addf(&head, "Content-Type: %s\r\nContent-Length: %zu\r\n",
                  json != NULL ? "application/json" : "application/octet-stream", len);
+    else if (c->next != NULL)
+        buf_adds(&head, "Content-Type: application/octet-stream\r\nTransfer-Encoding: chunked\r\n");
     else if (strcmp(c->method, "GET") != 0)
         buf_adds(&head, "Content-Length: 0\r\n");
     buf_adds(&head, "\r\n");
@@ -142,6 +163,8 @@ static int send_request(int fd, const struct server *s, const struct call *c, st
         return err_set(e, ERR_INVALID, "the request is too long");
     if (send_all(fd, buf_data(&head), head.len, e) < 0)
         return -1;
+    if (c->next != NULL)
+        return send_pieces(fd, c, e);
     return body != NULL ? send_all(fd, body, len, e) : 0;
 }
 

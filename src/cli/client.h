@@ -10,6 +10,7 @@
 #include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <sys/types.h>
 
 #include "base/err.h"
 
@@ -36,6 +37,10 @@ struct call {
     const void *body;          /* ...bytes, or neither */
     size_t len;
     const char *accept; /* NULL: application/json */
+    /* ...or bytes that come one piece at a time, sent in chunks: the next one, 0 at
+     * the end, -1 with `e`. Points to what lives until the next call. */
+    ssize_t (*next)(void *arg, const char **ret, struct err *e);
+    void *arg;
 };
 
 struct reply; /* an answer whose head has been read */

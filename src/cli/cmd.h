@@ -29,6 +29,7 @@
     X(resume)                                                                                      \
     X(delete)                                                                                      \
     X(template)                                                                                    \
+    X(completion)                                                                                  \
     X(version)                                                                                     \
     X(help)                                                                                        \
     X(docs)
@@ -48,6 +49,7 @@ struct cmd {
     const char *summary;        /* one line of `cove help`; NULL: not shown there */
     const char *about;          /* what else is worth knowing; may be NULL */
     const struct cmd_opt *opts; /* NULL: none */
+    const char *words;          /* what the first operand may be, blanks between; NULL: anything */
     int min, max;               /* operands; max CMD_ANY: no bound */
     int command_at;             /* the operand (1, 2...) from which on everything is somebody
                                  * else's command line and taken as it is; 0: never */

@@ -117,9 +117,9 @@ static void man_command(struct buf *out, const struct cmd *c)
     man_text(out, c->summary);
     buf_adds(out, ".\n");
     if (c->about != NULL) {
-        buf_adds(out, ".PP\n");
+        buf_adds(out, ".PP\n.nf\n"); /* its lines are laid out by hand */
         man_text(out, c->about);
-        buf_addc(out, '\n');
+        buf_adds(out, "\n.fi\n");
     }
     for (const struct cmd_opt *o = c->opts; o != NULL && o->name != NULL; o++)
         man_opt(out, o);
@@ -151,6 +151,10 @@ static void docs_man(struct buf *out)
     buf_adds(out, ".SH ENVIRONMENT\n.TP\n.B COVE_URL\nthe server, as http://HOST:PORT\n"
                   ".TP\n.B COVE_API_KEY\nthe key to show it\n.PP\nWithout them root reaches the "
                   "daemon started last on this machine, which\n.I /run/cove/default\nnames.\n"
+                  ".SH FILES\n.TP\n.I /var/lib/cove\nthe default state directory "
+                  "(\\fB\\-\\-state\\fR): everything a daemon has is in it\n"
+                  ".TP\n.I DIR/api-key\nthe first API key; root's\n"
+                  ".TP\n.I /run/cove/default\nURL and key file of the daemon started last\n"
                   ".SH EXIT STATUS\nThat of the command for \\fBrun\\fR and \\fBexec\\fR. "
                   "Otherwise 0, 64 for a call that makes no sense, or:\n");
     for (int i = 0; i < ERR_KIND_COUNT; i++) {

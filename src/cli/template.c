@@ -1,11 +1,16 @@
 /* template.c - `cove template`: what sandboxes start as. */
+#include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/own.h"
 #include "cli/client.h"
 #include "cli/cmd.h"
+#include "cli/pack.h"
 #include "cli/path.h"
 #include "cli/request.h"
 #include "cli/sse.h"
@@ -14,6 +19,9 @@
 /* clang-format off */
 static const struct cmd_opt opts[] = {
     {0, "json", NULL, "as JSON"},
+    {0, "debootstrap", "SUITE", "build: the Debian release, as bookworm"},
+    {0, "packages", "LIST", "build: more packages, with commas between them"},
+    {0, "mirror", "URL", "build: where the packages are; without it debootstrap's own"},
     {0},
 };
 /* clang-format on */
@@ -52,6 +60,7 @@ static int list(const struct args *a, const struct server *s, struct err *e)
 struct progress {
     bool shown; /* on a terminal, one line that is written over and over */
     bool done;
+    json_t *answer; /* of `done` */
 };
 
 static int on_event(void *arg, const struct sse *s, const char *data, size_t len, struct err *e)
@@ -66,7 +75,10 @@ static int on_event(void *arg, const struct sse *s, const char *data, size_t len
     if (error != NULL)
         return err_set(e, err_from_code(json_string_value(json_object_get(error, "code"))), "%s",
                        json_string_value(json_object_get(error, "message")));
-    p->done = p->done || strcmp(s->event, "done") == 0;
+    if (strcmp(s->event, "done") == 0 && !p->done) {
+        p->done = true;
+        p->answer = json_incref(j);
+    }
     if (strcmp(s->event, "progress") == 0 && isatty(STDERR_FILENO)) {
         fprintf(stderr, "\r\033[K%s", text != NULL ? text : "");
         if (total > 0)
@@ -98,39 +110,222 @@ static int read_progress(struct reply *r, struct progress *p, struct err *e)
     return p->done ? 0 : err_set(e, ERR_UNAVAILABLE, "the server ended before the template did");
 }
 
-static int refresh(const struct server *s, const char *name, struct err *e)
+/* Something long that ends with a template, watched on a terminal. */
+static int watch(const struct server *s, const struct call *c, bool json, struct err *e)
 {
-    char path[PATH_TEXT_MAX];
-    struct call c = {.method = "POST",
-                     .path = path_template(path, name, "refresh"),
-                     .accept = "text/event-stream"};
     autoreply struct reply *r = NULL;
     autojson json_t *answer = NULL;
     struct progress p = {0};
+    int ret;
 
-    if (reply_open(s, &c, &r, e) < 0)
+    if (reply_open(s, c, &r, e) < 0)
         return -1;
-    return reply_is_sse(r) ? read_progress(r, &p, e) : reply_json(r, &answer, e);
+    ret = reply_is_sse(r) ? read_progress(r, &p, e) : reply_json(r, &answer, e);
+    if (ret == 0 && json)
+        request_print(answer != NULL ? answer : p.answer);
+    json_decref(p.answer);
+    return ret;
 }
+
+static int refresh(const struct args *a, const struct server *s, struct err *e)
+{
+    char path[PATH_TEXT_MAX];
+    struct call c = {.method = "POST",
+                     .path = path_template(path, a->operands[1], "refresh"),
+                     .accept = "text/event-stream"};
+
+    return watch(s, &c, args_flag(a, "json"), e);
+}
+
+/* ---- add ---- */
+
+struct upload {
+    struct pack *pack; /* a directory, or... */
+    int fd;            /* ...a file */
+    char piece[256 << 10];
+    uint64_t sent, total, said; /* total 0: not known */
+};
+
+static void say_upload(struct upload *u)
+{
+    if (!isatty(STDERR_FILENO) || u->sent - u->said < (4u << 20))
+        return;
+    u->said = u->sent;
+    fprintf(stderr, "\r\033[Ksending %llu MiB", (unsigned long long)(u->sent >> 20));
+    if (u->total > 0)
+        fprintf(stderr, " %llu%%", (unsigned long long)(u->sent * 100 / u->total));
+}
+
+static ssize_t next_piece(void *arg, const char **ret, struct err *e)
+{
+    struct upload *u = arg;
+    ssize_t n;
+
+    *ret = u->piece;
+    n = u->pack != NULL ? pack_next(u->pack, ret, e) : read(u->fd, u->piece, sizeof(u->piece));
+    if (n < 0 && u->pack == NULL)
+        return err_set(e, ERR_INVALID, "read the archive: %s", strerror(errno));
+    u->sent += n > 0 ? (uint64_t)n : 0;
+    say_upload(u);
+    return n;
+}
+
+static int open_upload(struct upload *u, const char *from, struct err *e)
+{
+    struct stat st;
+
+    if (strcmp(from, "-") == 0) {
+        u->fd = dup(STDIN_FILENO);
+        return u->fd < 0 ? err_sys(e, "stdin") : 0;
+    }
+    if (stat(from, &st) < 0)
+        return err_set(e, ERR_INVALID, "%s: %s", from, strerror(errno));
+    if (S_ISDIR(st.st_mode)) {
+        u->pack = pack_open(from, e);
+        return u->pack == NULL ? -1 : 0;
+    }
+    u->fd = open(from, O_RDONLY | O_CLOEXEC);
+    u->total = S_ISREG(st.st_mode) ? (uint64_t)st.st_size : 0;
+    return u->fd < 0 ? err_set(e, ERR_INVALID, "%s: %s", from, strerror(errno)) : 0;
+}
+
+static int add(const struct args *a, const struct server *s, struct err *e)
+{
+    static struct upload u = {.fd = -1};
+    char path[PATH_TEXT_MAX];
+    struct call c = {.method = "PUT",
+                     .path = path_template(path, a->operands[1], ""),
+                     .accept = "text/event-stream",
+                     .next = next_piece,
+                     .arg = &u};
+    int r = open_upload(&u, a->operands[2], e);
+
+    if (r == 0)
+        r = watch(s, &c, args_flag(a, "json"), e);
+    if (r == 0 && u.pack != NULL && pack_left_out(u.pack) > 0)
+        fprintf(stderr, "cove template: %lu devices or sockets were left out\n",
+                pack_left_out(u.pack));
+    pack_free(u.pack);
+    drop_fd(&u.fd);
+    return r;
+}
+
+/* ---- build ---- */
+
+static json_t *package_list(const char *text)
+{
+    json_t *list = json_array();
+
+    while (text != NULL && *text != '\0') {
+        size_t n = strcspn(text, ", ");
+
+        if (n > 0)
+            json_array_append_new(list, json_stringn(text, n));
+        text += n;
+        text += strspn(text, ", ");
+    }
+    return list;
+}
+
+static int build(const struct args *a, const struct server *s, struct err *e)
+{
+    const char *suite = args_value(a, "debootstrap"), *mirror = args_value(a, "mirror");
+    autojson json_t *how = json_object(), *body = json_object();
+    char path[PATH_TEXT_MAX];
+    struct call c = {.method = "POST",
+                     .path = path_template(path, a->operands[1], "build"),
+                     .json = body,
+                     .accept = "text/event-stream"};
+
+    if (suite == NULL)
+        return err_set(e, ERR_INVALID, "build wants --debootstrap SUITE");
+    json_object_set_new(how, "suite", json_string(suite));
+    if (mirror != NULL)
+        json_object_set_new(how, "mirror", json_string(mirror));
+    json_object_set_new(how, "packages", package_list(args_value(a, "packages")));
+    json_object_set(body, "debootstrap", how);
+    return watch(s, &c, args_flag(a, "json"), e);
+}
+
+/* ---- small ones ---- */
+
+static int show(const struct args *a, const struct server *s, struct err *e)
+{
+    autojson json_t *answer = NULL;
+    char path[PATH_TEXT_MAX];
+
+    if (client_call(s, "GET", path_template(path, a->operands[1], ""), NULL, &answer, e) < 0)
+        return -1;
+    request_print(answer);
+    return 0;
+}
+
+static int delete (const struct args *a, const struct server *s, struct err *e)
+{
+    char path[PATH_TEXT_MAX];
+
+    return client_call(s, "DELETE", path_template(path, a->operands[1], ""), NULL, NULL, e);
+}
+
+static int alias(const struct args *a, const struct server *s, struct err *e)
+{
+    autojson json_t *body = json_pack("{s:s}", "alias", a->operands[2]);
+    autojson json_t *answer = NULL;
+    char path[PATH_TEXT_MAX];
+
+    if (client_call(s, "POST", path_template(path, a->operands[1], "alias"), body, &answer, e) < 0)
+        return -1;
+    if (args_flag(a, "json"))
+        request_print(answer);
+    return 0;
+}
+
+/* clang-format off */
+static const struct {
+    const char *name;
+    int operands; /* itself included */
+    int (*run)(const struct args *a, const struct server *s, struct err *e);
+} subs[] = {
+    {"list",    1, list},
+    {"add",     3, add},
+    {"build",   2, build},
+    {"show",    2, show},
+    {"alias",   3, alias},
+    {"delete",  2, delete},
+    {"refresh", 2, refresh},
+};
+/* clang-format on */
 
 static int template_run(const struct args *a, struct err *e)
 {
     struct server s;
 
-    if (strcmp(a->operands[0], "list") == 0 && a->noperands == 1)
-        return server_find(&s, e) < 0 ? -1 : list(a, &s, e);
-    if (strcmp(a->operands[0], "refresh") == 0 && a->noperands == 2)
-        return server_find(&s, e) < 0 ? -1 : refresh(&s, a->operands[1], e);
+    for (size_t i = 0; i < ARRAY_LEN(subs); i++)
+        if (strcmp(a->operands[0], subs[i].name) == 0 && a->noperands == subs[i].operands)
+            return server_find(&s, e) < 0 ? -1 : subs[i].run(a, &s, e);
     return err_set(e, ERR_INVALID, "it is `cove %s`", a->cmd->usage);
 }
 
 const struct cmd cmd_template = {
     .name = "template",
-    .usage = "template list [--json] | template refresh NAME",
-    .summary = "list templates, or build one anew",
-    .about = "Sandboxes that stand on an older build keep it.",
+    .usage =
+        "template list|show|add|build|alias|delete|refresh [OPTIONS] [NAME] [FILE|DIR|-|ALIAS]",
+    .summary = "add, build, list, show, alias and delete what sandboxes start as",
+    .about =
+        "list                        all there are\n"
+        "show NAME                   one, with what its image says\n"
+        "add NAME FILE|DIR|-         from an archive (of a root filesystem, or of an image as\n"
+        "                            docker save or an OCI layout has it; plain, gzip or zstd),\n"
+        "                            from a directory, or from an archive on stdin\n"
+        "build NAME --debootstrap SUITE [--packages LIST] [--mirror URL]\n"
+        "                            from Debian's packages, in a throw-away sandbox\n"
+        "alias NAME ALIAS            one more name for it\n"
+        "delete NAME                 refused while a sandbox stands on it\n"
+        "refresh base                from this host's files, anew\n\n"
+        "Sandboxes that stand on an older version keep it.",
     .opts = opts,
     .min = 1,
-    .max = 2,
+    .max = 3,
+    .words = "list show add build alias delete refresh",
     .run = template_run,
 };

@@ -88,6 +88,17 @@ static int step_root(struct boot *b, struct err *e)
     return 0;
 }
 
+/* An image need not have them: one with a single static program has nothing. */
+static int step_mount_points(struct boot *b, struct err *e)
+{
+    static const char *const points[] = {"proc", "sys", "dev"};
+
+    for (size_t i = 0; i < ARRAY_LEN(points); i++)
+        if (mkdirat(b->fds[BOOT_ROOT], points[i], 0755) < 0 && errno != EEXIST)
+            return err_sys(e, "make /%s", points[i]);
+    return 0;
+}
+
 /* While the host's own /proc and /sys are still there: the kernel lets a user
  * namespace mount new ones only where it can see whole ones already. */
 static int step_kernel_fs(struct boot *b, struct err *e)
@@ -327,6 +338,7 @@ static const struct {
     int (*run)(struct boot *b, struct err *e);
 } steps[] = {
     {"root",          step_root},
+    {"mount points",  step_mount_points},
     {"kernel files",  step_kernel_fs},
     {"devices",       step_dev},
     {"pivot",         step_pivot},

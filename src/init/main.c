@@ -32,6 +32,7 @@ int main(void)
                             .boot_id = b.msg.boot_id,
                             .booted_ms = clock_real_ms(),
                             .nofile = b.msg.nofile,
+                            .helper_fd = b.fds[BOOT_HELPER],
                             .statfs = &statfs};
     statfs.listener = b.listener;
     statfs.used_fd = b.fds[BOOT_USED];

@@ -480,7 +480,11 @@ static int launch(struct proc *p, const struct init_start *m, const struct user 
                   struct child_ends *c, struct err *e)
 {
     struct procs *ps = p->all;
-    struct spawn_opts o = {.argv = &m->argv, .env = &m->env, .cwd = m->cwd, .user = u};
+    struct spawn_opts o = {.argv = &m->argv,
+                           .env = &m->env,
+                           .cwd = m->cwd,
+                           .user = u,
+                           .helper = (m->flags & INIT_START_HELPER) != 0};
 
     if (output_open(p, c->out, e) < 0)
         return -1;

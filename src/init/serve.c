@@ -411,6 +411,8 @@ static int serve_start(struct serve *s, const struct serve_opts *o, struct err *
         return -1;
     if (procs_init(&s->procs, s->loop, o->run_fd, o->oom_fd, set_limits(o->nofile), e) < 0)
         return -1;
+    if (o->helper_fd > 3) /* below are stdio, and where the child puts it */
+        s->procs.spawner.helper_fd = o->helper_fd;
     s->procs.on_event = tell_monitors;
     s->spare_fd = fcntl(s->procs.null_fd, F_DUPFD_CLOEXEC, 3);
     if (reap_start(&s->reaper, &s->procs, e) < 0)

@@ -15,6 +15,7 @@ struct serve_opts {
     int oom_fd;          /* file with the sandbox's `oom_kill N`; 0 or less: none */
     const char *boot_id; /* borrowed for ever */
     uint64_t booted_ms;
+    int helper_fd;               /* cove-helper, to execute; -1: there is none */
     uint64_t nofile;             /* RLIMIT_NOFILE of every command; 0: as ours was */
     struct statfs_watch *statfs; /* NULL: nobody hands us statfs */
 };

@@ -18,6 +18,7 @@
 #include "base/own.h"
 
 #define STALL_SLICE_MS 50
+#define HELPER_FD 3
 #define PATH_DEFAULT "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 /* The child runs on a stack that the sanitizer does not know. */
@@ -31,6 +32,7 @@ struct plan {
     const char *path; /* where to search argv[0], or NULL: it has a slash */
     const char *cwd;
     struct rlimit nofile;
+    int helper;       /* what to execute instead of argv[0], or -1 */
     _Atomic(int) tid; /* cleared by the kernel when the child left our memory */
     int step, error;  /* which of the steps failed, and how; 0: none */
 };
@@ -55,9 +57,11 @@ static long do_stdio(const struct plan *p)
     for (int i = 0; i < 3; i++)
         if (dup2(p->o->stdio[i], i) < 0)
             return -1;
+    if (p->helper >= 0 && dup3(p->helper, HELPER_FD, O_CLOEXEC) < 0)
+        return -1;
     /* Before the ids are dropped: whoever has the same uid could otherwise reach
      * for our fds through the child in /proc. */
-    return syscall(SYS_close_range, 3u, ~0u, 0u);
+    return syscall(SYS_close_range, p->helper >= 0 ? HELPER_FD + 1u : 3u, ~0u, 0u);
 }
 
 static long do_limits(const struct plan *p)
@@ -113,6 +117,8 @@ IN_CHILD static long do_exec(const struct plan *p)
     char file[INIT_PATH_MAX + 1];
     int seen = ENOENT;
 
+    if (p->helper >= 0)
+        return syscall(SYS_execveat, HELPER_FD, "", p->argv + 1, p->env, AT_EMPTY_PATH);
     if (dir == NULL) {
         exec_at(p, name);
         return -1;
@@ -352,12 +358,15 @@ int spawn(struct spawner *s, const struct spawn_opts *o, pid_t *ret, struct err 
                      .argv = argv,
                      .env = env,
                      .cwd = o->cwd[0] != '\0' ? o->cwd : "/",
+                     .helper = o->helper ? s->helper_fd : -1,
                      .nofile = {s->nofile, s->nofile}};
 
     if (argv == NULL || env == NULL)
         return err_set(e, ERR_UNAVAILABLE, "out of memory");
     if (argv[1] == NULL || argv[1][0] == '\0')
         return err_set(e, ERR_CANNOT_START, "no command: argv is empty");
+    if (o->helper && s->helper_fd < 0)
+        return err_set(e, ERR_UNSUPPORTED, "this init has no helper");
     add_user_env(env, o->user, user_env);
     if (strchr(argv[1], '/') == NULL) {
         p.path = env_get(env, "PATH", 4);
@@ -375,6 +384,7 @@ int spawner_init(struct spawner *s, uint64_t nofile, struct err *e)
     if (s->stack == MAP_FAILED)
         return err_sys(e, "stack for children");
     s->nofile = nofile;
+    s->helper_fd = -1;
     if (getrlimit(RLIMIT_NOFILE, &most) == 0 && nofile > most.rlim_max)
         s->nofile = most.rlim_max;
     return 0;

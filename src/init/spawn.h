@@ -7,6 +7,7 @@
 #ifndef INIT_SPAWN_H
 #define INIT_SPAWN_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -20,6 +21,7 @@
 struct spawner {
     char *stack;     /* of the child until it executes; one at a time */
     uint64_t nofile; /* RLIMIT_NOFILE of every command, soft and hard */
+    int helper_fd;   /* cove-helper; not below 4; -1: none. Borrowed */
 };
 
 struct spawn_opts { /* all borrowed for the call */
@@ -28,6 +30,7 @@ struct spawn_opts { /* all borrowed for the call */
     const struct user *user;
     int stdio[3];  /* what becomes 0, 1 and 2; none of them below 3 */
     int cgroup_fd; /* a directory fd */
+    bool helper;   /* execute the spawner's helper_fd: argv[0] is only a title */
 };
 
 int spawner_init(struct spawner *s, uint64_t nofile, struct err *e);

@@ -8,7 +8,8 @@
  *   DIR/run        root  0711   one socket per sandbox, cove's
  *   DIR/records    root  0700   what exists (record.c)
  *   DIR/disk.img   root  0600   the disks; mounted at DIR/disk (disk_btrfs.c)
- *   DIR/templates  root  0700   what root filesystems start as */
+ *   DIR/templates  root  0700   what root filesystems start as: `base`
+ *   DIR/images     root  0700   the other templates; their layers are in DIR/disk (image.h) */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>

@@ -1,4 +1,4 @@
-/* embed.c - cove-init, carried inside this binary, as a file to execute.
+/* embed.c - cove-init and cove-helper, carried inside this binary, as files to execute.
  *
  * A sealed memfd, host root's, mode 0111: executable by all and readable by
  * nobody inside. The kernel then marks its process as not to be dumped by anyone
@@ -13,7 +13,8 @@
 
 #include "keeper/host.h"
 
-extern const char cove_init_start[], cove_init_end[]; /* from init_blob.S */
+extern const char cove_init_start[], cove_init_end[];     /* from init_blob.S */
+extern const char cove_helper_start[], cove_helper_end[]; /* from helper_blob.S */
 
 static int write_all(int fd, const char *p, size_t n)
 {
@@ -28,19 +29,28 @@ static int write_all(int fd, const char *p, size_t n)
     return 0;
 }
 
-int embed_init_fd(struct err *e)
+static int program_fd(const char *name, const char *start, const char *end, struct err *e)
 {
-    autofd int fd = memfd_create("cove-init", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    autofd int fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
     autofd int ro = -1;
     char path[32];
 
-    if (fd < 0 || write_all(fd, cove_init_start, (size_t)(cove_init_end - cove_init_start)) < 0 ||
-        fchmod(fd, 0111) < 0)
-        return err_sys(e, "memfd of init");
+    if (fd < 0 || write_all(fd, start, (size_t)(end - start)) < 0 || fchmod(fd, 0111) < 0)
+        return err_sys(e, "memfd of %s", name);
     if (fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL) < 0)
-        return err_sys(e, "seal the memfd of init");
+        return err_sys(e, "seal the memfd of %s", name);
     /* A file that is open for writing does not execute. */
     snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
     ro = open(path, O_RDONLY | O_CLOEXEC);
-    return ro < 0 ? err_sys(e, "reopen the memfd of init") : take_fd(&ro);
+    return ro < 0 ? err_sys(e, "reopen the memfd of %s", name) : take_fd(&ro);
+}
+
+int embed_init_fd(struct err *e)
+{
+    return program_fd("cove-init", cove_init_start, cove_init_end, e);
+}
+
+int embed_helper_fd(struct err *e)
+{
+    return program_fd("cove-helper", cove_helper_start, cove_helper_end, e);
 }

@@ -46,7 +46,9 @@ struct keeper {
     struct disk disk;
     struct ids ids;
     struct template *base; /* the default template */
+    struct images *images; /* the others */
     int init_fd;           /* sealed memfd of cove-init, 0111 */
+    int helper_fd;         /* the same of cove-helper */
     int dev_fd;            /* mount of /dev, cloned for each */
     uint8_t *filter;       /* compiled seccomp filter */
     size_t filter_len;
@@ -57,7 +59,8 @@ struct keeper {
     size_t npool, nbuilding; /* ready; on their way into the pool */
     struct list dying;
     size_t ndying, ngiven;
-    size_t nasked; /* being made or booted for somebody: they will be given */
+    size_t nasked;   /* being made or booted for somebody: they will be given */
+    size_t nimports; /* throw-away sandboxes that unpack templates */
     struct loop_later refill;
     struct loop_timer refill_soon; /* running: it is filled once all is quiet */
     struct loop_timer refill_wait; /* running: filling the pool failed a moment ago */
@@ -129,6 +132,7 @@ void disk_sweep(struct keeper *k);
 /* The compiled filter belongs to the keeper. */
 int filter_compile(struct keeper *k, struct err *e);
 int embed_init_fd(struct err *e);
+int embed_helper_fd(struct err *e);
 int devfs_open(struct keeper *k, struct err *e);
 
 /* Becomes, for file access and as the maker of things, the first id of a range,

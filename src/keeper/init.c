@@ -161,7 +161,8 @@ int init_up(struct sandbox *sb, struct err *e)
                                              [BOOT_USED] = used,
                                              [BOOT_QUOTA] = quota,
                                              [BOOT_OOM] = oom,
-                                             [BOOT_RUN] = run},
+                                             [BOOT_RUN] = run,
+                                             [BOOT_HELPER] = sb->k->helper_fd},
                   e) < 0)
         return -1;
     drop_fd(&sb->userns_fd);

@@ -17,6 +17,7 @@
 #include "keeper/closer.h"
 #include "keeper/doctor.h"
 #include "keeper/front.h"
+#include "keeper/image.h"
 #include "keeper/key.h"
 #include "keeper/listen.h"
 #include "keeper/ops.h"
@@ -39,7 +40,8 @@ static int own_mounts(struct keeper *k, struct err *e)
 static int open_init(struct keeper *k, struct err *e)
 {
     k->init_fd = embed_init_fd(e);
-    return k->init_fd < 0 ? -1 : 0;
+    k->helper_fd = k->init_fd < 0 ? -1 : embed_helper_fd(e);
+    return k->helper_fd < 0 ? -1 : 0;
 }
 
 /* Budgets of the whole host that its defaults make too small for many sandboxes.
@@ -94,6 +96,7 @@ static const struct {
     {"cgroups",            cgroup_open},
     {"disks",              disk_open},
     {"templates",          template_open},
+    {"images",             image_open},
     {"/dev",               devfs_open},
     {"system call filter", filter_compile},
     {"init",               open_init},
@@ -111,6 +114,7 @@ int keeper_come_up(struct keeper *k, struct err *e)
     ids_sweep(k);
     disk_sweep(k);
     template_sweep(k);
+    image_sweep(k);
     return 0;
 }
 
@@ -135,7 +139,7 @@ static int watch_signals(struct keeper *k, struct err *e)
 static void blank(struct keeper *k)
 {
     k->dir_fd = k->run_fd = k->records_fd = k->front_fd = k->lock_fd = k->listen_fd = -1;
-    k->init_fd = k->dev_fd = k->disk.fd = k->disk.qgroups_fd = k->ids.fd = -1;
+    k->init_fd = k->helper_fd = k->dev_fd = k->disk.fd = k->disk.qgroups_fd = k->ids.fd = -1;
 }
 
 int keeper_load(struct keeper *k, int argc, char **argv, struct err *e)

@@ -8,6 +8,7 @@
 
 #include "base/log.h"
 #include "keeper/front.h"
+#include "keeper/image.h"
 #include "keeper/pool.h"
 #include "keeper/template.h"
 
@@ -63,7 +64,8 @@ void link_fail(struct keeper *k, uint32_t seq, const struct err *e)
     link_send(k, KEEPER_FAIL, seq, &m);
 }
 
-void link_sandbox(struct keeper *k, uint32_t seq, const struct sandbox *sb)
+static void send_sandbox(struct keeper *k, uint32_t seq, const struct sandbox *sb,
+                         struct wire_bytes settings)
 {
     const struct record *r = &sb->rec;
     struct keeper_sandbox m = {
@@ -78,9 +80,15 @@ void link_sandbox(struct keeper *k, uint32_t seq, const struct sandbox *sb)
         .disk = r->limits.disk,
         .nofile = r->limits.nofile,
         .created_ms = r->created_ms,
+        .settings = settings,
     };
 
     link_send(k, KEEPER_SANDBOX, seq, &m);
+}
+
+void link_sandbox(struct keeper *k, uint32_t seq, const struct sandbox *sb)
+{
+    send_sandbox(k, seq, sb, image_settings(k, sb->rec.layer));
 }
 
 /* ---- the operations ---- */
@@ -97,7 +105,8 @@ static int op_list(struct keeper *k, uint32_t seq, const void *msg, struct err *
 
             if (sb->rec.phase != PHASE_GIVEN && sb->rec.phase != PHASE_STOPPED)
                 continue;
-            link_sandbox(k, seq, sb);
+            /* Without the settings: the front has them since it was made. */
+            send_sandbox(k, seq, sb, (struct wire_bytes){"", 0});
             end.count++;
         }
     k->link->listed = true;
@@ -125,9 +134,14 @@ static int op_halt(struct keeper *k, uint32_t seq, const void *msg, struct err *
     return pool_halt(k, seq, ((const struct keeper_halt *)msg)->id, e);
 }
 
+static void send_template(struct keeper *k, uint32_t seq, const struct keeper_template *m)
+{
+    link_send(k, KEEPER_TEMPLATE, seq, m);
+}
+
 static int op_templates(struct keeper *k, uint32_t seq, const void *msg, struct err *e)
 {
-    struct keeper_end end = {.count = 1};
+    struct keeper_end end;
     struct template_row row;
     struct keeper_template m;
 
@@ -141,7 +155,40 @@ static int op_templates(struct keeper *k, uint32_t seq, const void *msg, struct 
                                  .created_ms = row.created_ms,
                                  .note = row.note};
     link_send(k, KEEPER_TEMPLATE, seq, &m);
+    end.count = 1 + image_list(k, send_template, seq);
     link_send(k, KEEPER_END, seq, &end);
+    return 0;
+}
+
+static int op_import(struct keeper *k, uint32_t seq, const void *msg, struct err *e)
+{
+    (void)msg;
+    return pool_import(k, seq, e);
+}
+
+static int op_commit(struct keeper *k, uint32_t seq, const void *msg, struct err *e)
+{
+    return pool_commit(k, seq, msg, e);
+}
+
+static int op_alias(struct keeper *k, uint32_t seq, const void *msg, struct err *e)
+{
+    const struct keeper_alias *m = msg;
+    struct keeper_ok ok = {0};
+
+    if (image_alias(k, m->name, m->alias, e) < 0)
+        return -1;
+    link_send(k, KEEPER_OK, seq, &ok);
+    return 0;
+}
+
+static int op_forget(struct keeper *k, uint32_t seq, const void *msg, struct err *e)
+{
+    struct keeper_ok ok = {0};
+
+    if (image_remove(k, ((const struct keeper_forget *)msg)->name, e) < 0)
+        return -1;
+    link_send(k, KEEPER_OK, seq, &ok);
     return 0;
 }
 
@@ -223,6 +270,10 @@ static const struct op {
     {KEEPER_REFRESH,   WHEN_LISTED, op_refresh},
     {KEEPER_STAT,      WHEN_ALWAYS, op_stat},
     {KEEPER_READY,     WHEN_LISTED, op_ready, .news = true},
+    {KEEPER_IMPORT,    WHEN_LISTED, op_import},
+    {KEEPER_COMMIT,    WHEN_LISTED, op_commit},
+    {KEEPER_ALIAS,     WHEN_LISTED, op_alias},
+    {KEEPER_FORGET,    WHEN_LISTED, op_forget},
 };
 /* clang-format on */
 
@@ -324,6 +375,7 @@ void link_close(struct keeper *k)
     buf_free(&l->out);
     free(l);
     forget_asks(k);
+    pool_end_imports(k);
 }
 
 bool link_is_ready(const struct keeper *k)

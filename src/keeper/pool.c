@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "keeper/closer.h"
+#include "keeper/image.h"
 #include "keeper/ops.h"
 #include "keeper/template.h"
 
@@ -61,6 +62,17 @@ static void answer_ok(struct sandbox *sb)
 
 /* ---- going down ---- */
 
+/* It may have been the last on a version of a template that no name means. */
+static void free_gone(struct sandbox *sb)
+{
+    struct keeper *k = sb->k;
+    char version[sizeof(sb->rec.layer)];
+
+    memcpy(version, sb->rec.layer, sizeof(version));
+    sandbox_free(sb);
+    image_left(k, version);
+}
+
 static void gone(struct sandbox *sb)
 {
     struct keeper *k = sb->k;
@@ -75,7 +87,7 @@ static void gone(struct sandbox *sb)
     if (sb->rec.phase == PHASE_STOPPED)
         sb->keep_disk = true; /* what is there stays until somebody deletes it */
     else
-        sandbox_free(sb);
+        free_gone(sb);
     pool_refill(k);
 }
 
@@ -106,6 +118,8 @@ static void bury(struct sandbox *sb, bool keep_disk)
     struct keeper *k = sb->k;
 
     count_asked(sb, false);
+    k->nimports -= sb->import;
+    sb->import = false;
     loop_io_stop(k->loop, &sb->pid_io);
     loop_io_stop(k->loop, &sb->boot_io);
     list_del(&sb->link);
@@ -126,6 +140,24 @@ static void say_why(struct sandbox *sb, char *out, size_t room)
         snprintf(out, room, "its init ended");
 }
 
+/* Nothing runs in it any more: what it unpacked is final. */
+static void import_ended(struct sandbox *sb)
+{
+    struct keeper_commit m;
+    struct err e;
+
+    if (sb->commit == NULL)
+        err_set(&e, ERR_GONE, "the sandbox that unpacked the template ended");
+    else if (wire_get(keeper_msg(KEEPER_COMMIT), sb->commit, sb->commit_len, &m, &e) == 0 &&
+             image_commit(sb->k, sb->rec.id, &m, &e) == 0)
+        answer_ok(sb);
+    if (sb->ask != 0)
+        link_fail(sb->k, sb->ask, &e);
+    sb->ask = 0;
+    sb->rec.phase = PHASE_DYING;
+    bury(sb, false);
+}
+
 static void init_died(struct loop_io *io, uint32_t events)
 {
     struct sandbox *sb = CONTAINER_OF(io, struct sandbox, pid_io);
@@ -137,6 +169,10 @@ static void init_died(struct loop_io *io, uint32_t events)
     if (sb->rec.phase == PHASE_DYING) {
         answer_ok(sb);
         bury(sb, false);
+        return;
+    }
+    if (sb->rec.phase == PHASE_IMPORT) {
+        import_ended(sb);
         return;
     }
     if (sb->rec.phase == PHASE_POOLED) {
@@ -197,6 +233,12 @@ void pool_booted(struct sandbox *sb)
         pool_failed(sb, &e);
         return;
     }
+    if (sb->import) {
+        sb->rec.phase = PHASE_IMPORT;
+        count_asked(sb, false);
+        answer_given(sb);
+        return;
+    }
     if (sb->ask != 0) {
         if (give(sb, &e) < 0)
             pool_failed(sb, &e);
@@ -242,10 +284,11 @@ void pool_failed(struct sandbox *sb, const struct err *e)
     bury(sb, stays);
 }
 
+/* `template` NULL: an import, which stands on nothing. */
 static struct sandbox *build(struct keeper *k, const char *template, const struct limits *l,
                              uint32_t ask, struct err *e)
 {
-    const char *layer = template_current(k, template, e);
+    const char *layer = template == NULL ? "" : template_current(k, template, e);
     char id[ID_LEN + 1];
     struct sandbox *sb;
 
@@ -255,12 +298,14 @@ static struct sandbox *build(struct keeper *k, const char *template, const struc
     sb = sandbox_new(k, id, e);
     if (sb == NULL)
         return NULL;
+    sb->import = template == NULL;
+    k->nimports += sb->import;
     sb->rec.phase = PHASE_BUILDING;
     sb->rec.limits = *l;
     sb->rec.created_ms = clock_real_ms();
     sb->ask = ask;
     count_asked(sb, ask != 0);
-    str_fmt(sb->rec.template, sizeof(sb->rec.template), "%s", template);
+    str_fmt(sb->rec.template, sizeof(sb->rec.template), "%s", template == NULL ? "" : template);
     str_fmt(sb->rec.layer, sizeof(sb->rec.layer), "%s", layer);
     if (sandbox_up(sb, e) == 0)
         return sb;
@@ -439,6 +484,61 @@ int pool_create(struct keeper *k, uint32_t seq, const struct keeper_create *m, s
     return build(k, m->template, &l, seq, e) == NULL ? -1 : 0;
 }
 
+int pool_import(struct keeper *k, uint32_t seq, struct err *e)
+{
+    struct limits l = defaults(k);
+
+    if (k->nimports >= IMAGE_IMPORTS_MAX)
+        return err_set(e, ERR_UNAVAILABLE, "%zu templates are being added already; try again",
+                       k->nimports);
+    if (check_room(k, e) < 0)
+        return -1;
+    return build(k, NULL, &l, seq, e) == NULL ? -1 : 0;
+}
+
+/* The message is kept as a frame: it must outlive the front's buffer, and wire.h
+ * knows how to put one together and take it apart. */
+static int keep_commit(struct sandbox *sb, const struct keeper_commit *m, struct err *e)
+{
+    autobuf struct buf b = BUF_INIT(WIRE_FRAME_MAX);
+
+    if (wire_put(&b, keeper_msg(KEEPER_COMMIT), 1, m, e) < 0)
+        return -1;
+    sb->commit_len = b.len - WIRE_HEAD;
+    sb->commit = malloc(sb->commit_len);
+    if (sb->commit == NULL)
+        return err_set(e, ERR_INTERNAL, "out of memory");
+    memcpy(sb->commit, buf_data(&b) + WIRE_HEAD, sb->commit_len);
+    return 0;
+}
+
+int pool_commit(struct keeper *k, uint32_t seq, const struct keeper_commit *m, struct err *e)
+{
+    struct sandbox *sb = find(k, m->id);
+
+    if (sb == NULL || sb->rec.phase != PHASE_IMPORT || sb->commit != NULL)
+        return err_set(e, ERR_NOT_FOUND, "no import %s", m->id);
+    if (keep_commit(sb, m, e) < 0)
+        return -1;
+    sb->ask = seq;
+    cgroup_kill(sb);
+    return 0;
+}
+
+/* One that is being committed ends by itself; nobody hears of it but the next list. */
+void pool_end_imports(struct keeper *k)
+{
+    for (size_t i = 0; i < k->sandboxes.nslots; i++)
+        for (struct map_node *n = k->sandboxes.slots[i]; n != NULL; n = n->next) {
+            struct sandbox *sb = CONTAINER_OF(n, struct sandbox, by_id);
+
+            if (sb->rec.phase != PHASE_IMPORT || sb->commit != NULL)
+                continue;
+            sb->rec.phase = PHASE_DYING;
+            bury(sb, false);
+        }
+}
+
 static void boot_now(struct sandbox *sb)
 {
     struct err e;
@@ -483,12 +583,14 @@ int pool_boot(struct keeper *k, uint32_t seq, const char *id, struct err *e)
  * dead (init_died), and the record already says that nobody wants it back. */
 int pool_destroy(struct keeper *k, uint32_t seq, const char *id, struct err *e)
 {
-    struct sandbox *sb = find_given(k, id, e);
-    bool running;
+    struct sandbox *sb = find(k, id);
+    bool import = sb != NULL && sb->rec.phase == PHASE_IMPORT, running;
 
+    if (!import)
+        sb = find_given(k, id, e);
     if (sb == NULL)
         return -1;
-    running = sb->rec.phase == PHASE_GIVEN;
+    running = import || sb->rec.phase == PHASE_GIVEN;
     sb->rec.phase = PHASE_DYING;
     if (record_save(sb, true, e) < 0)
         return -1;
@@ -497,7 +599,7 @@ int pool_destroy(struct keeper *k, uint32_t seq, const char *id, struct err *e)
     sb->ask = seq;
     sb->reboot = false;
     if (running) {
-        k->ngiven--;
+        k->ngiven -= !import;
         cgroup_kill(sb);
         return 0;
     }
@@ -659,7 +761,8 @@ void pool_drain(struct keeper *k)
     for (size_t i = 0; i < k->sandboxes.nslots; i++)
         for (struct map_node *n = k->sandboxes.slots[i]; n != NULL; n = n->next) {
             sb = CONTAINER_OF(n, struct sandbox, by_id);
-            if (sb->rec.phase != PHASE_POOLED && sb->rec.phase != PHASE_BUILDING)
+            if (sb->rec.phase != PHASE_POOLED && sb->rec.phase != PHASE_BUILDING &&
+                sb->rec.phase != PHASE_IMPORT)
                 continue;
             sb->rec.phase = PHASE_DYING;
             bury(sb, false);

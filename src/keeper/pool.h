@@ -20,6 +20,12 @@ int pool_boot(struct keeper *k, uint32_t seq, const char *id, struct err *e);
 int pool_destroy(struct keeper *k, uint32_t seq, const char *id, struct err *e);
 int pool_halt(struct keeper *k, uint32_t seq, const char *id, struct err *e);
 
+/* A throw-away sandbox for cove-helper, and what becomes of it (image.h). */
+int pool_import(struct keeper *k, uint32_t seq, struct err *e);
+int pool_commit(struct keeper *k, uint32_t seq, const struct keeper_commit *m, struct err *e);
+/* The front is gone, and with it whoever wanted them. */
+void pool_end_imports(struct keeper *k);
+
 /* From the init stage. */
 void pool_booted(struct sandbox *sb);
 void pool_failed(struct sandbox *sb, const struct err *e);

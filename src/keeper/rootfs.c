@@ -35,13 +35,14 @@ static int mapped_clone(const struct sandbox *sb, int dfd, const char *path, uin
     return take_fd(&fd);
 }
 
-static int configure(int fs, int lower, int upper, int work, struct err *e)
-{
-    const struct {
-        const char *key;
-        int fd;
-    } layers[] = {{"lowerdir+", lower}, {"upperdir", upper}, {"workdir", work}};
+/* Mapped clones of a template's layers, uppermost first. */
+struct lowers {
+    int fds[IMAGE_LAYERS_MAX];
+    int n;
+};
 
+static int configure(int fs, const struct lowers *low, int upper, int work, struct err *e)
+{
     static const struct {
         const char *key, *value;
     } options[] = {
@@ -53,22 +54,25 @@ static int configure(int fs, int lower, int upper, int work, struct err *e)
     for (size_t i = 0; i < ARRAY_LEN(options); i++)
         if (sys_fsconfig(fs, FSCONFIG_SET_STRING, options[i].key, options[i].value, 0) < 0)
             return err_sys(e, "overlay %s", options[i].key);
-    for (size_t i = 0; i < ARRAY_LEN(layers); i++)
-        if (sys_fsconfig(fs, FSCONFIG_SET_FD, layers[i].key, NULL, layers[i].fd) < 0)
-            return err_sys(e, "overlay %s", layers[i].key);
+    for (int i = 0; i < low->n; i++)
+        if (sys_fsconfig(fs, FSCONFIG_SET_FD, "lowerdir+", NULL, low->fds[i]) < 0)
+            return err_sys(e, "overlay lowerdir %d", i);
+    if (sys_fsconfig(fs, FSCONFIG_SET_FD, "upperdir", NULL, upper) < 0 ||
+        sys_fsconfig(fs, FSCONFIG_SET_FD, "workdir", NULL, work) < 0)
+        return err_sys(e, "overlay upperdir");
     if (sys_fsconfig(fs, FSCONFIG_CMD_CREATE, NULL, NULL, 0) < 0)
         return err_sys(e, "create the overlay");
     return 0;
 }
 
-static int make_overlay(int lower, int upper, int work, struct err *e)
+static int make_overlay(const struct lowers *low, int upper, int work, struct err *e)
 {
     autofd int fs = sys_fsopen("overlay", FSOPEN_CLOEXEC), mnt = -1;
     struct statvfs st;
 
     if (fs < 0)
         return err_sys(e, "overlayfs");
-    if (configure(fs, lower, upper, work, e) < 0)
+    if (configure(fs, low, upper, work, e) < 0)
         return -1;
     mnt = sys_fsmount(fs, FSMOUNT_CLOEXEC, MOUNT_ATTR_NODEV);
     if (mnt < 0)
@@ -79,7 +83,7 @@ static int make_overlay(int lower, int upper, int work, struct err *e)
     return take_fd(&mnt);
 }
 
-static int stack(struct sandbox *sb, int lower, int disk, struct err *e)
+static int stack(struct sandbox *sb, const struct lowers *low, int disk, struct err *e)
 {
     autofd int upper = openat(disk, "upper", O_PATH | O_DIRECTORY | O_CLOEXEC);
     autofd int work = openat(disk, "work", O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -88,8 +92,35 @@ static int stack(struct sandbox *sb, int lower, int disk, struct err *e)
         return err_sys(e, "open upper and work");
     if (become(ids_base(sb), e) < 0)
         return -1;
-    sb->root_fd = make_overlay(lower, upper, work, e);
+    sb->root_fd = make_overlay(low, upper, work, e);
     become_root();
+    return sb->root_fd < 0 ? -1 : 0;
+}
+
+static int map_lowers(struct sandbox *sb, struct lowers *ret, struct err *e)
+{
+    int layers[IMAGE_LAYERS_MAX], n = template_layers(sb->k, sb->rec.layer, layers, e), r = 0;
+
+    ret->n = 0;
+    for (int i = 0; i < n; i++) {
+        if (r == 0)
+            r = ret->fds[i] = mapped_clone(sb, layers[i], "", MOUNT_ATTR_RDONLY, e);
+        if (r >= 0) {
+            ret->n++;
+            r = 0;
+        }
+        close(layers[i]);
+    }
+    return n < 0 ? -1 : r;
+}
+
+/* For cove-helper: a bare directory of the disk and no overlay, on which the marks
+ * of removed files could not be made. */
+static int import_root(struct sandbox *sb, int disk, struct err *e)
+{
+    if (mkdirat(disk, "root", 0755) < 0 && errno != EEXIST)
+        return err_sys(e, "make the root of an import");
+    sb->root_fd = mapped_clone(sb, disk, "root", MOUNT_ATTR_NODEV | MOUNT_ATTR_NOSUID, e);
     return sb->root_fd < 0 ? -1 : 0;
 }
 
@@ -98,18 +129,19 @@ static int stack(struct sandbox *sb, int lower, int disk, struct err *e)
 int rootfs_up(struct sandbox *sb, struct err *e)
 {
     autofd int disk = openat(sb->k->disk.fd, sb->rec.id, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    autofd int layer = template_layer_fd(sb->k, sb->rec.layer, e);
-    int lower, upper, r = -1;
+    struct lowers low;
+    int upper = -1, r = -1;
 
-    if (layer < 0)
-        return -1;
     if (disk < 0)
         return err_sys(e, "open the disk");
-    lower = mapped_clone(sb, layer, "", MOUNT_ATTR_RDONLY, e);
-    upper = lower < 0 ? -1 : mapped_clone(sb, disk, "", 0, e);
+    if (sb->import)
+        return import_root(sb, disk, e);
+    if (map_lowers(sb, &low, e) == 0)
+        upper = mapped_clone(sb, disk, "", 0, e);
     if (upper >= 0)
-        r = stack(sb, lower, upper, e);
-    closer_take(lower, NULL);
+        r = stack(sb, &low, upper, e);
+    while (low.n > 0)
+        closer_take(low.fds[--low.n], NULL);
     closer_take(upper, NULL);
     return r;
 }

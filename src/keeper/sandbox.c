@@ -31,8 +31,8 @@ const unsigned stage_count = ARRAY_LEN(stages);
 
 const char *phase_name(enum phase p)
 {
-    static const char *const names[PHASE_COUNT] = {"building", "pooled", "given", "stopped",
-                                                   "dying"};
+    static const char *const names[PHASE_COUNT] = {"building", "pooled", "given",
+                                                   "stopped",  "dying",  "import"};
 
     return (unsigned)p < PHASE_COUNT ? names[p] : "unknown";
 }
@@ -74,6 +74,7 @@ void sandbox_free(struct sandbox *sb)
     drop_fd(&sb->record_fd);
     drop_fd(&sb->boot_fd);
     drop_fd(&sb->pidfd);
+    free(sb->commit);
     free(sb);
 }
 

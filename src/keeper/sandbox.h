@@ -38,6 +38,7 @@ enum phase {
     PHASE_GIVEN,    /* somebody's, running; a new keeper adopts it */
     PHASE_STOPPED,  /* somebody's, nothing runs, the disk is there */
     PHASE_DYING,    /* being torn down; a new keeper goes on with that */
+    PHASE_IMPORT,   /* unpacks a template, for this front only; a new keeper tears it down */
     PHASE_COUNT
 };
 const char *phase_name(enum phase p);
@@ -86,6 +87,9 @@ struct sandbox {
     bool asked;     /* counted in the keeper's nasked */
     bool reboot;    /* `ask` is to boot it as soon as it is down */
     bool keep_disk; /* going down ends in PHASE_STOPPED, with the disk */
+    bool import;    /* its root is a bare directory for cove-helper to work in */
+    char *commit;   /* the frame of the commit that awaits the death of an import */
+    size_t commit_len;
 
     uint32_t ask; /* seq of the request that waits for this, 0: none */
 };

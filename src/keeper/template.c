@@ -18,6 +18,7 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "keeper/compat.h"
+#include "keeper/image.h"
 #include "keeper/template_base.h"
 
 /* A build runs in a child of its own; it reports over a pipe. */
@@ -186,22 +187,24 @@ int template_make_first(struct keeper *k, struct err *e)
 
 const char *template_current(struct keeper *k, const char *name, struct err *e)
 {
-    if (strcmp(name, "base") == 0)
-        return k->base->current;
-    err_set(e, ERR_NOT_FOUND, "no template '%s'", name);
-    return NULL;
+    const char *version = strcmp(name, "base") == 0 ? k->base->current : image_current(k, name);
+
+    if (version == NULL)
+        err_set(e, ERR_NOT_FOUND, "no template '%s'", name);
+    return version;
 }
 
-int template_layer_fd(struct keeper *k, const char *layer, struct err *e)
+int template_layers(struct keeper *k, const char *version, int fds[IMAGE_LAYERS_MAX], struct err *e)
 {
     char path[80];
-    int fd;
 
-    if (!is_version(layer))
-        return err_set(e, ERR_INTERNAL, "'%s' is no version of a template", layer);
-    str_fmt(path, sizeof(path), "%s/root", layer);
-    fd = openat(k->base->dir_fd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    return fd < 0 ? err_sys(e, "template version %s", layer) : fd;
+    if (image_is_version(version))
+        return image_layers(k, version, fds, e);
+    if (!is_version(version))
+        return err_set(e, ERR_INTERNAL, "'%s' is no version of a template", version);
+    str_fmt(path, sizeof(path), "%s/root", version);
+    fds[0] = openat(k->base->dir_fd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    return fds[0] < 0 ? err_sys(e, "template version %s", version) : 1;
 }
 
 int template_show(struct keeper *k, const char *name, struct template_row *ret, struct err *e)
@@ -324,6 +327,9 @@ int template_refresh(struct keeper *k, const char *name,
 
     if (template_current(k, name, e) == NULL)
         return -1;
+    if (strcmp(name, "base") != 0)
+        return err_set(e, ERR_UNSUPPORTED, "only 'base' is made from this host; add '%s' again",
+                       name);
     if (r->pid != 0)
         return err_set(e, ERR_CONFLICT, "template %s is being refreshed already", name);
     if (pipe2(fds, O_CLOEXEC) < 0)

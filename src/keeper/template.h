@@ -14,15 +14,18 @@ int template_open(struct keeper *k, struct err *e);
 int template_make_first(struct keeper *k, struct err *e);
 void template_close(struct keeper *k);
 
-/* The version that new sandboxes of `name` stand on; points into the keeper. */
+/* The version that new sandboxes of `name` (`base`, or one of image.h) stand on; points into the keeper. */
 const char *template_current(struct keeper *k, const char *name, struct err *e);
-/* The directory of a version; belongs to the caller. */
-int template_layer_fd(struct keeper *k, const char *layer, struct err *e);
+/* The directories of a version's layers, uppermost first; they belong to the
+ * caller. Returns how many, or -1. */
+int template_layers(struct keeper *k, const char *version, int fds[IMAGE_LAYERS_MAX],
+                    struct err *e);
 
 struct template_row {
     char name[KEEPER_NAME_MAX], state[32], note[KEEPER_TEXT_MAX];
     uint64_t bytes, files, created_ms;
 };
+/* Of `base`. */
 int template_show(struct keeper *k, const char *name, struct template_row *ret, struct err *e);
 
 /* Builds `name` anew in a child; progress and end come by callback. One at a

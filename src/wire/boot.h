@@ -21,6 +21,7 @@ enum boot_fd {
     BOOT_QUOTA,  /* likewise: bytes that may be used; both empty without a limit */
     BOOT_OOM,    /* file with a line `oom_kill N` about the whole sandbox */
     BOOT_RUN,    /* detached mount of the cgroup in which init makes one per command */
+    BOOT_HELPER, /* sealed memfd of cove-helper, to execute (INIT_START_HELPER) */
     BOOT_FD_COUNT
 };
 

@@ -30,6 +30,7 @@ enum init_start_flags {
     INIT_START_FORGET = 1, /* an exec: no record stays when it is over */
     INIT_START_STDIN = 2,  /* keep stdin open for `stdin`; else it reads EOF */
     INIT_START_OWN = 4,    /* this connection owns the output: `output`... `exit` follow */
+    INIT_START_HELPER = 8, /* run our own cove-helper, whatever argv[0] says */
 };
 
 enum init_attach_flags { INIT_ATTACH_FOLLOW = 1 };     /* until exit, else until now */

@@ -10,6 +10,7 @@
 #ifndef WIRE_KEEPER_H
 #define WIRE_KEEPER_H
 
+#include "wire/image.h"
 #include "wire/wire.h"
 
 #define KEEPER_ID_MAX 32u
@@ -26,9 +27,12 @@ enum keeper_state { KEEPER_RUNNING, KEEPER_STOPPED };
                                      F(S, STR, template, KEEPER_NAME_MAX) F(S, STR, boot_id, 64) \
                                      F(S, STR, reason, KEEPER_TEXT_MAX) \
                                      F(S, U64, cpu_milli, 0) F(S, U64, memory, 0) F(S, U64, pids, 0) \
-                                     F(S, U64, disk, 0) F(S, U64, nofile, 0) F(S, U64, created_ms, 0)
+                                     F(S, U64, disk, 0) F(S, U64, nofile, 0) F(S, U64, created_ms, 0) \
+                                     F(S, BYTES, settings, IMAGE_SETTINGS_MAX)
 #define KEEPER_TEMPLATE_FIELDS(F, S) F(S, STR, name, KEEPER_NAME_MAX) F(S, STR, state, 32) F(S, U64, bytes, 0) \
-                                     F(S, U64, files, 0) F(S, U64, created_ms, 0) F(S, STR, note, KEEPER_TEXT_MAX)
+                                     F(S, U64, files, 0) F(S, U64, created_ms, 0) F(S, STR, note, KEEPER_TEXT_MAX) \
+                                     F(S, STR, id, KEEPER_ID_MAX) F(S, STR, format, 16) F(S, U32, layers, 0) \
+                                     F(S, BYTES, settings, IMAGE_SETTINGS_MAX)
 #define KEEPER_END_FIELDS(F, S)      F(S, U64, count, 0)
 #define KEEPER_STATS_FIELDS(F, S)    F(S, U64, sandboxes, 0) F(S, U64, pooled, 0) F(S, U64, teardown, 0) \
                                      F(S, U64, sandboxes_max, 0) F(S, U64, disk_total, 0) F(S, U64, disk_free, 0)
@@ -46,6 +50,12 @@ enum keeper_state { KEEPER_RUNNING, KEEPER_STOPPED };
 #define KEEPER_STAT_FIELDS(F, S)     F(S, U32, unused, 0)
 #define KEEPER_HALT_FIELDS(F, S)     F(S, STR, id, KEEPER_ID_MAX)
 #define KEEPER_READY_FIELDS(F, S)    F(S, U32, unused, 0)
+#define KEEPER_IMPORT_FIELDS(F, S)   F(S, U32, unused, 0)
+#define KEEPER_COMMIT_FIELDS(F, S)   F(S, STR, id, KEEPER_ID_MAX) F(S, STR, name, KEEPER_NAME_MAX) F(S, STR, format, 16) \
+                                     F(S, STRV, layers, (IMAGE_LAYERS_MAX * (IMAGE_CHAIN + 1))) \
+                                     F(S, BYTES, settings, IMAGE_SETTINGS_MAX) F(S, U64, bytes, 0) F(S, U64, files, 0)
+#define KEEPER_ALIAS_FIELDS(F, S)    F(S, STR, name, KEEPER_NAME_MAX) F(S, STR, alias, KEEPER_NAME_MAX)
+#define KEEPER_FORGET_FIELDS(F, S)   F(S, STR, name, KEEPER_NAME_MAX)
 
 /*  list      -> sandbox..., end     what exists and was given out
  *  create    -> sandbox             running, its init listening; or fail
@@ -56,6 +66,12 @@ enum keeper_state { KEEPER_RUNNING, KEEPER_STOPPED };
  *  stat      -> stats
  *  halt      -> ok                  its processes are gone, its files kept; its state is stopped
  *  ready     (no answer)            the front has joined and serves requests
+ *  import    -> sandbox             a throw-away one with an empty root, for cove-helper; it ends
+ *                                   with commit, with destroy, or with this front
+ *  commit    -> ok                  what it unpacked becomes the template `name`; it is dead then,
+ *                                   whatever the answer. `layers` are chain ids, lowest first
+ *  alias     -> ok                  one more name for a template
+ *  forget    -> ok                  a template's name is gone; fail conflict while it is in use
  *  died      (news, seq 0)          an init ended without being asked to */
 #define KEEPER_MSGS(X) \
     X(KEEPER_FAIL,      keeper_fail,      1,  KEEPER_FAIL_FIELDS) \
@@ -74,7 +90,11 @@ enum keeper_state { KEEPER_RUNNING, KEEPER_STOPPED };
     X(KEEPER_REFRESH,   keeper_refresh,   37, KEEPER_REFRESH_FIELDS) \
     X(KEEPER_STAT,      keeper_stat,      38, KEEPER_STAT_FIELDS) \
     X(KEEPER_HALT,      keeper_halt,      39, KEEPER_HALT_FIELDS) \
-    X(KEEPER_READY,     keeper_ready,     40, KEEPER_READY_FIELDS)
+    X(KEEPER_READY,     keeper_ready,     40, KEEPER_READY_FIELDS) \
+    X(KEEPER_IMPORT,    keeper_import,    48, KEEPER_IMPORT_FIELDS) \
+    X(KEEPER_COMMIT,    keeper_commit,    49, KEEPER_COMMIT_FIELDS) \
+    X(KEEPER_ALIAS,     keeper_alias,     50, KEEPER_ALIAS_FIELDS) \
+    X(KEEPER_FORGET,    keeper_forget,    51, KEEPER_FORGET_FIELDS)
 /* clang-format on */
 
 #define X(kind, s, number, fields) kind = number,

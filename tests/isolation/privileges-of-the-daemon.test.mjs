@@ -101,7 +101,7 @@ test('init is static, sealed, and runs from nowhere', () => {
 test('init holds no fd of the host but those it was given', () => {
   const odd = links(initOf(d, id).pid).filter((l) => !(/^(socket|pipe|anon_inode):/.test(l) || ['/dev/null', '/null'].includes(l)));
   // detached: the group in which it makes groups; read-only: its quota and its OOM kills
-  for (const l of odd) assert.match(l, /^\/(\d+\/?)?$|\/cgroup\.(events|stat\.local)$|\/memory\.(events|oom_control)$|\/qgroups\/0_\d+\/(max_)?referenced$/, l);
+  for (const l of odd) assert.match(l, /^\/(\d+\/?)?$|\/cgroup\.(events|stat\.local)$|\/memory\.(events|oom_control)$|\/qgroups\/0_\d+\/(max_)?referenced$|^\/memfd:cove-helper \(deleted\)$/, l);
   for (const l of odd) assert.ok(!l.includes(d.dir), l);
 });
 
@@ -135,7 +135,7 @@ test('a host where set-user-id programs may be dumped is refused', async () => {
 test('the state directory is as src/keeper/dirs.c says', () => {
   const want = {
     '.': [0, 0o711], lock: [0, 0o600], tag: [0, 0o600], 'api-key': [0, 0o600], front: ['cove', 0o700], run: [0, 0o711],
-    records: [0, 0o700], 'disk.img': [0, 0o600], disk: [0, 0o700], templates: [0, 0o700], dev: [0, 0o700],
+    records: [0, 0o700], 'disk.img': [0, 0o600], disk: [0, 0o700], templates: [0, 0o700], images: [0, 0o700], dev: [0, 0o700],
   };
   for (const name of ['.', ...fs.readdirSync(d.dir)]) {
     assert.ok(name in want, `${name}: the test does not say whose it is`);

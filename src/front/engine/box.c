@@ -106,7 +106,7 @@ static const char *keep(char **at, const char *text)
 static struct box *box_new(const struct store_sandbox *row)
 {
     size_t len = strlen(row->id) + strlen(row->key) + strlen(row->template) + strlen(row->network) +
-                 strlen(row->metadata) + 5 + row->env.len;
+                 strlen(row->metadata) + 5 + row->env.len + row->image.len;
     struct box *b = calloc(1, sizeof(*b) + len);
     char *at = b == NULL ? NULL : (char *)(b + 1);
 
@@ -121,6 +121,10 @@ static struct box *box_new(const struct store_sandbox *row)
     b->pub.env_len = row->env.len;
     if (row->env.len > 0)
         memcpy(at, row->env.p, row->env.len);
+    b->pub.image = at + row->env.len;
+    b->pub.image_len = row->image.len;
+    if (row->image.len > 0)
+        memcpy(at + row->env.len, row->image.p, row->image.len);
     return b;
 }
 

@@ -121,11 +121,32 @@ static int check(const struct process_opts *o, struct err *e)
     return command_check_env(o->env, o->env_len, e);
 }
 
+/* What stands where a caller says nothing: the image's word, or ours. */
+struct defaults {
+    const char *user, *cwd;
+    struct span env;
+};
+
+static struct defaults defaults_of(const struct sandbox *sb)
+{
+    struct defaults d = {COMMAND_USER, COMMAND_CWD, {NULL, 0}};
+    const char *env;
+
+    if (sb->image_len == 0)
+        return d;
+    d.user = sb->image;
+    d.cwd = d.user + strlen(d.user) + 1;
+    env = d.cwd + strlen(d.cwd) + 1;
+    d.env = (struct span){env, sb->image_len - (size_t)(env - sb->image)};
+    return d;
+}
+
 int command_build(struct command *c, const struct sandbox *sb, const struct process_opts *o,
                   struct err *e)
 {
+    struct defaults d = defaults_of(sb);
     struct span spans[] = {
-        {base_env, sizeof(base_env)}, {sb->env, sb->env_len}, {o->env, o->env_len}};
+        {base_env, sizeof(base_env)}, d.env, {sb->env, sb->env_len}, {o->env, o->env_len}};
 
     *c = (struct command){.argv = BUF_INIT(INIT_ARGS_MAX), .env = BUF_INIT(INIT_ARGS_MAX)};
     if (check(o, e) < 0 || build_argv(&c->argv, o, e) < 0 ||
@@ -137,8 +158,8 @@ int command_build(struct command *c, const struct sandbox *sb, const struct proc
     c->start = (struct init_start){.id = o->id,
                                    .argv = wire_strv_of(&c->argv),
                                    .env = wire_strv_of(&c->env),
-                                   .cwd = o->cwd != NULL ? o->cwd : COMMAND_CWD,
-                                   .user = o->user != NULL ? o->user : COMMAND_USER,
+                                   .cwd = o->cwd != NULL ? o->cwd : d.cwd,
+                                   .user = o->user != NULL ? o->user : d.user,
                                    .timeout_ms = o->timeout_ms,
                                    .flags = o->stdin_open ? INIT_START_STDIN : 0};
     return 0;

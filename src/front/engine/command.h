@@ -16,7 +16,8 @@ struct command {
     struct init_start start; /* points into the two, and into the options */
 };
 
-/* The environment is ours (PATH, LANG), then the sandbox's, then the call's; a
+/* The environment is ours (PATH, LANG), then that of the template's image, then the
+ * sandbox's, then the call's; a
  * later one of a name wins. What depends on the user (HOME, USER, LOGNAME,
  * SHELL) is init's to add. ERR_INVALID or ERR_TOO_LARGE name what is wrong.
  * command_free() also after a failure. */

@@ -1,4 +1,4 @@
-/* engine.c - birth and death of the engine, templates, numbers. */
+/* engine.c - birth and death of the engine, numbers. */
 #include "front/engine/engine.h"
 
 #include <stdlib.h>
@@ -49,6 +49,7 @@ int engine_new(const struct engine_opts *opts, struct engine **ret, struct err *
     g->loop = opts->loop;
     map_init(&g->boxes);
     list_init(&g->answers);
+    list_init(&g->imports);
     buf_init(&g->graves, ENGINE_GRAVES_MAX);
     if (engine_start(g, e) < 0) {
         engine_free(g);
@@ -76,6 +77,7 @@ void engine_free(struct engine *g)
     life_bury_now(g);
     loop_timer_stop(g->loop, &g->bury);
     keeper_link_free(g->keeper);
+    imports_free(g);
     while (g->norder > 0) {
         drop_waiters(&g->order[g->norder - 1]->waiters);
         box_free(g->order[g->norder - 1]);
@@ -104,116 +106,6 @@ void engine_serving(struct engine *g)
     struct keeper_ready m = {0};
 
     keeper_tell(g->keeper, KEEPER_READY, &m);
-}
-
-/* ---- templates ---- */
-
-struct template_call {
-    struct waiter *waiter;
-    void (*each)(void *arg, const struct template_info *t);
-    void (*progress)(void *arg, const char *text, uint64_t done, uint64_t total);
-    void *arg;
-};
-
-static void on_template(void *arg, const void *msg)
-{
-    const struct keeper_template *m = msg;
-    struct template_call *c = arg;
-    struct template_info t = {.name = m->name,
-                              .state = m->state,
-                              .note = m->note,
-                              .bytes = m->bytes,
-                              .files = m->files,
-                              .created_ms = m->created_ms};
-
-    if (c->waiter != NULL)
-        c->each(c->arg, &t);
-}
-
-static void on_progress(void *arg, const void *msg)
-{
-    const struct keeper_progress *m = msg;
-    struct template_call *c = arg;
-
-    if (c->waiter != NULL && c->progress != NULL)
-        c->progress(c->arg, m->text, m->done, m->total);
-}
-
-static void on_template_last(void *arg, const void *msg, const struct err *e)
-{
-    struct template_call *c = arg;
-
-    (void)msg;
-    waiter_answer(c->waiter, "", e);
-    free(c);
-}
-
-static void on_template_late(void *arg, const struct err *e)
-{
-    struct template_call *c = arg;
-
-    waiter_answer(take_ptr(&c->waiter), "", e);
-}
-
-static void template_drop(void *arg)
-{
-    struct template_call *c = arg;
-
-    free(c->waiter);
-    free(c);
-}
-
-static struct template_call *template_call(struct engine *g, engine_done_cb *cb, void *arg)
-{
-    struct waiter *w = waiter_new(g, cb, NULL, arg);
-    struct template_call *c = w == NULL ? NULL : calloc(1, sizeof(*c));
-
-    if (c == NULL) {
-        waiter_fail(w, ERR_INTERNAL, "out of memory");
-        return NULL;
-    }
-    c->waiter = w;
-    c->arg = arg;
-    return c;
-}
-
-void engine_templates(struct engine *g, void (*each)(void *arg, const struct template_info *t),
-                      engine_done_cb *cb, void *arg)
-{
-    static const struct keeper_asker asker = {.each = on_template,
-                                              .last = on_template_last,
-                                              .late = on_template_late,
-                                              .drop = template_drop};
-    struct template_call *c = template_call(g, cb, arg);
-    struct keeper_templates ask = {0};
-
-    if (c == NULL)
-        return;
-    c->each = each;
-    keeper_ask(g->keeper, KEEPER_TEMPLATES, &ask, &asker, c);
-}
-
-void engine_template_refresh(struct engine *g, const char *name,
-                             void (*progress)(void *arg, const char *text, uint64_t done,
-                                              uint64_t total),
-                             engine_done_cb *cb, void *arg)
-{
-    static const struct keeper_asker asker = {.each = on_progress,
-                                              .last = on_template_last,
-                                              .late = on_template_late,
-                                              .drop = template_drop};
-    struct template_call *c = template_call(g, cb, arg);
-    struct keeper_refresh ask = {.name = name};
-
-    if (c == NULL)
-        return;
-    if (strlen(name) > KEEPER_NAME_MAX) {
-        waiter_fail(c->waiter, ERR_NOT_FOUND, "no such template");
-        free(c);
-        return;
-    }
-    c->progress = progress;
-    keeper_ask(g->keeper, KEEPER_REFRESH, &ask, &asker, c);
 }
 
 /* ---- numbers ---- */

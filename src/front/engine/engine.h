@@ -47,6 +47,8 @@ struct sandbox {
     const char *metadata; /* JSON object of strings, as given; "{}" */
     const char *env;      /* strv bytes: NAME=value, each with its NUL */
     size_t env_len;
+    const char *image; /* what its template's image says: user, workdir, then env, each with */
+    size_t image_len;  /* its NUL; 0: not from an image */
     struct sandbox_limits limits;
     uint64_t created_ms, ends_ms; /* ends_ms 0: never */
     enum sandbox_end on_timeout;
@@ -124,6 +126,10 @@ int engine_list(struct engine *g, const struct list_opts *o,
 struct template_info {
     const char *name, *state, *note;
     uint64_t bytes, files, created_ms;
+    const char *id;       /* of the version; two names with one id are aliases. "" for base */
+    const char *format;   /* "rootfs", "docker", "oci"; "" for base */
+    const char *settings; /* JSON object: what the image says; "" for base */
+    uint64_t layers;
 };
 void engine_templates(struct engine *g, void (*each)(void *arg, const struct template_info *t),
                       engine_done_cb *cb, void *arg);
@@ -132,6 +138,40 @@ void engine_template_refresh(struct engine *g, const char *name,
                              void (*progress)(void *arg, const char *text, uint64_t done,
                                               uint64_t total),
                              engine_done_cb *cb, void *arg);
+
+/* Adds a template from the bytes of an archive, whatever their number: they are
+ * unpacked in a throw-away sandbox, and only when all is well does `name` mean
+ * them. All callbacks come from the loop. */
+struct engine_import;
+struct import_ops {
+    void (*on_drain)(void *arg); /* bytes may come; the first time when it is ready for any */
+    void (*on_progress)(void *arg, const char *text, uint64_t done, uint64_t total);
+    void (*on_done)(void *arg, const struct err *e); /* the last one; the handle is gone */
+};
+struct engine_import *engine_import(struct engine *g, const char *name,
+                                    const struct import_ops *ops, void *arg);
+/* Not before the first on_drain. Returns how much is queued: above
+ * ENGINE_IMPORT_HIGH wait for on_drain. `last`: that was all. */
+#define ENGINE_IMPORT_HIGH (256u << 10)
+size_t engine_import_feed(struct engine_import *im, const void *p, size_t n, bool last);
+/* Nobody listens any more; no callback follows. What is not whole is thrown away,
+ * what is goes on by itself. */
+void engine_import_cancel(struct engine_import *im);
+
+/* Builds one with debootstrap, in a throw-away sandbox of `base`. ERR_UNSUPPORTED
+ * says what this host lacks for it; else the message has debootstrap's last words. */
+struct build_opts {                        /* all borrowed for the call */
+    const char *suite, *mirror, *packages; /* mirror may be "", packages "" or "a,b" */
+};
+void engine_template_build(struct engine *g, const char *name, const struct build_opts *o,
+                           void (*progress)(void *arg, const char *text, uint64_t done,
+                                            uint64_t total),
+                           engine_done_cb *cb, void *arg);
+
+void engine_template_alias(struct engine *g, const char *name, const char *alias,
+                           engine_done_cb *cb, void *arg);
+/* ERR_CONFLICT while a sandbox stands on it. */
+void engine_template_delete(struct engine *g, const char *name, engine_done_cb *cb, void *arg);
 
 /* ---- news: what /v1/events shows ---- */
 

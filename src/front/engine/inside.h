@@ -1,6 +1,8 @@
 /* inside.h - what the files of the engine share; nobody else includes it.
  *
- *   engine.c    birth, templates, numbers      keeper.c   the socket to the keeper
+ *   engine.c    birth, numbers                 keeper.c   the socket to the keeper
+ *   template.c  templates and their names      import.c   adding one
+ *   build.c     with debootstrap               image.c    what an image says
  *   join.c      the two records, at start      life.c     what happens to a sandbox when
  *   sandbox.c   what planes ask of sandboxes   events.c   the ring behind /v1/events
  *   talk.c      conversations with inits       monitor.c  one per sandbox, for its news
@@ -83,6 +85,7 @@ struct engine {
     size_t norder, corder;
     size_t ncreates;     /* under way */
     struct list answers; /* waiters that the loop is about to answer */
+    struct list imports; /* templates that are being added */
     bool ready;
     struct ring *ring;
     struct buf graves; /* ids whose rows are to be deleted, each with its NUL */
@@ -158,6 +161,16 @@ void monitor_stop(struct box *b);
 
 /* join.c */
 int join_start(struct engine *g, struct err *e);
+
+/* import.c */
+void imports_free(struct engine *g);
+
+/* stream.c: a command of our own, for an init that is no box's. */
+struct process_stream;
+struct process_ops;
+struct process_stream *stream_run(struct engine *g, struct talk_peer *p,
+                                  const struct init_start *start, const struct process_ops *ops,
+                                  void *arg);
 
 /* command.c: NAME=value, each with its NUL, names not empty. */
 int command_check_env(const char *env, size_t len, struct err *e);

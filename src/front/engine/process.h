@@ -16,8 +16,8 @@ struct process_opts {        /* all borrowed for the call */
     const char *id;          /* NULL or "": init picks one */
     const char *const *argv; /* NULL-terminated; or... */
     const char *command;     /* ...a text for bash -c (exactly one of the two) */
-    const char *cwd;         /* NULL: "/workspace" (or the image's, later) */
-    const char *user;        /* NULL: "user"; a name, or uid, or uid:gid */
+    const char *cwd;         /* NULL: "/workspace", or as the image of the template says */
+    const char *user;        /* NULL: "user", or the image's; a name, or uid, or uid:gid */
     const char *env;         /* strv bytes: over the sandbox's own */
     size_t env_len;
     uint64_t timeout_ms; /* 0: none */

@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "base/own.h"
 #include "base/str.h"
+#include "front/engine/image.h"
 #include "front/engine/inside.h"
 #include "json/read.h"
 
@@ -80,9 +81,13 @@ static void create_end(struct create *c, const char *id, const struct err *e)
 /* Durable first, then in memory: what a client is told of survives us. */
 static struct box *create_keep(struct create *c, const struct keeper_sandbox *m, struct err *e)
 {
+    autobuf struct buf image = BUF_INIT(IMAGE_SETTINGS_MAX);
     struct engine *g = c->g;
     struct box *b;
 
+    if (m->settings.len > 0 && image_defaults(m->settings.p, m->settings.len, &image, e) < 0)
+        return NULL;
+    c->row.image = (struct store_bytes){buf_data(&image), image.len};
     c->row.id = m->id;
     c->row.state = STORE_RUNNING;
     c->row.boot_id = m->boot_id;

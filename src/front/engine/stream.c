@@ -163,6 +163,17 @@ struct process_stream *process_run(struct engine *g, const char *key, const char
     return s;
 }
 
+struct process_stream *stream_run(struct engine *g, struct talk_peer *p,
+                                  const struct init_start *start, const struct process_ops *ops,
+                                  void *arg)
+{
+    struct process_stream *s = stream_new(ops, arg);
+
+    (void)g;
+    talk_begin(&s->talk, p, &kind_run, start, PROCESS_DEADLINE_MS, &talk_ops);
+    return s;
+}
+
 /* A follower of a silent process hears nothing for as long as it is silent, so
  * there is no deadline for that; looking at what is there has one. */
 struct process_stream *process_attach(struct engine *g, const char *key, const char *sandbox,

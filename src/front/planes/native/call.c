@@ -33,9 +33,14 @@ static void unwatch(void *handle)
     engine_unwatch(handle);
 }
 
+static void cancel_import(void *handle)
+{
+    engine_import_cancel(handle);
+}
+
 static void (*const take_back[CALL_ENGINE_COUNT])(void *handle) = {
     [CALL_QUIET] = nothing,    [CALL_PENDING] = nothing, [CALL_STREAM] = close_stream,
-    [CALL_WAIT] = cancel_wait, [CALL_WATCH] = unwatch,
+    [CALL_WAIT] = cancel_wait, [CALL_WATCH] = unwatch,   [CALL_IMPORT] = cancel_import,
 };
 
 void call_free(struct call *c)

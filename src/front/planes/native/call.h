@@ -41,6 +41,7 @@ enum call_engine {
     CALL_STREAM,  /* a struct process_stream */
     CALL_WAIT,    /* a struct process_call */
     CALL_WATCH,   /* a struct engine_watch */
+    CALL_IMPORT,  /* a struct engine_import */
     CALL_ENGINE_COUNT
 };
 

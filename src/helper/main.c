@@ -1,0 +1,32 @@
+/* main.c - cove-helper: work on trees inside a sandbox, one call per process.
+ *
+ * EXTEND  Another kind of work: a row here and a file that does it. */
+#include <locale.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+
+#include "base/own.h"
+#include "helper/import.h"
+
+static int run_import(void)
+{
+    return import_main("/");
+}
+
+static const struct {
+    const char *name;
+    int (*run)(void);
+} works[] = {{"import", run_import}};
+
+int main(int argc, char **argv)
+{
+    prctl(PR_SET_NAME, "cove-helper"); /* executed from an fd it would be named after that */
+    /* glibc's own, needs no file: libarchive converts names from UTF-8 to this. */
+    setlocale(LC_ALL, "C.UTF-8");
+    for (size_t i = 0; argc == 2 && i < ARRAY_LEN(works); i++)
+        if (strcmp(works[i].name, argv[1]) == 0)
+            return works[i].run();
+    fputs("cove-helper: called by cove-init only\n", stderr);
+    return 64;
+}

@@ -1,0 +1,21 @@
+/* path.h - names out of an archive, made harmless or refused. */
+#ifndef HELPER_PATH_H
+#define HELPER_PATH_H
+
+#include <stddef.h>
+
+#include "base/err.h"
+
+#define PATH_ROOM 4096u     /* with its NUL */
+#define PATH_PART_MAX 255u  /* one component */
+#define PATH_DEPTH_MAX 200u /* components */
+
+/* Without "./", "//" and a slash at the end; "" is the root itself. ERR_INVALID for
+ * an absolute one, one with "..", one that is too long or too deep. `what` names
+ * the thing in messages. */
+int path_clean(const char *from, const char *what, char out[PATH_ROOM], struct err *e);
+
+/* The last component; points into `path`. */
+const char *path_name(const char *path);
+
+#endif

@@ -1,0 +1,330 @@
+/* unpack.c - see unpack.h. */
+#include "helper/unpack.h"
+
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/xattr.h>
+
+#include "base/buf.h"
+#include "base/own.h"
+#include "base/str.h"
+#include "helper/tar.h"
+#include "helper/tree.h"
+
+#define PROGRESS_EVERY 200u
+#define MARK ".wh."
+#define MARK_OPAQUE ".wh..wh..opq"
+#define MARK_OTHER ".wh..wh." /* aufs' own; they mean nothing to us */
+
+struct job {
+    const struct unpack_opts *o;
+    struct tar tar;
+    struct tree tree;
+    struct archive_entry *en;
+    char path[PATH_ROOM]; /* of the entry */
+    struct buf marks;     /* removals: 'o' or 'w', a path and its NUL; done when all is there */
+    unsigned nmarks;
+};
+
+/* ---- what all kinds have ---- */
+
+static int owner(struct job *j, uid_t *uid, gid_t *gid, struct err *e)
+{
+    int64_t u = archive_entry_uid(j->en), g = archive_entry_gid(j->en);
+
+    if (u < 0 || g < 0 || u > UNPACK_ID_MAX || g > UNPACK_ID_MAX)
+        return err_set(e, ERR_INVALID, "'%.200s' belongs to %lld:%lld; a sandbox has ids up to %u",
+                       j->path, (long long)u, (long long)g, UNPACK_ID_MAX);
+    *uid = (uid_t)u;
+    *gid = (gid_t)g;
+    return 0;
+}
+
+static void times(struct job *j, struct timespec t[2])
+{
+    t[0] = t[1] = (struct timespec){archive_entry_mtime(j->en), archive_entry_mtime_nsec(j->en)};
+}
+
+/* Only those that mean something inside: not trusted.*, which is the overlay's,
+ * nor labels of another host. */
+static int xattrs(struct job *j, int fd, struct err *e)
+{
+    int n = archive_entry_xattr_reset(j->en);
+    const char *name;
+    const void *value;
+    size_t len;
+
+    if (n > (int)UNPACK_XATTRS_MAX)
+        return err_set(e, ERR_INVALID, "'%.200s' has %d extended attributes, more than %u", j->path,
+                       n, UNPACK_XATTRS_MAX);
+    while (archive_entry_xattr_next(j->en, &name, &value, &len) == ARCHIVE_OK) {
+        if (strncmp(name, "user.", 5) != 0 && strcmp(name, "security.capability") != 0)
+            continue;
+        if (fsetxattr(fd, name, value, len, 0) < 0)
+            return tree_sys(e, "set an extended attribute of", j->path);
+    }
+    return 0;
+}
+
+/* The order matters: a change of owner clears setuid and capabilities. */
+static int finish_fd(struct job *j, int fd, struct err *e)
+{
+    struct timespec t[2];
+    uid_t uid;
+    gid_t gid;
+
+    times(j, t);
+    if (owner(j, &uid, &gid, e) < 0)
+        return -1;
+    if (fchown(fd, uid, gid) < 0 || fchmod(fd, archive_entry_perm(j->en) & 07777) < 0)
+        return tree_sys(e, "set owner and mode of", j->path);
+    if (xattrs(j, fd, e) < 0)
+        return -1;
+    return futimens(fd, t) < 0 ? tree_sys(e, "set the time of", j->path) : 0;
+}
+
+/* For what cannot be opened. */
+static int finish_at(struct job *j, int dir, const char *name, bool mode, struct err *e)
+{
+    struct timespec t[2];
+    uid_t uid;
+    gid_t gid;
+
+    times(j, t);
+    if (owner(j, &uid, &gid, e) < 0)
+        return -1;
+    if (fchownat(dir, name, uid, gid, AT_SYMLINK_NOFOLLOW) < 0 ||
+        (mode && fchmodat(dir, name, archive_entry_perm(j->en) & 07777, 0) < 0) ||
+        utimensat(dir, name, t, AT_SYMLINK_NOFOLLOW) < 0)
+        return tree_sys(e, "set owner and mode of", j->path);
+    return 0;
+}
+
+/* An archive may hold a file twice: the later one counts. A directory and
+ * something else of one name is a contradiction. */
+static int make_way(struct job *j, int dir, const char *name, struct err *e)
+{
+    struct stat st;
+
+    if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+        return 0;
+    if (S_ISDIR(st.st_mode))
+        return err_set(e, ERR_INVALID, "'%.200s' is both a directory and something else", j->path);
+    return unlinkat(dir, name, 0) < 0 ? tree_sys(e, "replace", j->path) : 0;
+}
+
+/* ---- the kinds ---- */
+
+static int put_dir(struct job *j, int dir, const char *name, struct err *e)
+{
+    autofd int fd = -1;
+
+    if (*name != '\0' && mkdirat(dir, name, 0700) < 0 && errno != EEXIST)
+        return tree_sys(e, "make", j->path);
+    fd = *name == '\0' ? tree_open(dir, "", O_RDONLY | O_DIRECTORY)
+                       : openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0)
+        return err_set(e, ERR_INVALID, "'%.200s' is both a directory and something else", j->path);
+    return finish_fd(j, fd, e);
+}
+
+static int put_bytes(struct job *j, int fd, struct err *e)
+{
+    int64_t size = archive_entry_size(j->en), off;
+    const void *p;
+    size_t n;
+    int r;
+
+    while ((r = tar_data(&j->tar, &p, &n, &off, e)) > 0) {
+        if (off < 0 || off > size || (int64_t)n > size - off)
+            return err_set(e, ERR_INVALID, "'%.200s' has more bytes than it says", j->path);
+        for (size_t at = 0; at < n;) {
+            ssize_t w = pwrite(fd, (const char *)p + at, n - at, off + (off_t)at);
+
+            if (w < 0)
+                return tree_sys(e, "write", j->path);
+            at += (size_t)w;
+        }
+    }
+    if (r == 0 && ftruncate(fd, size) < 0)
+        return tree_sys(e, "write", j->path);
+    j->o->count->bytes += (uint64_t)size;
+    return r;
+}
+
+static int put_file(struct job *j, int dir, const char *name, struct err *e)
+{
+    autofd int fd = -1;
+
+    if (make_way(j, dir, name, e) < 0)
+        return -1;
+    fd = openat(dir, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    if (fd < 0)
+        return tree_sys(e, "make", j->path);
+    return put_bytes(j, fd, e) < 0 ? -1 : finish_fd(j, fd, e);
+}
+
+/* Where it leads is its own business: it is only ever followed inside. */
+static int put_symlink(struct job *j, int dir, const char *name, struct err *e)
+{
+    const char *target = archive_entry_symlink(j->en);
+
+    if (target == NULL || *target == '\0' || strlen(target) >= PATH_ROOM)
+        return err_set(e, ERR_INVALID, "'%.200s' is a link to nothing", j->path);
+    if (make_way(j, dir, name, e) < 0)
+        return -1;
+    if (symlinkat(target, dir, name) < 0)
+        return tree_sys(e, "link", j->path);
+    return finish_at(j, dir, name, false, e);
+}
+
+static int put_fifo(struct job *j, int dir, const char *name, struct err *e)
+{
+    if (make_way(j, dir, name, e) < 0)
+        return -1;
+    if (mkfifoat(dir, name, 0600) < 0)
+        return tree_sys(e, "make", j->path);
+    return finish_at(j, dir, name, true, e);
+}
+
+static int put_hardlink(struct job *j, int dir, const char *name, struct err *e)
+{
+    char target[PATH_ROOM], parent[PATH_ROOM];
+    const char *last;
+    autofd int from = -1;
+    struct stat st;
+
+    if (path_clean(archive_entry_hardlink(j->en), "the target of a hard link", target, e) < 0)
+        return -1;
+    if (strcmp(target, j->path) == 0)
+        return err_set(e, ERR_INVALID, "'%.200s' is a hard link to itself", j->path);
+    last = path_name(target);
+    str_fmt(parent, sizeof(parent), "%.*s", (int)(last - target), target);
+    from = tree_open(j->tree.fd, parent, O_PATH | O_DIRECTORY);
+    if (from < 0 || fstatat(from, last, &st, AT_SYMLINK_NOFOLLOW) < 0 || S_ISDIR(st.st_mode) ||
+        S_ISCHR(st.st_mode))
+        return err_set(e, ERR_INVALID,
+                       "'%.200s' is a hard link to '%.200s', which is no file of this archive",
+                       j->path, target);
+    if (make_way(j, dir, name, e) < 0)
+        return -1;
+    return linkat(from, last, dir, name, 0) < 0 ? tree_sys(e, "link", j->path) : 0;
+}
+
+static int put_device(struct job *j, int dir, const char *name, struct err *e)
+{
+    (void)dir;
+    (void)name;
+    return err_set(e, ERR_INVALID,
+                   "'%.200s' is a device node; leave it out, a sandbox has its own /dev", j->path);
+}
+
+/* clang-format off */
+static const struct {
+    mode_t type;
+    int (*put)(struct job *j, int dir, const char *name, struct err *e);
+} kinds[] = {
+    {AE_IFDIR, put_dir},   {AE_IFREG, put_file},   {AE_IFLNK, put_symlink},
+    {AE_IFIFO, put_fifo},  {AE_IFCHR, put_device}, {AE_IFBLK, put_device},
+};
+/* clang-format on */
+
+/* ---- removals ---- */
+
+/* Not at once: the same layer may hold something of that name, before or behind. */
+static int note(struct job *j, char kind, const char *dir, size_t n, const char *name,
+                struct err *e)
+{
+    buf_addc(&j->marks, kind);
+    buf_add(&j->marks, dir, n);
+    buf_adds(&j->marks, name);
+    buf_addc(&j->marks, '\0');
+    if (++j->nmarks > UNPACK_MARKS_MAX || j->marks.failed)
+        return err_set(e, ERR_TOO_LARGE, "more than %u removals in one layer", UNPACK_MARKS_MAX);
+    return 0;
+}
+
+static int put_mark(struct job *j, const char *name, struct err *e)
+{
+    size_t dir = (size_t)(name - j->path);
+    const char *gone = name + strlen(MARK);
+
+    if (strcmp(name, MARK_OPAQUE) == 0)
+        return note(j, 'o', j->path, dir > 0 ? dir - 1 : 0, "", e);
+    if (strncmp(name, MARK_OTHER, strlen(MARK_OTHER)) == 0)
+        return 0;
+    if (*gone == '\0' || strcmp(gone, ".") == 0 || strcmp(gone, "..") == 0)
+        return err_set(e, ERR_INVALID, "'%.200s' removes nothing that could be there", j->path);
+    return note(j, 'w', j->path, dir, gone, e);
+}
+
+static int finish_marks(struct job *j, struct err *e)
+{
+    const char *p = buf_data(&j->marks);
+    int r = 0;
+
+    for (size_t at = 0; r == 0 && at < j->marks.len; at += strlen(p + at) + 1)
+        r = (p[at] == 'o' ? tree_opaque : tree_whiteout)(&j->tree, p + at + 1, e);
+    return r;
+}
+
+/* ---- the archive ---- */
+
+static int put_entry(struct job *j, struct err *e)
+{
+    const char *name = path_name(j->path);
+    int dir = *name == '\0' ? j->tree.fd : tree_parent(&j->tree, j->path, e);
+
+    if (dir < 0)
+        return -1;
+    if (archive_entry_hardlink(j->en) != NULL)
+        return put_hardlink(j, dir, name, e);
+    if (*name == '\0' && archive_entry_filetype(j->en) != AE_IFDIR)
+        return err_set(e, ERR_INVALID, "the root is no directory");
+    for (size_t i = 0; i < ARRAY_LEN(kinds); i++)
+        if (kinds[i].type == archive_entry_filetype(j->en))
+            return kinds[i].put(j, dir, name, e);
+    return err_set(e, ERR_INVALID, "'%.200s' is of a kind that no root filesystem has", j->path);
+}
+
+static int each(struct job *j, struct err *e)
+{
+    struct unpack_count *n = j->o->count;
+
+    if (++n->entries > UNPACK_ENTRIES_MAX)
+        return err_set(e, ERR_TOO_LARGE, "the archive has more than %u entries",
+                       UNPACK_ENTRIES_MAX);
+    if (n->entries % PROGRESS_EVERY == 0)
+        j->o->progress(j->o->arg);
+    if (path_clean(archive_entry_pathname(j->en), "the name", j->path, e) < 0)
+        return -1;
+    if (j->o->marks && strncmp(path_name(j->path), MARK, strlen(MARK)) == 0)
+        return put_mark(j, path_name(j->path), e);
+    n->files += archive_entry_filetype(j->en) != AE_IFDIR;
+    return put_entry(j, e);
+}
+
+int unpack(struct source *from, const struct unpack_opts *o, struct err *e)
+{
+    struct job *j = calloc(1, sizeof(*j));
+    int r;
+
+    if (j == NULL)
+        return err_set(e, ERR_INTERNAL, "out of memory");
+    j->o = o;
+    buf_init(&j->marks, 64u << 20);
+    tree_init(&j->tree, o->fd, o->lower, o->nlower);
+    r = tar_open(&j->tar, from, e);
+    if (r == 0) {
+        while ((r = tar_next(&j->tar, &j->en, e)) > 0 && (r = each(j, e)) == 0)
+            continue;
+        if (r == 0)
+            r = finish_marks(j, e);
+        tar_close(&j->tar);
+    }
+    tree_close(&j->tree);
+    buf_free(&j->marks);
+    free(j);
+    return r;
+}

@@ -1,0 +1,42 @@
+#include "unit.h"
+
+#include "base/sha256.h"
+
+static const char *hash(const char *p, size_t n, size_t piece)
+{
+    static char out[SHA256_HEX];
+    struct sha256 s;
+
+    sha256_init(&s);
+    for (size_t at = 0; at < n; at += piece)
+        sha256_add(&s, p + at, n - at < piece ? n - at : piece);
+    sha256_hex(&s, out);
+    return out;
+}
+
+TEST(the_examples_of_the_standard_come_out)
+{
+    static char million[1000000];
+
+    CHECK_STR(hash("", 0, 1), "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
+    CHECK_STR(hash("abc", 3, 3),
+              "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+    CHECK_STR(hash("abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq", 56, 56),
+              "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1");
+    memset(million, 'a', sizeof(million));
+    CHECK_STR(hash(million, sizeof(million), 4096),
+              "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
+}
+
+TEST(it_does_not_matter_in_which_pieces_bytes_come)
+{
+    char text[300];
+    char whole[SHA256_HEX];
+
+    for (size_t n = 0; n < sizeof(text); n += 7) {
+        memset(text, 'x', n);
+        strcpy(whole, hash(text, n, sizeof(text)));
+        for (size_t piece = 1; piece < 70; piece++)
+            CHECK_STR(hash(text, n, piece), whole);
+    }
+}
