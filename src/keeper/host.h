@@ -2,6 +2,8 @@
 #ifndef KEEPER_HOST_H
 #define KEEPER_HOST_H
 
+#include "base/cidr.h"
+#include "keeper/forwarding.h"
 #include "keeper/sandbox.h"
 
 #define TAG_LEN 8u
@@ -31,6 +33,24 @@ struct ids {
     int fd; /* /run/cove/idranges, shared by all daemons of the host */
 };
 
+#define NETWORK_RANGES 3840u /* id ranges, and so addresses; see idrange.c */
+#define NETWORK_RESOLVERS 2u
+#define NETWORK_ALLOWED 64u
+
+/* The network stage's; see network.h. */
+struct network {
+    bool egress;       /* sandboxes can have it, and do unless they ask for none */
+    char why_not[200]; /* when not */
+    uint32_t subnet, mtu;
+    uint32_t resolvers[NETWORK_RESOLVERS];
+    size_t nresolvers;
+    struct cidr allowed[NETWORK_ALLOWED]; /* by the operator, of what is private */
+    size_t nallowed;
+    struct forwarding forwarding;
+    struct mnl_socket *nl;
+    struct nft_ctx *nft;
+};
+
 struct keeper {
     struct config config;
     struct loop *loop;
@@ -45,6 +65,7 @@ struct keeper {
     struct cgroups cgroups;
     struct disk disk;
     struct ids ids;
+    struct network network;
     struct template *base; /* the default template */
     int init_fd;           /* sealed memfd of cove-init, 0111 */
     int dev_fd;            /* mount of /dev, cloned for each */

@@ -18,6 +18,7 @@
 #include "keeper/front.h"
 #include "keeper/key.h"
 #include "keeper/listen.h"
+#include "keeper/network.h"
 #include "keeper/ops.h"
 #include "keeper/pool.h"
 #include "keeper/ready.h"
@@ -71,6 +72,7 @@ static const struct {
     {"api key",            key_open},
     {"id ranges",          ids_open},
     {"cgroups",            cgroup_open},
+    {"network",            network_open},
     {"disks",              disk_open},
     {"templates",          template_open},
     {"/dev",               devfs_open},
@@ -155,8 +157,10 @@ static void leave(struct keeper *k)
     while (k->ndying > 0 && loop_turn(k->loop, -1, &e) == 0)
         continue;
     closer_wait();
-    if (k->sandboxes.count == 0)
+    if (k->sandboxes.count == 0) {
         cgroup_close_all(k);
+        network_close(k);
+    }
 }
 
 int keeper_main(int argc, char **argv)

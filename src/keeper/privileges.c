@@ -19,6 +19,7 @@ static const int kept[] = {
     CAP_KILL,            /* ending the front */
     CAP_SYS_PTRACE,      /* opening the namespaces of an init */
     CAP_SYS_RESOURCE,    /* the hard limit of open files */
+    CAP_NET_ADMIN,       /* veths, routes, the firewall's table, forwarding */
 };
 
 int privileges_drop(struct keeper *k, struct err *e)

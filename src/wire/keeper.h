@@ -10,6 +10,7 @@
 #ifndef WIRE_KEEPER_H
 #define WIRE_KEEPER_H
 
+#include "wire/rules.h"
 #include "wire/wire.h"
 
 #define KEEPER_ID_MAX 32u
@@ -26,7 +27,8 @@ enum keeper_state { KEEPER_RUNNING, KEEPER_STOPPED };
                                      F(S, STR, template, KEEPER_NAME_MAX) F(S, STR, boot_id, 64) \
                                      F(S, STR, reason, KEEPER_TEXT_MAX) \
                                      F(S, U64, cpu_milli, 0) F(S, U64, memory, 0) F(S, U64, pids, 0) \
-                                     F(S, U64, disk, 0) F(S, U64, nofile, 0) F(S, U64, created_ms, 0)
+                                     F(S, U64, disk, 0) F(S, U64, nofile, 0) F(S, U64, created_ms, 0) \
+                                     F(S, STR, network, 16) F(S, U32, address, UINT32_MAX)
 #define KEEPER_TEMPLATE_FIELDS(F, S) F(S, STR, name, KEEPER_NAME_MAX) F(S, STR, state, 32) F(S, U64, bytes, 0) \
                                      F(S, U64, files, 0) F(S, U64, created_ms, 0) F(S, STR, note, KEEPER_TEXT_MAX)
 #define KEEPER_END_FIELDS(F, S)      F(S, U64, count, 0)
@@ -34,18 +36,22 @@ enum keeper_state { KEEPER_RUNNING, KEEPER_STOPPED };
                                      F(S, U64, sandboxes_max, 0) F(S, U64, disk_total, 0) F(S, U64, disk_free, 0)
 #define KEEPER_DIED_FIELDS(F, S)     F(S, STR, id, KEEPER_ID_MAX) F(S, STR, reason, KEEPER_TEXT_MAX)
 #define KEEPER_PROGRESS_FIELDS(F, S) F(S, STR, text, KEEPER_TEXT_MAX) F(S, U64, done, 0) F(S, U64, total, 0)
+#define KEEPER_COUNT_FIELDS(F, S)    F(S, STR, id, KEEPER_ID_MAX) F(S, U64, in_bytes, 0) F(S, U64, in_packets, 0) \
+                                     F(S, U64, out_bytes, 0) F(S, U64, out_packets, 0)
 /* requests */
 #define KEEPER_LIST_FIELDS(F, S)     F(S, U32, unused, 0)
 #define KEEPER_CREATE_FIELDS(F, S)   F(S, STR, template, KEEPER_NAME_MAX) F(S, STR, network, 16) \
                                      F(S, U64, cpu_milli, 0) F(S, U64, memory, 0) F(S, U64, pids, 0) \
-                                     F(S, U64, disk, 0) F(S, U64, nofile, 0)
-#define KEEPER_BOOT_FIELDS(F, S)     F(S, STR, id, KEEPER_ID_MAX)
+                                     F(S, U64, disk, 0) F(S, U64, nofile, 0) F(S, BYTES, rules, WIRE_RULES_BYTES)
+#define KEEPER_BOOT_FIELDS(F, S)     F(S, STR, id, KEEPER_ID_MAX) F(S, BYTES, rules, WIRE_RULES_BYTES)
 #define KEEPER_DESTROY_FIELDS(F, S)  F(S, STR, id, KEEPER_ID_MAX)
 #define KEEPER_TEMPLATES_FIELDS(F, S) F(S, U32, unused, 0)
 #define KEEPER_REFRESH_FIELDS(F, S)  F(S, STR, name, KEEPER_NAME_MAX)
 #define KEEPER_STAT_FIELDS(F, S)     F(S, U32, unused, 0)
 #define KEEPER_HALT_FIELDS(F, S)     F(S, STR, id, KEEPER_ID_MAX)
 #define KEEPER_READY_FIELDS(F, S)    F(S, U32, unused, 0)
+#define KEEPER_RULES_FIELDS(F, S)    F(S, STR, id, KEEPER_ID_MAX) F(S, BYTES, rules, WIRE_RULES_BYTES)
+#define KEEPER_TRAFFIC_FIELDS(F, S)  F(S, U32, unused, 0)
 
 /*  list      -> sandbox..., end     what exists and was given out
  *  create    -> sandbox             running, its init listening; or fail
@@ -56,6 +62,8 @@ enum keeper_state { KEEPER_RUNNING, KEEPER_STOPPED };
  *  stat      -> stats
  *  halt      -> ok                  its processes are gone, its files kept; its state is stopped
  *  ready     (no answer)            the front has joined and serves requests
+ *  rules     -> ok                  what it may reach, all of it at once (wire/rules.h)
+ *  traffic   -> count..., end       what went over each network since its boot
  *  died      (news, seq 0)          an init ended without being asked to */
 #define KEEPER_MSGS(X) \
     X(KEEPER_FAIL,      keeper_fail,      1,  KEEPER_FAIL_FIELDS) \
@@ -66,6 +74,7 @@ enum keeper_state { KEEPER_RUNNING, KEEPER_STOPPED };
     X(KEEPER_STATS,     keeper_stats,     6,  KEEPER_STATS_FIELDS) \
     X(KEEPER_DIED,      keeper_died,      7,  KEEPER_DIED_FIELDS) \
     X(KEEPER_PROGRESS,  keeper_progress,  8,  KEEPER_PROGRESS_FIELDS) \
+    X(KEEPER_COUNT,     keeper_count,     20, KEEPER_COUNT_FIELDS) \
     X(KEEPER_LIST,      keeper_list,      32, KEEPER_LIST_FIELDS) \
     X(KEEPER_CREATE,    keeper_create,    33, KEEPER_CREATE_FIELDS) \
     X(KEEPER_BOOT,      keeper_boot,      34, KEEPER_BOOT_FIELDS) \
@@ -74,7 +83,9 @@ enum keeper_state { KEEPER_RUNNING, KEEPER_STOPPED };
     X(KEEPER_REFRESH,   keeper_refresh,   37, KEEPER_REFRESH_FIELDS) \
     X(KEEPER_STAT,      keeper_stat,      38, KEEPER_STAT_FIELDS) \
     X(KEEPER_HALT,      keeper_halt,      39, KEEPER_HALT_FIELDS) \
-    X(KEEPER_READY,     keeper_ready,     40, KEEPER_READY_FIELDS)
+    X(KEEPER_READY,     keeper_ready,     40, KEEPER_READY_FIELDS) \
+    X(KEEPER_RULES,     keeper_rules,     60, KEEPER_RULES_FIELDS) \
+    X(KEEPER_TRAFFIC,   keeper_traffic,   61, KEEPER_TRAFFIC_FIELDS)
 /* clang-format on */
 
 #define X(kind, s, number, fields) kind = number,

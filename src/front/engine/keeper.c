@@ -29,6 +29,8 @@ static const struct question {
     {KEEPER_REFRESH,   KEEPER_PROGRESS, KEEPER_OK,      15 * 60 * 1000},
     {KEEPER_STAT,      0,               KEEPER_STATS,   10 * 1000},
     {KEEPER_HALT,      0,               KEEPER_OK,      30 * 1000},
+    {KEEPER_RULES,     0,               KEEPER_OK,      10 * 1000},
+    {KEEPER_TRAFFIC,   KEEPER_COUNT,    KEEPER_END,     10 * 1000},
     /* clang-format on */
 };
 
