@@ -199,6 +199,9 @@ static int bring_up_eth0(int fd, uint32_t addr, struct err *e)
     put_addr(&r.ifr_netmask, UINT32_MAX);
     if (ioctl(fd, SIOCSIFNETMASK, &r) < 0)
         return err_sys(e, "address of eth0");
+    put_addr(&r.ifr_broadaddr, 0); /* the kernel has guessed one from the old classes */
+    if (ioctl(fd, SIOCSIFBRDADDR, &r) < 0)
+        return err_sys(e, "address of eth0");
     if (ioctl(fd, SIOCGIFFLAGS, &r) < 0)
         return err_sys(e, "eth0");
     r.ifr_flags |= IFF_UP;

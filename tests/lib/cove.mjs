@@ -100,10 +100,13 @@ process.on('exit', () => {
 });
 
 export class Daemon {
-  constructor({ args = [], env = {}, dir } = {}) {
+  /** `inside`: a command line that programs are run with, and `agent`: how to reach what listens there. */
+  constructor({ args = [], env = {}, dir, inside = [], agent = {} } = {}) {
     this.dir = dir ?? fs.mkdtempSync(path.join(os.tmpdir(), 'cove-test-'));
     fs.chmodSync(this.dir, 0o711);
     this.args = args;
+    this.inside = inside;
+    this.agentOptions = agent;
     this.env = env;
     this.port = 0;
     this.log = '';
@@ -115,7 +118,10 @@ export class Daemon {
   async start() {
     const args = ['serve', '--listen', `127.0.0.1:${this.port}`, '--state', this.dir, '--base', BASE];
     if (!this.args.includes('--pool')) args.push('--pool', '2');
-    this.keeper = spawn(BIN, [...args, ...this.args], {
+    // no test sends anything out of this machine; those of the network build an internet
+    if (!this.args.includes('--network')) args.push('--network', 'none');
+    const [file, ...all] = [...this.inside, BIN, ...args, ...this.args];
+    this.keeper = spawn(file, all, {
       env: { ...process.env, ...this.env },
       stdio: ['ignore', 'pipe', 'pipe'],
     });
@@ -133,8 +139,12 @@ export class Daemon {
     });
     await this.#ready();
     this.key = fs.readFileSync(path.join(this.dir, 'api-key'), 'utf8').trim();
-    this.agent = new http.Agent({ keepAlive: true, maxSockets: 512 });
+    this.agent = this.#newAgent();
     return this;
+  }
+
+  #newAgent() {
+    return Object.assign(new http.Agent({ keepAlive: true, maxSockets: 512 }), this.agentOptions);
   }
 
   async #ready() {
@@ -249,7 +259,8 @@ export class Daemon {
 
   /** The real CLI against this daemon. */
   cli(args, opts = {}) {
-    return run(BIN, args, { ...opts, env: this.cliEnv(opts.env) });
+    const [file, ...all] = [...this.inside, BIN, ...args];
+    return run(file, all, { ...opts, env: this.cliEnv(opts.env) });
   }
 
   /** The CLI as a child to play with; see finished(). */
@@ -281,7 +292,7 @@ export class Daemon {
       if (front) await poll('the front is gone', () => !fs.existsSync(`/proc/${front}`));
     }
     this.agent.destroy();
-    this.agent = new http.Agent({ keepAlive: true, maxSockets: 512 });
+    this.agent = this.#newAgent();
     return front;
   }
 
@@ -307,7 +318,8 @@ export class Daemon {
   async stop() {
     this.agent?.destroy();
     const tag = tagOf(this.dir);
-    const r = await run(BIN, ['stop', '--all', '--state', this.dir]);
+    const [file, ...all] = [...this.inside, BIN, 'stop', '--all', '--state', this.dir];
+    const r = await run(file, all);
     const log = `${r.stdout}${r.stderr}\n--- log of the daemon\n${this.log.slice(-4000)}`;
     assert.equal(r.status, 0, `cove stop --all failed: ${log}`);
     await within(30_000, 'the daemon ends', this.exited);

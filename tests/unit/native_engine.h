@@ -44,6 +44,8 @@ static struct {
     size_t nstdin;
     bool stdin_closed;
     int signo;
+    struct sandbox_rule rules[ENGINE_RULES_MAX];
+    size_t nrules;
 } fake;
 
 static struct sandbox fake_sandbox = {
@@ -164,6 +166,25 @@ void engine_stat(struct engine *g, void (*cb)(void *arg, const struct engine_sta
 {
     (void)g;
     fake.stat = cb;
+    fake.arg = arg;
+}
+
+void engine_traffic(struct engine *g, const char *key,
+                    void (*each)(void *arg, const struct sandbox_traffic *t), engine_done_cb *done,
+                    void *arg)
+{
+    (void)g, (void)key;
+    each(arg, &(struct sandbox_traffic){"abc", 1, 2, 3, 4});
+    done(arg, NULL);
+}
+
+void engine_set_rules(struct engine *g, const char *key, const char *id,
+                      const struct sandbox_rule *rules, size_t n, engine_sandbox_cb *cb, void *arg)
+{
+    (void)g, (void)key, (void)id;
+    fake.nrules = n;
+    memcpy(fake.rules, rules, n * sizeof(*rules));
+    fake.got = cb;
     fake.arg = arg;
 }
 

@@ -25,6 +25,8 @@ static const char *const migrations[] = {
     " id TEXT PRIMARY KEY, name TEXT NOT NULL, hash BLOB NOT NULL UNIQUE,"
     " created_ms INTEGER NOT NULL, revoked INTEGER NOT NULL) WITHOUT ROWID;"
     "CREATE TABLE counters (name TEXT PRIMARY KEY, next INTEGER NOT NULL) WITHOUT ROWID;",
+    /* wire/rules.h */
+    "ALTER TABLE sandboxes ADD COLUMN rules BLOB NOT NULL DEFAULT x''",
 };
 
 int store_fail(struct store *s, const char *what, struct err *e)
