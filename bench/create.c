@@ -20,6 +20,7 @@
 #define TOTAL_TARGET 500.0 /* per second */
 #define WORKERS_MAX 16
 #define EMPTY_MS 30000 /* for the queue to empty, at most */
+#define QUIET_US 60000 /* our teardown and refilled pool must not run in a peer's turn */
 
 /* Our template read-only, own namespaces, no limits: the least that crun and runc can
  * be asked for. %s: the template's root. */
@@ -118,6 +119,7 @@ static void measure_latency(struct client *c)
 
         if (round >= WARM_UP)
             samples_add(&ours, took);
+        usleep(QUIET_US);
         for (size_t i = 0; i < ARRAY_LEN(peers); i++)
             if (peers[i].runs) {
                 took = floor_ms(peers[i].argv);

@@ -97,16 +97,17 @@ cat >docs/benchmarks.md <<END
 Written by \`make bench\`; the programs are in \`bench/\`. Times are medians of one run, in which our work and what it is compared
 with took turns: the ratio says something about Cove, the times mostly about the machine.
 
-Machine: $(nproc) cores of a virtual machine, $(awk '/MemTotal/ { printf "%.0f GB", $2 / 1e6 }' /proc/meminfo) of memory, Linux $(uname -r | cut -d. -f1-2), $(. /etc/os-release && echo "$PRETTY_NAME"). Load average before the run: $before.
+Machine: $(nproc) cores of a virtual machine, $(awk '/MemTotal/ { printf "%.0f GB", $2 / 1e6 }' /proc/meminfo) of memory, Linux $(uname -r | cut -d. -f1-2), $(sed -n 's/^PRETTY_NAME="\(.*\)"/\1/p' /etc/os-release). Load average before the run: $before.
 
 $(table)
 
-$(notes)
-- create, run, delete: over HTTP with one keep-alive connection (and a pool of ready sandboxes that refills meanwhile), against a
-  new process of each tool. Only Cove's sandbox has a disk with a quota, limits for CPU, memory and pids, ids of its own, a
-  seccomp filter and a supervisor. bwrap: \`--unshare-all --ro-bind / / --proc /proc --dev /dev\`. unshare: user, mount, pid, net,
-  ipc and uts namespaces. crun and runc: our template read-only, five namespaces, no limits.
+- create, run, delete: over HTTP with one keep-alive connection, from the pool of ready sandboxes, which has a moment to refill
+  between two turns; against a new process of each tool. Only Cove's sandbox has a disk with a quota, limits for CPU, memory and
+  pids, ids of its own, a seccomp filter and a supervisor. bwrap: \`--unshare-all --ro-bind / / --proc /proc --dev /dev\`. unshare:
+  user, mount, pid, net, ipc and uts namespaces. crun and runc: our template read-only, five namespaces, no limits.
 - per second: until the answer to the last delete and until the teardown queue is empty, whichever is later.
-- memory per idle sandbox: what the whole host has less, kernel memory and the refilled pool included.
+- memory per idle sandbox: of the whole host (MemAvailable), kernel memory included; a process of the host that grows or shrinks in
+  these seconds shows as the difference between taken and given back.
 - stream: 1 GB of zeros and 256 MB of \`yes\`, until the client has the last byte.
 END
+notes >>docs/benchmarks.md

@@ -167,32 +167,56 @@ int str_base64(struct buf *out, const void *p, size_t n)
     return 0;
 }
 
-static int unb64(char c)
-{
-    const char *p = c != '\0' ? strchr(b64, c) : NULL;
+/* The value of a character and 1; 0 for what is none. */
+/* clang-format off */
+static const uint8_t unb64[256] = {
+    ['A'] = 1, ['B'] = 2, ['C'] = 3, ['D'] = 4, ['E'] = 5, ['F'] = 6, ['G'] = 7, ['H'] = 8,
+    ['I'] = 9, ['J'] = 10, ['K'] = 11, ['L'] = 12, ['M'] = 13, ['N'] = 14, ['O'] = 15, ['P'] = 16,
+    ['Q'] = 17, ['R'] = 18, ['S'] = 19, ['T'] = 20, ['U'] = 21, ['V'] = 22, ['W'] = 23, ['X'] = 24,
+    ['Y'] = 25, ['Z'] = 26, ['a'] = 27, ['b'] = 28, ['c'] = 29, ['d'] = 30, ['e'] = 31, ['f'] = 32,
+    ['g'] = 33, ['h'] = 34, ['i'] = 35, ['j'] = 36, ['k'] = 37, ['l'] = 38, ['m'] = 39, ['n'] = 40,
+    ['o'] = 41, ['p'] = 42, ['q'] = 43, ['r'] = 44, ['s'] = 45, ['t'] = 46, ['u'] = 47, ['v'] = 48,
+    ['w'] = 49, ['x'] = 50, ['y'] = 51, ['z'] = 52, ['0'] = 53, ['1'] = 54, ['2'] = 55, ['3'] = 56,
+    ['4'] = 57, ['5'] = 58, ['6'] = 59, ['7'] = 60, ['8'] = 61, ['9'] = 62, ['+'] = 63, ['/'] = 64,
+};
+/* clang-format on */
 
-    return p == NULL ? -1 : (int)(p - b64);
+/* Four characters to three bytes; false if one of them is none. */
+static bool unb64_group(const char *s, char out[3])
+{
+    uint32_t a = unb64[(uint8_t)s[0]], b = unb64[(uint8_t)s[1]], c = unb64[(uint8_t)s[2]],
+             d = unb64[(uint8_t)s[3]];
+    uint32_t w = (a - 1) << 18 | (b - 1) << 12 | (c - 1) << 6 | (d - 1);
+
+    if (a == 0 || b == 0 || c == 0 || d == 0)
+        return false;
+    out[0] = (char)(w >> 16);
+    out[1] = (char)(w >> 8);
+    out[2] = (char)w;
+    return true;
 }
 
 int str_unbase64(struct buf *out, const char *s, size_t n)
 {
+    size_t pad = 0;
+    char last[4], *o;
+
     if (n % 4 != 0)
         return -1;
-    for (; n > 0; n -= 4, s += 4) {
-        int pad = n == 4 ? (s[3] == '=') + (s[3] == '=' && s[2] == '=') : 0;
-        int v[4] = {unb64(s[0]), unb64(s[1]), pad > 1 ? 0 : unb64(s[2]), pad > 0 ? 0 : unb64(s[3])};
-        uint32_t w;
-        char three[3];
-
-        if (v[0] < 0 || v[1] < 0 || v[2] < 0 || v[3] < 0)
+    if (n == 0)
+        return 0;
+    o = buf_room(out, n / 4 * 3);
+    if (o == NULL)
+        return -1;
+    for (size_t i = 0; i + 4 < n; i += 4)
+        if (!unb64_group(s + i, o + i / 4 * 3))
             return -1;
-        w = (uint32_t)v[0] << 18 | (uint32_t)v[1] << 12 | (uint32_t)v[2] << 6 | (uint32_t)v[3];
-        three[0] = (char)(w >> 16);
-        three[1] = (char)(w >> 8);
-        three[2] = (char)w;
-        if (buf_add(out, three, (size_t)(3 - pad)) < 0)
-            return -1;
-    }
+    memcpy(last, s + n - 4, 4);
+    while (pad < 2 && last[3 - pad] == '=')
+        last[3 - pad++] = 'A';
+    if (!unb64_group(last, o + n / 4 * 3 - 3))
+        return -1;
+    buf_added(out, n / 4 * 3 - pad);
     return 0;
 }
 

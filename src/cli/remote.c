@@ -13,6 +13,7 @@
 #include "base/id.h"
 #include "base/own.h"
 #include "base/str.h"
+#include "cli/event.h"
 #include "cli/feed.h"
 #include "cli/path.h"
 #include "cli/sse.h"
@@ -27,6 +28,7 @@ struct remote {
     bool follow;
     bool ours; /* we started it: signals go to it, and it ends when nobody reads it */
     unsigned signals_sent;
+    struct buf piece;  /* of output, decoded */
     struct feed *feed; /* NULL: nothing to feed */
     uint64_t heard_ms; /* when the server last said something */
     bool over;         /* nothing more will come */
@@ -135,23 +137,12 @@ static int output_refused(struct remote *r, struct err *e)
     return 0;
 }
 
-static int on_output(struct remote *r, int fd, json_t *j, struct err *e)
+static int on_output(struct remote *r, int fd, const char *data, size_t len, struct err *e)
 {
-    json_t *data = json_object_get(j, "data");
-    const char *p = json_string_value(data);
-    const char *encoding = json_string_value(json_object_get(j, "encoding"));
-    size_t n = json_string_length(data);
-    autobuf struct buf raw = BUF_INIT(SSE_EVENT_MAX);
-
-    if (p == NULL)
-        return err_set(e, ERR_INTERNAL, "an output event without data");
-    if (encoding != NULL && strcmp(encoding, "base64") == 0) {
-        if (str_unbase64(&raw, p, n) < 0)
-            return err_set(e, ERR_INTERNAL, "an output event that is not base64");
-        p = buf_data(&raw);
-        n = raw.len;
-    }
-    return write_out(r, fd, p, n, e) < 0 ? output_refused(r, e) : 0;
+    buf_clear(&r->piece);
+    if (event_bytes(data, len, &r->piece, e) < 0)
+        return -1;
+    return write_out(r, fd, buf_data(&r->piece), r->piece.len, e) < 0 ? output_refused(r, e) : 0;
 }
 
 /* The code is 124 after a timeout and 128 and more after a signal already. */
@@ -168,10 +159,6 @@ static int on_json(struct remote *r, const char *event, json_t *j, struct err *e
 {
     json_t *error = json_object_get(j, "error");
 
-    if (strcmp(event, "stdout") == 0)
-        return on_output(r, STDOUT_FILENO, j, e);
-    if (strcmp(event, "stderr") == 0)
-        return on_output(r, STDERR_FILENO, j, e);
     if (strcmp(event, "exit") == 0)
         return on_exit_event(r, j);
     if (strcmp(event, "end") == 0)
@@ -184,9 +171,9 @@ static int on_json(struct remote *r, const char *event, json_t *j, struct err *e
     return 0; /* started, and what later servers may add */
 }
 
-static int on_event(void *arg, const struct sse *s, const char *data, size_t len, struct err *e)
+static int on_other(struct remote *r, const struct sse *s, const char *data, size_t len,
+                    struct err *e)
 {
-    struct remote *r = arg;
     json_t *j = json_loadb(data, len, JSON_ALLOW_NUL, NULL);
     int ret;
 
@@ -194,6 +181,20 @@ static int on_event(void *arg, const struct sse *s, const char *data, size_t len
         return err_set(e, ERR_INTERNAL, "an event '%s' that is not JSON", s->event);
     ret = on_json(r, s->event, j, e);
     json_decref(j);
+    return ret;
+}
+
+static int on_event(void *arg, const struct sse *s, const char *data, size_t len, struct err *e)
+{
+    struct remote *r = arg;
+    int ret;
+
+    if (strcmp(s->event, "stdout") == 0)
+        ret = on_output(r, STDOUT_FILENO, data, len, e);
+    else if (strcmp(s->event, "stderr") == 0)
+        ret = on_output(r, STDERR_FILENO, data, len, e);
+    else
+        ret = on_other(r, s, data, len, e);
     if (ret == 0 && s->id[0] != '\0')
         snprintf(r->cursor, sizeof(r->cursor), "%s", s->id);
     return ret;
@@ -345,6 +346,7 @@ int remote_run(const struct server *s, const char *sandbox, json_t *request, str
                        .process = process,
                        .follow = true,
                        .ours = true,
+                       .piece = BUF_INIT(SSE_EVENT_MAX),
                        .heard_ms = clock_mono_ms()};
 
     id_random(process, sizeof(process) - 1);
@@ -354,6 +356,7 @@ int remote_run(const struct server *s, const char *sandbox, json_t *request, str
     if ((start(&r, request, e) < 0 && !client_is_broken(e)) || follow(&r, e) < 0)
         r.status = -1;
     feed_free(r.feed);
+    buf_free(&r.piece);
     return r.status;
 }
 
@@ -363,11 +366,15 @@ int remote_logs(const struct server *s, const struct remote_look *look, struct e
                        .sandbox = look->sandbox,
                        .process = look->process,
                        .follow = look->follow,
+                       .piece = BUF_INIT(SSE_EVENT_MAX),
                        .heard_ms = clock_mono_ms()};
+    int ret;
 
     if (look->since != NULL)
         snprintf(r.cursor, sizeof(r.cursor), "%s", look->since);
-    if (attach(&r, e) < 0 && (!look->follow || !client_is_broken(e)))
-        return -1;
-    return r.over ? 0 : follow(&r, e);
+    ret = attach(&r, e);
+    if (ret == 0 || (look->follow && client_is_broken(e)))
+        ret = r.over ? 0 : follow(&r, e);
+    buf_free(&r.piece);
+    return ret;
 }

@@ -245,6 +245,16 @@ static int step_network(struct boot *b, struct err *e)
     return 0;
 }
 
+/* System V shared memory outlives its processes: without a bound it could fill the
+ * sandbox's memory with nothing left to kill for it but us. /dev/shm has one. */
+static int step_shared_memory(struct boot *b, struct err *e)
+{
+    char pages[32];
+
+    str_fmt(pages, sizeof(pages), "%llu", (unsigned long long)(b->msg.shm_bytes / 2 / 4096));
+    return write_file("/proc/sys/kernel/shmall", pages) < 0 ? err_sys(e, "kernel.shmall") : 0;
+}
+
 static int step_name(struct boot *b, struct err *e)
 {
     if (sethostname(b->msg.hostname, strlen(b->msg.hostname)) < 0)
@@ -313,7 +323,9 @@ static int step_files(struct boot *b, struct err *e)
         return err_sys(e, "open files limit");
     r.rlim_cur = r.rlim_max;
     setrlimit(RLIMIT_NOFILE, &r);
-    r = (struct rlimit){0, 0};
+    /* Not 0: that does not keep a core_pattern from starting the host's program for
+     * it, and 1 does. The filter keeps everybody from changing it. */
+    r = (struct rlimit){1, 1};
     return setrlimit(RLIMIT_CORE, &r) < 0 ? err_sys(e, "core limit") : 0;
 }
 
@@ -386,6 +398,7 @@ static const struct {
     {"pivot",         step_pivot},
     {"stdio",         step_stdio},
     {"network",       step_network},
+    {"shared memory", step_shared_memory},
     {"name",          step_name},
     {"boot id",       step_boot_id},
     {"masks",         step_mask},

@@ -15,9 +15,9 @@
 #define SWEEP_FIRST_MS 2u /* for groups somebody waits for; then twice that, and so on */
 #define GROUP_NAME_MAX 24
 
-void groups_init(struct groups *gs, struct loop *l, int run_fd)
+void groups_init(struct groups *gs, struct loop *l, int run_fd, int oom_fd)
 {
-    *gs = (struct groups){.loop = l, .run_fd = run_fd, .next = 1};
+    *gs = (struct groups){.loop = l, .run_fd = run_fd, .oom_fd = oom_fd, .next = 1};
     gs->stat_fd = openat(run_fd, "cgroup.stat.local", O_RDONLY | O_CLOEXEC);
     list_init(&gs->spare);
     list_init(&gs->watched);
@@ -289,17 +289,23 @@ int group_signal(struct group *g, int signo, struct err *e)
     return 0;
 }
 
-bool group_had_oom(struct group *g)
+/* The counter is the sandbox's: who else is killed in the same moment by somebody
+ * else's SIGKILL shares the blame, which no reader of exit records will notice. */
+bool groups_had_oom(struct groups *gs)
 {
-    autofd int fd = openat(g->fd, "memory.events", O_RDONLY | O_CLOEXEC);
-    char text[512];
-    ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
-    const char *at;
-    bool had;
+    static const char key[] = "oom_kill ";
+    char text[512], *at;
+    ssize_t n = gs->oom_fd > 0 ? pread(gs->oom_fd, text, sizeof(text) - 1, 0) : -1;
+    uint64_t kills = 0;
 
     text[n > 0 ? n : 0] = '\0';
-    at = strstr(text, "oom_kill ");
-    had = at != NULL && at[strlen("oom_kill ")] != '0';
-    g->spent = g->spent || had;
-    return had;
+    at = strstr(text, key);
+    if (at == NULL)
+        return false;
+    at += strlen(key);
+    *strchrnul(at, '\n') = '\0';
+    if (str_u64(at, UINT64_MAX, &kills) < 0 || kills <= gs->oom_kills)
+        return false;
+    gs->oom_kills = kills;
+    return true;
 }

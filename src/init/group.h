@@ -22,6 +22,8 @@ struct groups {
     struct loop *loop;
     int run_fd;  /* borrowed: the directory they are made in */
     int stat_fd; /* its cgroup.stat.local, -1 where the kernel has none (before 6.18) */
+    int oom_fd;  /* borrowed: a file with the sandbox's `oom_kill N`; 0 or less: none */
+    uint64_t oom_kills;
     uint64_t next;
     unsigned count, nspare;
     struct list spare, watched;
@@ -41,7 +43,11 @@ struct group {
     void *arg;
 };
 
-void groups_init(struct groups *gs, struct loop *l, int run_fd);
+void groups_init(struct groups *gs, struct loop *l, int run_fd, int oom_fd);
+
+/* True if the kernel killed something in this sandbox for want of memory since we
+ * last asked. */
+bool groups_had_oom(struct groups *gs);
 
 /* How long all of them together have been frozen so far, in ms; always 0 where
  * the kernel does not say. */
@@ -61,9 +67,6 @@ void group_hurry(struct group *g);
 int group_kill(struct group *g, struct err *e);
 /* Sends a signal to everything in it that was there when we looked. */
 int group_signal(struct group *g, int signo, struct err *e);
-/* True if the kernel killed something in it for want of memory, as far as we may
- * read that (no memory controller here: false). Such a group is not used again. */
-bool group_had_oom(struct group *g);
 
 /* Children were reaped: some group may be empty now. */
 void groups_poke(struct groups *gs);

@@ -28,6 +28,7 @@ int main(void)
     }
     o = (struct serve_opts){.listen_fd = b.fds[BOOT_LISTEN],
                             .run_fd = b.fds[BOOT_RUN],
+                            .oom_fd = b.fds[BOOT_OOM],
                             .boot_id = b.msg.boot_id,
                             .booted_ms = clock_real_ms(),
                             .nofile = b.msg.nofile,

@@ -432,7 +432,7 @@ void proc_reaped(struct proc *p, int status, const struct rusage *ru)
     } else {
         r->code = (uint32_t)WEXITSTATUS(status);
     }
-    if (r->signal == SIGKILL && group_had_oom(p->group))
+    if (r->signal == SIGKILL && groups_had_oom(&p->all->groups))
         r->flags |= INIT_EXIT_OOM;
     if ((r->flags & INIT_EXIT_TIMED_OUT) != 0)
         r->code = CODE_TIMED_OUT;
@@ -577,14 +577,15 @@ static bool reclaim(struct ring_budget *b, const struct ring *r)
     return false;
 }
 
-int procs_init(struct procs *ps, struct loop *l, int run_fd, uint64_t nofile, struct err *e)
+int procs_init(struct procs *ps, struct loop *l, int run_fd, int oom_fd, uint64_t nofile,
+               struct err *e)
 {
     *ps = (struct procs){.loop = l, .rings = {.max = PROCS_RINGS_MAX, .reclaim = reclaim}};
     map_init(&ps->by_id);
     list_init(&ps->all);
     list_init(&ps->ended);
     list_init(&ps->ghosts);
-    groups_init(&ps->groups, l, run_fd);
+    groups_init(&ps->groups, l, run_fd, oom_fd);
     ps->root_fd = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
     ps->null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
     if (ps->root_fd < 0 || ps->null_fd < 0)

@@ -98,7 +98,8 @@ struct proc {
     char text[];
 };
 
-int procs_init(struct procs *ps, struct loop *l, int run_fd, uint64_t nofile, struct err *e);
+int procs_init(struct procs *ps, struct loop *l, int run_fd, int oom_fd, uint64_t nofile,
+               struct err *e);
 
 struct proc *proc_find(struct procs *ps, const char *id, struct err *e); /* ERR_NOT_FOUND */
 /* ERR_CONFLICT if the id is taken, ERR_LIMIT, ERR_CANNOT_START with a text for

@@ -294,6 +294,9 @@ static void tell_monitors(struct procs *ps, const struct proc *p, enum init_even
                                                                : p->record.ended_ms};
     struct conn *c;
 
+    /* An exec is a call, not a thing with a life: its caller hears of it. */
+    if ((p->flags & INIT_START_FORGET) != 0)
+        return;
     LIST_EACH (&s->conns, c, struct conn, link)
         if (c->talk == TALK_MONITOR)
             conn_send(c, INIT_EVENT, &m);
@@ -394,7 +397,7 @@ static int serve_start(struct serve *s, const struct serve_opts *o, struct err *
     quiet_signals();
     if (prepare_fds(o->listen_fd, e) < 0 || loop_new(&s->loop, e) < 0)
         return -1;
-    if (procs_init(&s->procs, s->loop, o->run_fd, set_limits(o->nofile), e) < 0)
+    if (procs_init(&s->procs, s->loop, o->run_fd, o->oom_fd, set_limits(o->nofile), e) < 0)
         return -1;
     s->procs.on_event = tell_monitors;
     s->spare_fd = fcntl(s->procs.null_fd, F_DUPFD_CLOEXEC, 3);

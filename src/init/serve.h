@@ -12,6 +12,7 @@
 struct serve_opts {
     int listen_fd;       /* listening AF_UNIX SOCK_STREAM; only the front can connect */
     int run_fd;          /* directory of the cgroup `run`, in which groups are made */
+    int oom_fd;          /* file with the sandbox's `oom_kill N`; 0 or less: none */
     const char *boot_id; /* borrowed for ever */
     uint64_t booted_ms;
     uint64_t nofile;             /* RLIMIT_NOFILE of every command; 0: as ours was */

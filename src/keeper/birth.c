@@ -22,8 +22,7 @@
 #include "keeper/host.h"
 
 #define BIRTH_NAMESPACES                                                                           \
-    (CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS |     \
-     CLONE_NEWCGROUP)
+    (CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS)
 
 /* What the child finds in its copy of our fd table. */
 struct cradle {
@@ -33,38 +32,52 @@ struct cradle {
     int init;           /* what it executes */
 };
 
+/* Only the boot socket and what it will execute stay. Before it waits: a copy of
+ * our end of the socket would keep it from seeing that we died, and one of the
+ * state directory's lock would keep the next daemon out for as long. 0, 1, 2 are
+ * the daemon's: a sandbox must hold none of them. Returns the fd of init. */
+static int leave_fds(const struct cradle *in)
+{
+    int sock = fcntl(in->sock, F_DUPFD, BOOT_FD + 2), init = BOOT_FD + 1;
+    int high = fcntl(in->init, F_DUPFD_CLOEXEC, BOOT_FD + 2);
+
+    if (sock < 0 || high < 0 || dup2(sock, BOOT_FD) < 0 || dup3(high, init, O_CLOEXEC) < 0 ||
+        syscall(SYS_close_range, init + 1, ~0u, 0) < 0)
+        _exit(4);
+    for (int fd = 0; fd < BOOT_FD; fd++)
+        close(fd);
+    return init;
+}
+
 /* In the child. Raw system calls only: it is a copy of a program that may have
- * threads. Its fds are all close-on-exec but the boot socket. */
+ * threads. */
 static void __attribute__((noreturn)) child_main(const struct cradle *in)
 {
     static char title[] = "cove: init";
     static char *const argv[] = {title, NULL};
     static char *const envp[] = {NULL};
     sigset_t none;
+    int init;
     char go;
 
     sigemptyset(&none);
     for (int c = 0; c < CTRL_COUNT; c++)
         if (in->v1[c] >= 0 && write(in->v1[c], "0", 1) != 1)
             _exit(6);
+    init = leave_fds(in);
     /* The keeper writes the id maps, then one byte. EOF: it died; so do we. */
-    if (read(in->sock, &go, 1) != 1)
+    if (read(BOOT_FD, &go, 1) != 1)
         _exit(1);
     if (syscall(SYS_setgroups, 0, NULL) < 0 || syscall(SYS_setresgid, 0, 0, 0) < 0 ||
         syscall(SYS_setresuid, 0, 0, 0) < 0)
         _exit(2);
+    /* Only now that it is in all its groups: what a cgroup namespace shows as its
+     * root, and hides above it, is where its maker was at that moment. */
+    if (syscall(SYS_unshare, CLONE_NEWCGROUP) < 0)
+        _exit(7);
     if (setsid() < 0 || sigprocmask(SIG_SETMASK, &none, NULL) < 0)
         _exit(3);
-    if (in->sock == BOOT_FD) {
-        if (fcntl(in->sock, F_SETFD, 0) < 0)
-            _exit(4);
-    } else if (dup2(in->sock, BOOT_FD) < 0) {
-        _exit(4);
-    }
-    /* 0, 1, 2 are the daemon's: a sandbox must hold none of them. */
-    for (int fd = 0; fd < 3; fd++)
-        close(fd);
-    syscall(SYS_execveat, in->init, "", argv, envp, AT_EMPTY_PATH);
+    syscall(SYS_execveat, init, "", argv, envp, AT_EMPTY_PATH);
     _exit(5);
 }
 

@@ -17,6 +17,8 @@
 #include "keeper/compat.h"
 #include "keeper/host.h"
 
+#define SOCKET_BYTES_MAX (64ull << 20) /* in the buffers of a sandbox's sockets, v1 only */
+
 static const struct {
     const char *name; /* in v2, and as the v1 controller */
     const char *wall; /* what --accept must name if nobody has it */
@@ -138,6 +140,30 @@ static int open_v1(struct keeper *k, int c, const char *name, struct err *e)
     return make(fd, name, &k->cgroups.v1_fd[c], e);
 }
 
+static int limit_pids(int fd, bool v2, uint64_t n, struct err *e)
+{
+    char text[32];
+
+    (void)v2;
+    str_fmt(text, sizeof(text), "%llu", (unsigned long long)n);
+    return put(fd, "pids.max", text, e);
+}
+
+/* All sandboxes together leave the host a quarter of its pids: else a few dozen
+ * fork bombs, each within its own limit, and nobody on it could start a program. */
+static int limit_all_pids(struct keeper *k, struct err *e)
+{
+    int fd = k->cgroups.v2_has[CTRL_PIDS] ? k->cgroups.v2_fd : k->cgroups.v1_fd[CTRL_PIDS];
+    autofd int proc = open("/proc/sys/kernel", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    char text[32];
+
+    if (fd < 0)
+        return 0;
+    if (proc < 0 || get(proc, "pid_max", text, sizeof(text)) <= 0)
+        return err_sys(e, "read kernel.pid_max");
+    return limit_pids(fd, true, strtoull(text, NULL, 10) / 4 * 3, e);
+}
+
 int cgroup_open(struct keeper *k, struct err *e)
 {
     char name[32];
@@ -151,7 +177,7 @@ int cgroup_open(struct keeper *k, struct err *e)
     for (int c = 0; c < CTRL_COUNT; c++)
         if (!k->cgroups.v2_has[c] && open_v1(k, c, name, e) < 0)
             return -1;
-    return 0;
+    return limit_all_pids(k, e);
 }
 
 static void remove_root(int fd, const char *name)
@@ -219,6 +245,18 @@ static int limit_cpu(int fd, bool v2, uint64_t milli, struct err *e)
     return put(fd, "cpu.cfs_quota_us", text, e);
 }
 
+/* v1 counts what lies in sockets only if asked to, and apart. All of the host's
+ * sockets together have one budget (tcp_mem), so a sandbox gets a part of what it
+ * has as memory, and not more than is enough for any honest use. */
+static int limit_sockets(int fd, uint64_t memory, struct err *e)
+{
+    uint64_t most = memory / 8 < SOCKET_BYTES_MAX ? memory / 8 : SOCKET_BYTES_MAX;
+    char text[32];
+
+    str_fmt(text, sizeof(text), "%llu", (unsigned long long)most);
+    return put(fd, "memory.kmem.tcp.limit_in_bytes", text, e);
+}
+
 static int limit_memory(int fd, bool v2, uint64_t bytes, struct err *e)
 {
     char text[32], old[32];
@@ -236,16 +274,7 @@ static int limit_memory(int fd, bool v2, uint64_t bytes, struct err *e)
     if (put(fd, "memory.limit_in_bytes", text, e) < 0)
         return -1;
     put(fd, "memory.memsw.limit_in_bytes", text, &ignored);
-    return 0;
-}
-
-static int limit_pids(int fd, bool v2, uint64_t n, struct err *e)
-{
-    char text[32];
-
-    (void)v2;
-    str_fmt(text, sizeof(text), "%llu", (unsigned long long)n);
-    return put(fd, "pids.max", text, e);
+    return limit_sockets(fd, bytes, e);
 }
 
 int cgroup_limit(struct sandbox *sb, struct err *e)
@@ -342,16 +371,25 @@ bool cgroup_is_empty(struct sandbox *sb)
            strstr(text, "populated 0") != NULL;
 }
 
+int cgroup_oom_fd(struct sandbox *sb, struct err *e)
+{
+    autofd int dir = limit_fd(sb, CTRL_MEMORY);
+    const char *name = sb->k->cgroups.v2_has[CTRL_MEMORY] ? "memory.events" : "memory.oom_control";
+    int fd =
+        dir < 0 ? open("/dev/null", O_RDONLY | O_CLOEXEC) : openat(dir, name, O_RDONLY | O_CLOEXEC);
+
+    return fd < 0 ? err_sys(e, "%s", name) : fd;
+}
+
 uint64_t cgroup_oom_kills(struct sandbox *sb)
 {
-    autofd int fd = limit_fd(sb, CTRL_MEMORY);
+    struct err e;
+    autofd int fd = cgroup_oom_fd(sb, &e);
     unsigned long long n = 0;
-    char text[512], *p;
+    char text[512] = "", *p;
 
-    if (fd < 0)
+    if (fd < 0 || read(fd, text, sizeof(text) - 1) <= 0)
         return 0;
-    get(fd, sb->k->cgroups.v2_has[CTRL_MEMORY] ? "memory.events" : "memory.oom_control", text,
-        sizeof(text));
     p = strstr(text, "oom_kill ");
     return p != NULL && sscanf(p, "oom_kill %llu", &n) == 1 ? n : 0;
 }

@@ -1,6 +1,7 @@
 /* closer.c - see closer.h. */
 #include "keeper/closer.h"
 
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -9,7 +10,8 @@
 #include "base/log.h"
 #include "base/own.h"
 
-#define CLOSER_QUEUE 4096u /* beyond it the caller closes by itself */
+#define CLOSER_QUEUE 4096u  /* beyond it the caller closes by itself */
+#define CLOSER_GATHER_MS 20 /* so that a batch is one: the first sync does the work of all */
 
 struct job {
     int fd;
@@ -49,6 +51,9 @@ static void *closer_main(void *arg)
             pthread_cond_wait(&c.wake, &c.lock);
         }
         c.busy = true;
+        pthread_mutex_unlock(&c.lock);
+        poll(NULL, 0, CLOSER_GATHER_MS);
+        pthread_mutex_lock(&c.lock);
         n = c.n;
         memcpy(batch, c.queue, n * sizeof(batch[0]));
         c.n = 0;

@@ -11,7 +11,9 @@
  *   DIR/templates  root  0700   what root filesystems start as */
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <pwd.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
@@ -19,6 +21,10 @@
 
 #include "base/str.h"
 #include "keeper/host.h"
+
+#define HOLDER_TEXT 32
+#define LOCK_WAIT_MS 2000 /* for what a killed keeper was just starting */
+#define LOCK_STEP_MS 10
 
 static int open_dir(int at, const char *name, mode_t mode, uid_t uid, gid_t gid, struct err *e)
 {
@@ -61,19 +67,41 @@ static int find_cove(struct keeper *k, struct err *e)
     return 0;
 }
 
+/* The pid in the lock file, as text without its newline. */
+static void read_holder(struct keeper *k, char text[HOLDER_TEXT])
+{
+    memset(text, 0, HOLDER_TEXT);
+    if (pread(k->lock_fd, text, HOLDER_TEXT - 1, 0) <= 0)
+        str_fmt(text, HOLDER_TEXT, "?");
+    text[strcspn(text, "\n")] = '\0';
+}
+
+/* A keeper that was killed may have been about to start something: for a moment
+ * its child still holds a copy of everything, this lock too. */
+static int lock_patiently(struct keeper *k, char holder[HOLDER_TEXT])
+{
+    uint64_t pid;
+
+    for (int waited = 0;; waited += LOCK_STEP_MS) {
+        if (flock(k->lock_fd, LOCK_EX | LOCK_NB) == 0)
+            return 0;
+        read_holder(k, holder);
+        if (waited >= LOCK_WAIT_MS || str_u64(holder, 1u << 30, &pid) < 0 ||
+            kill((pid_t)pid, 0) == 0 || errno != ESRCH)
+            return -1;
+        poll(NULL, 0, LOCK_STEP_MS);
+    }
+}
+
 static int lock(struct keeper *k, struct err *e)
 {
-    char text[32] = "";
+    char text[HOLDER_TEXT] = "";
 
     k->lock_fd = openat(k->dir_fd, "lock", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (k->lock_fd < 0)
         return err_sys(e, "open %s/lock", k->dir);
-    if (flock(k->lock_fd, LOCK_EX | LOCK_NB) < 0) {
-        if (pread(k->lock_fd, text, sizeof(text) - 1, 0) <= 0)
-            str_fmt(text, sizeof(text), "?");
-        text[strcspn(text, "\n")] = '\0';
+    if (lock_patiently(k, text) < 0)
         return err_set(e, ERR_CONFLICT, "another cove (pid %s) serves %s already", text, k->dir);
-    }
     str_fmt(text, sizeof(text), "%d\n", (int)getpid());
     if (ftruncate(k->lock_fd, 0) < 0 || pwrite(k->lock_fd, text, strlen(text), 0) < 0)
         return err_sys(e, "write %s/lock", k->dir);

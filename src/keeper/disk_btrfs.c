@@ -7,6 +7,7 @@
 #include <dirent.h>
 #include <linux/btrfs_tree.h>
 #include <linux/loop.h>
+#include <poll.h>
 #include <spawn.h>
 #include <stdio.h>
 #include <string.h>
@@ -23,6 +24,8 @@
 #include "keeper/disk_ways.h"
 
 #define IMAGE_MIN (256ull << 20)
+#define LOOP_WAIT_MS 5000
+#define LOOP_STEP_MS 5
 
 static int run_mkfs(const char *path, struct err *e)
 {
@@ -143,16 +146,31 @@ static int attach_loop(const char *image, char dev[32], struct err *e)
     return err_set(e, ERR_INTERNAL, "no free loop device");
 }
 
+/* The device of an earlier keeper may be on its way out, with the last mount of
+ * it: an open fd keeps it, if it is still the one after we have it. */
+static int hold_loop(const char *image, char dev[32], struct err *e)
+{
+    char again[32];
+
+    for (int waited = 0; find_loop(image, dev) == 0; waited += LOOP_STEP_MS) {
+        autofd int fd = open(dev, O_RDWR | O_CLOEXEC);
+
+        if (fd >= 0 && find_loop(image, again) == 0 && strcmp(dev, again) == 0)
+            return take_fd(&fd);
+        if (waited >= LOOP_WAIT_MS)
+            return err_set(e, ERR_INTERNAL, "%s is still being detached from %s", dev, image);
+        poll(NULL, 0, LOOP_STEP_MS);
+    }
+    return attach_loop(image, dev, e);
+}
+
 static int mount_image(struct keeper *k, const char *image, struct err *e)
 {
     char dev[32], at[600];
-    autofd int held = -1;
+    autofd int held = hold_loop(image, dev, e);
 
-    if (find_loop(image, dev) < 0) {
-        held = attach_loop(image, dev, e);
-        if (held < 0)
-            return -1;
-    }
+    if (held < 0)
+        return -1;
     str_fmt(at, sizeof(at), "%s/disk", k->dir);
     if (mkdir(at, 0700) < 0 && errno != EEXIST)
         return err_sys(e, "make %s", at);

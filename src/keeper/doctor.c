@@ -87,6 +87,19 @@ static enum verdict see_userns(char *text)
     return max > 0 ? GOOD : MISSING;
 }
 
+/* 1 makes every program that changed its ids dumpable by its new self: also one
+ * that init is just starting, and that still shares init's memory. */
+static enum verdict see_dumpable(char *text)
+{
+    bool open = number_in("/proc/sys/fs/suid_dumpable", 0) == 1;
+
+    snprintf(text, TEXT_MAX,
+             open ? "fs.suid_dumpable is 1: a tenant could read and write its sandbox's init; set "
+                    "it to 0 or 2"
+                  : "fs.suid_dumpable protects programs that change their ids");
+    return open ? MISSING : GOOD;
+}
+
 static enum verdict see_cgroup2(char *text)
 {
     bool v2 = file_has("/proc/self/mounts", " cgroup2 ");
@@ -257,6 +270,7 @@ static const struct row {
     {"kernel",     "",                see_kernel},
     {"user",       "",                see_user},
     {"userns",     "",                see_userns},
+    {"dumps",      "",                see_dumpable},
     {"cgroups",    "",                see_cgroup2},
     {"cpu",        "no-cpu-limit",    see_cpu},
     {"memory",     "no-memory-limit", see_memory},

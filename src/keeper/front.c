@@ -36,6 +36,7 @@ struct front {
     struct loop_timer again;
     uint64_t wait_ms, born_ns;
     bool stopping, said;
+    int gave_up; /* status with which it ended by itself before it was ready; 0: it did not */
 };
 
 static void begin(struct loop_timer *t);
@@ -138,7 +139,9 @@ static void reaped(struct loop_io *io, uint32_t events)
     drop_fd(&f->pidfd);
     f->pid = 0;
     link_close(f->k);
-    if (f->stopping) {
+    if (!f->said && si.si_code == CLD_EXITED)
+        f->gave_up = si.si_status;
+    if (f->stopping || f->gave_up != 0) {
         loop_stop(f->k->loop);
         return;
     }
@@ -188,6 +191,13 @@ int front_start(struct keeper *k, struct err *e)
     f->wait_ms = FRONT_AGAIN_MS;
     k->front = f;
     return born(f, e);
+}
+
+int front_check(const struct keeper *k, struct err *e)
+{
+    if (k->front->gave_up == 0)
+        return 0;
+    return err_set(e, ERR_INTERNAL, "the front cannot start, for the reason it gave above");
 }
 
 void front_ready(struct keeper *k)

@@ -80,6 +80,7 @@ struct keeper {
     size_t ndying, ngiven;
     size_t nasked; /* being made or booted for somebody: they will be given */
     struct loop_later refill;
+    struct loop_timer refill_soon; /* running: it is filled once all is quiet */
     struct loop_timer refill_wait; /* running: filling the pool failed a moment ago */
     unsigned refill_fails;
 
@@ -115,10 +116,15 @@ int cgroup_birth_fd(struct sandbox *sb, struct err *e);
  * is none. They belong to the caller. */
 int cgroup_open_v1(struct sandbox *sb, int ret[CTRL_COUNT], struct err *e);
 int cgroup_own(struct sandbox *sb, struct err *e);
-/* Counts oom kills so far; 0 if unknown. */
+/* The file that counts oom kills (/dev/null without a memory limit); belongs to the
+ * caller. */
+int cgroup_oom_fd(struct sandbox *sb, struct err *e);
+/* Oom kills so far; 0 if unknown. */
 uint64_t cgroup_oom_kills(struct sandbox *sb);
 
 int ids_open(struct keeper *k, struct err *e);
+/* For an adopted sandbox: its range is leased, also when /run/cove was lost. */
+void ids_keep(struct sandbox *sb);
 /* Gives back every range of this daemon that no sandbox has. */
 void ids_sweep(struct keeper *k);
 uid_t ids_base(const struct sandbox *sb);

@@ -108,6 +108,24 @@ int idrange_down(struct sandbox *sb)
     return 0;
 }
 
+void ids_keep(struct sandbox *sb)
+{
+    static const char none[TAG_LEN];
+    off_t at = (off_t)sb->rec.range * TAG_LEN;
+    char tag[TAG_LEN];
+
+    if (sb->rec.range >= IDS_RANGES || locked(sb->k) < 0)
+        return;
+    if (pread(sb->k->ids.fd, tag, TAG_LEN, at) != TAG_LEN)
+        log_warn("id range %u: %s", sb->rec.range, strerror(errno));
+    else if (memcmp(tag, none, TAG_LEN) == 0 &&
+             pwrite(sb->k->ids.fd, sb->k->tag, TAG_LEN, at) != TAG_LEN)
+        log_warn("lease id range %u again: %s", sb->rec.range, strerror(errno));
+    else if (memcmp(tag, none, TAG_LEN) != 0 && memcmp(tag, sb->k->tag, TAG_LEN) != 0)
+        log_error("sandbox %s shares its ids with one of daemon %.8s: restart it", sb->rec.id, tag);
+    flock(sb->k->ids.fd, LOCK_UN);
+}
+
 void ids_sweep(struct keeper *k)
 {
     if (locked(k) < 0)

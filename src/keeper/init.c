@@ -150,8 +150,9 @@ int init_up(struct sandbox *sb, struct err *e)
     struct boot_message m;
     autofd int used = -1, quota = -1, sock = bind_socket(sb, e);
     autofd int dev = sock < 0 ? -1 : clone_dev(sb, e), run = dev < 0 ? -1 : clone_run(sb, e);
+    autofd int oom = run < 0 ? -1 : cgroup_oom_fd(sb, e);
 
-    if (run < 0 || disk_counters(sb, &used, &quota, e) < 0)
+    if (oom < 0 || disk_counters(sb, &used, &quota, e) < 0)
         return -1;
     fill_message(sb, &m);
     str_fmt(sb->rec.host_boot, sizeof(sb->rec.host_boot), "%s", sb->k->host_boot);
@@ -161,6 +162,7 @@ int init_up(struct sandbox *sb, struct err *e)
                                              [BOOT_DEV] = dev,
                                              [BOOT_USED] = used,
                                              [BOOT_QUOTA] = quota,
+                                             [BOOT_OOM] = oom,
                                              [BOOT_RUN] = run},
                   e) < 0)
         return -1;

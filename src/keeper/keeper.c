@@ -139,15 +139,15 @@ int keeper_load(struct keeper *k, int argc, char **argv, struct err *e)
 
 static int serve(struct keeper *k, struct err *e)
 {
-    if (keeper_come_up(k, e) < 0 || template_make_first(k, e) < 0 || listen_open(k, e) < 0 ||
-        watch_signals(k, e) < 0 || front_start(k, e) < 0)
+    if (template_make_first(k, e) < 0 || listen_open(k, e) < 0 || watch_signals(k, e) < 0 ||
+        front_start(k, e) < 0)
         return -1;
     pool_refill(k);
-    return loop_run(k->loop, e);
+    return loop_run(k->loop, e) < 0 ? -1 : front_check(k, e);
 }
 
-/* The pool is nobody's: a daemon that ends in order takes it down, so that
- * nothing but what people asked for stays behind. */
+/* The pool is nobody's: a daemon that ends in order, or could not begin, takes it
+ * down, so that nothing but what people asked for stays behind. */
 static void leave(struct keeper *k)
 {
     struct err e;
@@ -173,11 +173,13 @@ int keeper_main(int argc, char **argv)
     umask(022);
     r = keeper_load(&k, argc, argv, &e);
     if (r == 0)
+        r = keeper_come_up(&k, &e);
+    if (r == 0) {
         r = serve(&k, &e);
+        leave(&k);
+    }
     if (r < 0)
         fprintf(stderr, "cove serve: %s\n", e.msg);
-    else
-        leave(&k);
     config_free(&k.config);
     return r < 0 ? err_exit(e.kind) : 0;
 }

@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 
 #include "base/clock.h"
@@ -18,6 +19,7 @@
 #define POOL_BUILD_AT_ONCE 2 /* inits booting at one time on the pool's account */
 #define DYING_PAUSE 64       /* teardowns waiting: the pool is not filled meanwhile */
 #define DYING_MAX 1000       /* teardowns waiting: creations are answered 503 */
+#define POOL_LATER_MS 10     /* between two, while half of the pool is there */
 #define POOL_AGAIN_MS 500    /* after a failure to fill it; doubled up to 32 times that */
 #define TEARDOWN_FIRST_MS 2
 #define TEARDOWN_LAST_MS 100
@@ -297,9 +299,22 @@ static void refill(struct loop_later *d)
     pool_refill(k);
 }
 
+static void refill_later(struct loop_timer *t)
+{
+    struct keeper *k = CONTAINER_OF(t, struct keeper, refill_soon);
+
+    loop_defer(k->loop, &k->refill, refill);
+}
+
+/* Who was just given a sandbox is about to use it, and making its successor takes
+ * a core for some milliseconds: as long as enough are left, that waits for a quiet
+ * moment. */
 void pool_refill(struct keeper *k)
 {
-    loop_defer(k->loop, &k->refill, refill);
+    if (k->npool < (k->config.pool + 1) / 2)
+        loop_defer(k->loop, &k->refill, refill);
+    else
+        loop_timer_set(k->loop, &k->refill_soon, POOL_LATER_MS, refill_later);
 }
 
 void pool_open(struct keeper *k)
@@ -517,6 +532,7 @@ static int adopt_running(struct sandbox *sb, struct err *e)
         return err_set(e, ERR_GONE, "its init ended while no daemon was there");
     if (watch_init(sb, e) < 0)
         return -1;
+    ids_keep(sb);
     sb->k->ngiven++;
     return 0;
 }
@@ -547,34 +563,84 @@ static void adopt(struct sandbox *sb)
         sb->keep_disk = true;
 }
 
-int pool_adopt(struct keeper *k, struct err *e)
+static int each_name(int dfd, int (*fn)(struct keeper *k, const char *name, struct err *e),
+                     struct keeper *k, struct err *e)
 {
-    DIR *d = fdopendir(dup(k->records_fd));
+    int copy = openat(dfd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), r = 0;
+    DIR *d = copy < 0 ? NULL : fdopendir(copy);
 
     if (d == NULL)
-        return err_sys(e, "read the records");
-    rewinddir(d);
-    for (struct dirent *de; (de = readdir(d)) != NULL;) {
-        struct sandbox *sb;
-        struct record rec;
-        struct err why;
-
-        if (de->d_name[0] == '.')
-            continue;
-        if (!id_is_valid(de->d_name, sizeof(rec.id) - 1) ||
-            record_load(k, de->d_name, &rec, &why) < 0) {
-            log_warn("record %s is not one of ours or damaged: removed", de->d_name);
-            unlinkat(k->records_fd, de->d_name, 0);
-            continue;
-        }
-        sb = sandbox_new(k, de->d_name, e);
-        if (sb == NULL)
-            break;
-        sb->rec = rec;
-        adopt(sb);
-    }
+        return err_sys(e, "read a directory of ours");
+    for (struct dirent *de; r == 0 && (de = readdir(d)) != NULL;)
+        if (de->d_name[0] != '.')
+            r = fn(k, de->d_name, e);
     closedir(d);
+    return r;
+}
+
+/* Something of that name may exist, and nothing tells what: it goes, all of it. Its
+ * range is not known either and will be given back at once; nothing uses it any
+ * more, since bury() begins by killing. */
+static int doom(struct keeper *k, const char *id, struct err *e)
+{
+    struct sandbox *sb = sandbox_new(k, id, e);
+
+    if (sb == NULL)
+        return -1;
+    sb->rec.phase = PHASE_DYING;
+    sb->rec.stage = stage_count;
+    bury(sb, false);
     return 0;
+}
+
+static int adopt_record(struct keeper *k, const char *name, struct err *e)
+{
+    struct sandbox *sb;
+    struct record rec;
+    struct err why;
+
+    if (!id_is_valid(name, sizeof(rec.id) - 1)) {
+        log_warn("%s in records is not one of ours: removed", name);
+        unlinkat(k->records_fd, name, 0);
+        return 0;
+    }
+    if (record_load(k, name, &rec, &why) < 0) {
+        log_error("%s: that sandbox is destroyed", why.msg);
+        return doom(k, name, e);
+    }
+    sb = sandbox_new(k, name, e);
+    if (sb == NULL)
+        return -1;
+    sb->rec = rec;
+    adopt(sb);
+    return 0;
+}
+
+static int adopt_group(struct keeper *k, const char *name, struct err *e)
+{
+    struct stat st;
+
+    if (find(k, name) != NULL || !id_is_valid(name, sizeof(((struct record *)0)->id) - 1) ||
+        fstatat(k->cgroups.v2_fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISDIR(st.st_mode))
+        return 0;
+    log_error("sandbox %s has no record: it is destroyed", name);
+    return doom(k, name, e);
+}
+
+static int adopt_socket(struct keeper *k, const char *name, struct err *e)
+{
+    (void)e;
+    if (find(k, name) == NULL && unlinkat(k->run_fd, name, 0) < 0)
+        log_warn("remove socket %s: %s", name, strerror(errno));
+    return 0;
+}
+
+int pool_adopt(struct keeper *k, struct err *e)
+{
+    if (each_name(k->records_fd, adopt_record, k, e) < 0 ||
+        each_name(k->cgroups.v2_fd, adopt_group, k, e) < 0)
+        return -1;
+    return each_name(k->run_fd, adopt_socket, k, e);
 }
 
 void pool_drain(struct keeper *k)

@@ -15,6 +15,7 @@ static const int kept[] = {
     CAP_FSETID,          /* setgid programs of a template */
     CAP_DAC_OVERRIDE,    /* removing what a tenant made unreadable */
     CAP_DAC_READ_SEARCH, /* likewise */
+    CAP_SETFCAP,         /* an overlay acts as its maker: setcap inside needs ours */
     CAP_MKNOD,           /* /dev */
     CAP_KILL,            /* ending the front */
     CAP_SYS_PTRACE,      /* opening the namespaces of an init */

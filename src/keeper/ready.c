@@ -52,7 +52,8 @@ void ready_say(struct keeper *k)
            "    cove exec $id -- bash -c 'echo hello from $HOSTNAME'\n\n"
            "  Over HTTP:\n\n"
            "    export COVE_URL=%s COVE_API_KEY=$(cat %s/api-key)\n"
-           "    curl -H \"Authorization: Bearer $COVE_API_KEY\" -d '{}' $COVE_URL/v1/sandboxes\n\n",
+           "    curl -H \"Authorization: Bearer $COVE_API_KEY\" --json '{}' "
+           "$COVE_URL/v1/sandboxes\n\n",
            k->url, k->dir);
     fflush(stdout);
 }

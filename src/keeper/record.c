@@ -22,9 +22,11 @@ static uint64_t record_sum(const struct record *r)
 
 int record_save(struct sandbox *sb, bool durable, struct err *e)
 {
-    autofd int fd =
-        openat(sb->k->records_fd, sb->rec.id, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    int fd = sb->record_fd;
 
+    if (fd < 0)
+        fd = sb->record_fd = openat(sb->k->records_fd, sb->rec.id,
+                                    O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (fd < 0)
         return err_sys(e, "record %s", sb->rec.id);
     sb->rec.sum = record_sum(&sb->rec);
@@ -54,6 +56,7 @@ int record_load(struct keeper *k, const char *id, struct record *ret, struct err
 
 void record_remove(struct sandbox *sb)
 {
+    drop_fd(&sb->record_fd);
     if (unlinkat(sb->k->records_fd, sb->rec.id, 0) < 0 && errno != ENOENT)
         log_warn("remove record %s: %s", sb->rec.id, strerror(errno));
 }

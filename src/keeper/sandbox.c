@@ -49,7 +49,7 @@ struct sandbox *sandbox_new(struct keeper *k, const char *id, struct err *e)
     sb->rec.magic = RECORD_MAGIC;
     sb->rec.version = RECORD_VERSION;
     str_fmt(sb->rec.id, sizeof(sb->rec.id), "%s", id);
-    sb->pidfd = sb->boot_fd = sb->userns_fd = sb->root_fd = -1;
+    sb->pidfd = sb->record_fd = sb->boot_fd = sb->userns_fd = sb->root_fd = -1;
     sb->pid_io.fd = sb->boot_io.fd = -1;
     sb->rec.range = RANGE_NONE;
     atomic_init(&sb->root_closed, 1);
@@ -71,6 +71,7 @@ void sandbox_free(struct sandbox *sb)
     map_del(&sb->k->sandboxes, &sb->by_id);
     drop_fd(&sb->userns_fd);
     drop_fd(&sb->root_fd);
+    drop_fd(&sb->record_fd);
     drop_fd(&sb->boot_fd);
     drop_fd(&sb->pidfd);
     free(sb->rules.mem);

@@ -80,6 +80,7 @@ struct sandbox {
 
     pid_t pid;     /* init, as we see it; 0 if none */
     int pidfd;     /* -1 if none */
+    int record_fd; /* opened by the first save */
     int boot_fd;   /* our end of the boot pair, until init has answered */
     int userns_fd; /* only while stages go up */
     int root_fd;   /* the overlay; -1 after adoption */

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/mount.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 
@@ -243,10 +244,26 @@ static void report_progress(void *arg, const char *text, uint64_t done, uint64_t
         return;
 }
 
+/* A child of ours must not hold what the next daemon waits for: the lock, the
+ * port, the front's socket. Keeps 0 to 2 and two more. */
+static void shed_fds(int a, int b)
+{
+    unsigned low = (unsigned)(a < b ? a : b), high = (unsigned)(a < b ? b : a);
+
+    if (low > 3)
+        syscall(SYS_close_range, 3u, low - 1, 0u);
+    if (high > low + 1)
+        syscall(SYS_close_range, low + 1, high - 1, 0u);
+    syscall(SYS_close_range, high + 1, ~0u, 0u);
+}
+
 static void __attribute__((noreturn)) child_main(struct template *t, int fd)
 {
     struct report r = {.kind = 1};
     struct err e;
+
+    prctl(PR_SET_PDEATHSIG, SIGKILL); /* half a template is swept at the next start */
+    shed_fds(t->dir_fd, fd);
 
     if (build_locked(t, false, report_progress, &fd, &e) < 0) {
         r.kind = 2;
@@ -363,8 +380,10 @@ static void remove_aside(struct keeper *k, const char *name)
     pid = fork();
     if (pid == 0) {
         /* Twice, so that it is nobody's child here and needs no waiting for. */
-        if (fork() == 0)
+        if (fork() == 0) {
+            syscall(SYS_close_range, 3u, ~0u, 0u); /* not the lock, not the port */
             remove_tree(path);
+        }
         _exit(0);
     }
     if (pid > 0)

@@ -24,6 +24,7 @@ enum boot_fd {
     BOOT_DEV,    /* detached mount: /dev */
     BOOT_USED,   /* file with one number: bytes used on the disk */
     BOOT_QUOTA,  /* likewise: bytes that may be used; both empty without a limit */
+    BOOT_OOM,    /* file with a line `oom_kill N` about the whole sandbox */
     BOOT_RUN,    /* detached mount of the cgroup in which init makes one per command */
     BOOT_FD_COUNT
 };

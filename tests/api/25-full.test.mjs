@@ -13,16 +13,6 @@ after(() => d?.stop());
 
 const S = '/v1/sandboxes';
 
-function memoryIsV2() {
-  return ['/sys/fs/cgroup', '/sys/fs/cgroup/unified'].some((dir) => {
-    try {
-      return fs.readFileSync(`${dir}/cgroup.controllers`, 'utf8').split(/\s+/).includes('memory');
-    } catch {
-      return false;
-    }
-  });
-}
-
 test('a host that is full says so with Retry-After, and takes the next one when one has gone', async () => {
   const made = [];
   for (let i = 0; i < 3; i++) made.push(await d.sandbox());
@@ -97,8 +87,8 @@ test('a command that is killed for want of memory says so', async () => {
   const s = await poll('there is room', () => d.sandbox());
   const r = await d.exec(s.id, ['python3', '-c', 'x = [bytearray(1 << 20) for i in range(1000)]']);
   assert.equal(r.signal, 'SIGKILL');
-  // where memory is counted by cgroup v1 (hybrid hosts) init cannot tell why
-  if (memoryIsV2()) assert.equal(r.oom, true);
+  assert.equal(r.oom, true);
+  assert.equal((await d.exec(s.id, 'kill -9 $$')).oom, false);
   assert.equal((await d.exec(s.id, 'echo still here')).stdout, 'still here\n');
   await d.del(`${S}/${s.id}`);
 });

@@ -206,7 +206,7 @@ test('a flood does not make the daemon grow', async () => {
 
 test('a stream starts before the command ends, keeps the order and ends with the exit', async () => {
   await sh('rm -f /workspace/fifo; mkfifo /workspace/fifo');
-  const live = await d.sse(E, { method: 'POST', body: { command: 'echo one; read x </workspace/fifo; echo two >&2; printf three; exit 7' } });
+  const live = await d.sse(E, { method: 'POST', body: { command: 'echo one; read x </workspace/fifo; echo two >&2; sleep 0.2; printf three; exit 7' } });
   const first = await within(5000, 'the first line while it runs', live.until('stdout'));
   assert.equal(output(first, 'stdout').toString(), 'one\n');
   await sh('echo go >/workspace/fifo');

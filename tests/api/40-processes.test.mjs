@@ -58,6 +58,7 @@ test('an unknown process is 404 everywhere', async () => {
 test('a caller may choose the id; a second one of that name is refused and the first goes on', async () => {
   const p = await start('echo first; sleep 1000', { id: 'my.own_id-1' });
   assert.equal(p.id, 'my.own_id-1');
+  await wait(p.id, { for: 'log', text: 'first\n', timeout_ms: 5000 });
   await d.fails(409, 'conflict', 'POST', P, { command: 'echo second', id: 'my.own_id-1' });
   const still = await d.get(`${P}/my.own_id-1`);
   assert.equal(still.pid, p.pid);

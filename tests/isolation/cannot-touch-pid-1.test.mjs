@@ -10,10 +10,10 @@ let d;
 let id;
 let pid;
 before(async () => {
-  await attacks.compile('pid1', 'race');
+  await attacks.compile('pid1', 'race', 'statfs');
   d = await startDaemon({ args: ['--pool', '0'] });
   id = (await d.sandbox()).id;
-  await attacks.put(d, id, 'pid1', 'race');
+  await attacks.put(d, id, 'pid1', 'race', 'statfs');
   pid = initOf(d, id).pid;
 });
 after(async () => {
@@ -60,6 +60,19 @@ for (const user of ['root', 'user']) {
     await alive();
   });
 }
+
+// init answers statfs for everybody inside, in their memory
+test('questions that lie neither mislead nor hold nor end init', async () => {
+  for (const user of ['root', 'user']) {
+    refused(await attack(d, id, 'statfs', ['lies'], { user }), {
+      plain: 'ok', 'no path': 'EFAULT', 'path in the kernel': 'EFAULT', 'path over the edge': 'EFAULT', 'endless path': 'ENAMETOOLONG', 'empty path': 'ENOENT',
+      'no place': 'EFAULT', 'place in the kernel': 'EFAULT', 'place over the edge': 'EFAULT', 'bad fd': 'EBADF', 'huge fd': 'EBADF',
+      "init's root": 'EACCES', "init's fd": 'EACCES', 'a pipe nobody opens': 'ok', 'a pipe by its fd': user === 'root' ? 'ok' : ['ok', 'EBADF'],
+    });
+    refused(await attack(d, id, 'statfs', ['deaths'], { user }), { killed: 'ok' });
+    await alive();
+  }
+});
 
 test('a process that init is just starting is not caught', async () => {
   for (const user of ['root', 'user']) {

@@ -9,6 +9,7 @@ import { cgroupsNamed, processes } from './host.mjs';
 const S = '/v1/sandboxes';
 const RANGES = '/run/cove/idranges';
 const TAG_LEN = 8;
+const SPARES_MAX = 64;
 
 /** Random numbers from a seed: COVE_CHAOS_SEED replays a run. */
 export class Dice {
@@ -75,10 +76,9 @@ function names(dir) {
   }
 }
 
-/** How many id ranges of the host this daemon has leased. */
-export function rangesOf(dir) {
-  const tag = tagOf(dir);
-  const all = fs.readFileSync(RANGES);
+/** How many id ranges of the host this daemon has leased, as its keeper sees it. */
+function rangesOf(d, tag) {
+  const all = fs.readFileSync(`/proc/${d.keeper.pid}/root${RANGES}`);
   let n = 0;
   for (let at = 0; at + TAG_LEN <= all.length; at += TAG_LEN) if (all.toString('latin1', at, at + TAG_LEN) === tag) n++;
   return n;
@@ -108,17 +108,20 @@ export function inventory(d) {
     }
   }
   const mounts = fs.readFileSync(`/proc/${d.keeper.pid}/mountinfo`, 'utf8').trim().split('\n').length;
+  // mounted where only the keeper sees them
+  const disks = names(`/proc/${d.keeper.pid}/root${d.dir}/disk`);
+  const isSpare = (n) => n.startsWith('spare-');
   const groups = {};
   for (const g of groupsOf(tag)) groups[g] = fs.readdirSync(g, { withFileTypes: true }).filter((e) => e.isDirectory()).map((e) => e.name).sort();
   return {
     groups,
     records: names(path.join(d.dir, 'records')),
     sockets: names(path.join(d.dir, 'run')),
-    // the disks are mounted where only the keeper sees them
-    disks: names(`/proc/${d.keeper.pid}/root${d.dir}/disk`),
+    disks: disks.filter((n) => !isSpare(n)),
+    spares: disks.filter(isSpare).length,
     inits: [...initsOf(d.dir).keys()].sort(),
     netns: netns.size,
-    ranges: rangesOf(d.dir),
+    ranges: rangesOf(d, tag),
     mounts,
   };
 }
@@ -144,6 +147,7 @@ function compare(all, found, pool) {
   assert.equal(pooled.length, pool, `records that are neither listed nor pooled: ${pooled}`);
   assert.deepEqual(found.records, kept, 'records');
   assert.deepEqual(found.disks, kept, 'disks');
+  assert.ok(found.spares <= SPARES_MAX, `${found.spares} empty disks kept for later`);
   assert.deepEqual(found.sockets, alive, 'sockets in DIR/run');
   assert.deepEqual(found.inits, alive, 'inits');
   assert.equal(found.netns, alive.length, 'network namespaces');

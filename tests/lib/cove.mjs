@@ -100,14 +100,16 @@ process.on('exit', () => {
 });
 
 export class Daemon {
-  /** `inside`: a command line that programs are run with, and `agent`: how to reach what listens there. */
-  constructor({ args = [], env = {}, dir, inside = [], agent = {} } = {}) {
+  /** `wrap`: a command that ends by executing the daemon; `inside`: the same for everything of it, and
+   * `agent`: how to reach what listens there. */
+  constructor({ args = [], env = {}, dir, wrap = [], inside = [], agent = {} } = {}) {
     this.dir = dir ?? fs.mkdtempSync(path.join(os.tmpdir(), 'cove-test-'));
     fs.chmodSync(this.dir, 0o711);
     this.args = args;
     this.inside = inside;
     this.agentOptions = agent;
     this.env = env;
+    this.wrap = wrap;
     this.port = 0;
     this.log = '';
     this.complaints = [];
@@ -120,10 +122,11 @@ export class Daemon {
     if (!this.args.includes('--pool')) args.push('--pool', '2');
     // no test sends anything out of this machine; those of the network build an internet
     if (!this.args.includes('--network')) args.push('--network', 'none');
-    const [file, ...all] = [...this.inside, BIN, ...args, ...this.args];
-    this.keeper = spawn(file, all, {
+    const [file, ...words] = [...this.inside, ...this.wrap, BIN, ...args, ...this.args];
+    this.keeper = spawn(file, words, {
       env: { ...process.env, ...this.env },
       stdio: ['ignore', 'pipe', 'pipe'],
+      detached: true, // a process group of its own, as in a terminal
     });
     running.add(this);
     this.exited = new Promise((resolve) => {

@@ -2,7 +2,8 @@
 //
 // world: answers HTTP on 80, 443, 5432 and 8080 of every address with who asked,
 // `/drip` with a line whenever `/drop` was asked for; DNS on 53 (every name is WEB);
-// UDP echo on 9999. relay: lets the test reach what listens on the host's loopback.
+// UDP echo on 9999. host: answers the same on the host itself, where nothing of it
+// must be reached, and lets the test reach what listens on the host's loopback.
 import dgram from 'node:dgram';
 import fs from 'node:fs';
 import http from 'node:http';
@@ -50,7 +51,7 @@ function listening(server, ...args) {
   return new Promise((resolve) => server.listen(...args, resolve));
 }
 
-async function world() {
+async function answers() {
   for (const port of [22, 80, 443, 5432, 8080]) await listening(http.createServer(page), port, '0.0.0.0');
   await listening(net.createServer((s) => {
     let got = Buffer.alloc(0);
@@ -76,14 +77,22 @@ async function world() {
     saw('udp', '', from.address, b.toString().slice(0, 100));
     s.send(b, from.port, from.address);
   });
+  // what is sent to everybody arrives at no address of one's own
+  await new Promise((resolve) => {
+    const s = dgram.createSocket({ type: 'udp4', reuseAddr: true }, (b, from) => saw('udp', 'any', from.address, b.toString().slice(0, 100)));
+    s.bind(5353, '0.0.0.0', () => {
+      for (const a of addresses.filter((x) => !x.startsWith('127.'))) try { s.addMembership('224.0.0.251', a); } catch { /* one per interface */ }
+      resolve();
+    });
+  });
   await listening(http.createServer((req, res) => {
     if (req.url === '/drop') for (const r of drips) r.write('next\n');
     res.end(JSON.stringify(req.url === '/seen' ? seen : { drips: drips.size }));
-  }), path.join(dir, 'world.sock'));
+  }), path.join(dir, `${role}.sock`));
 }
 
 async function relay() {
-  const file = path.join(dir, 'host.sock');
+  const file = path.join(dir, 'relay.sock');
   await listening(net.createServer((s) => {
     s.on('error', () => {});
     s.once('data', (first) => {
@@ -106,5 +115,6 @@ async function relay() {
 }
 
 process.on('disconnect', () => process.exit());
-await (role === 'world' ? world() : relay());
+await answers();
+if (role === 'host') await relay();
 process.stdout.write('ready\n');

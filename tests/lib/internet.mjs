@@ -65,6 +65,11 @@ export class Internet {
     await this.#addresses(world, { out0: ['203.0.113.1/24'], lan0: ['192.168.50.2/24'], lo: [WEB, WEB2, ...PRIVATE.filter((a) => a !== '192.168.50.2')].map((a) => `${a}/32`) });
     await this.sh(host, 'ip', 'route', 'add', 'default', 'via', '203.0.113.1');
     await this.sh(world, 'ip', 'route', 'add', 'default', 'via', HOST_OUT);
+    // so that IPv6 would find its way, if anybody let it
+    await this.sh(host, 'sh', '-c', 'echo 1 >/proc/sys/net/ipv6/conf/all/forwarding');
+    await this.sh(host, 'ip', 'addr', 'add', '2001:db8::2/64', 'dev', 'out0', 'nodad');
+    await this.sh(world, 'ip', 'addr', 'add', '2001:db8::1/64', 'dev', 'out0', 'nodad');
+    await this.#hostRules();
     await this.#watch();
     await this.#people();
     return this;
@@ -75,6 +80,21 @@ export class Internet {
       for (const a of addresses) await this.sh(ns, 'ip', 'addr', 'add', a, 'dev', dev);
       await this.sh(ns, 'ip', 'link', 'set', dev, 'up');
     }
+  }
+
+  /** Rules that are none of Cove's business; they count what the host forwards for others. */
+  async #hostRules() {
+    const file = path.join(this.dir, 'host.nft');
+    fs.writeFileSync(file, `table inet filter {
+      counter routed { }
+      chain forward { type filter hook forward priority 10; policy accept;
+        iifname { "out0", "lan0" } oifname { "out0", "lan0" } counter name routed
+      }
+      chain input { type filter hook input priority 0; policy accept;
+        tcp dport 4444 drop
+      }
+    }`);
+    await this.sh(this.host, 'nft', '-f', file);
   }
 
   /** Counts what must not come: fragments, IPv6 but for the world's own, senders that are not the host. */
@@ -94,14 +114,15 @@ export class Internet {
   }
 
   async counted(name) {
-    const all = JSON.parse(await this.sh(this.world, 'nft', '-j', 'list', 'counter', 'inet', 'watch', name)).nftables;
+    const [ns, table] = name === 'routed' ? [this.host, 'filter'] : [this.world, 'watch'];
+    const all = JSON.parse(await this.sh(ns, 'nft', '-j', 'list', 'counter', 'inet', table, name)).nftables;
     return all.find((o) => o.counter).counter.packets;
   }
 
   async #people() {
-    this.socket = path.join(this.dir, 'host.sock');
+    this.socket = path.join(this.dir, 'relay.sock');
     this.people = [];
-    for (const [ns, role] of [[this.world, 'world'], [this.host, 'relay']]) {
+    for (const [ns, role] of [[this.world, 'world'], [this.host, 'host']]) {
       const [file, ...args] = this.in(ns, process.execPath, path.join(HERE, 'internet-world.mjs'), role, this.dir);
       const child = spawn(file, args, { stdio: ['ignore', 'pipe', 'inherit'] });
       this.people.push(child);
@@ -112,10 +133,19 @@ export class Internet {
     }
   }
 
-  /** What the world has seen: [{proto, local, remote, text}]. */
-  seen() {
+  /** What the world, or the host, has seen: [{proto, local, remote, text}]. */
+  seen(who = 'world') {
+    return this.#ask(who, '/seen');
+  }
+
+  /** One more line for everybody who waits at /drip. */
+  drop() {
+    return this.#ask('world', '/drop');
+  }
+
+  #ask(who, url) {
     return new Promise((resolve, reject) => {
-      http.get({ socketPath: path.join(this.dir, 'world.sock'), path: '/seen' }, (res) => {
+      http.get({ socketPath: path.join(this.dir, `${who}.sock`), path: url }, (res) => {
         let text = '';
         res.on('data', (d) => (text += d));
         res.on('end', () => resolve(JSON.parse(text)));

@@ -32,9 +32,15 @@
 static const struct {
     const char *name;
     int flag;
-} kinds[] = {{"user", CLONE_NEWUSER}, {"pid", CLONE_NEWPID},       {"mnt", CLONE_NEWNS},
-             {"net", CLONE_NEWNET},   {"ipc", CLONE_NEWIPC},       {"uts", CLONE_NEWUTS},
-             {"time", CLONE_NEWTIME}, {"cgroup", CLONE_NEWCGROUP}, {"user+net", CLONE_NEWUSER | CLONE_NEWNET},
+} kinds[] = {{"user", CLONE_NEWUSER},
+             {"pid", CLONE_NEWPID},
+             {"mnt", CLONE_NEWNS},
+             {"net", CLONE_NEWNET},
+             {"ipc", CLONE_NEWIPC},
+             {"uts", CLONE_NEWUTS},
+             {"time", CLONE_NEWTIME},
+             {"cgroup", CLONE_NEWCGROUP},
+             {"user+net", CLONE_NEWUSER | CLONE_NEWNET},
              {"user+mnt", CLONE_NEWUSER | CLONE_NEWNS}};
 
 static long reap(long pid)
@@ -111,10 +117,13 @@ static void mounts(void)
 
 static void kernel(void)
 {
-    union bpf_attr map = {.map_type = BPF_MAP_TYPE_ARRAY, .key_size = 4, .value_size = 4, .max_entries = 1};
+    union bpf_attr map = {
+        .map_type = BPF_MAP_TYPE_ARRAY, .key_size = 4, .value_size = 4, .max_entries = 1};
     struct io_uring_params ring = {0};
-    struct perf_event_attr perf = {.type = PERF_TYPE_SOFTWARE, .size = sizeof(perf),
-                                   .config = PERF_COUNT_SW_CPU_CLOCK, .exclude_kernel = 1};
+    struct perf_event_attr perf = {.type = PERF_TYPE_SOFTWARE,
+                                   .size = sizeof(perf),
+                                   .config = PERF_COUNT_SW_CPU_CLOCK,
+                                   .exclude_kernel = 1};
     struct timex tx = {0};
     struct timespec ts = {0};
     char buf[64];
@@ -162,9 +171,10 @@ static void families(void)
     static const struct {
         const char *name;
         int family, type;
-    } rows[] = {{"vsock", 40, SOCK_STREAM}, {"alg", 38, SOCK_SEQPACKET}, {"bluetooth", 31, SOCK_RAW},
-                {"can", 29, SOCK_RAW},      {"tipc", 30, SOCK_RDM},      {"xdp", 44, SOCK_RAW},
-                {"rds", 21, SOCK_SEQPACKET}, {"kcm", 41, SOCK_DGRAM},    {"smc", 43, SOCK_STREAM}};
+    } rows[] = {
+        {"vsock", 40, SOCK_STREAM},  {"alg", 38, SOCK_SEQPACKET}, {"bluetooth", 31, SOCK_RAW},
+        {"can", 29, SOCK_RAW},       {"tipc", 30, SOCK_RDM},      {"xdp", 44, SOCK_RAW},
+        {"rds", 21, SOCK_SEQPACKET}, {"kcm", 41, SOCK_DGRAM},     {"smc", 43, SOCK_STREAM}};
     char name[64];
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
@@ -179,12 +189,13 @@ static void devices(void)
         const char *name;
         mode_t type;
         int major, minor;
-    } rows[] = {{"mem", S_IFCHR, 1, 1}, {"kmsg", S_IFCHR, 1, 11}, {"vda", S_IFBLK, 254, 0},
-                {"sda", S_IFBLK, 8, 0}, {"loop0", S_IFBLK, 7, 0}, {"null", S_IFCHR, 1, 3},
+    } rows[] = {{"mem", S_IFCHR, 1, 1},     {"kmsg", S_IFCHR, 1, 11},  {"vda", S_IFBLK, 254, 0},
+                {"sda", S_IFBLK, 8, 0},     {"loop0", S_IFBLK, 7, 0},  {"null", S_IFCHR, 1, 3},
                 {"fuse", S_IFCHR, 10, 229}, {"kvm", S_IFCHR, 10, 232}, {"whiteout", S_IFCHR, 0, 0}};
-    static const char *const paths[] = {"/dev/mem", "/dev/kmsg", "/dev/port", "/dev/kvm", "/dev/fuse",
-                                        "/dev/vda", "/dev/loop0", "/dev/loop-control", "/dev/console",
-                                        "/dev/tty0", "/dev/vsock", "/dev/btrfs-control"};
+    static const char *const paths[] = {"/dev/mem",   "/dev/kmsg",         "/dev/port",
+                                        "/dev/kvm",   "/dev/fuse",         "/dev/vda",
+                                        "/dev/loop0", "/dev/loop-control", "/dev/console",
+                                        "/dev/tty0",  "/dev/vsock",        "/dev/btrfs-control"};
     char name[64], path[64];
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
@@ -225,7 +236,10 @@ static long old_call(long nr, long a, long b, long c)
 {
     long ret;
 
-    __asm__ volatile("int $0x80" : "=a"(ret) : "a"(nr), "b"(a), "c"(b), "d"(c) : "memory", "r8", "r9", "r10", "r11");
+    __asm__ volatile("int $0x80"
+                     : "=a"(ret)
+                     : "a"(nr), "b"(a), "c"(b), "d"(c)
+                     : "memory", "r8", "r9", "r10", "r11");
     errno = ret < 0 ? (int)-ret : 0;
     return ret < 0 ? -1 : ret;
 }
@@ -242,8 +256,13 @@ int main(int argc, char **argv)
     static const struct {
         const char *name;
         void (*run)(void);
-    } parts[] = {{"namespaces", namespaces}, {"mounts", mounts},     {"kernel", kernel}, {"families", families},
-                 {"devices", devices},       {"terminal", terminal}, {"old", old}};
+    } parts[] = {{"namespaces", namespaces},
+                 {"mounts", mounts},
+                 {"kernel", kernel},
+                 {"families", families},
+                 {"devices", devices},
+                 {"terminal", terminal},
+                 {"old", old}};
 
     for (size_t i = 0; i < sizeof(parts) / sizeof(*parts); i++)
         if (argc > 1 && strcmp(argv[1], parts[i].name) == 0)

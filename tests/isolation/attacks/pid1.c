@@ -39,22 +39,48 @@ static void files(void)
     static const struct {
         const char *name;
         int flags;
-    } rows[] = {{"mem", O_RDWR},      {"mem", O_RDONLY},       {"maps", O_RDONLY},       {"smaps", O_RDONLY},
-                {"environ", O_RDONLY}, {"auxv", O_RDONLY},     {"pagemap", O_RDONLY},    {"stack", O_RDONLY},
-                {"syscall", O_RDONLY}, {"personality", O_RDONLY}, {"io", O_RDONLY},      {"exe", O_RDONLY},
-                {"exe", O_PATH},      {"root", O_PATH},        {"cwd", O_PATH},          {"fd", O_RDONLY},
-                {"fdinfo", O_RDONLY}, {"map_files", O_RDONLY}, {"ns/mnt", O_RDONLY},     {"ns/user", O_RDONLY},
-                {"ns/pid", O_RDONLY}, {"fd/3", O_RDWR},        {"root/etc/passwd", O_RDONLY}, {"cwd/etc/passwd", O_RDONLY},
-                {"task/1/mem", O_RDWR}, {"task/1/fd", O_RDONLY}, {"oom_score_adj", O_WRONLY}, {"clear_refs", O_WRONLY},
-                {"timerslack_ns", O_WRONLY}, {"comm", O_WRONLY}, {"coredump_filter", O_WRONLY}, {"uid_map", O_WRONLY},
-                {"setgroups", O_WRONLY}, {"sched", O_WRONLY}};
+    } rows[] = {{"mem", O_RDWR},
+                {"mem", O_RDONLY},
+                {"maps", O_RDONLY},
+                {"smaps", O_RDONLY},
+                {"environ", O_RDONLY},
+                {"auxv", O_RDONLY},
+                {"pagemap", O_RDONLY},
+                {"stack", O_RDONLY},
+                {"syscall", O_RDONLY},
+                {"personality", O_RDONLY},
+                {"io", O_RDONLY},
+                {"exe", O_RDONLY},
+                {"exe", O_PATH},
+                {"root", O_PATH},
+                {"cwd", O_PATH},
+                {"fd", O_RDONLY},
+                {"fdinfo", O_RDONLY},
+                {"map_files", O_RDONLY},
+                {"ns/mnt", O_RDONLY},
+                {"ns/user", O_RDONLY},
+                {"ns/pid", O_RDONLY},
+                {"fd/3", O_RDWR},
+                {"root/etc/passwd", O_RDONLY},
+                {"cwd/etc/passwd", O_RDONLY},
+                {"task/1/mem", O_RDWR},
+                {"task/1/fd", O_RDONLY},
+                {"oom_score_adj", O_WRONLY},
+                {"clear_refs", O_WRONLY},
+                {"timerslack_ns", O_WRONLY},
+                {"comm", O_WRONLY},
+                {"coredump_filter", O_WRONLY},
+                {"uid_map", O_WRONLY},
+                {"setgroups", O_WRONLY},
+                {"sched", O_WRONLY}};
     char path[64], name[64], buf[256];
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
         int fd, write_only = (rows[i].flags & O_ACCMODE) == O_WRONLY;
 
         snprintf(path, sizeof(path), "/proc/1/%s", rows[i].name);
-        snprintf(name, sizeof(name), "%s%s%s", rows[i].name, (rows[i].flags & O_ACCMODE) == O_RDONLY ? "" : " w",
+        snprintf(name, sizeof(name), "%s%s%s", rows[i].name,
+                 (rows[i].flags & O_ACCMODE) == O_RDONLY ? "" : " w",
                  rows[i].flags & O_PATH ? " path" : "");
         errno = 0;
         fd = open(path, rows[i].flags | O_CLOEXEC);
@@ -63,7 +89,8 @@ static void files(void)
             continue;
         }
         /* some are refused at the first read or write only */
-        if (rows[i].flags & O_PATH || (strcmp(rows[i].name, "fd") == 0 && lseek(fd, 0, SEEK_SET) == 0))
+        if (rows[i].flags & O_PATH ||
+            (strcmp(rows[i].name, "fd") == 0 && lseek(fd, 0, SEEK_SET) == 0))
             say(name, "ok");
         else if ((write_only ? write(fd, "1\n", 2) : pread(fd, buf, sizeof(buf), 0)) < 0)
             say(name, errno_name(errno));

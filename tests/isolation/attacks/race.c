@@ -74,7 +74,8 @@ static void borrow(pid_t pid)
         }
         snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
         if (readlink(path, to, sizeof(to) - 1) > 0 &&
-            (strncmp(to, "socket:", 7) == 0 || strncmp(to, "anon_inode", 10) == 0 || strncmp(to, "/run", 4) == 0))
+            (strncmp(to, "socket:", 7) == 0 || strncmp(to, "anon_inode", 10) == 0 ||
+             strncmp(to, "/run", 4) == 0))
             breach++;
         close(fd);
     }

@@ -14,7 +14,7 @@
 
 /* Above this size text is sent as base64 too when it is mostly control characters:
  * as JSON each of them would take six bytes. */
-#define SHAPE_TEXT_ALWAYS (64u << 10)
+#define SHAPE_TEXT_ALWAYS (4u << 10)
 
 struct shape_bytes {
     const char *p;

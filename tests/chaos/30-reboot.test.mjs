@@ -1,0 +1,91 @@
+// The host restarts: processes are gone, files are not.
+//
+// Simulated: everything is killed and removed from the kernel, and the next
+// daemon lives in a mount namespace with another boot id and an empty /run/cove.
+import assert from 'node:assert/strict';
+import fs from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import { after, before, test } from 'node:test';
+import { initsOf, settled } from '../lib/chaos.mjs';
+import { poll, run, startDaemon, tagOf } from '../lib/cove.mjs';
+import { cgroupsNamed, loopsOf, processes } from '../lib/host.mjs';
+
+let d;
+let scratch;
+before(async () => {
+  d = await startDaemon();
+  scratch = fs.mkdtempSync(path.join(os.tmpdir(), 'cove-boot-'));
+});
+after(async () => {
+  await d?.stop();
+  fs.rmSync(scratch, { recursive: true, force: true });
+});
+
+const S = '/v1/sandboxes';
+const AFTER_REBOOT = 'mount --bind "$0" /proc/sys/kernel/random/boot_id && mount -t tmpfs -o mode=755 none /run/cove && exec "$@"';
+
+/** The children first. */
+function removeGroups(dir) {
+  for (const e of fs.readdirSync(dir, { withFileTypes: true })) if (e.isDirectory()) removeGroups(path.join(dir, e.name));
+  fs.rmdirSync(dir);
+}
+
+/** Nothing of the daemon outlives this but its state directory. */
+async function powerOff() {
+  const groups = cgroupsNamed(`cove-${tagOf(d.dir)}`);
+  await d.kill9('both');
+  for (const g of groups) if (fs.existsSync(path.join(g, 'cgroup.kill'))) fs.writeFileSync(path.join(g, 'cgroup.kill'), '1');
+  await poll('every process is gone', () => processes().every((p) => !p.cgroup.includes(`/cove-${tagOf(d.dir)}/`)));
+  await poll('its groups are gone', () => {
+    for (const g of groups) if (fs.existsSync(g)) removeGroups(g);
+    return true;
+  });
+  await poll('its loop device is gone', () => loopsOf(d.dir).length === 0);
+}
+
+async function powerOn() {
+  const boot = path.join(scratch, 'boot_id');
+  fs.writeFileSync(boot, '00000000-1111-4222-8333-444444444444\n');
+  d.wrap = ['unshare', '-m', 'sh', '-c', AFTER_REBOOT, boot];
+  await d.restart();
+  // it has been read; while anything is mounted in /proc nobody else may mount one
+  const r = await run('nsenter', ['-t', String(d.keeper.pid), '-m', 'umount', '/proc/sys/kernel/random/boot_id']);
+  assert.equal(r.status, 0, r.stderr);
+}
+
+test('sandboxes of a restarted host are stopped, with their files, and resume', async () => {
+  const made = await Promise.all([d.sandbox({ metadata: { n: 'a' } }), d.sandbox({ metadata: { n: 'b' }, env: { KEPT: 'yes' } }), d.sandbox()]);
+  const [a, b, c] = made.map((s) => s.id);
+  await d.exec(b, 'echo precious > /workspace/file; sudo mkdir /opt/x; sudo touch /opt/x/y; sync');
+  await d.process(b, ['sleep', '1000'], { id: 'job' });
+  await d.del(`${S}/${c}`);
+  await powerOff();
+  await powerOn();
+  const all = (await d.get(S)).sandboxes;
+  assert.deepEqual(all.map((s) => [s.id, s.state, s.reason]), [a, b].map((id) => [id, 'stopped', 'the host was restarted']));
+  assert.equal(initsOf(d.dir).has(b), false);
+  await d.fails(409, 'conflict', 'POST', `${S}/${b}/exec`, { argv: ['true'] });
+
+  const again = await poll('it resumes', () => d.post(`${S}/${b}/resume`));
+  assert.equal(again.state, 'running');
+  assert.ok(!again.reason);
+  assert.notEqual(again.boot_id, made[1].boot_id);
+  assert.deepEqual(again.metadata, { n: 'b' });
+  assert.equal((await d.exec(b, 'cat /workspace/file; ls /opt/x; echo $KEPT; id -un')).stdout, 'precious\ny\nyes\nuser\n');
+  assert.equal((await d.exec(b, ['cat', '/proc/sys/kernel/random/boot_id'])).stdout.trim(), again.boot_id);
+  assert.deepEqual((await d.get(`${S}/${b}/processes`)).processes, []);
+  await d.del(`${S}/${a}`); // one that was never resumed
+  await settled(d);
+});
+
+test('what was resumed survives the next kill like any other, even the loss of /run/cove', async () => {
+  const [s] = (await d.get(S)).sandboxes;
+  await d.kill9('both');
+  await powerOn();
+  assert.deepEqual((await d.get(S)).sandboxes, [s]);
+  assert.equal((await d.exec(s.id, ['cat', '/workspace/file'])).stdout, 'precious\n');
+  await settled(d);
+  await d.del(`${S}/${s.id}`);
+  await settled(d);
+});

@@ -1,0 +1,97 @@
+// Damaged and missing files: one bad record costs one sandbox, a bad database is
+// said clearly and touches nothing.
+import assert from 'node:assert/strict';
+import fs from 'node:fs';
+import path from 'node:path';
+import { after, before, test } from 'node:test';
+import { initsOf, settled } from '../lib/chaos.mjs';
+import { BASE, BIN, poll, run, startDaemon } from '../lib/cove.mjs';
+
+const S = '/v1/sandboxes';
+let d;
+before(async () => {
+  d = await startDaemon();
+});
+after(() => d?.stop());
+
+const file = (...names) => path.join(d.dir, ...names);
+
+/** How each damage looks to the next keeper: not a record. */
+const damages = {
+  'one bit': (f) => {
+    const bytes = fs.readFileSync(f);
+    bytes[100] ^= 1;
+    fs.writeFileSync(f, bytes);
+  },
+  'a short record': (f) => fs.truncateSync(f, 100),
+  'an empty record': (f) => fs.truncateSync(f, 0),
+  'no record': (f) => fs.unlinkSync(f),
+};
+
+for (const [what, damage] of Object.entries(damages)) {
+  test(`${what}: that sandbox ends whole, the others live on`, async () => {
+    const [bad, good] = [await d.sandbox(), await d.sandbox()];
+    const init = initsOf(d.dir).get(bad.id);
+    await d.process(bad.id, ['sleep', '1000']);
+    await d.kill9('both');
+    damage(file('records', bad.id));
+    await d.restart();
+    await poll('nothing of it runs', () => !fs.existsSync(`/proc/${init}`));
+    assert.deepEqual(await d.get(`${S}/${good.id}`), good);
+    assert.equal((await d.exec(good.id, ['echo', 'fine'])).stdout, 'fine\n');
+    const now = await d.get(`${S}/${bad.id}`);
+    assert.equal(now.state, 'stopped');
+    assert.ok(now.reason.length > 0);
+    const again = await d.call('POST', `${S}/${bad.id}/resume`);
+    assert.ok(again.status >= 400 && again.status < 500, again.text);
+    for (const s of [bad, good]) await d.del(`${S}/${s.id}`);
+    assert.deepEqual((await settled(d)).all, []);
+  });
+}
+
+test('names in the state directory that are nobody\'s do not keep it from being served', async () => {
+  await d.kill9('both');
+  fs.writeFileSync(file('records', 'not a record'), 'x');
+  fs.mkdirSync(file('records', 'adirectory'));
+  fs.writeFileSync(file('run', 'stray'), '');
+  await d.restart();
+  fs.rmdirSync(file('records', 'adirectory'));
+  await settled(d);
+});
+
+test('without its database the daemon knows no sandbox, and so none is left', async () => {
+  await d.sandbox();
+  await d.kill9('both');
+  for (const name of fs.readdirSync(file('front'))) fs.unlinkSync(file('front', name));
+  await d.restart();
+  assert.deepEqual((await settled(d)).all, []);
+  const s = await d.sandbox();
+  await d.del(`${S}/${s.id}`);
+});
+
+test('a damaged database is a clear error at the start, not a daemon that tries for ever', async () => {
+  const s = await d.sandbox();
+  const init = initsOf(d.dir).get(s.id);
+  await d.end(); // so that everything is in the one file
+  const whole = fs.readFileSync(file('front', 'cove.db'));
+  const broken = {
+    'cut in the middle': whole.subarray(0, Math.floor(whole.length / 2) + 100),
+    'cut in its first page': whole.subarray(0, 1000),
+    'something else': Buffer.alloc(whole.length, 'not a database '),
+    'bits in its tables': Buffer.from(whole).fill(0xff, 4096),
+  };
+  for (const [what, bytes] of Object.entries(broken)) {
+    fs.writeFileSync(file('front', 'cove.db'), bytes);
+    const r = await run(BIN, ['serve', '--listen', '127.0.0.1:0', '--state', d.dir, '--base', BASE, '--pool', '2'], { deadline: 15_000 });
+    assert.ok(r.status > 0, `${what}: status ${r.status} ${r.signal}`);
+    assert.match(r.stderr, /database: /, what);
+    assert.match(r.stderr.trim().split('\n').at(-1), /^cove serve: /, what);
+    assert.deepEqual([...initsOf(d.dir)], [[s.id, init]], `${what}: the sandbox is untouched`);
+  }
+  fs.writeFileSync(file('front', 'cove.db'), whole);
+  await d.restart();
+  assert.deepEqual((await d.get(S)).sandboxes, [s]);
+  assert.equal((await d.exec(s.id, ['echo', 'fine'])).stdout, 'fine\n');
+  await d.del(`${S}/${s.id}`);
+  await settled(d);
+});
