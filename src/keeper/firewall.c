@@ -29,6 +29,7 @@ static const char refused[] =
  *  - input: the host is reached by nothing but a DNS question it is to answer.
  *  - forward: into a sandbox go answers only; out of it what `out` lets pass. The
  *    last rules keep interfaces that forward because of us from routing for others.
+ *  - output: the host itself starts nothing with a sandbox either.
  *  - out looks at every packet, also of open connections: a flow that is forbidden
  *    while it runs ends at once, one that stays allowed notices nothing.
  *  - count comes last: what is refused anyway uses nothing up. */
@@ -70,6 +71,8 @@ static const struct {
         "oifname $V drop",
         "iifname $V jump out",
         "$G"}},
+    {"output", "type filter hook output priority filter", {
+        "oifname $V ct state != { established, related } drop"}},
     {"hide", "type nat hook postrouting priority srcnat", {
         "iifname $V masquerade"}},
 };
