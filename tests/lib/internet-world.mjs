@@ -1,7 +1,7 @@
 // internet-world.mjs ROLE DIR - a program in a namespace of internet.mjs.
 //
 // world: answers HTTP on 80, 443, 5432 and 8080 of every address with who asked,
-// `/drip` with a line whenever `/drop` was asked for; DNS on 53 (every name is WEB);
+// `/bytes` with 32 MiB, `/drip` with a line whenever `/drop` was asked for; DNS on 53 (every name is WEB);
 // UDP echo on 9999. host: answers the same on the host itself, where nothing of it
 // must be reached, and lets the test reach what listens on the host's loopback.
 import dgram from 'node:dgram';
@@ -31,7 +31,11 @@ function page(req, res) {
     res.on('error', () => {});
     return;
   }
-  res.end(`${JSON.stringify({ local: localAddress, remote: remoteAddress })}\n`);
+  if (req.url === '/bytes') {
+    res.end(Buffer.alloc(32 << 20, 'cove'));
+    return;
+  }
+  req.resume().on('end', () => res.end(`${JSON.stringify({ local: localAddress, remote: remoteAddress })}\n`));
 }
 
 /** The question with one A record behind it: 198.51.100.10. */
