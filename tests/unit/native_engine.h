@@ -33,7 +33,7 @@ static struct {
     struct process_call call;
     struct engine_watch watch;
     struct create_opts created;
-    char metadata[256], env[64];
+    char metadata[256], env[64], network[16];
     engine_sandbox_cb *got;
     engine_done_cb *done;
     void (*proc)(void *arg, const struct init_proc *p, const struct err *e);
@@ -46,6 +46,7 @@ static struct {
     int signo;
     struct sandbox_rule rules[ENGINE_RULES_MAX];
     size_t nrules;
+    struct process_http http;
 } fake;
 
 static struct sandbox fake_sandbox = {
@@ -84,6 +85,7 @@ void engine_create(struct engine *g, const struct create_opts *o, engine_sandbox
 {
     (void)g;
     fake.created = *o;
+    snprintf(fake.network, sizeof(fake.network), "%s", o->network != NULL ? o->network : "");
     snprintf(fake.metadata, sizeof(fake.metadata), "%s", o->metadata != NULL ? o->metadata : "");
     memcpy(fake.env, o->env != NULL ? o->env : "", o->env_len < 64 ? o->env_len : 64);
     fake.got = cb;
@@ -299,10 +301,12 @@ struct process_call *process_wait(struct engine *g, const char *key, const char 
 }
 
 struct process_call *process_wait_port(struct engine *g, const char *key, const char *sandbox,
-                                       const char *id, unsigned port, uint64_t timeout_ms,
+                                       const char *id, unsigned port,
+                                       const struct process_http *http, uint64_t timeout_ms,
                                        process_value_cb *cb, void *arg)
 {
     (void)g, (void)key, (void)sandbox, (void)id, (void)port, (void)timeout_ms;
+    fake.http = http != NULL ? *http : (struct process_http){0};
     return fake_call(NULL, cb, arg);
 }
 
