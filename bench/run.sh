@@ -107,7 +107,8 @@ $(table)
   user, mount, pid, net, ipc and uts namespaces. crun and runc: our template read-only, five namespaces, no limits.
 - per second: until the answer to the last delete and until the teardown queue is empty, whichever is later.
 - memory per idle sandbox: of the whole host (MemAvailable), kernel memory included; a process of the host that grows or shrinks in
-  these seconds shows as the difference between taken and given back.
+  these seconds shows as the difference between taken and given back. With other work on the machine the result moved between
+  0.4 and 0.8 MB from run to run: believe it only from a quiet one, in which the two are close.
 - stream: 1 GB of zeros and 256 MB of \`yes\`, until the client has the last byte.
 END
 notes >>docs/benchmarks.md

@@ -26,6 +26,7 @@
     X(ps)                                                                                          \
     X(logs)                                                                                        \
     X(kill)                                                                                        \
+    X(resume)                                                                                      \
     X(network)                                                                                     \
     X(delete)                                                                                      \
     X(template)                                                                                    \

@@ -266,6 +266,7 @@ static int step_name(struct boot *b, struct err *e)
 static int step_boot_id(struct boot *b, struct err *e)
 {
     autofd int fd = open("/dev/shm/boot", O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0444), mnt = -1;
+    struct mount_attr attr = {.attr_set = MOUNT_ATTR_RDONLY};
     char text[64];
 
     str_fmt(text, sizeof(text), "%s\n", b->msg.boot_id);
@@ -273,7 +274,7 @@ static int step_boot_id(struct boot *b, struct err *e)
         return err_sys(e, "boot id");
     mnt =
         (int)syscall(SYS_open_tree, AT_FDCWD, "/dev/shm/boot", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
-    if (mnt < 0)
+    if (mnt < 0 || syscall(SYS_mount_setattr, mnt, "", AT_EMPTY_PATH, &attr, sizeof(attr)) < 0)
         return err_sys(e, "boot id");
     if (syscall(SYS_move_mount, mnt, "", AT_FDCWD, "/proc/sys/kernel/random/boot_id",
                 MOVE_MOUNT_F_EMPTY_PATH) < 0)

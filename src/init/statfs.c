@@ -7,6 +7,7 @@
 #include <linux/openat2.h>
 #include <linux/seccomp.h>
 #include <string.h>
+#include <sys/fsuid.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -54,6 +55,25 @@ static int read_path(int mem, uint64_t at, char out[4096])
     return -1;
 }
 
+/* As the asker would: not with our power to look into every directory. Where its
+ * other groups would have let it in, the kernel answers. */
+static int open_as(uint32_t pid, int dir, const char *path, struct open_how *how)
+{
+    char base[32];
+    struct stat st;
+    int fd;
+
+    str_fmt(base, sizeof(base), "/proc/%u", pid);
+    if (stat(base, &st) < 0)
+        return -1;
+    setfsgid(st.st_gid);
+    setfsuid(st.st_uid);
+    fd = (int)syscall(SYS_openat2, dir, path, how, sizeof(*how));
+    setfsuid(0);
+    setfsgid(0);
+    return fd;
+}
+
 /* What the call is about, as a path fd. Magic links are not followed: they would
  * lead to our own. Whatever cannot be resolved is for the kernel to judge. */
 static int open_target(const struct seccomp_notif *q, int mem)
@@ -74,7 +94,7 @@ static int open_target(const struct seccomp_notif *q, int mem)
         return -1;
     if (path[0] == '/')
         how.resolve |= RESOLVE_IN_ROOT;
-    return (int)syscall(SYS_openat2, dir, path, &how, sizeof(how));
+    return open_as(q->pid, dir, path, &how);
 }
 
 static uint64_t mount_of(int fd)

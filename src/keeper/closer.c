@@ -11,7 +11,7 @@
 #include "base/own.h"
 
 #define CLOSER_QUEUE 4096u  /* beyond it the caller closes by itself */
-#define CLOSER_GATHER_MS 20 /* so that a batch is one: the first sync does the work of all */
+#define CLOSER_GATHER_MS 50 /* so that a batch is one: the first sync does the work of all */
 
 struct job {
     int fd;

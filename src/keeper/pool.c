@@ -25,6 +25,7 @@
 #define TEARDOWN_LAST_MS 100
 
 static void bury(struct sandbox *sb, bool keep_disk);
+static void boot_now(struct sandbox *sb);
 
 static void count_asked(struct sandbox *sb, bool asked)
 {
@@ -66,6 +67,10 @@ static void gone(struct sandbox *sb)
 
     list_del(&sb->link);
     k->ndying--;
+    if (sb->reboot) {
+        boot_now(sb);
+        return;
+    }
     answer_ok(sb);
     if (sb->rec.phase == PHASE_STOPPED)
         sb->keep_disk = true; /* what is there stays until somebody deletes it */
@@ -435,6 +440,28 @@ int pool_create(struct keeper *k, uint32_t seq, const struct keeper_create *m, s
     return build(k, &o, seq, e) == NULL ? -1 : 0;
 }
 
+static void boot_now(struct sandbox *sb)
+{
+    struct err e;
+
+    sb->reboot = false;
+    sb->keep_disk = true;
+    if (sb->ask == ASK_FORGOTTEN) {
+        sb->ask = 0;
+        return;
+    }
+    if (check_room(sb->k, &e) == 0) {
+        count_asked(sb, true);
+        if (sandbox_up(sb, &e) == 0)
+            return;
+        bury(sb, true);
+    }
+    link_fail(sb->k, sb->ask, &e);
+    sb->ask = 0;
+}
+
+/* One that is still on its way down, as after the death of its init, boots when it
+ * is there; one that a front before this one booted is taken over. */
 int pool_boot(struct keeper *k, uint32_t seq, const struct keeper_boot *m, struct err *e)
 {
     const char *id = m->id;
@@ -444,18 +471,16 @@ int pool_boot(struct keeper *k, uint32_t seq, const struct keeper_boot *m, struc
         return -1;
     if (sb->rec.phase != PHASE_STOPPED)
         return err_set(e, ERR_CONFLICT, "sandbox %s is running", id);
-    if (!list_empty(&sb->link) || sb->rec.stage > 0)
-        return err_set(e, ERR_UNAVAILABLE, "sandbox %s is still stopping", id);
-    if (check_room(k, e) < 0 || network_keep_rules(sb, &m->rules, e) < 0)
+    if (sb->ask != 0 && sb->ask != ASK_FORGOTTEN)
+        return err_set(e, ERR_UNAVAILABLE, "sandbox %s is still stopping or booting", id);
+    if (network_keep_rules(sb, &m->rules, e) < 0)
         return -1;
     sb->ask = seq;
-    sb->keep_disk = true;
-    count_asked(sb, true);
-    if (sandbox_up(sb, e) == 0)
-        return 0;
-    sb->ask = 0;
-    bury(sb, true);
-    return -1;
+    if (!list_empty(&sb->link))
+        sb->reboot = true;
+    else if (sb->rec.stage == 0)
+        boot_now(sb);
+    return 0;
 }
 
 /* One that is stopped gets them with its next boot. */
@@ -488,6 +513,7 @@ int pool_destroy(struct keeper *k, uint32_t seq, const char *id, struct err *e)
     if (sb->ask != 0)
         link_fail(k, sb->ask, &(struct err){.kind = ERR_GONE, .msg = "it was deleted"});
     sb->ask = seq;
+    sb->reboot = false;
     if (running) {
         k->ngiven--;
         cgroup_kill(sb);

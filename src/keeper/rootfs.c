@@ -42,8 +42,17 @@ static int configure(int fs, int lower, int upper, int work, struct err *e)
         int fd;
     } layers[] = {{"lowerdir+", lower}, {"upperdir", upper}, {"workdir", work}};
 
-    if (sys_fsconfig(fs, FSCONFIG_SET_STRING, "source", "cove", 0) < 0)
-        return err_sys(e, "overlay source");
+    static const struct {
+        const char *key, *value;
+    } options[] = {
+        {"source", "cove"},
+        {"redirect_dir", "on"}, /* a template's directory is renamed, not copied (EXDEV) */
+        {"metacopy", "on"},     /* chown and chmod of a template's file copy no data */
+    };
+
+    for (size_t i = 0; i < ARRAY_LEN(options); i++)
+        if (sys_fsconfig(fs, FSCONFIG_SET_STRING, options[i].key, options[i].value, 0) < 0)
+            return err_sys(e, "overlay %s", options[i].key);
     for (size_t i = 0; i < ARRAY_LEN(layers); i++)
         if (sys_fsconfig(fs, FSCONFIG_SET_FD, layers[i].key, NULL, layers[i].fd) < 0)
             return err_sys(e, "overlay %s", layers[i].key);

@@ -23,7 +23,7 @@
 
 #define SANDBOX_IDS 65536u /* user and group ids of one sandbox */
 #define RANGE_NONE UINT32_MAX
-#define SANDBOX_PTYS 256u /* /dev/pts max=; the host's kernel.pty.max is shared by all */
+#define SANDBOX_PTYS 64u /* /dev/pts max=; the host's kernel.pty.max is shared by all */
 
 struct keeper;
 
@@ -89,6 +89,7 @@ struct sandbox {
     struct loop_timer timer; /* boot deadline, then teardown retries */
     unsigned retries;
     bool asked;     /* counted in the keeper's nasked */
+    bool reboot; /* `ask` is to boot it as soon as it is down */
     bool keep_disk; /* going down ends in PHASE_STOPPED, with the disk */
 
     struct {

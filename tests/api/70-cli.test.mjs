@@ -20,7 +20,7 @@ test('version and help', async () => {
   assert.match(JSON.parse((await cove(['version', '--json'])).stdout).version, /^\d/);
   const help = await cove(['help']);
   assert.equal(help.status, 0);
-  for (const c of ['serve', 'stop', 'create', 'list', 'run', 'exec', 'ps', 'logs', 'kill', 'delete', 'template', 'doctor', 'version']) {
+  for (const c of ['serve', 'stop', 'create', 'list', 'run', 'exec', 'ps', 'logs', 'kill', 'resume', 'delete', 'template', 'doctor', 'version']) {
     assert.match(help.stdout, new RegExp(`^  ${c} `, 'm'));
     const own = await cove([c, '--help']);
     assert.equal(own.status, 0, c);
@@ -251,4 +251,17 @@ test('doctor says in plain words what the host can give', async () => {
   assert.ok(r.stdout.split('\n').length > 5, r.stderr);
   assert.match(r.stdout, /cgroup/i);
   assert.match(r.stdout, /pid/i);
+});
+
+test('resume boots a stopped sandbox, and says why it cannot', async () => {
+  const s = await d.sandbox({ timeout_ms: 1, on_timeout: 'stop' });
+  await poll('it is stopped', async () => (await d.get(`/v1/sandboxes/${s.id}`)).state === 'stopped');
+  const r = await cove(['resume', s.id]);
+  assert.equal(r.status, 0, r.stderr);
+  assert.equal((await d.get(`/v1/sandboxes/${s.id}`)).state, 'running');
+  const again = await cove(['resume', s.id, 'nope']);
+  assert.notEqual(again.status, 0);
+  assert.match(again.stderr, /running|not stopped/);
+  assert.match(again.stderr, /nope/);
+  await d.del(`/v1/sandboxes/${s.id}`);
 });

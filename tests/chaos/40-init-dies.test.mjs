@@ -83,7 +83,7 @@ test('an init that dies while its front is dead is told by the next', async () =
 
 test('a pooled init that dies is replaced', async () => {
   const { found } = await settled(d);
-  for (const id of found.records) process.kill(initsOf(d.dir).get(id), 'SIGKILL');
+  for (const id of found.inits) process.kill(initsOf(d.dir).get(id), 'SIGKILL');
   const now = await poll('the pool is another one', async () => {
     const { found: next } = await settled(d);
     return next.records.every((id) => !found.records.includes(id)) && next;

@@ -6,6 +6,7 @@ import path from 'node:path';
 import { after, before, test } from 'node:test';
 import { initsOf, settled } from '../lib/chaos.mjs';
 import { BASE, BIN, poll, run, startDaemon } from '../lib/cove.mjs';
+import { isAlive } from '../lib/host.mjs';
 
 const S = '/v1/sandboxes';
 let d;
@@ -36,7 +37,7 @@ for (const [what, damage] of Object.entries(damages)) {
     await d.kill9('both');
     damage(file('records', bad.id));
     await d.restart();
-    await poll('nothing of it runs', () => !fs.existsSync(`/proc/${init}`));
+    await poll('nothing of it runs', () => !isAlive(init));
     assert.deepEqual(await d.get(`${S}/${good.id}`), good);
     assert.equal((await d.exec(good.id, ['echo', 'fine'])).stdout, 'fine\n');
     const now = await d.get(`${S}/${bad.id}`);

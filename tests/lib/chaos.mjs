@@ -107,7 +107,8 @@ export function inventory(d) {
       // it has just ended
     }
   }
-  const mounts = fs.readFileSync(`/proc/${d.keeper.pid}/mountinfo`, 'utf8').trim().split('\n').length;
+  // what the host mounts reaches the keeper too and is no business of ours
+  const mounts = fs.readFileSync(`/proc/${d.keeper.pid}/mountinfo`, 'utf8').split('\n').filter((l) => l.includes(` ${d.dir}/`)).length;
   // mounted where only the keeper sees them
   const disks = names(`/proc/${d.keeper.pid}/root${d.dir}/disk`);
   const isSpare = (n) => n.startsWith('spare-');

@@ -10,7 +10,7 @@ import fs from 'node:fs';
 import http from 'node:http';
 import os from 'node:os';
 import path from 'node:path';
-import { leftovers, processesOf } from './host.mjs';
+import { isAlive, leftovers, processesOf } from './host.mjs';
 import { SseReader } from './sse.mjs';
 
 const ROOT = path.resolve(import.meta.dirname ?? path.dirname(new URL(import.meta.url).pathname), '../..');
@@ -292,7 +292,7 @@ export class Daemon {
       this.keeper.kill('SIGKILL');
       await this.exited;
       // without its keeper a front leaves by itself; the next daemon wants the port
-      if (front) await poll('the front is gone', () => !fs.existsSync(`/proc/${front}`));
+      if (front) await poll('the front is gone', () => !isAlive(front));
     }
     this.agent.destroy();
     this.agent = this.#newAgent();

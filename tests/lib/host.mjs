@@ -30,6 +30,12 @@ export function processes() {
   return all;
 }
 
+/** False also for one that has ended and only waits for its parent to notice. */
+export function isAlive(pid) {
+  const stat = read(`/proc/${pid}/stat`);
+  return stat !== '' && stat.slice(stat.lastIndexOf(')') + 2)[0] !== 'Z';
+}
+
 /** The children of a process. */
 export function processesOf(ppid) {
   return processes().filter((p) => p.ppid === ppid);

@@ -153,7 +153,8 @@ static void fds(int fd)
         char space[CMSG_SPACE(100 * sizeof(int))];
     } c = {0};
     struct iovec iov = {(char[1]){0}, 1};
-    struct msghdr m = {.msg_iov = &iov, .msg_iovlen = 1, .msg_control = &c, .msg_controllen = sizeof(c)};
+    struct msghdr m = {
+        .msg_iov = &iov, .msg_iovlen = 1, .msg_control = &c, .msg_controllen = sizeof(c)};
     struct cmsghdr *h = CMSG_FIRSTHDR(&m);
     int all[100], s = socket(AF_INET, SOCK_STREAM, 0), on = socket(AF_INET, SOCK_STREAM, 0);
 
@@ -185,8 +186,10 @@ int main(int argc, char **argv)
     static const struct {
         const char *name;
         void (*run)(int fd);
-    } modes[] = {{"garbage", garbage}, {"giant", giant}, {"almost", almost},     {"silent", silent}, {"leaving", leaving},
-                 {"tomorrow", tomorrow}, {"twice", twice}, {"nonsense", nonsense}, {"flood", flood},   {"fds", fds}};
+    } modes[] = {{"garbage", garbage}, {"giant", giant},       {"almost", almost},
+                 {"silent", silent},   {"leaving", leaving},   {"tomorrow", tomorrow},
+                 {"twice", twice},     {"nonsense", nonsense}, {"flood", flood},
+                 {"fds", fds}};
     struct sockaddr_un a = {.sun_family = AF_UNIX};
     int l = socket(AF_UNIX, SOCK_STREAM, 0), fd;
 
@@ -196,7 +199,8 @@ int main(int argc, char **argv)
     setpgid(0, 0);
     snprintf(a.sun_path, sizeof(a.sun_path), "%s", argv[1]);
     unlink(argv[1]);
-    if (bind(l, (struct sockaddr *)&a, sizeof(a)) < 0 || chmod(argv[1], 0666) < 0 || listen(l, 100) < 0)
+    if (bind(l, (struct sockaddr *)&a, sizeof(a)) < 0 || chmod(argv[1], 0666) < 0 ||
+        listen(l, 100) < 0)
         return 1;
     say("ready", "ok");
     while ((fd = accept(l, NULL, NULL)) >= 0) {

@@ -126,8 +126,9 @@ int main(int argc, char **argv)
     static const struct {
         const char *name;
         void (*run)(void);
-    } ways[] = {{"ignoring", ignoring}, {"session", session}, {"daemonized", daemonized}, {"left-behind", left_behind},
-                {"stopped", stopped},   {"traced", traced},   {"running-away", running_away}, {"threads", threads}};
+    } ways[] = {{"ignoring", ignoring},         {"session", session}, {"daemonized", daemonized},
+                {"left-behind", left_behind},   {"stopped", stopped}, {"traced", traced},
+                {"running-away", running_away}, {"threads", threads}};
 
     for (size_t i = 0; i < sizeof(ways) / sizeof(*ways); i++)
         if (argc > 1 && strcmp(argv[1], ways[i].name) == 0)
