@@ -93,9 +93,7 @@ int main(void)
     struct client none, egress;
 
     client_open(&none);
-    setenv("COVE_URL", getenv("BENCH_EGRESS_URL"), 1);
-    setenv("COVE_API_KEY", getenv("BENCH_EGRESS_KEY"), 1);
-    client_open(&egress);
+    client_open_as(&egress, "BENCH_EGRESS_URL", "BENCH_EGRESS_KEY");
     measure_latency(&none, &egress);
     await_empty(&egress);
     measure_many(&none, "none", n);
