@@ -385,6 +385,16 @@ static int prepare_fds(int listen_fd, struct err *e)
     return 0;
 }
 
+/* Rings go back to the kernel when they are freed; musl's malloc does that of its
+ * own accord. */
+static void set_malloc(void)
+{
+#ifdef __GLIBC__
+    mallopt(M_MMAP_THRESHOLD, MMAP_FROM);
+    mallopt(M_TRIM_THRESHOLD, MMAP_FROM);
+#endif
+}
+
 static int serve_start(struct serve *s, const struct serve_opts *o, struct err *e)
 {
     s->hello = (struct init_hello){INIT_VERSION, o->boot_id, o->booted_ms};
@@ -392,8 +402,7 @@ static int serve_start(struct serve *s, const struct serve_opts *o, struct err *
     list_init(&s->conns);
     /* Orphans come to pid 1 by themselves; a test's init is not pid 1. */
     prctl(PR_SET_CHILD_SUBREAPER, 1);
-    mallopt(M_MMAP_THRESHOLD, MMAP_FROM);
-    mallopt(M_TRIM_THRESHOLD, MMAP_FROM);
+    set_malloc();
     quiet_signals();
     if (prepare_fds(o->listen_fd, e) < 0 || loop_new(&s->loop, e) < 0)
         return -1;

@@ -6,6 +6,7 @@
 #include <linux/magic.h>
 #include <linux/openat2.h>
 #include <linux/seccomp.h>
+#include <linux/stat.h>
 #include <string.h>
 #include <sys/fsuid.h>
 #include <sys/ioctl.h>
@@ -101,7 +102,8 @@ static uint64_t mount_of(int fd)
 {
     struct statx st;
 
-    if (statx(fd, "", AT_EMPTY_PATH, STATX_MNT_ID, &st) < 0 || !(st.stx_mask & STATX_MNT_ID))
+    if (syscall(SYS_statx, fd, "", AT_EMPTY_PATH, STATX_MNT_ID, &st) < 0 ||
+        !(st.stx_mask & STATX_MNT_ID))
         return 0;
     return st.stx_mnt_id;
 }

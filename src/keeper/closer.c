@@ -10,8 +10,8 @@
 #include "base/log.h"
 #include "base/own.h"
 
-#define CLOSER_QUEUE 4096u  /* beyond it the caller closes by itself */
-#define CLOSER_GATHER_MS 50 /* so that a batch is one: the first sync does the work of all */
+#define CLOSER_QUEUE 4096u   /* beyond it the caller closes by itself */
+#define CLOSER_GATHER_MS 100 /* so that a batch is one: the first sync does the work of all */
 
 struct job {
     int fd;
@@ -25,6 +25,7 @@ static struct {
     struct job queue[CLOSER_QUEUE];
     size_t n;
     bool running, busy;
+    atomic_bool closing;
 } c = {.lock = PTHREAD_MUTEX_INITIALIZER,
        .wake = PTHREAD_COND_INITIALIZER,
        .idle = PTHREAD_COND_INITIALIZER};
@@ -58,8 +59,10 @@ static void *closer_main(void *arg)
         memcpy(batch, c.queue, n * sizeof(batch[0]));
         c.n = 0;
         pthread_mutex_unlock(&c.lock);
+        atomic_store(&c.closing, true);
         for (size_t i = 0; i < n; i++)
             close_one(&batch[i]);
+        atomic_store(&c.closing, false);
         pthread_mutex_lock(&c.lock);
     }
     return NULL;
@@ -81,6 +84,11 @@ int closer_open(struct keeper *k, struct err *e)
     pthread_detach(t);
     c.running = true;
     return 0;
+}
+
+bool closer_is_closing(void)
+{
+    return atomic_load(&c.closing);
 }
 
 void closer_take(int fd, atomic_int *done)

@@ -8,6 +8,7 @@
 #define KEEPER_CLOSER_H
 
 #include <stdatomic.h>
+#include <stdbool.h>
 
 #include "base/err.h"
 
@@ -17,6 +18,9 @@ int closer_open(struct keeper *k, struct err *e);
 /* Takes the fd over (-1 is fine). *done, if given, becomes 1 when it is closed; it
  * must stay there until then. */
 void closer_take(int fd, atomic_int *done);
+/* True while a batch is being closed. Whatever can wait should leave the disks alone
+ * then: each write to them makes the next overlay of the batch sync again. */
+bool closer_is_closing(void);
 /* Waits until everything taken so far is closed. */
 void closer_wait(void);
 

@@ -12,12 +12,13 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/str.h"
+#include "keeper/closer.h"
 #include "keeper/network.h"
 #include "keeper/ops.h"
 #include "keeper/template.h"
 
 #define POOL_BUILD_AT_ONCE 2 /* inits booting at one time on the pool's account */
-#define DYING_PAUSE 64       /* teardowns waiting: the pool is not filled meanwhile */
+#define DYING_PAUSE 256      /* teardowns waiting: the pool is not filled meanwhile */
 #define DYING_MAX 1000       /* teardowns waiting: creations are answered 503 */
 #define POOL_LATER_MS 10     /* between two, while half of the pool is there */
 #define POOL_AGAIN_MS 500    /* after a failure to fill it; doubled up to 32 times that */
@@ -84,6 +85,10 @@ static void try_down(struct loop_timer *t)
     struct sandbox *sb = CONTAINER_OF(t, struct sandbox, timer);
     uint64_t wait = TEARDOWN_FIRST_MS << (sb->retries < 6 ? sb->retries : 6);
 
+    if (closer_is_closing()) {
+        loop_timer_set(sb->k->loop, &sb->timer, TEARDOWN_FIRST_MS, try_down);
+        return;
+    }
     if (sandbox_down(sb) == 0) {
         gone(sb);
         return;
@@ -286,6 +291,8 @@ static uint64_t alive(const struct keeper *k)
     return k->ngiven + k->nasked + k->npool + k->nbuilding;
 }
 
+static void refill_later(struct loop_timer *t);
+
 static void refill(struct loop_later *d)
 {
     struct keeper *k = CONTAINER_OF(d, struct keeper, refill);
@@ -295,6 +302,10 @@ static void refill(struct loop_later *d)
     if (k->npool + k->nbuilding >= k->config.pool || k->nbuilding >= POOL_BUILD_AT_ONCE ||
         k->ndying > DYING_PAUSE || alive(k) >= k->nsandboxes_max || k->refill_wait.slot != 0)
         return;
+    if (closer_is_closing()) {
+        loop_timer_set(k->loop, &k->refill_soon, 1, refill_later);
+        return;
+    }
     k->nbuilding++;
     if (network_choose(k, "", &o.network, &e) < 0 || build(k, &o, 0, &e) == NULL) {
         refill_failed(k);
