@@ -21,6 +21,10 @@ int firewall_write(struct keeper *k, struct err *e);
 /* Removes the table; fine if there is none. */
 void firewall_remove(struct keeper *k);
 
+/* firewall_watch.c: writes it again whenever somebody else removes it. */
+int firewall_watch(struct keeper *k, struct err *e);
+void firewall_unwatch(struct keeper *k);
+
 /* What this sandbox may reach is `rules` from now on, all at once. */
 int firewall_rule(struct sandbox *sb, const struct wire_bytes *rules, struct err *e);
 /* The same, if it has no rules (any more). */

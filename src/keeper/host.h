@@ -47,7 +47,8 @@ struct network {
     struct cidr allowed[NETWORK_ALLOWED]; /* by the operator, of what is private */
     size_t nallowed;
     struct forwarding forwarding;
-    struct mnl_socket *nl;
+    struct mnl_socket *nl, *watch;
+    struct loop_io watch_io;
     struct nft_ctx *nft;
 };
 

@@ -138,6 +138,7 @@ static void blank(struct keeper *k)
 {
     k->dir_fd = k->run_fd = k->records_fd = k->front_fd = k->lock_fd = k->listen_fd = -1;
     k->init_fd = k->dev_fd = k->disk.fd = k->disk.qgroups_fd = k->ids.fd = -1;
+    k->network.watch_io.fd = -1;
 }
 
 int keeper_load(struct keeper *k, int argc, char **argv, struct err *e)

@@ -196,7 +196,7 @@ static int open_host(struct keeper *k, struct err *e)
     n->forwarding = v.devs;
     /* The walls first: until they stand nothing is forwarded. */
     if (forwarding_take(&n->forwarding, k->tag, e) < 0 || firewall_write(k, e) < 0 ||
-        forwarding_start(&n->forwarding, e) < 0)
+        forwarding_start(&n->forwarding, e) < 0 || firewall_watch(k, e) < 0)
         return -1;
     n->egress = true;
     return 0;
@@ -234,6 +234,7 @@ void network_close(struct keeper *k)
     struct network *n = &k->network;
     struct err e;
 
+    firewall_unwatch(k);
     if (forwarding_has(k->tag)) {
         if (n->nft != NULL || firewall_open(&n->nft, &e) == 0)
             firewall_remove(k);

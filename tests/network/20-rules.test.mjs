@@ -141,6 +141,20 @@ test('rules and connections outlive the daemon', async () => {
   assert.deepEqual(await tries(d, id, [['tcp', WEB, 80], ['tcp', WEB2, 80]]), ['ok', 'ECONNREFUSED']);
 });
 
+test('walls and rules are there again when somebody empties the firewall', async () => {
+  const { id } = await d.sandbox({ network: { deny: [WEB2] } });
+  const to = [['tcp', WEB, 80], ['tcp', WEB2, 80], ['tcp', METADATA, 80]];
+  await net.sh(net.host, 'nft', 'flush', 'ruleset');
+  await poll('the table is back', async () => /jump sandbox_/.test(await net.sh(net.host, 'nft', 'list', 'ruleset')));
+  assert.deepEqual(await tries(d, id, to), ['ok', 'ECONNREFUSED', 'ECONNREFUSED']);
+  assert.match(d.log, /somebody removed our firewall table/);
+  // also for those that an earlier daemon made
+  await d.kill9('both');
+  await net.sh(net.host, 'nft', 'flush', 'ruleset');
+  await d.restart();
+  assert.deepEqual(await tries(d, id, to), ['ok', 'ECONNREFUSED', 'ECONNREFUSED']);
+});
+
 test('nothing of a sandbox stays in the firewall when it is gone', async () => {
   for (const s of (await d.get('/v1/sandboxes?limit=100')).sandboxes) await d.del(`/v1/sandboxes/${s.id}`);
   await poll('its chain is gone', async () => !/chain sandbox_/.test(await net.sh(net.host, 'nft', 'list', 'ruleset')));
