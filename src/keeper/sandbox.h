@@ -89,7 +89,7 @@ struct sandbox {
     struct loop_timer timer; /* boot deadline, then teardown retries */
     unsigned retries;
     bool asked;     /* counted in the keeper's nasked */
-    bool reboot; /* `ask` is to boot it as soon as it is down */
+    bool reboot;    /* `ask` is to boot it as soon as it is down */
     bool keep_disk; /* going down ends in PHASE_STOPPED, with the disk */
 
     struct {
