@@ -330,20 +330,28 @@ int network_up(struct sandbox *sb, struct err *e)
     return apply(sb, e);
 }
 
+/* Also by a daemon that gives no egress itself: the table of an earlier one is there,
+ * and the next sandbox in this range must not inherit rules. */
+static void forget_rules(struct sandbox *sb)
+{
+    struct network *n = &sb->k->network;
+    struct err e;
+
+    if ((n->nft == NULL && firewall_open(&n->nft, &e) < 0) || firewall_unrule(sb, &e) < 0)
+        log_warn("sandbox %s: %s", sb->rec.id, e.msg);
+    sb->rec.network &= ~NETWORK_RULED;
+}
+
 /* The range is free for the next one only when the kernel has taken the interface
  * down, some milliseconds after the last process inside is gone. */
 int network_down(struct sandbox *sb)
 {
     char name[IFNAMSIZ];
-    struct err e;
 
     if ((sb->rec.network & NETWORK_EGRESS) == 0 || sb->rec.range == RANGE_NONE)
         return 0;
-    if ((sb->rec.network & NETWORK_RULED) != 0) {
-        if (sb->k->network.egress && firewall_unrule(sb, &e) < 0)
-            log_warn("sandbox %s: %s", sb->rec.id, e.msg);
-        sb->rec.network &= ~NETWORK_RULED;
-    }
+    if ((sb->rec.network & NETWORK_RULED) != 0)
+        forget_rules(sb);
     network_name(sb, name);
     return if_nametoindex(name) != 0 ? 1 : 0;
 }

@@ -7,7 +7,7 @@ import os from 'node:os';
 import path from 'node:path';
 import { after, before, test } from 'node:test';
 import { BASE, BIN, run, startDaemon } from '../lib/cove.mjs';
-import { GATEWAY, HOST_OUT, Internet, tries, WEB } from '../lib/internet.mjs';
+import { GATEWAY, HOST_OUT, Internet, poll, tries, WEB } from '../lib/internet.mjs';
 
 let net;
 let clean;
@@ -143,6 +143,33 @@ test('two daemons share a host, and the last to leave puts it back', async () =>
   assert.equal(JSON.parse(r.stdout).remote, HOST_OUT);
   assert.notEqual(one.id, two.id);
   await b.stop();
+  const left = await net.traces();
+  for (const what of Object.keys(clean)) assert.deepEqual(left[what], clean[what], what);
+});
+
+test('what a killed daemon left is put back too', async () => {
+  const a = await net.daemon();
+  await a.sandbox({ network: { deny: ['0.0.0.0/0'] } });
+  await a.kill9('both');
+  const during = await net.traces();
+  assert.ok(during.links.some((l) => l.startsWith('cv')));
+  assert.match(JSON.stringify(during.ruleset), /sandbox_/);
+  await a.stop();
+  const left = await net.traces();
+  for (const what of Object.keys(clean)) assert.deepEqual(left[what], clean[what], what);
+});
+
+test('a daemon that gives no network any more keeps the walls of the sandboxes that have one', async () => {
+  const a = await net.daemon({ args: ['--pool', '0'] });
+  const s = await a.sandbox({ network: { deny: ['198.51.100.11'] } });
+  await a.end();
+  a.args = ['--network', 'none', '--pool', '0'];
+  await a.restart();
+  assert.equal((await a.sandbox()).network, 'none');
+  assert.deepEqual(await tries(a, s.id, [['tcp', WEB, 80], ['tcp', '198.51.100.11', 80], ['tcp', '10.0.0.53', 80]]), ['ok', 'ECONNREFUSED', 'ECONNREFUSED']);
+  await a.del(`/v1/sandboxes/${s.id}`);
+  await poll('its rules are gone', async () => !/sandbox_/.test(JSON.stringify((await net.traces()).ruleset)));
+  await a.stop();
   const left = await net.traces();
   for (const what of Object.keys(clean)) assert.deepEqual(left[what], clean[what], what);
 });
