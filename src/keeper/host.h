@@ -98,6 +98,8 @@ int keeper_come_up(struct keeper *k, struct err *e);
 
 /* Keeps the capabilities a keeper needs, for good, and drops the others. */
 int privileges_drop(struct keeper *k, struct err *e);
+/* One more of them, before there are threads. */
+int privileges_give_up(int cap, struct err *e);
 
 /* Opens DIR and everything in it, locked. */
 int dirs_open(struct keeper *k, struct err *e);

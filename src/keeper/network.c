@@ -2,6 +2,7 @@
 #include "keeper/network.h"
 
 #include <errno.h>
+#include <linux/capability.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -212,7 +213,8 @@ int network_open(struct keeper *k, struct err *e)
         return -1;
     if (strcmp(k->config.network, "none") == 0) {
         str_fmt(n->why_not, sizeof(n->why_not), "the settings say `network = none`");
-        return 0;
+        /* Unless an earlier daemon left something that is to be taken down. */
+        return forwarding_has(k->tag) ? 0 : privileges_give_up(CAP_NET_ADMIN, e);
     }
     if (open_host(k, &why) == 0) {
         cidr_format_addr(n->subnet, text);

@@ -7,6 +7,7 @@ import os from 'node:os';
 import path from 'node:path';
 import { after, before, test } from 'node:test';
 import { BASE, BIN, run, startDaemon } from '../lib/cove.mjs';
+import { statusOf } from '../lib/host.mjs';
 import { GATEWAY, HOST_OUT, Internet, poll, tries, WEB } from '../lib/internet.mjs';
 
 let net;
@@ -119,6 +120,9 @@ test('a server that gives no egress says why, and gives none', async () => {
     assert.equal((await plain.sandbox()).network, 'none');
     const e = await plain.fails(501, 'unsupported', 'POST', '/v1/sandboxes', { network: 'egress' });
     assert.match(e.message, /network = none/);
+    const NET_ADMIN = 1n << 12n;
+    assert.equal(BigInt(`0x${statusOf(plain.keeperPid()).CapPrm}`) & NET_ADMIN, 0n, 'and has no power over networks');
+    assert.notEqual(BigInt(`0x${statusOf(d.keeperPid()).CapPrm}`) & NET_ADMIN, 0n);
   } finally {
     await plain.stop();
   }
