@@ -8,12 +8,14 @@ set -eu
 
 # to build it
 build="gcc make meson ninja-build pkg-config libc6-dev libjansson-dev libwslay-dev libsqlite3-dev
-       libseccomp-dev libssl-dev zlib1g-dev libarchive-dev libzstd-dev libcmocka-dev musl-tools"
+       libseccomp-dev libmnl-dev libnftables-dev libssl-dev zlib1g-dev libarchive-dev libzstd-dev libcmocka-dev
+       musl-tools"
 # to run it: the disk stage, and what the default template is made of
 run="btrfs-progs util-linux iproute2 procps passwd bash sudo python3 python-is-python3 git curl
      ncurses-bin ca-certificates debootstrap"
 # to test it: the other compiler, the strictness peer, the rivals of the benchmark
-test="clang clang-format clang-tidy libclang-rt-14-dev nginx-light bubblewrap crun runc strace zstd"
+test="nftables clang clang-format clang-tidy libclang-rt-14-dev nginx-light bubblewrap crun runc strace
+      zstd"
 
 want="$build $run"
 if [ "${1:-}" = --test ]; then

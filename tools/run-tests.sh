@@ -1,7 +1,7 @@
 #!/bin/bash
 # run-tests.sh [STEP...] - everything there is to test, summed up in one line at
 # the end: `N passed, N failed`. With names, only those steps: checks unit fuzz
-# api http isolation chaos regress clients asan.
+# api http isolation network chaos regress clients asan.
 #
 #   checks      layers, generated documents, formatting
 #   unit        C, with address and undefined behaviour sanitizers
@@ -95,7 +95,7 @@ wanted fuzz && check "fuzzing, ${FUZZ_SECONDS:-3} s each" tools/fuzz.sh "${FUZZ_
 if wanted http; then # the same bytes to our server, sanitized, and to nginx
     ECHO_SERVER=$PWD/build-asan/tests/http/echo_server node_tests tests/http tests/http
 fi
-for dir in api isolation chaos regress clients; do
+for dir in api isolation network chaos regress clients; do
     wanted $dir && node_tests "tests/$dir" "tests/$dir"
 done
 if wanted asan; then

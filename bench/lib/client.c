@@ -25,10 +25,10 @@ static const char *env(const char *name)
     return value;
 }
 
-static struct sockaddr_in address(void)
+static struct sockaddr_in address(const char *url_name)
 {
     struct sockaddr_in a = {.sin_family = AF_INET};
-    const char *url = env("COVE_URL"), *host = strstr(url, "://"), *colon;
+    const char *url = env(url_name), *host = strstr(url, "://"), *colon;
     char text[64];
 
     host = host != NULL ? host + 3 : url;
@@ -38,20 +38,25 @@ static struct sockaddr_in address(void)
     snprintf(text, sizeof(text), "%.*s", (int)(colon - host), host);
     a.sin_port = htons((uint16_t)atoi(colon + 1));
     if (inet_pton(AF_INET, text, &a.sin_addr) != 1)
-        die("COVE_URL: %s is not an IPv4 address", text);
+        die("%s: %s is not an IPv4 address", url_name, text);
     return a;
 }
 
-void client_open(struct client *c)
+void client_open_as(struct client *c, const char *url_name, const char *key_name)
 {
-    struct sockaddr_in a = address();
+    struct sockaddr_in a = address(url_name);
     int one = 1;
 
-    *c = (struct client){.in = malloc(CLIENT_IN_MAX + 1)};
+    *c = (struct client){.in = malloc(CLIENT_IN_MAX + 1), .key = env(key_name)};
     c->fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (c->in == NULL || c->fd < 0 || connect(c->fd, (struct sockaddr *)&a, sizeof(a)) < 0)
         die("connect: %s", strerror(errno));
     setsockopt(c->fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+}
+
+void client_open(struct client *c)
+{
+    client_open_as(c, "COVE_URL", "COVE_API_KEY");
 }
 
 void client_close(struct client *c)
@@ -68,7 +73,7 @@ static void send_request(struct client *c, const char *method, const char *path,
     int n = snprintf(text, sizeof(text),
                      "%s %s HTTP/1.1\r\nHost: bench\r\nAuthorization: Bearer %s\r\nAccept: %s\r\n"
                      "%sContent-Length: %zu\r\n\r\n%s",
-                     method, path, env("COVE_API_KEY"), accept,
+                     method, path, c->key, accept,
                      json != NULL ? "Content-Type: application/json\r\n" : "", len,
                      json != NULL ? json : "");
 

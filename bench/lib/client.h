@@ -13,13 +13,16 @@
 struct client {
     int fd;
     int status;
-    char *in; /* CLIENT_IN_MAX bytes; what was received, and which of it is used */
+    const char *key; /* borrowed from the environment */
+    char *in;        /* CLIENT_IN_MAX bytes; what was received, and which of it is used */
     size_t len, at;
     char *body; /* points into `in` after client_call(), NUL behind it */
     size_t body_len;
 };
 
-/* To COVE_URL, with the key of COVE_API_KEY. Like everything here it dies on failure. */
+/* To the server and with the key that these variables name. Like everything here it dies on failure. */
+void client_open_as(struct client *c, const char *url_name, const char *key_name);
+/* To COVE_URL, with COVE_API_KEY. */
 void client_open(struct client *c);
 void client_close(struct client *c);
 

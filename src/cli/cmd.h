@@ -27,6 +27,7 @@
     X(logs)                                                                                        \
     X(kill)                                                                                        \
     X(resume)                                                                                      \
+    X(network)                                                                                     \
     X(delete)                                                                                      \
     X(template)                                                                                    \
     X(completion)                                                                                  \

@@ -112,13 +112,53 @@ static int request_limits(const struct args *a, json_t *body, struct err *e)
     return 0;
 }
 
+static int request_list(const struct args *a, const char *option, json_t *body, struct err *e)
+{
+    json_t *list = NULL;
+    const char *value;
+    size_t at = 0;
+
+    while ((value = args_next(a, option, &at)) != NULL) {
+        if (list == NULL) {
+            list = json_array();
+            if (json_object_set_new(body, option, list) < 0)
+                return err_set(e, ERR_INTERNAL, "out of memory");
+        }
+        if (json_array_append_new(list, json_string(value)) < 0)
+            return err_set(e, ERR_INVALID, "--%s: not UTF-8", option);
+    }
+    return 0;
+}
+
+int request_rules(const struct args *a, json_t *body, struct err *e)
+{
+    return request_list(a, "allow", body, e) < 0 ? -1 : request_list(a, "deny", body, e);
+}
+
+static int request_network(const struct args *a, json_t *body, struct err *e)
+{
+    const char *mode = args_value(a, "network");
+    json_t *network = json_object();
+
+    if (network == NULL || (mode != NULL && put_text(network, "mode", mode, "--network", e) < 0) ||
+        request_rules(a, network, e) < 0) {
+        json_decref(network);
+        return network == NULL ? err_set(e, ERR_INTERNAL, "out of memory") : -1;
+    }
+    if (json_object_size(network) == 0)
+        json_decref(network);
+    else
+        json_object_set_new(body, "network", network);
+    return 0;
+}
+
 int request_sandbox(const struct args *a, json_t *body, struct err *e)
 {
     const char *template = args_value(a, "template");
 
     if (template != NULL && put_text(body, "template", template, "--template", e) < 0)
         return -1;
-    if (request_pairs(a, "meta", "metadata", body, e) < 0)
+    if (request_pairs(a, "meta", "metadata", body, e) < 0 || request_network(a, body, e) < 0)
         return -1;
     return request_limits(a, body, e);
 }

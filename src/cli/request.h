@@ -6,6 +6,10 @@
 #include "json/read.h"
 
 /* clang-format off */
+/* what it may reach: create, run, network */
+#define REQUEST_RULE_OPTS \
+    {0, "allow",    "CIDR",  "may be reached, such as 192.0.2.0/24:80-443; decides before --deny; may be repeated"}, \
+    {0, "deny",     "CIDR",  "may not be reached; 0.0.0.0/0 is everything; may be repeated"}
 /* what a sandbox is made of: create, run */
 #define REQUEST_SANDBOX_OPTS \
     {0, "template", "NAME",  "what its files start as [base]"}, \
@@ -14,7 +18,9 @@
     {0, "memory",   "SIZE",  "memory limit, such as 512M or 2G"}, \
     {0, "pids",     "N",     "limit of processes and threads"}, \
     {0, "disk",     "SIZE",  "limit of what it may write to its disk"}, \
-    {0, "nofile",   "N",     "limit of open files of each process"}
+    {0, "nofile",   "N",     "limit of open files of each process"}, \
+    {0, "network",  "MODE",  "egress, or none: loopback only"}, \
+    REQUEST_RULE_OPTS
 /* how a command is run: run, exec */
 #define REQUEST_COMMAND_OPTS \
     {'e', "env",     "K=V",  "set a variable (K alone: as it is here); may be repeated"}, \
@@ -26,6 +32,8 @@
 
 /* Each adds what the user gave to `body`; ERR_INVALID says what is wrong with it. */
 int request_sandbox(const struct args *a, json_t *body, struct err *e);
+/* allow and deny as lists; what is not given is not added. */
+int request_rules(const struct args *a, json_t *body, struct err *e);
 /* Also the command itself: the operands from `first` on. */
 int request_command(const struct args *a, int first, json_t *body, struct err *e);
 /* K=V of every `option` as an object named `key`; K alone takes our own variable. */

@@ -37,7 +37,12 @@
     X(DURATION, exec_ms,      "exec-timeout",  "0",                0,     1ull << 50, "default time limit of an exec; 0: none")                 \
     X(SIZE,     output,       "output",        "1M",               4096,  64ull << 20, "output of a process that is kept for replay")           \
     X(NUMBER,   requests,     "requests-max",  "4096",             16,    65536,     "HTTP connections at one time")                           \
-    X(NUMBER,   creates,      "creates-max",   "256",              1,     65536,     "creations that may wait for the keeper at one time; more are answered 503")
+    X(NUMBER,   creates,      "creates-max",   "256",              1,     65536,     "creations that may wait for the keeper at one time; more are answered 503")  \
+    X(TEXT,     network,      "network",       "auto",             0,     0,         "auto: sandboxes get `egress` (a way out, behind walls) where the host can give it; egress: refuse to start where it cannot; none: no sandbox gets a way out") \
+    X(TEXT,     subnet,       "subnet",        "auto",             0,     0,         "private IPv4 network, /20 or larger, that sandboxes' addresses are taken from (auto: one that overlaps no route of the host)") \
+    X(TEXT,     resolvers,    "resolvers",     "",                 0,     0,         "one or two addresses of DNS servers that sandboxes' questions are sent to, comma-separated (default: the host's own)") \
+    X(TEXT,     allow_ranges, "allow-ranges",  "",                 0,     0,         "private ranges sandboxes may reach after all, comma-separated: NAME=CIDR[:PORT[-PORT]]") \
+    X(NUMBER,   connections,  "connections-max", "1024",           16,    1000000,   "connections to the outside that one sandbox may have at one time")
 /* clang-format on */
 
 enum config_type { CONFIG_TEXT, CONFIG_NUMBER, CONFIG_SIZE, CONFIG_DURATION };

@@ -8,6 +8,8 @@
 #include <linux/mount.h>
 #include <linux/seccomp.h>
 #include <net/if.h>
+#include <net/route.h>
+#include <netinet/in.h>
 #include <sched.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -176,14 +178,79 @@ static int step_no_namespaces(struct boot *b, struct err *e)
     return 0;
 }
 
+static void put_addr(struct sockaddr *to, uint32_t addr)
+{
+    struct sockaddr_in in = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(addr)};
+
+    memcpy(to, &in, sizeof(in));
+}
+
+static int add_route(int fd, uint32_t to, uint32_t via, short flags)
+{
+    static char dev[] = "eth0";
+    struct rtentry r = {.rt_flags = (unsigned short)(RTF_UP | flags), .rt_dev = dev};
+
+    put_addr(&r.rt_dst, to);
+    put_addr(&r.rt_gateway, via);
+    put_addr(&r.rt_genmask, (flags & RTF_HOST) != 0 ? UINT32_MAX : 0);
+    return ioctl(fd, SIOCADDRT, &r);
+}
+
+/* One address, one neighbour, and everything else through it. IPv6 goes before the
+ * interface comes up: nothing is announced. */
+static int bring_up_eth0(int fd, uint32_t addr, struct err *e)
+{
+    struct ifreq r = {.ifr_name = "eth0"};
+
+    if (write_file("/proc/sys/net/ipv6/conf/eth0/disable_ipv6", "1") < 0 && errno != ENOENT)
+        return err_sys(e, "no IPv6 on eth0");
+    put_addr(&r.ifr_addr, addr);
+    if (ioctl(fd, SIOCSIFADDR, &r) < 0)
+        return err_sys(e, "address of eth0");
+    put_addr(&r.ifr_netmask, UINT32_MAX);
+    if (ioctl(fd, SIOCSIFNETMASK, &r) < 0)
+        return err_sys(e, "address of eth0");
+    put_addr(&r.ifr_broadaddr, 0); /* the kernel has guessed one from the old classes */
+    if (ioctl(fd, SIOCSIFBRDADDR, &r) < 0)
+        return err_sys(e, "address of eth0");
+    if (ioctl(fd, SIOCGIFFLAGS, &r) < 0)
+        return err_sys(e, "eth0");
+    r.ifr_flags |= IFF_UP;
+    if (ioctl(fd, SIOCSIFFLAGS, &r) < 0)
+        return err_sys(e, "bring up eth0");
+    if (add_route(fd, BOOT_GATEWAY, 0, RTF_HOST) < 0 ||
+        add_route(fd, 0, BOOT_GATEWAY, RTF_GATEWAY) < 0)
+        return err_sys(e, "the way out");
+    return 0;
+}
+
+/* A template that says nothing about name servers gets ours; one that does is
+ * believed. Looked at before it is opened, which would copy it to the disk. */
+static void name_servers(void)
+{
+    static const char path[] = "/etc/resolv.conf", text[] = BOOT_RESOLV_CONF;
+    autofd int fd = -1;
+    struct stat st;
+
+    if (lstat(path, &st) == 0 && (!S_ISREG(st.st_mode) || st.st_size > 0))
+        return;
+    fd = open(path, O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0644);
+    if (fd >= 0 && write(fd, text, sizeof(text) - 1) < 0)
+        return; /* a full disk: names do not work, and everybody sees why */
+}
+
 static int step_network(struct boot *b, struct err *e)
 {
     autofd int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     struct ifreq lo = {.ifr_name = "lo", .ifr_flags = IFF_UP | IFF_RUNNING};
 
-    (void)b;
     if (fd < 0 || ioctl(fd, SIOCSIFFLAGS, &lo) < 0)
         return err_sys(e, "bring up the loopback");
+    if (b->msg.address != 0) {
+        if (bring_up_eth0(fd, b->msg.address, e) < 0)
+            return -1;
+        name_servers();
+    }
     /* Best effort, as in containers elsewhere: anybody may serve on port 80. */
     write_file("/proc/sys/net/ipv4/ip_unprivileged_port_start", "0");
     return 0;

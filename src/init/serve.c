@@ -207,7 +207,7 @@ static void on_wait_port(struct conn *c, const union request *r)
 
     if (r->port.id[0] != '\0' && (p = named(c, r->port.id)) == NULL)
         return;
-    wait_port(c, p, r->port.port, r->port.timeout_ms);
+    wait_port(c, p, &r->port);
 }
 
 static void on_wait_log(struct conn *c, const union request *r)

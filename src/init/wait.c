@@ -7,7 +7,9 @@
 #include <string.h>
 #include <sys/socket.h>
 
+#include "base/clock.h"
 #include "base/own.h"
+#include "init/probe.h"
 #include "init/serve_state.h"
 
 /* ---- in time ---- */
@@ -58,12 +60,16 @@ void wait_exit(struct conn *c, struct proc *p, uint64_t timeout_ms)
 struct port_wait {
     struct conn *conn;
     struct loop_timer again;
-    unsigned port;
+    unsigned port, status_min, status_max; /* of HTTP, if there is a request */
     struct port_try {
         struct port_wait *wait;
         struct loop_io io;
         int fd;
+        uint64_t since_ms;
+        char answer[PROBE_ANSWER_MAX];
+        size_t got;
     } tries[2];
+    struct buf request; /* empty: it is enough that somebody listens */
 };
 
 static void drop_try(struct port_try *t)
@@ -81,6 +87,42 @@ static void listens(struct port_wait *w)
     conn_done(c);
 }
 
+/* What the server says is hostile: a dozen bytes of it are looked at. Whatever is
+ * not the wanted answer is asked for again in the next round. */
+static void try_answered(struct loop_io *io, uint32_t events)
+{
+    struct port_try *t = CONTAINER_OF(io, struct port_try, io);
+    struct port_wait *w = t->wait;
+    ssize_t n = recv(t->fd, t->answer + t->got, sizeof(t->answer) - t->got, MSG_DONTWAIT);
+    int status;
+
+    (void)events;
+    if (n < 0 && (errno == EAGAIN || errno == EINTR))
+        return;
+    t->got += n > 0 ? (size_t)n : 0;
+    status = probe_status(t->answer, t->got);
+    if (n > 0 && status == 0)
+        return;
+    drop_try(t);
+    if (status > 0 && (unsigned)status >= w->status_min && (unsigned)status <= w->status_max)
+        listens(w);
+}
+
+/* Connected. The request fits any socket's buffer; if not, the next round tries. */
+static void try_ask(struct port_try *t)
+{
+    const struct buf *request = &t->wait->request;
+    struct loop *loop = t->wait->conn->serve->loop;
+    struct err e;
+
+    loop_io_stop(loop, &t->io);
+    t->got = 0;
+    if (send(t->fd, buf_data(request), request->len, MSG_NOSIGNAL | MSG_DONTWAIT) !=
+            (ssize_t)request->len ||
+        loop_io_start(loop, &t->io, t->fd, EPOLLIN, try_answered, &e) < 0)
+        drop_try(t);
+}
+
 static void try_ready(struct loop_io *io, uint32_t events)
 {
     struct port_try *t = CONTAINER_OF(io, struct port_try, io);
@@ -89,22 +131,32 @@ static void try_ready(struct loop_io *io, uint32_t events)
 
     (void)events;
     getsockopt(t->fd, SOL_SOCKET, SO_ERROR, &error, &len);
+    if (error == 0 && t->wait->request.len > 0) {
+        try_ask(t);
+        return;
+    }
     drop_try(t);
     if (error == 0)
         listens(t->wait);
 }
 
-/* True when it is connected already. */
+/* True when it is connected already, and that is enough. */
 static bool try_connect(struct port_try *t, const void *addr, socklen_t len)
 {
     struct err e;
 
-    if (t->fd >= 0)
+    if (t->fd >= 0 && clock_mono_ms() - t->since_ms < WAIT_HTTP_MS)
         return false;
+    drop_try(t);
+    t->since_ms = clock_mono_ms();
     t->fd = socket(*(const sa_family_t *)addr, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (t->fd < 0)
         return false;
     if (connect(t->fd, addr, len) == 0) {
+        if (t->wait->request.len > 0) {
+            try_ask(t);
+            return false;
+        }
         drop_try(t);
         return true;
     }
@@ -149,25 +201,47 @@ static void port_free(struct port_wait *w)
     drop_try(&w->tries[0]);
     drop_try(&w->tries[1]);
     loop_timer_stop(w->conn->serve->loop, &w->again);
+    buf_free(&w->request);
     free(w);
 }
 
-void wait_port(struct conn *c, struct proc *p, unsigned port, uint64_t timeout_ms)
+static struct port_wait *port_new(struct conn *c, const struct init_wait_port *m, struct err *e)
 {
-    struct port_wait *w = calloc(1, sizeof(*w));
+    struct port_wait *w;
+
+    if (*m->path != '\0' && !probe_path_is_valid(m->path)) {
+        err_set(e, ERR_INVALID, "wait_port: the path is none");
+        return NULL;
+    }
+    w = calloc(1, sizeof(*w));
+    if (w == NULL) {
+        err_set(e, ERR_UNAVAILABLE, "out of memory");
+        return NULL;
+    }
+    *w = (struct port_wait){.conn = c,
+                            .port = m->port,
+                            .status_min = m->status_min,
+                            .status_max = m->status_max,
+                            .request = BUF_INIT(PROBE_PATH_MAX + 256)};
+    if (*m->path != '\0')
+        probe_request(&w->request, m->path, m->port);
+    return w;
+}
+
+void wait_port(struct conn *c, struct proc *p, const struct init_wait_port *m)
+{
     struct err e;
+    struct port_wait *w = port_new(c, m, &e);
 
     if (w == NULL) {
-        err_set(&e, ERR_UNAVAILABLE, "out of memory");
         conn_fail(c, &e);
         return;
     }
-    *w = (struct port_wait){.conn = c, .port = port};
     for (size_t i = 0; i < ARRAY_LEN(w->tries); i++)
         w->tries[i] = (struct port_try){.wait = w, .fd = -1};
     c->port = w;
     c->talk = TALK_PORT;
-    set_deadline(c, timeout_ms);
+    set_deadline(c, m->timeout_ms);
     if (c->talk == TALK_PORT && p != NULL)
         conn_watch(c, TALK_PORT, p, 0);
     if (c->talk == TALK_PORT)

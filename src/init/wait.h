@@ -6,12 +6,13 @@
 #include "init/conn.h"
 
 #define WAIT_PORT_RETRY_MS 25u
+#define WAIT_HTTP_MS 5000u /* a server that has not answered by then is asked again */
 
 /* Each begins the conversation; its answers come by themselves. timeout_ms 0
  * waits for ever. */
 void wait_exit(struct conn *c, struct proc *p, uint64_t timeout_ms);
 /* p may be NULL: no process whose end would make waiting pointless. */
-void wait_port(struct conn *c, struct proc *p, unsigned port, uint64_t timeout_ms);
+void wait_port(struct conn *c, struct proc *p, const struct init_wait_port *m);
 void wait_log(struct conn *c, struct proc *p, const struct init_wait_log *m);
 
 #endif

@@ -18,6 +18,7 @@
 #include "base/str.h"
 #include "keeper/compat.h"
 #include "keeper/keeper.h"
+#include "keeper/network.h"
 #include "keeper/template_base.h"
 
 #define TEXT_MAX 240
@@ -216,7 +217,35 @@ static enum verdict see_conntrack(char *text)
     if (n == 0)
         snprintf(text, TEXT_MAX, "no connection tracking in use (network `none` needs none)");
     else
-        snprintf(text, TEXT_MAX, "nf_conntrack_max %llu, shared", (unsigned long long)n);
+        snprintf(
+            text, TEXT_MAX,
+            "nf_conntrack_max %llu, shared: full when %llu sandboxes have 1024 connections each",
+            (unsigned long long)n, (unsigned long long)n / 1024);
+    return n != 0 && n < 65536 ? NOTE : GOOD;
+}
+
+static enum verdict see_nft(char *text)
+{
+    return network_see_nft(text, TEXT_MAX) ? GOOD : NOTE;
+}
+
+static enum verdict see_uplink(char *text)
+{
+    return network_see_uplink(text, TEXT_MAX) ? GOOD : NOTE;
+}
+
+static enum verdict see_names(char *text)
+{
+    return network_see_names(text, TEXT_MAX) ? GOOD : NOTE;
+}
+
+static enum verdict see_forward(char *text)
+{
+    uint64_t on = number_in("/proc/sys/net/ipv4/ip_forward", 0);
+
+    snprintf(text, TEXT_MAX,
+             on == 1 ? "this host forwards packets already"
+                     : "this host is no router; Cove lets it forward for sandboxes only");
     return GOOD;
 }
 
@@ -253,6 +282,10 @@ static const struct row {
     {"processes",  NULL,              see_pidmax},
     {"terminals",  NULL,              see_ptys},
     {"inotify",    NULL,              see_inotify},
+    {"nftables",   NULL,              see_nft},
+    {"uplink",     NULL,              see_uplink},
+    {"forwarding", NULL,              see_forward},
+    {"resolvers",  NULL,              see_names},
     {"conntrack",  NULL,              see_conntrack},
     {"template",   NULL,              see_base},
 };

@@ -41,7 +41,9 @@ struct front {
 
 static void begin(struct loop_timer *t);
 
-/* In the child: from root to cove, for good. */
+/* In the child: from root to cove, for good. Raw system calls: glibc's would tell the
+ * keeper's other thread, which it believes in and which this copy does not have; if
+ * that one was just starting, the child would wait for it for ever. */
 static int drop_privileges(const struct keeper *k)
 {
     struct __user_cap_header_struct h = {.version = _LINUX_CAPABILITY_VERSION_3};
@@ -51,8 +53,9 @@ static int drop_privileges(const struct keeper *k)
         if (prctl(PR_CAPBSET_DROP, cap) < 0)
             return -1;
     if (prctl(PR_SET_SECUREBITS, SECBIT_NOROOT | SECBIT_NOROOT_LOCKED) < 0 ||
-        setgroups(0, NULL) < 0 || setresgid(k->cove_gid, k->cove_gid, k->cove_gid) < 0 ||
-        setresuid(k->cove_uid, k->cove_uid, k->cove_uid) < 0)
+        syscall(SYS_setgroups, 0, NULL) < 0 ||
+        syscall(SYS_setresgid, k->cove_gid, k->cove_gid, k->cove_gid) < 0 ||
+        syscall(SYS_setresuid, k->cove_uid, k->cove_uid, k->cove_uid) < 0)
         return -1;
     if (syscall(SYS_capset, &h, d) < 0)
         return -1;

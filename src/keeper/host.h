@@ -2,6 +2,8 @@
 #ifndef KEEPER_HOST_H
 #define KEEPER_HOST_H
 
+#include "base/cidr.h"
+#include "keeper/forwarding.h"
 #include "keeper/sandbox.h"
 
 #define TAG_LEN 8u
@@ -31,6 +33,25 @@ struct ids {
     int fd; /* /run/cove/idranges, shared by all daemons of the host */
 };
 
+#define NETWORK_RANGES 3840u /* id ranges, and so addresses; see idrange.c */
+#define NETWORK_RESOLVERS 2u
+#define NETWORK_ALLOWED 64u
+
+/* The network stage's; see network.h. */
+struct network {
+    bool egress;       /* sandboxes can have it, and do unless they ask for none */
+    char why_not[200]; /* when not */
+    uint32_t subnet, mtu;
+    uint32_t resolvers[NETWORK_RESOLVERS];
+    size_t nresolvers;
+    struct cidr allowed[NETWORK_ALLOWED]; /* by the operator, of what is private */
+    size_t nallowed;
+    struct forwarding forwarding;
+    struct mnl_socket *nl, *watch;
+    struct loop_io watch_io;
+    struct nft_ctx *nft;
+};
+
 struct keeper {
     struct config config;
     struct loop *loop;
@@ -45,6 +66,7 @@ struct keeper {
     struct cgroups cgroups;
     struct disk disk;
     struct ids ids;
+    struct network network;
     struct template *base; /* the default template */
     struct images *images; /* the others */
     int init_fd;           /* sealed memfd of cove-init, 0111 */
@@ -79,6 +101,8 @@ int keeper_come_up(struct keeper *k, struct err *e);
 
 /* Keeps the capabilities a keeper needs, for good, and drops the others. */
 int privileges_drop(struct keeper *k, struct err *e);
+/* One more of them, before there are threads. */
+int privileges_give_up(int cap, struct err *e);
 
 /* Opens DIR and everything in it, locked. */
 int dirs_open(struct keeper *k, struct err *e);

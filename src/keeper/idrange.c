@@ -18,7 +18,7 @@
 
 /* Above what Debian, systemd and subuid files hand out, below 2^31. */
 #define IDS_FIRST 0x70000000u
-#define IDS_RANGES 3840u /* up to 0x7f000000 */
+#define IDS_RANGES NETWORK_RANGES /* up to 0x7f000000 */
 
 static int locked(struct keeper *k)
 {

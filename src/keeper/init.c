@@ -15,6 +15,7 @@
 #include "base/str.h"
 #include "keeper/compat.h"
 #include "keeper/host.h"
+#include "keeper/network.h"
 #include "keeper/pool.h"
 #include "wire/init.h"
 
@@ -106,6 +107,7 @@ static void fill_message(struct sandbox *sb, struct boot_message *m)
     m->nofile = sb->rec.limits.nofile;
     m->shm_bytes = sb->rec.limits.memory / 2;
     m->ptys = SANDBOX_PTYS;
+    m->address = network_address(sb);
     str_fmt(m->boot_id, sizeof(m->boot_id), "%s", sb->rec.boot_id);
     str_fmt(m->hostname, sizeof(m->hostname), "cove");
     memcpy(m->filter, sb->k->filter, sb->k->filter_len);

@@ -20,6 +20,7 @@
 #include "keeper/image.h"
 #include "keeper/key.h"
 #include "keeper/listen.h"
+#include "keeper/network.h"
 #include "keeper/ops.h"
 #include "keeper/pool.h"
 #include "keeper/ready.h"
@@ -90,10 +91,11 @@ static const struct {
     {"state directory",    dirs_open},
     {"this host",          doctor_check},
     {"limits",             raise_limits},
-    {"closer",             closer_open},
     {"api key",            key_open},
     {"id ranges",          ids_open},
     {"cgroups",            cgroup_open},
+    {"network",            network_open},
+    {"closer",             closer_open},
     {"disks",              disk_open},
     {"templates",          template_open},
     {"images",             image_open},
@@ -140,6 +142,7 @@ static void blank(struct keeper *k)
 {
     k->dir_fd = k->run_fd = k->records_fd = k->front_fd = k->lock_fd = k->listen_fd = -1;
     k->init_fd = k->helper_fd = k->dev_fd = k->disk.fd = k->disk.qgroups_fd = k->ids.fd = -1;
+    k->network.watch_io.fd = -1;
 }
 
 int keeper_load(struct keeper *k, int argc, char **argv, struct err *e)
@@ -180,8 +183,10 @@ static void leave(struct keeper *k)
     while (k->ndying > 0 && loop_turn(k->loop, -1, &e) == 0)
         continue;
     closer_wait();
-    if (k->sandboxes.count == 0)
+    if (k->sandboxes.count == 0) {
         cgroup_close_all(k);
+        network_close(k);
+    }
 }
 
 int keeper_main(int argc, char **argv)

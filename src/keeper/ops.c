@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "keeper/front.h"
 #include "keeper/image.h"
+#include "keeper/network.h"
 #include "keeper/pool.h"
 #include "keeper/template.h"
 
@@ -81,6 +82,8 @@ static void send_sandbox(struct keeper *k, uint32_t seq, const struct sandbox *s
         .nofile = r->limits.nofile,
         .created_ms = r->created_ms,
         .settings = settings,
+        .network = network_mode(r->network),
+        .address = network_address(sb),
     };
 
     link_send(k, KEEPER_SANDBOX, seq, &m);
@@ -121,7 +124,39 @@ static int op_create(struct keeper *k, uint32_t seq, const void *msg, struct err
 
 static int op_boot(struct keeper *k, uint32_t seq, const void *msg, struct err *e)
 {
-    return pool_boot(k, seq, ((const struct keeper_boot *)msg)->id, e);
+    return pool_boot(k, seq, msg, e);
+}
+
+static int op_rules(struct keeper *k, uint32_t seq, const void *msg, struct err *e)
+{
+    return pool_rules(k, seq, msg, e);
+}
+
+struct count_call {
+    struct keeper *k;
+    uint32_t seq;
+    uint64_t n;
+};
+
+static void send_count(void *arg, const struct keeper_count *c)
+{
+    struct count_call *call = arg;
+
+    link_send(call->k, KEEPER_COUNT, call->seq, c);
+    call->n++;
+}
+
+static int op_traffic(struct keeper *k, uint32_t seq, const void *msg, struct err *e)
+{
+    struct count_call c = {.k = k, .seq = seq};
+    struct keeper_end end;
+
+    (void)msg;
+    if (network_counts(k, send_count, &c, e) < 0)
+        return -1;
+    end = (struct keeper_end){.count = c.n};
+    link_send(k, KEEPER_END, seq, &end);
+    return 0;
 }
 
 static int op_destroy(struct keeper *k, uint32_t seq, const void *msg, struct err *e)
@@ -269,6 +304,8 @@ static const struct op {
     {KEEPER_TEMPLATES, WHEN_LISTED, op_templates},
     {KEEPER_REFRESH,   WHEN_LISTED, op_refresh},
     {KEEPER_STAT,      WHEN_ALWAYS, op_stat},
+    {KEEPER_RULES,     WHEN_LISTED, op_rules},
+    {KEEPER_TRAFFIC,   WHEN_LISTED, op_traffic},
     {KEEPER_READY,     WHEN_LISTED, op_ready, .news = true},
     {KEEPER_IMPORT,    WHEN_LISTED, op_import},
     {KEEPER_COMMIT,    WHEN_LISTED, op_commit},

@@ -14,6 +14,7 @@
 #include "base/str.h"
 #include "keeper/closer.h"
 #include "keeper/image.h"
+#include "keeper/network.h"
 #include "keeper/ops.h"
 #include "keeper/template.h"
 
@@ -284,11 +285,17 @@ void pool_failed(struct sandbox *sb, const struct err *e)
     bury(sb, stays);
 }
 
-/* `template` NULL: an import, which stands on nothing. */
-static struct sandbox *build(struct keeper *k, const char *template, const struct limits *l,
-                             uint32_t ask, struct err *e)
+/* What is asked for. The pool asks for the defaults. */
+struct order {
+    const char *template; /* NULL: an import, which stands on nothing */
+    struct limits limits;
+    uint32_t network; /* enum network_bits */
+    struct wire_bytes rules;
+};
+
+static struct sandbox *build(struct keeper *k, const struct order *o, uint32_t ask, struct err *e)
 {
-    const char *layer = template == NULL ? "" : template_current(k, template, e);
+    const char *layer = o->template == NULL ? "" : template_current(k, o->template, e);
     char id[ID_LEN + 1];
     struct sandbox *sb;
 
@@ -298,16 +305,18 @@ static struct sandbox *build(struct keeper *k, const char *template, const struc
     sb = sandbox_new(k, id, e);
     if (sb == NULL)
         return NULL;
-    sb->import = template == NULL;
+    sb->import = o->template == NULL;
     k->nimports += sb->import;
     sb->rec.phase = PHASE_BUILDING;
-    sb->rec.limits = *l;
+    sb->rec.limits = o->limits;
+    sb->rec.network = o->network;
     sb->rec.created_ms = clock_real_ms();
     sb->ask = ask;
     count_asked(sb, ask != 0);
-    str_fmt(sb->rec.template, sizeof(sb->rec.template), "%s", template == NULL ? "" : template);
+    str_fmt(sb->rec.template, sizeof(sb->rec.template), "%s",
+            o->template == NULL ? "" : o->template);
     str_fmt(sb->rec.layer, sizeof(sb->rec.layer), "%s", layer);
-    if (sandbox_up(sb, e) == 0)
+    if (network_keep_rules(sb, &o->rules, e) == 0 && sandbox_up(sb, e) == 0)
         return sb;
     sb->ask = 0;
     sb->rec.phase = PHASE_DYING;
@@ -332,7 +341,7 @@ static void refill_later(struct loop_timer *t);
 static void refill(struct loop_later *d)
 {
     struct keeper *k = CONTAINER_OF(d, struct keeper, refill);
-    struct limits l = defaults(k);
+    struct order o = {.template = "base", .limits = defaults(k)};
     struct err e;
 
     if (k->npool + k->nbuilding >= k->config.pool || k->nbuilding >= POOL_BUILD_AT_ONCE ||
@@ -343,7 +352,7 @@ static void refill(struct loop_later *d)
         return;
     }
     k->nbuilding++;
-    if (build(k, "base", &l, 0, &e) == NULL) {
+    if (network_choose(k, "", &o.network, &e) < 0 || build(k, &o, 0, &e) == NULL) {
         refill_failed(k);
         log_error("filling the pool: %s", e.msg);
         return;
@@ -430,19 +439,21 @@ static int relimit(struct sandbox *sb, const struct limits *l, struct err *e)
 
 /* A pooled one serves whatever its limits, but for those init has already made
  * its own: the open files and, through the memory, the size of /dev/shm. */
-static struct sandbox *from_pool(struct keeper *k, const char *template, const struct limits *l)
+static struct sandbox *from_pool(struct keeper *k, const struct order *o)
 {
+    const struct limits *l = &o->limits;
     struct sandbox *sb = LIST_FIRST(&k->pool, struct sandbox, link);
     struct limits d = defaults(k);
     struct err e;
 
-    if (sb == NULL || strcmp(template, sb->rec.template) != 0 || l->nofile != d.nofile ||
-        l->memory != d.memory)
+    if (sb == NULL || strcmp(o->template, sb->rec.template) != 0 || l->nofile != d.nofile ||
+        l->memory != d.memory || o->network != sb->rec.network)
         return NULL;
     list_del(&sb->link);
     k->npool--;
     pool_refill(k);
-    if (strcmp(sb->rec.layer, template_current(k, template, &e)) == 0 && relimit(sb, l, &e) == 0)
+    if (strcmp(sb->rec.layer, template_current(k, o->template, &e)) == 0 &&
+        relimit(sb, l, &e) == 0 && network_rule(sb, &o->rules, &e) == 0)
         return sb;
     sb->rec.phase = PHASE_DYING;
     bury(sb, false);
@@ -461,16 +472,17 @@ static int check_room(const struct keeper *k, struct err *e)
 
 int pool_create(struct keeper *k, uint32_t seq, const struct keeper_create *m, struct err *e)
 {
-    struct limits l = wanted(k, m);
+    struct order o = {.template = m->template, .limits = wanted(k, m), .rules = m->rules};
     struct sandbox *sb;
 
-    if (check_limits(&l, e) < 0)
+    if (check_limits(&o.limits, e) < 0 || rules_check(&o.rules, e) < 0 ||
+        network_choose(k, m->network, &o.network, e) < 0)
         return -1;
-    if (strcmp(m->network, "none") != 0 && *m->network != '\0')
-        return err_set(e, ERR_INVALID, "network '%s' is not offered; only 'none' is", m->network);
+    if (o.rules.len > 0 && o.network == 0)
+        return err_set(e, ERR_INVALID, "network: rules are for `egress`; this sandbox gets `none`");
     if (check_room(k, e) < 0)
         return -1;
-    sb = from_pool(k, m->template, &l);
+    sb = from_pool(k, &o);
     if (sb != NULL) {
         sb->ask = seq;
         sb->rec.created_ms = clock_real_ms();
@@ -481,19 +493,19 @@ int pool_create(struct keeper *k, uint32_t seq, const struct keeper_create *m, s
         answer_given(sb);
         return 0;
     }
-    return build(k, m->template, &l, seq, e) == NULL ? -1 : 0;
+    return build(k, &o, seq, e) == NULL ? -1 : 0;
 }
 
 int pool_import(struct keeper *k, uint32_t seq, struct err *e)
 {
-    struct limits l = defaults(k);
+    struct order o = {.limits = defaults(k)}; /* no template, no network */
 
     if (k->nimports >= IMAGE_IMPORTS_MAX)
         return err_set(e, ERR_UNAVAILABLE, "%zu templates are being added already; try again",
                        k->nimports);
     if (check_room(k, e) < 0)
         return -1;
-    return build(k, NULL, &l, seq, e) == NULL ? -1 : 0;
+    return build(k, &o, seq, e) == NULL ? -1 : 0;
 }
 
 /* The message is kept as a frame: it must outlive the front's buffer, and wire.h
@@ -561,21 +573,38 @@ static void boot_now(struct sandbox *sb)
 
 /* One that is still on its way down, as after the death of its init, boots when it
  * is there; one that a front before this one booted is taken over. */
-int pool_boot(struct keeper *k, uint32_t seq, const char *id, struct err *e)
+int pool_boot(struct keeper *k, uint32_t seq, const struct keeper_boot *m, struct err *e)
 {
+    const char *id = m->id;
     struct sandbox *sb = find_given(k, id, e);
 
-    if (sb == NULL)
+    if (sb == NULL || rules_check(&m->rules, e) < 0)
         return -1;
     if (sb->rec.phase != PHASE_STOPPED)
         return err_set(e, ERR_CONFLICT, "sandbox %s is running", id);
     if (sb->ask != 0 && sb->ask != ASK_FORGOTTEN)
         return err_set(e, ERR_UNAVAILABLE, "sandbox %s is still stopping or booting", id);
+    if (network_keep_rules(sb, &m->rules, e) < 0)
+        return -1;
     sb->ask = seq;
     if (!list_empty(&sb->link))
         sb->reboot = true;
     else if (sb->rec.stage == 0)
         boot_now(sb);
+    return 0;
+}
+
+/* One that is stopped gets them with its next boot. */
+int pool_rules(struct keeper *k, uint32_t seq, const struct keeper_rules *m, struct err *e)
+{
+    struct sandbox *sb = find_given(k, m->id, e);
+    struct keeper_ok ok = {0};
+
+    if (sb == NULL || rules_check(&m->rules, e) < 0)
+        return -1;
+    if (sb->rec.phase == PHASE_GIVEN && network_rule(sb, &m->rules, e) < 0)
+        return -1;
+    link_send(k, KEEPER_OK, seq, &ok);
     return 0;
 }
 

@@ -16,7 +16,8 @@ void pool_refill(struct keeper *k);
 
 /* The requests of the front; the answer goes out when it is known (ops.h). */
 int pool_create(struct keeper *k, uint32_t seq, const struct keeper_create *m, struct err *e);
-int pool_boot(struct keeper *k, uint32_t seq, const char *id, struct err *e);
+int pool_boot(struct keeper *k, uint32_t seq, const struct keeper_boot *m, struct err *e);
+int pool_rules(struct keeper *k, uint32_t seq, const struct keeper_rules *m, struct err *e);
 int pool_destroy(struct keeper *k, uint32_t seq, const char *id, struct err *e);
 int pool_halt(struct keeper *k, uint32_t seq, const char *id, struct err *e);
 

@@ -20,7 +20,22 @@ static const int kept[] = {
     CAP_KILL,            /* ending the front */
     CAP_SYS_PTRACE,      /* opening the namespaces of an init */
     CAP_SYS_RESOURCE,    /* the hard limit of open files */
+    CAP_NET_ADMIN,       /* veths, routes, the firewall's table, forwarding */
 };
+
+int privileges_give_up(int cap, struct err *e)
+{
+    struct __user_cap_header_struct h = {.version = _LINUX_CAPABILITY_VERSION_3};
+    struct __user_cap_data_struct d[2];
+
+    if (syscall(SYS_capget, &h, d) < 0)
+        return err_sys(e, "read our capabilities");
+    d[cap / 32].permitted &= ~(1u << (cap % 32));
+    d[cap / 32].effective &= ~(1u << (cap % 32));
+    if (prctl(PR_CAPBSET_DROP, cap) < 0 || syscall(SYS_capset, &h, d) < 0)
+        return err_sys(e, "drop capability %d", cap);
+    return 0;
+}
 
 int privileges_drop(struct keeper *k, struct err *e)
 {

@@ -75,6 +75,7 @@ void sandbox_free(struct sandbox *sb)
     drop_fd(&sb->boot_fd);
     drop_fd(&sb->pidfd);
     free(sb->commit);
+    free(sb->rules.mem);
     free(sb);
 }
 
@@ -108,20 +109,5 @@ int sandbox_down(struct sandbox *sb)
     sb->rec.phase = PHASE_STOPPED;
     if (record_save(sb, true, &e) < 0)
         log_warn("sandbox %s: its record: %s", sb->rec.id, e.msg);
-    return 0;
-}
-
-int network_up(struct sandbox *sb, struct err *e)
-{
-    (void)sb;
-    (void)e;
-    /* `none`: the network namespace init was born in has a loopback, which init
-     * itself brings up. Interfaces to the outside come with egress. */
-    return 0;
-}
-
-int network_down(struct sandbox *sb)
-{
-    (void)sb;
     return 0;
 }

@@ -47,6 +47,11 @@ struct limits {
     uint64_t cpu_milli, memory, pids, disk, nofile;
 };
 
+enum network_bits {
+    NETWORK_EGRESS = 1, /* a way out; without it: loopback only */
+    NETWORK_RULED = 2,  /* rules of its own may stand in the firewall */
+};
+
 #define RECORD_MAGIC 0x636f7665u
 #define RECORD_VERSION 1u
 
@@ -62,7 +67,7 @@ struct record {
     char layer[64];     /* the version of it that this disk stands on */
     char reason[256];   /* why it is stopped */
     uint32_t range;     /* leased range of ids, counted from 0, or RANGE_NONE */
-    uint32_t pad;
+    uint32_t network;   /* bits of enum network_bits */
     struct limits limits;
     uint64_t created_ms;
     uint64_t sum; /* of everything above */
@@ -90,6 +95,11 @@ struct sandbox {
     bool import;    /* its root is a bare directory for cove-helper to work in */
     char *commit;   /* the frame of the commit that awaits the death of an import */
     size_t commit_len;
+
+    struct {
+        char *mem; /* belongs to the sandbox */
+        uint32_t len;
+    } rules; /* wire/rules.h; of an adopted one only once the front has said them */
 
     uint32_t ask; /* seq of the request that waits for this, 0: none */
 };

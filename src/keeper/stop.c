@@ -14,6 +14,7 @@
 #include "base/str.h"
 #include "keeper/closer.h"
 #include "keeper/keeper.h"
+#include "keeper/network.h"
 #include "keeper/ops.h"
 #include "keeper/pool.h"
 #include "keeper/ready.h"
@@ -55,6 +56,11 @@ static int end_daemon(const char *state, struct err *e)
 static int end_all(struct keeper *k, struct err *e)
 {
     k->config.pool = 0;
+    /* What there is of a network is taken down, whatever the settings were. */
+    free(k->config.network);
+    k->config.network = strdup("none");
+    if (k->config.network == NULL)
+        return err_set(e, ERR_INTERNAL, "out of memory");
     if (keeper_come_up(k, e) < 0)
         return -1;
     pool_end_all(k);
@@ -65,6 +71,7 @@ static int end_all(struct keeper *k, struct err *e)
     ids_sweep(k);
     disk_close(k);
     cgroup_close_all(k);
+    network_close(k);
     ready_unsay(k);
     return 0;
 }

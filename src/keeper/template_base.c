@@ -26,6 +26,7 @@
 #include "base/log.h"
 #include "base/own.h"
 #include "base/str.h"
+#include "wire/boot.h"
 
 #define DPKG_INFO "/var/lib/dpkg/info"
 #define PROGRESS_EVERY 5000
@@ -128,7 +129,7 @@ static const struct {
      "@includedir /etc/sudoers.d\n"},
     {"etc/hostname", 0644, 0, "cove\n"},
     {"etc/hosts", 0644, 0, "127.0.0.1 localhost cove\n::1 localhost ip6-localhost ip6-loopback\n"},
-    {"etc/resolv.conf", 0644, 0, ""},
+    {"etc/resolv.conf", 0644, 0, BOOT_RESOLV_CONF},
     {"etc/fstab", 0644, 0, ""},
     {"etc/machine-id", 0444, 0, ""},
     {"etc/mtab", 0, 0, "/proc/self/mounts"}, /* mode 0: a symlink */

@@ -11,6 +11,11 @@
 #include <stdint.h>
 
 #define BOOT_FD 3
+/* Who a sandbox with a network sends everything to: an address that nobody has, since
+ * eth0 leads to the host's other end of the veth and nowhere else (keeper/netlink.c).
+ * Name servers are this address and the next; see keeper/firewall.c. */
+#define BOOT_GATEWAY 0xa9fe0101u /* 169.254.1.1 */
+#define BOOT_RESOLV_CONF "nameserver 169.254.1.1\nnameserver 169.254.1.2\n"
 #define BOOT_FILTER_MAX (24u << 10) /* bytes of compiled seccomp filter */
 
 enum boot_fd {
@@ -31,6 +36,7 @@ struct boot_message {
     uint64_t nofile;
     uint64_t shm_bytes; /* size of /dev/shm */
     uint32_t ptys;      /* /dev/pts max= */
+    uint32_t address;   /* of eth0, host byte order; 0: loopback only */
     char boot_id[40];
     char hostname[64];
     uint8_t filter[BOOT_FILTER_MAX]; /* only filter_len bytes are sent */

@@ -77,7 +77,8 @@ enum init_event_kind { INIT_EVENT_STARTED, INIT_EVENT_EXITED };
 #define INIT_LIST_FIELDS(F, S)      F(S, U32, unused, 0)
 #define INIT_GET_FIELDS(F, S)       F(S, STR, id, INIT_ID_MAX)
 #define INIT_WAIT_FIELDS(F, S)      F(S, STR, id, INIT_ID_MAX) F(S, U64, timeout_ms, 0)
-#define INIT_WAIT_PORT_FIELDS(F, S) F(S, STR, id, INIT_ID_MAX) F(S, U32, port, 65535) F(S, U64, timeout_ms, 0)
+#define INIT_WAIT_PORT_FIELDS(F, S) F(S, STR, id, INIT_ID_MAX) F(S, U32, port, 65535) F(S, U64, timeout_ms, 0) \
+                                    F(S, STR, path, INIT_PATH_MAX) F(S, U32, status_min, 999) F(S, U32, status_max, 999)
 #define INIT_WAIT_LOG_FIELDS(F, S)  F(S, STR, id, INIT_ID_MAX) F(S, BYTES, text, INIT_TEXT_MAX) F(S, U64, since, 0) \
                                     F(S, U32, streams, 3) F(S, U64, timeout_ms, 0)
 #define INIT_MONITOR_FIELDS(F, S)   F(S, U32, unused, 0)
@@ -94,7 +95,8 @@ enum init_event_kind { INIT_EVENT_STARTED, INIT_EVENT_EXITED };
  *                when the queue is full, fail gone after exit or close
  *  signal     -> ok;  kill -> exit, when the tree is dead
  *  list       -> proc..., end;  get -> proc;  wait -> exit (fail timeout)
- *  wait_port  -> ok;  wait_log -> ok (value: position behind the match)
+ *  wait_port  -> ok; with a path: once a GET of it is answered with a status in the range
+ *  wait_log -> ok (value: position behind the match)
  *                both fail timeout, and fail gone if process `id` ends first ("" : none)
  *  monitor    -> event... until the connection closes */
 #define INIT_MSGS(X) \

@@ -11,6 +11,7 @@
 #define WIRE_KEEPER_H
 
 #include "wire/image.h"
+#include "wire/rules.h"
 #include "wire/wire.h"
 
 #define KEEPER_ID_MAX 32u
@@ -28,7 +29,8 @@ enum keeper_state { KEEPER_RUNNING, KEEPER_STOPPED };
                                      F(S, STR, reason, KEEPER_TEXT_MAX) \
                                      F(S, U64, cpu_milli, 0) F(S, U64, memory, 0) F(S, U64, pids, 0) \
                                      F(S, U64, disk, 0) F(S, U64, nofile, 0) F(S, U64, created_ms, 0) \
-                                     F(S, BYTES, settings, IMAGE_SETTINGS_MAX)
+                                     F(S, BYTES, settings, IMAGE_SETTINGS_MAX) \
+                                     F(S, STR, network, 16) F(S, U32, address, UINT32_MAX)
 #define KEEPER_TEMPLATE_FIELDS(F, S) F(S, STR, name, KEEPER_NAME_MAX) F(S, STR, state, 32) F(S, U64, bytes, 0) \
                                      F(S, U64, files, 0) F(S, U64, created_ms, 0) F(S, STR, note, KEEPER_TEXT_MAX) \
                                      F(S, STR, id, KEEPER_ID_MAX) F(S, STR, format, 16) F(S, U32, layers, 0) \
@@ -38,12 +40,14 @@ enum keeper_state { KEEPER_RUNNING, KEEPER_STOPPED };
                                      F(S, U64, sandboxes_max, 0) F(S, U64, disk_total, 0) F(S, U64, disk_free, 0)
 #define KEEPER_DIED_FIELDS(F, S)     F(S, STR, id, KEEPER_ID_MAX) F(S, STR, reason, KEEPER_TEXT_MAX)
 #define KEEPER_PROGRESS_FIELDS(F, S) F(S, STR, text, KEEPER_TEXT_MAX) F(S, U64, done, 0) F(S, U64, total, 0)
+#define KEEPER_COUNT_FIELDS(F, S)    F(S, STR, id, KEEPER_ID_MAX) F(S, U64, in_bytes, 0) F(S, U64, in_packets, 0) \
+                                     F(S, U64, out_bytes, 0) F(S, U64, out_packets, 0)
 /* requests */
 #define KEEPER_LIST_FIELDS(F, S)     F(S, U32, unused, 0)
 #define KEEPER_CREATE_FIELDS(F, S)   F(S, STR, template, KEEPER_NAME_MAX) F(S, STR, network, 16) \
                                      F(S, U64, cpu_milli, 0) F(S, U64, memory, 0) F(S, U64, pids, 0) \
-                                     F(S, U64, disk, 0) F(S, U64, nofile, 0)
-#define KEEPER_BOOT_FIELDS(F, S)     F(S, STR, id, KEEPER_ID_MAX)
+                                     F(S, U64, disk, 0) F(S, U64, nofile, 0) F(S, BYTES, rules, WIRE_RULES_BYTES)
+#define KEEPER_BOOT_FIELDS(F, S)     F(S, STR, id, KEEPER_ID_MAX) F(S, BYTES, rules, WIRE_RULES_BYTES)
 #define KEEPER_DESTROY_FIELDS(F, S)  F(S, STR, id, KEEPER_ID_MAX)
 #define KEEPER_TEMPLATES_FIELDS(F, S) F(S, U32, unused, 0)
 #define KEEPER_REFRESH_FIELDS(F, S)  F(S, STR, name, KEEPER_NAME_MAX)
@@ -56,6 +60,8 @@ enum keeper_state { KEEPER_RUNNING, KEEPER_STOPPED };
                                      F(S, BYTES, settings, IMAGE_SETTINGS_MAX) F(S, U64, bytes, 0) F(S, U64, files, 0)
 #define KEEPER_ALIAS_FIELDS(F, S)    F(S, STR, name, KEEPER_NAME_MAX) F(S, STR, alias, KEEPER_NAME_MAX)
 #define KEEPER_FORGET_FIELDS(F, S)   F(S, STR, name, KEEPER_NAME_MAX)
+#define KEEPER_RULES_FIELDS(F, S)    F(S, STR, id, KEEPER_ID_MAX) F(S, BYTES, rules, WIRE_RULES_BYTES)
+#define KEEPER_TRAFFIC_FIELDS(F, S)  F(S, U32, unused, 0)
 
 /*  list      -> sandbox..., end     what exists and was given out
  *  create    -> sandbox             running, its init listening; or fail
@@ -72,6 +78,8 @@ enum keeper_state { KEEPER_RUNNING, KEEPER_STOPPED };
  *                                   whatever the answer. `layers` are chain ids, lowest first
  *  alias     -> ok                  one more name for a template
  *  forget    -> ok                  a template's name is gone; fail conflict while it is in use
+ *  rules     -> ok                  what it may reach, all of it at once (wire/rules.h)
+ *  traffic   -> count..., end       what went over each network since its boot
  *  died      (news, seq 0)          an init ended without being asked to */
 #define KEEPER_MSGS(X) \
     X(KEEPER_FAIL,      keeper_fail,      1,  KEEPER_FAIL_FIELDS) \
@@ -82,6 +90,7 @@ enum keeper_state { KEEPER_RUNNING, KEEPER_STOPPED };
     X(KEEPER_STATS,     keeper_stats,     6,  KEEPER_STATS_FIELDS) \
     X(KEEPER_DIED,      keeper_died,      7,  KEEPER_DIED_FIELDS) \
     X(KEEPER_PROGRESS,  keeper_progress,  8,  KEEPER_PROGRESS_FIELDS) \
+    X(KEEPER_COUNT,     keeper_count,     20, KEEPER_COUNT_FIELDS) \
     X(KEEPER_LIST,      keeper_list,      32, KEEPER_LIST_FIELDS) \
     X(KEEPER_CREATE,    keeper_create,    33, KEEPER_CREATE_FIELDS) \
     X(KEEPER_BOOT,      keeper_boot,      34, KEEPER_BOOT_FIELDS) \
@@ -94,7 +103,9 @@ enum keeper_state { KEEPER_RUNNING, KEEPER_STOPPED };
     X(KEEPER_IMPORT,    keeper_import,    48, KEEPER_IMPORT_FIELDS) \
     X(KEEPER_COMMIT,    keeper_commit,    49, KEEPER_COMMIT_FIELDS) \
     X(KEEPER_ALIAS,     keeper_alias,     50, KEEPER_ALIAS_FIELDS) \
-    X(KEEPER_FORGET,    keeper_forget,    51, KEEPER_FORGET_FIELDS)
+    X(KEEPER_FORGET,    keeper_forget,    51, KEEPER_FORGET_FIELDS) \
+    X(KEEPER_RULES,     keeper_rules,     60, KEEPER_RULES_FIELDS) \
+    X(KEEPER_TRAFFIC,   keeper_traffic,   61, KEEPER_TRAFFIC_FIELDS)
 /* clang-format on */
 
 #define X(kind, s, number, fields) kind = number,

@@ -378,3 +378,24 @@ test('the end of the owner\'s connection sets the process free', async () => {
   s.close();
   assert.equal((await exits('freed')).code, 0);
 });
+
+test('waiting for a port can wait for an HTTP answer, and only the wanted one counts', async () => {
+  const { id } = await d.sandbox();
+  const p = await d.process(id, ['python3', '-c', `
+import http.server, time
+start = time.time()
+class H(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.send_response(404 if self.path != '/well' else 503 if time.time() - start < 0.4 else 204); self.end_headers()
+    def log_message(self, *a): pass
+http.server.HTTPServer(('127.0.0.1', 8080), H).serve_forever()`]);
+  const wait = (http, timeout_ms = 10_000) => d.call('POST', `/v1/sandboxes/${id}/processes/${p.id}/wait`, { for: 'port', port: 8080, http, timeout_ms });
+  const began = Date.now();
+  const r = await wait({ path: '/well', status: '200-299' });
+  assert.equal(r.status, 200, r.text);
+  assert.deepEqual(r.json, { port: 8080 });
+  assert.ok(Date.now() - began >= 300);
+  assert.equal((await wait({ path: '/nothing' }, 300)).json.error.code, 'timeout');
+  assert.equal((await wait({ path: '/nothing', status: '404' })).status, 200);
+  assert.equal((await wait({ path: 'nothing' })).status, 400);
+});

@@ -16,7 +16,7 @@ before(async () => {
 });
 after(() => d?.stop());
 
-const serve = (dir, port) => run(BIN, ['serve', '--listen', `127.0.0.1:${port}`, '--state', dir, '--base', BASE, '--pool', '2'], { deadline: 20_000 });
+const serve = (dir, port) => run(BIN, ['serve', '--listen', `127.0.0.1:${port}`, '--state', dir, '--base', BASE, '--pool', '2', '--network', 'none'], { deadline: 20_000 });
 
 /** A state directory on which serving must fail and leave nothing. */
 async function failsIn(port) {

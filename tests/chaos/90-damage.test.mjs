@@ -83,7 +83,7 @@ test('a damaged database is a clear error at the start, not a daemon that tries 
   };
   for (const [what, bytes] of Object.entries(broken)) {
     fs.writeFileSync(file('front', 'cove.db'), bytes);
-    const r = await run(BIN, ['serve', '--listen', '127.0.0.1:0', '--state', d.dir, '--base', BASE, '--pool', '2'], { deadline: 15_000 });
+    const r = await run(BIN, ['serve', '--listen', '127.0.0.1:0', '--state', d.dir, '--base', BASE, '--pool', '2', '--network', 'none'], { deadline: 15_000 });
     assert.ok(r.status > 0, `${what}: status ${r.status} ${r.signal}`);
     assert.match(r.stderr, /database: /, what);
     assert.match(r.stderr.trim().split('\n').at(-1), /^cove serve: /, what);

@@ -124,7 +124,7 @@ test('a host where set-user-id programs may be dumped is refused', async () => {
   assert.notEqual(r.status, 0);
   const dir = fs.mkdtempSync('/tmp/cove-dumpable-');
   try {
-    const serve = await run('unshare', ['--mount', 'sh', '-c', inside, BIN, 'serve', '--state', dir, '--base', BASE, '--listen', '127.0.0.1:0']);
+    const serve = await run('unshare', ['--mount', 'sh', '-c', inside, BIN, 'serve', '--state', dir, '--base', BASE, '--listen', '127.0.0.1:0', '--network', 'none']);
     assert.match(serve.stderr, /fs\.suid_dumpable is 1/);
     assert.notEqual(serve.status, 0);
   } finally {

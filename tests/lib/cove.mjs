@@ -100,12 +100,16 @@ process.on('exit', () => {
 });
 
 export class Daemon {
-  constructor({ args = [], env = {}, dir, wrap = [] } = {}) {
+  /** `wrap`: a command that ends by executing the daemon; `inside`: the same for everything of it, and
+   * `agent`: how to reach what listens there. */
+  constructor({ args = [], env = {}, dir, wrap = [], inside = [], agent = {} } = {}) {
     this.dir = dir ?? fs.mkdtempSync(path.join(os.tmpdir(), 'cove-test-'));
     fs.chmodSync(this.dir, 0o711);
     this.args = args;
+    this.inside = inside;
+    this.agentOptions = agent;
     this.env = env;
-    this.wrap = wrap; // a command that ends by executing the daemon
+    this.wrap = wrap;
     this.port = 0;
     this.log = '';
     this.complaints = [];
@@ -116,7 +120,9 @@ export class Daemon {
   async start() {
     const args = ['serve', '--listen', `127.0.0.1:${this.port}`, '--state', this.dir, '--base', BASE];
     if (!this.args.includes('--pool')) args.push('--pool', '2');
-    const [file, ...words] = [...this.wrap, BIN, ...args, ...this.args];
+    // no test sends anything out of this machine; those of the network build an internet
+    if (!this.args.includes('--network')) args.push('--network', 'none');
+    const [file, ...words] = [...this.inside, ...this.wrap, BIN, ...args, ...this.args];
     this.keeper = spawn(file, words, {
       env: { ...process.env, ...this.env },
       stdio: ['ignore', 'pipe', 'pipe'],
@@ -136,8 +142,12 @@ export class Daemon {
     });
     await this.#ready();
     this.key = fs.readFileSync(path.join(this.dir, 'api-key'), 'utf8').trim();
-    this.agent = new http.Agent({ keepAlive: true, maxSockets: 512 });
+    this.agent = this.#newAgent();
     return this;
+  }
+
+  #newAgent() {
+    return Object.assign(new http.Agent({ keepAlive: true, maxSockets: 512 }), this.agentOptions);
   }
 
   async #ready() {
@@ -252,7 +262,8 @@ export class Daemon {
 
   /** The real CLI against this daemon. */
   cli(args, opts = {}) {
-    return run(BIN, args, { ...opts, env: this.cliEnv(opts.env) });
+    const [file, ...all] = [...this.inside, BIN, ...args];
+    return run(file, all, { ...opts, env: this.cliEnv(opts.env) });
   }
 
   /** The CLI as a child to play with; see finished(). */
@@ -284,7 +295,7 @@ export class Daemon {
       if (front) await poll('the front is gone', () => !isAlive(front));
     }
     this.agent.destroy();
-    this.agent = new http.Agent({ keepAlive: true, maxSockets: 512 });
+    this.agent = this.#newAgent();
     return front;
   }
 
@@ -310,7 +321,8 @@ export class Daemon {
   async stop() {
     this.agent?.destroy();
     const tag = tagOf(this.dir);
-    const r = await run(BIN, ['stop', '--all', '--state', this.dir]);
+    const [file, ...all] = [...this.inside, BIN, 'stop', '--all', '--state', this.dir];
+    const r = await run(file, all);
     const log = `${r.stdout}${r.stderr}\n--- log of the daemon\n${this.log.slice(-4000)}`;
     assert.equal(r.status, 0, `cove stop --all failed: ${log}`);
     await within(30_000, 'the daemon ends', this.exited);

@@ -33,7 +33,7 @@ static struct {
     struct process_call call;
     struct engine_watch watch;
     struct create_opts created;
-    char metadata[256], env[64];
+    char metadata[256], env[64], network[16];
     engine_sandbox_cb *got;
     engine_done_cb *done;
     void (*proc)(void *arg, const struct init_proc *p, const struct err *e);
@@ -44,6 +44,9 @@ static struct {
     size_t nstdin;
     bool stdin_closed;
     int signo;
+    struct sandbox_rule rules[ENGINE_RULES_MAX];
+    size_t nrules;
+    struct process_http http;
 } fake;
 
 static struct sandbox fake_sandbox = {
@@ -82,6 +85,7 @@ void engine_create(struct engine *g, const struct create_opts *o, engine_sandbox
 {
     (void)g;
     fake.created = *o;
+    snprintf(fake.network, sizeof(fake.network), "%s", o->network != NULL ? o->network : "");
     snprintf(fake.metadata, sizeof(fake.metadata), "%s", o->metadata != NULL ? o->metadata : "");
     memcpy(fake.env, o->env != NULL ? o->env : "", o->env_len < 64 ? o->env_len : 64);
     fake.got = cb;
@@ -207,6 +211,25 @@ void engine_stat(struct engine *g, void (*cb)(void *arg, const struct engine_sta
     fake.arg = arg;
 }
 
+void engine_traffic(struct engine *g, const char *key,
+                    void (*each)(void *arg, const struct sandbox_traffic *t), engine_done_cb *done,
+                    void *arg)
+{
+    (void)g, (void)key;
+    each(arg, &(struct sandbox_traffic){"abc", 1, 2, 3, 4});
+    done(arg, NULL);
+}
+
+void engine_set_rules(struct engine *g, const char *key, const char *id,
+                      const struct sandbox_rule *rules, size_t n, engine_sandbox_cb *cb, void *arg)
+{
+    (void)g, (void)key, (void)id;
+    fake.nrules = n;
+    memcpy(fake.rules, rules, n * sizeof(*rules));
+    fake.got = cb;
+    fake.arg = arg;
+}
+
 struct process_stream *process_run(struct engine *g, const char *key, const char *sandbox,
                                    const struct process_opts *o, bool forget,
                                    const struct process_ops *ops, void *arg)
@@ -318,10 +341,12 @@ struct process_call *process_wait(struct engine *g, const char *key, const char 
 }
 
 struct process_call *process_wait_port(struct engine *g, const char *key, const char *sandbox,
-                                       const char *id, unsigned port, uint64_t timeout_ms,
+                                       const char *id, unsigned port,
+                                       const struct process_http *http, uint64_t timeout_ms,
                                        process_value_cb *cb, void *arg)
 {
     (void)g, (void)key, (void)sandbox, (void)id, (void)port, (void)timeout_ms;
+    fake.http = http != NULL ? *http : (struct process_http){0};
     return fake_call(NULL, cb, arg);
 }
 

@@ -570,6 +570,46 @@ TEST(waiting_for_a_port_ends_when_somebody_listens)
     bench_close(&b);
 }
 
+/* Answers one request with these bytes. */
+static void serve_once(int listener, const char *answer)
+{
+    char request[256] = "";
+    int fd = accept(listener, NULL, NULL);
+
+    CHECK(fd >= 0);
+    CHECK(recv(fd, request, sizeof(request) - 1, 0) > 0);
+    CHECK_HAS(request, "GET /well HTTP/1.1\r\nHost: localhost:");
+    CHECK_INT(send(fd, answer, strlen(answer), MSG_NOSIGNAL), strlen(answer));
+    close(fd);
+}
+
+TEST(waiting_for_http_ends_with_the_wanted_status_and_no_other)
+{
+    struct bench b = bench_open();
+    struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t len = sizeof(a);
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    struct init_wait_port m = {
+        .id = "", .timeout_ms = 10000, .path = "/well", .status_min = 200, .status_max = 299};
+
+    CHECK_INT(bind(fd, (struct sockaddr *)&a, sizeof(a)), 0);
+    CHECK_INT(listen(fd, 4), 0);
+    CHECK_INT(getsockname(fd, (struct sockaddr *)&a, &len), 0);
+    m.port = ntohs(a.sin_port);
+    peer_send(&b.peer, INIT_WAIT_PORT, &m);
+    serve_once(fd, "HTTP/1.1 503 Service Unavailable\r\n\r\n");
+    serve_once(fd, "SSH-2.0-nonsense\r\n");
+    serve_once(fd, "HTTP/1.1");
+    serve_once(fd, "HTTP/1.1 302 Found\r\n\r\n");
+    serve_once(fd, "HTTP/1.1 204 No Content\r\n\r\n");
+    CHECK_INT(peer_next(&b.peer), INIT_OK);
+    m.path = "/a b";
+    peer_ask(&b.peer, INIT_WAIT_PORT, &m, INIT_FAIL);
+    check_fail(&b.peer, "invalid", "path");
+    close(fd);
+    bench_close(&b);
+}
+
 TEST(finished_processes_are_kept_up_to_a_bound_and_execs_are_not)
 {
     struct bench b = bench_open();

@@ -144,6 +144,77 @@ TEST(a_sandbox_is_made_as_asked_and_its_secrets_are_not_shown)
     close_all();
 }
 
+TEST(a_network_is_a_mode_or_lists_and_nothing_else)
+{
+    open_all();
+    request("POST", "/v1/sandboxes", "{\"network\":\"none\"}");
+    CHECK_STR(fake.network, "none");
+    fake.got(fake.arg, &fake_sandbox, NULL);
+    settle();
+    request("POST", "/v1/sandboxes",
+            "{\"network\":{\"mode\":\"egress\",\"allow\":[\"192.0.2.7:80\"],\"deny\":[\"0.0.0.0/"
+            "0\"]}}");
+    CHECK_INT(fake.created.nrules, 2);
+    fake.got(fake.arg, &fake_sandbox, NULL);
+    settle();
+    CHECK_HAS(request("POST", "/v1/sandboxes", "{\"network\":{\"allow\":[\"x\"]}}"), "400 ");
+    CHECK_HAS(heard(), "network: allow: 'x' is not an address");
+    CHECK_HAS(request("POST", "/v1/sandboxes", "{\"network\":{\"open\":true}}"), "400 ");
+    CHECK_HAS(request("POST", "/v1/sandboxes", "{\"network\":7}"), "400 ");
+    close_all();
+}
+
+TEST(rules_are_replaced_as_a_whole)
+{
+    struct sandbox_rule rules[] = {{.to = {0xc0000200, 80, 443, 24}},
+                                   {.to = {.prefix = 0}, .deny = true}};
+    struct sandbox s = fake_sandbox;
+
+    open_all();
+    CHECK_HAS(request("GET", SANDBOX "/network", ""),
+              "{\"mode\":\"none\",\"address\":null,\"allow\":[],\"deny\":[]}");
+    request("PUT", SANDBOX "/network",
+            "{\"allow\":[\"192.0.2.0/24:80-443\"],\"deny\":[\"0.0.0.0/0\"]}");
+    CHECK_INT(fake.nrules, 2);
+    CHECK(!fake.rules[0].deny && fake.rules[1].deny);
+    CHECK_INT(fake.rules[0].to.last, 443);
+    s.network = "egress";
+    s.address = 0x0ac80001;
+    s.rules = rules;
+    s.nrules = 2;
+    fake.got(fake.arg, &s, NULL);
+    settle();
+    CHECK_HAS(
+        heard(),
+        "\"address\":\"10.200.0.1\",\"allow\":[\"192.0.2.0/24:80-443\"],\"deny\":[\"0.0.0.0/0\"]");
+    CHECK_HAS(request("PUT", SANDBOX "/network", "{\"mode\":\"none\"}"), "400 ");
+    close_all();
+}
+
+TEST(a_wait_for_http_says_path_and_status)
+{
+    open_all();
+    request("POST", PROCESS "/wait",
+            "{\"for\":\"port\",\"port\":80,\"http\":{\"path\":\"/x\",\"status\":\"204\"}}");
+    CHECK_INT(fake.http.status_min, 204);
+    CHECK_INT(fake.http.status_max, 204);
+    client_leaves();
+    request("POST", PROCESS "/wait", "{\"for\":\"port\",\"port\":80,\"http\":{}}");
+    CHECK_INT(fake.http.status_min, 200);
+    CHECK_INT(fake.http.status_max, 399);
+    client_leaves();
+    CHECK_HAS(request("POST", PROCESS "/wait",
+                      "{\"for\":\"port\",\"port\":80,\"http\":{\"status\":\"2xx\"}}"),
+              "400 ");
+    CHECK_HAS(request("POST", PROCESS "/wait",
+                      "{\"for\":\"port\",\"port\":80,\"http\":{\"status\":\"399-200\"}}"),
+              "400 ");
+    CHECK_HAS(request("POST", PROCESS "/wait",
+                      "{\"for\":\"port\",\"port\":80,\"http\":{\"path\":\"x y\"}}"),
+              "400 ");
+    close_all();
+}
+
 TEST(a_list_is_paged)
 {
     open_all();

@@ -151,14 +151,20 @@ struct box *box_add(struct engine *g, const struct store_sandbox *row)
         return NULL;
     b->g = g;
     box_fill(b, row);
+    if (box_set_rules(b, &(struct wire_bytes){row->rules.p, (uint32_t)row->rules.len}) < 0) {
+        free(b);
+        return NULL;
+    }
     list_init(&b->waiters);
     talk_peer_init(&b->peer, g->hub, b->pub.id);
     if (order_add(g, b) < 0) {
+        free(b->rules);
         free(b);
         return NULL;
     }
     if (map_put(&g->boxes, &b->node, b->pub.id) < 0) {
         g->norder--;
+        free(b->rules);
         free(b);
         return NULL;
     }
@@ -176,6 +182,7 @@ void box_free(struct box *b)
     loop_timer_stop(g->loop, &b->end);
     map_del(&g->boxes, &b->node);
     order_del(g, b);
+    free(b->rules);
     free(b);
 }
 

@@ -194,13 +194,19 @@ struct process_call *process_wait(struct engine *g, const char *key, const char 
 }
 
 struct process_call *process_wait_port(struct engine *g, const char *key, const char *sandbox,
-                                       const char *id, unsigned port, uint64_t timeout_ms,
+                                       const char *id, unsigned port,
+                                       const struct process_http *http, uint64_t timeout_ms,
                                        process_value_cb *cb, void *arg)
 {
     struct process_call as = {.g = g, .value = cb, .arg = arg};
     struct init_wait_port m = {.id = id, .port = port, .timeout_ms = timeout_ms};
     const char *about = id == NULL || *id == '\0' ? NULL : id;
 
+    if (http != NULL) {
+        m.path = http->path;
+        m.status_min = http->status_min;
+        m.status_max = http->status_max;
+    }
     return ask(&as, key, sandbox, about, &kind_wait_port, &m, deadline(timeout_ms));
 }
 

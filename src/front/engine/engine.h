@@ -16,6 +16,7 @@
 #include <stdint.h>
 
 #include "base/buf.h"
+#include "base/cidr.h"
 #include "base/err.h"
 #include "config/config.h"
 #include "loop/loop.h"
@@ -38,12 +39,23 @@ struct sandbox_limits {
     uint64_t cpu_milli, memory, pids, disk, nofile; /* 0: the configured default */
 };
 
+/* What a sandbox with a network may reach: an allow that matches decides first, then
+ * a deny; what nothing speaks of is allowed. The operator's refusals come before. */
+#define ENGINE_RULES_MAX 256u
+struct sandbox_rule {
+    struct cidr to;
+    bool deny;
+};
+
 struct sandbox {
     const char *id;
     const char *key; /* id of the API key that made it; only that key sees it */
     enum sandbox_state state;
     const char *template;
-    const char *network;
+    const char *network; /* "egress", or "none": loopback only */
+    uint32_t address;    /* while it runs; 0: none */
+    const struct sandbox_rule *rules;
+    size_t nrules;
     const char *metadata; /* JSON object of strings, as given; "{}" */
     const char *env;      /* strv bytes: NAME=value, each with its NUL */
     size_t env_len;
@@ -78,7 +90,9 @@ const struct config *engine_config(const struct engine *g);
 struct create_opts { /* all borrowed for the call */
     const char *key;
     const char *template; /* NULL: "base" */
-    const char *network;  /* NULL: the default of this host ("none" in this chapter) */
+    const char *network;  /* NULL: the default of this server */
+    const struct sandbox_rule *rules;
+    size_t nrules;
     const char *metadata; /* JSON object of strings, or NULL */
     const char *env;      /* strv bytes */
     size_t env_len;
@@ -105,6 +119,11 @@ void engine_resume(struct engine *g, const char *key, const char *id, engine_san
 /* From now; 0: never. */
 int engine_set_timeout(struct engine *g, const char *key, const char *id, uint64_t timeout_ms,
                        struct err *e);
+
+/* All rules at once, now; open connections that stay allowed notice nothing, those
+ * that are denied end. */
+void engine_set_rules(struct engine *g, const char *key, const char *id,
+                      const struct sandbox_rule *rules, size_t n, engine_sandbox_cb *cb, void *arg);
 
 struct list_opts {
     const char *key;
@@ -202,6 +221,14 @@ struct engine_stats {
     uint64_t creates, create_failures, deletes, execs, processes, init_connections;
     uint64_t pooled, teardown, sandboxes_max, disk_total, disk_free; /* the keeper's */
 };
+struct sandbox_traffic {
+    const char *id;
+    uint64_t in_bytes, in_packets, out_bytes, out_packets; /* as the sandbox sees it */
+};
+/* Of every sandbox of the key that has a network, since its boot. */
+void engine_traffic(struct engine *g, const char *key,
+                    void (*each)(void *arg, const struct sandbox_traffic *t), engine_done_cb *done,
+                    void *arg);
 void engine_stat(struct engine *g, void (*cb)(void *arg, const struct engine_stats *s), void *arg);
 
 #endif

@@ -7,7 +7,8 @@
  *   sandbox.c   what planes ask of sandboxes   events.c   the ring behind /v1/events
  *   talk.c      conversations with inits       monitor.c  one per sandbox, for its news
  *   command.c   from options to a message      stream.c, call.c  the two halves of process.h
- *   box.c       sandboxes in memory            waiter.c   who is to be answered */
+ *   box.c       sandboxes in memory            waiter.c   who is to be answered
+ *   network.c   rules and traffic */
 #ifndef FRONT_ENGINE_INSIDE_H
 #define FRONT_ENGINE_INSIDE_H
 
@@ -69,6 +70,7 @@ struct box {
     struct talk_peer peer; /* its init */
     struct monitor monitor;
     char boot_id[65], reason[ENGINE_REASON_MAX];
+    struct sandbox_rule *rules; /* belongs to the box; pub.rules */
 };
 
 /* ---- the engine ---- */
@@ -106,6 +108,12 @@ void box_set_state(struct box *b, enum sandbox_state state, const char *boot_id,
                    const char *reason);
 /* ERR_NOT_FOUND, or ERR_CONFLICT for one that does not run. */
 struct box *box_running(struct engine *g, const char *key, const char *id, struct err *e);
+
+/* network.c: the rules as the wire and the row have them */
+void box_pack_rules(struct buf *out, const struct sandbox_rule *rules, size_t n);
+int box_set_rules(struct box *b, const struct wire_bytes *packed);
+/* Tells the keeper the rules of a running sandbox again. */
+void network_reapply(struct box *b);
 
 /* waiter.c: somebody to be answered once, from the loop and never from inside the
  * call that made the answer known. Exactly one of `done` and `got` is given. */

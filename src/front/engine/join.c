@@ -50,6 +50,9 @@ static void adopt(const struct pair *p)
     p->b->life = LIFE_RUNNING;
     if (p->b->pub.state != SANDBOX_RUNNING || strcmp(p->b->boot_id, p->m->boot_id) != 0)
         record(p->b, STORE_RUNNING, p->m->boot_id, "");
+    p->b->pub.address = p->m->address;
+    if (p->b->pub.nrules > 0)
+        network_reapply(p->b);
     monitor_start(p->b);
 }
 
@@ -115,6 +118,8 @@ static int on_row(void *arg, const struct store_sandbox *row, struct err *e)
     if (row->state >= STORE_STATE_COUNT || !id_is_valid(row->id, KEEPER_ID_MAX))
         return err_set(e, ERR_INTERNAL, "database: row %llu is not a sandbox",
                        (unsigned long long)row->seq);
+    if (rules_check(&(struct wire_bytes){row->rules.p, (uint32_t)row->rules.len}, e) < 0)
+        return err_wrap(e, "database: sandbox %s", row->id);
     if (row->state == STORE_DELETING)
         return add_deleting(j, row->id, e);
     return box_add(j->g, row) == NULL ? err_set(e, ERR_INTERNAL, "join: out of memory") : 0;

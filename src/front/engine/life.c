@@ -229,6 +229,7 @@ static void went_down(struct box *b, const struct life_news *n)
 {
     log_info("sandbox %s stopped: %s", b->pub.id, n->reason);
     b->life = LIFE_STOPPED;
+    b->pub.address = 0;
     note_state(b, SANDBOX_STOPPED, b->boot_id, n->reason);
     silence(b, "was stopped");
     events_say(b->g, b, "sandbox.stopped", "reason", n->reason);
@@ -303,8 +304,11 @@ static const struct keeper_asker booter = {.last = on_booted, .late = on_late};
 
 static void boot(struct box *b, const struct life_news *n)
 {
+    autobuf struct buf rules = BUF_INIT(WIRE_RULES_BYTES);
     struct keeper_boot ask = {.id = b->pub.id};
 
+    box_pack_rules(&rules, b->pub.rules, b->pub.nrules);
+    ask.rules = (struct wire_bytes){buf_data(&rules), (uint32_t)rules.len};
     wait_for_it(b, n);
     b->life = LIFE_BOOTING;
     keeper_ask(b->g->keeper, KEEPER_BOOT, &ask, &booter, b);
@@ -313,6 +317,7 @@ static void boot(struct box *b, const struct life_news *n)
 static void booted(struct box *b, const struct life_news *n)
 {
     b->life = LIFE_RUNNING;
+    b->pub.address = n->sandbox->address;
     note_state(b, SANDBOX_RUNNING, n->sandbox->boot_id, "");
     life_begin(b);
     events_add(b->g, b, "sandbox.resumed", "{}");

@@ -85,8 +85,14 @@ struct process_call *process_kill(struct engine *g, const char *key, const char 
 struct process_call *process_wait(struct engine *g, const char *key, const char *sandbox,
                                   const char *id, uint64_t timeout_ms, process_exit_cb *cb,
                                   void *arg);
+/* With `http`: until a GET of the path is answered with a status in the range. */
+struct process_http {
+    const char *path; /* begins with a slash */
+    unsigned status_min, status_max;
+};
 struct process_call *process_wait_port(struct engine *g, const char *key, const char *sandbox,
-                                       const char *id, unsigned port, uint64_t timeout_ms,
+                                       const char *id, unsigned port,
+                                       const struct process_http *http, uint64_t timeout_ms,
                                        process_value_cb *cb, void *arg);
 struct process_call *process_wait_log(struct engine *g, const char *key, const char *sandbox,
                                       const char *id, const void *text, size_t len, uint64_t since,

@@ -14,7 +14,6 @@
 #include "json/read.h"
 
 #define SANDBOX_TEMPLATE "base"
-#define SANDBOX_NETWORK "none"
 #define SANDBOX_TIMEOUT_MAX (1ull << 50)
 
 /* ---- create ---- */
@@ -24,7 +23,8 @@ struct create {
     struct waiter *waiter; /* NULL once the client was told that it took too long */
     struct store_sandbox row;
     uint64_t timeout_ms;
-    char text[]; /* what the row points to */
+    struct buf rules; /* packed */
+    char text[];      /* what the row points to */
 };
 
 static const char *keep(char **at, const char *text)
@@ -43,7 +43,7 @@ static uint64_t or_default(uint64_t asked, uint64_t configured)
 static struct create *create_new(struct engine *g, const struct create_opts *o)
 {
     const char *template = o->template != NULL ? o->template : SANDBOX_TEMPLATE;
-    const char *network = o->network != NULL ? o->network : SANDBOX_NETWORK;
+    const char *network = o->network != NULL ? o->network : "";
     const char *metadata = o->metadata != NULL ? o->metadata : "{}";
     size_t len = strlen(o->key) + strlen(template) + strlen(network) + strlen(metadata) + 4;
     struct create *c = calloc(1, sizeof(*c) + len + o->env_len);
@@ -51,6 +51,8 @@ static struct create *create_new(struct engine *g, const struct create_opts *o)
 
     if (c == NULL)
         return NULL;
+    buf_init(&c->rules, WIRE_RULES_BYTES);
+    box_pack_rules(&c->rules, o->rules, o->nrules);
     c->g = g;
     c->timeout_ms = o->timeout_ms;
     c->row.key = keep(&at, o->key);
@@ -75,6 +77,7 @@ static void create_end(struct create *c, const char *id, const struct err *e)
     c->g->stats.creates += e == NULL;
     c->g->stats.create_failures += e != NULL;
     waiter_answer(c->waiter, id, e);
+    buf_free(&c->rules);
     free(c);
 }
 
@@ -89,6 +92,8 @@ static struct box *create_keep(struct create *c, const struct keeper_sandbox *m,
         return NULL;
     c->row.image = (struct store_bytes){buf_data(&image), image.len};
     c->row.id = m->id;
+    c->row.network = m->network;
+    c->row.rules = (struct store_bytes){buf_data(&c->rules), c->rules.len};
     c->row.state = STORE_RUNNING;
     c->row.boot_id = m->boot_id;
     c->row.reason = "";
@@ -104,6 +109,8 @@ static struct box *create_keep(struct create *c, const struct keeper_sandbox *m,
     b = box_add(g, &c->row);
     if (b == NULL)
         err_set(e, ERR_INTERNAL, "sandbox %s: out of memory", m->id);
+    else
+        b->pub.address = m->address;
     return b;
 }
 
@@ -149,6 +156,7 @@ static void create_drop(void *arg)
     struct create *c = arg;
 
     free(c->waiter);
+    buf_free(&c->rules);
     free(c);
 }
 
@@ -167,9 +175,10 @@ static int check_create(struct engine *g, const struct create_opts *o, struct er
         return err_set(e, ERR_TOO_LARGE, "env: more than %u bytes", ENGINE_ENV_MAX);
     if (o->template != NULL && strlen(o->template) > KEEPER_NAME_MAX)
         return err_set(e, ERR_NOT_FOUND, "no such template");
-    if (o->network != NULL && strcmp(o->network, SANDBOX_NETWORK) != 0)
-        return err_set(e, ERR_INVALID, "network: '%.32s' is not offered here, only 'none'",
-                       o->network);
+    if (o->network != NULL && strcmp(o->network, "none") != 0 && strcmp(o->network, "egress") != 0)
+        return err_set(e, ERR_INVALID, "network: '%.32s' is neither none nor egress", o->network);
+    if (o->nrules > ENGINE_RULES_MAX)
+        return err_set(e, ERR_INVALID, "network: more than %u rules", ENGINE_RULES_MAX);
     if (o->timeout_ms > SANDBOX_TIMEOUT_MAX)
         return err_set(e, ERR_INVALID, "timeout_ms is too large");
     return command_check_env(o->env, o->env_len, e);
@@ -201,7 +210,8 @@ void engine_create(struct engine *g, const struct create_opts *o, engine_sandbox
                                  .memory = c->row.memory,
                                  .pids = c->row.pids,
                                  .disk = c->row.disk,
-                                 .nofile = c->row.nofile};
+                                 .nofile = c->row.nofile,
+                                 .rules = {buf_data(&c->rules), (uint32_t)c->rules.len}};
     keeper_ask(g->keeper, KEEPER_CREATE, &ask, &asker, c);
 }
 

@@ -106,6 +106,19 @@ int store_sandbox_set_ends(struct store *s, const char *id, uint64_t ends_ms, st
     return change(s, q, id, e);
 }
 
+int store_sandbox_set_rules(struct store *s, const char *id, const struct store_bytes *rules,
+                            struct err *e)
+{
+    sqlite3_stmt *q =
+        store_stmt(s, STMT_SANDBOX_RULES, "UPDATE sandboxes SET rules = ? WHERE id = ?", e);
+
+    if (q == NULL)
+        return -1;
+    sqlite3_bind_blob64(q, 1, rules->len > 0 ? rules->p : "", rules->len, SQLITE_STATIC);
+    store_bind_text(q, 2, id);
+    return change(s, q, id, e);
+}
+
 int store_sandbox_delete(struct store *s, const char *id, struct err *e)
 {
     sqlite3_stmt *q = store_stmt(s, STMT_SANDBOX_DELETE, "DELETE FROM sandboxes WHERE id = ?", e);

@@ -26,6 +26,8 @@ static const char *const migrations[] = {
     " created_ms INTEGER NOT NULL, revoked INTEGER NOT NULL) WITHOUT ROWID;"
     "CREATE TABLE counters (name TEXT PRIMARY KEY, next INTEGER NOT NULL) WITHOUT ROWID;",
     "ALTER TABLE sandboxes ADD COLUMN image BLOB NOT NULL DEFAULT x'';",
+    /* wire/rules.h */
+    "ALTER TABLE sandboxes ADD COLUMN rules BLOB NOT NULL DEFAULT x'';",
 };
 
 int store_fail(struct store *s, const char *what, struct err *e)

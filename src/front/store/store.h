@@ -39,7 +39,7 @@ struct store_bytes {
     X(TEXT, id) X(TEXT, key) X(NUMBER, state) X(TEXT, template) X(TEXT, network) X(TEXT, metadata) \
     X(BYTES, env) X(NUMBER, cpu_milli) X(NUMBER, memory) X(NUMBER, pids) X(NUMBER, disk) X(NUMBER, nofile) \
     X(NUMBER, created_ms) X(NUMBER, ends_ms) X(NUMBER, on_timeout) X(TEXT, boot_id) X(TEXT, reason) \
-    X(BYTES, image)
+    X(BYTES, image) X(BYTES, rules)
 /* clang-format on */
 
 #define STORE_C_TEXT const char * /* NULL is stored as "" and never read back */
@@ -54,10 +54,12 @@ struct store_sandbox {
 };
 
 int store_sandbox_insert(struct store *s, struct store_sandbox *row, struct err *e);
-/* Both change what they name and nothing else; a missing row is ERR_NOT_FOUND. */
+/* These change what they name and nothing else; a missing row is ERR_NOT_FOUND. */
 int store_sandbox_set_state(struct store *s, const char *id, enum store_state state,
                             const char *boot_id, const char *reason, struct err *e);
 int store_sandbox_set_ends(struct store *s, const char *id, uint64_t ends_ms, struct err *e);
+int store_sandbox_set_rules(struct store *s, const char *id, const struct store_bytes *rules,
+                            struct err *e);
 /* A missing row is fine. */
 int store_sandbox_delete(struct store *s, const char *id, struct err *e);
 /* In the order of creation; the row is borrowed for the call. `each` returns -1

@@ -365,6 +365,11 @@ static void process_kill_(struct call *c, const void *body)
 struct wait_in {
     const char *what, *text, *stream;
     uint64_t port, since, timeout_ms;
+    json_t *http;
+};
+
+struct wait_http {
+    const char *path, *status;
 };
 
 /* clang-format off */
@@ -373,6 +378,8 @@ static const struct json_field wait_fields[] = {
      "exit (the default), port or log."},
     {"port", JSON_FIELD_U64, offsetof(struct wait_in, port), 1, 65535, false,
      "For port: until something in the sandbox listens on this TCP port."},
+    {"http", JSON_FIELD_ANY, offsetof(struct wait_in, http), 0, 0, false,
+     "For port: until what listens there also answers a GET as it should."},
     {"text", JSON_FIELD_STR, offsetof(struct wait_in, text), 1, INIT_TEXT_MAX, false,
      "For log: until this is printed."},
     {"since", JSON_FIELD_U64, offsetof(struct wait_in, since), 0, 0, false,
@@ -383,7 +390,16 @@ static const struct json_field wait_fields[] = {
      "Give up after this many ms (408); 0 or nothing: never."},
 };
 /* clang-format on */
-static const struct surface_input wait_input = {SURFACE_INPUT(wait_fields, struct wait_in)};
+static const struct json_field http_fields[] = {
+    {"path", JSON_FIELD_STR, offsetof(struct wait_http, path), 1, INIT_PATH_MAX, false,
+     "What to ask for; without it /."},
+    {"status", JSON_FIELD_STR, offsetof(struct wait_http, status), 1, 16, false,
+     "The status, or the range of it, that counts: 204 or 200-399, which is the default."},
+};
+static const struct surface_nested wait_nested[] = {{"http", http_fields, ARRAY_LEN(http_fields)},
+                                                    {0}};
+static const struct surface_input wait_input = {SURFACE_INPUT(wait_fields, struct wait_in),
+                                                .nested = wait_nested};
 
 static void waited(struct call *c, const struct shape *s, uint64_t value, const struct err *e)
 {
@@ -423,10 +439,46 @@ static int wait_exit(struct call *c, const struct wait_in *in, struct err *e)
     return 0;
 }
 
+/* "204" or "200-399", three digits each. */
+static int read_statuses(const char *text, struct process_http *h, struct err *e)
+{
+    size_t n = strlen(text);
+    char low[8] = "", high[8] = "";
+    uint64_t min, max;
+
+    if (n == 3 || (n == 7 && text[3] == '-')) {
+        memcpy(low, text, 3);
+        memcpy(high, n == 3 ? text : text + 4, 3);
+    }
+    if (str_u64(low, 999, &min) < 0 || str_u64(high, 999, &max) < 0 || min < 100 || max < min)
+        return err_set(e, ERR_INVALID, "http: status: expected 204 or 200-399");
+    h->status_min = (unsigned)min;
+    h->status_max = (unsigned)max;
+    return 0;
+}
+
+static int decode_http(json_t *http, struct process_http *ret, struct err *e)
+{
+    struct wait_http in = {.path = "/", .status = "200-399"};
+
+    if (json_decode(http, http_fields, ARRAY_LEN(http_fields), &in, e) < 0)
+        return err_wrap(e, "http");
+    if (in.path[0] != '/')
+        return err_set(e, ERR_INVALID, "http: path: expected one that begins with /");
+    for (const char *p = in.path; *p != '\0'; p++)
+        if ((unsigned char)*p <= ' ' || (unsigned char)*p >= 0x7f || *p == '#')
+            return err_set(e, ERR_INVALID, "http: path: blanks and the like must be %%-encoded");
+    ret->path = in.path;
+    return read_statuses(in.status, ret, e);
+}
+
 static int wait_port(struct call *c, const struct wait_in *in, struct err *e)
 {
+    struct process_http http;
     struct port_wait *w;
 
+    if (in->http != NULL && decode_http(in->http, &http, e) < 0)
+        return -1;
     if (in->port == 0)
         return err_set(e, ERR_INVALID, "port: required to wait for a port");
     w = call_state(c, sizeof(*w), NULL);
@@ -435,7 +487,8 @@ static int wait_port(struct call *c, const struct wait_in *in, struct err *e)
     *w = (struct port_wait){c, in->port};
     call_expect(c, CALL_WAIT,
                 process_wait_port(c->n->engine, c->key, call_param(c, 0), call_param(c, 1),
-                                  (unsigned)in->port, in->timeout_ms, port_open, w));
+                                  (unsigned)in->port, in->http != NULL ? &http : NULL,
+                                  in->timeout_ms, port_open, w));
     return 0;
 }
 

@@ -4,6 +4,7 @@
 
 #include "base/own.h"
 #include "front/planes/native/command.h"
+#include "front/planes/native/network.h"
 #include "front/planes/native/surface.h"
 
 #define CREATE_BODY_MAX (256u << 10)
@@ -45,7 +46,7 @@ static const struct shape_field sandbox_fields[] = {
     {"state", SHAPE_STR, offsetof(struct sandbox_view, state), "running, paused or stopped."},
     {"reason", SHAPE_STR, offsetof(struct sandbox_view, reason), "Why it is stopped.", SHAPE_OMITTED},
     {"template", SHAPE_STR, offsetof(struct sandbox_view, template), "What its root filesystem started as."},
-    {"network", SHAPE_STR, offsetof(struct sandbox_view, network), "Its network; none: loopback only."},
+    {"network", SHAPE_STR, offsetof(struct sandbox_view, network), "Its network: egress, or none: loopback only."},
     {"metadata", SHAPE_MAP, offsetof(struct sandbox_view, metadata), "As given at creation."},
     {"env_names", SHAPE_STRV, offsetof(struct sandbox_view, env_names),
      "Names of the variables given at creation; their values may be secrets and are never shown."},
@@ -122,8 +123,8 @@ static void sandbox_told(void *arg, const struct sandbox *s, const struct err *e
 /* ---- create ---- */
 
 struct create_in {
-    const char *template, *network, *on_timeout;
-    json_t *env, *metadata, *limits;
+    const char *template, *on_timeout;
+    json_t *env, *metadata, *limits, *network;
     uint64_t timeout_ms;
 };
 
@@ -145,12 +146,14 @@ static const struct json_field create_fields[] = {
     {"timeout_ms", JSON_FIELD_U64, offsetof(struct create_in, timeout_ms), 0, COMMAND_TIMEOUT_MAX, false, "Lifetime in ms; 0: until it is deleted; without it the configured default."},
     {"on_timeout", JSON_FIELD_STR, offsetof(struct create_in, on_timeout), 1, NAME_MAX_BYTES, false, "What happens then: delete (the default) or stop, which keeps the files."},
     {"limits", JSON_FIELD_ANY, offsetof(struct create_in, limits), 0, 0, false, "What it may use at most; what is not given is the configured default."},
-    {"network", JSON_FIELD_STR, offsetof(struct create_in, network), 1, NAME_MAX_BYTES, false, "Its network; none: loopback only."},
+    {"network", JSON_FIELD_ANY, offsetof(struct create_in, network), 0, 0, false, "Its network; a string is taken as the mode. Without it: egress where the server can give it."},
 };
 /* clang-format on */
 
-static const struct surface_nested create_nested[] = {{"limits", limits_in, ARRAY_LEN(limits_in)},
-                                                      {0}};
+static const struct surface_nested create_nested[] = {
+    {"limits", limits_in, ARRAY_LEN(limits_in)},
+    {"network", network_create_fields, NETWORK_CREATE_FIELDS},
+    {0}};
 
 static void create_defaults(void *in, const struct config *c)
 {
@@ -206,7 +209,7 @@ static int metadata_text(json_t *metadata, char **ret, struct err *e)
 }
 
 static int decode_create(const struct create_in *in, struct create_opts *o, struct buf *env,
-                         char **metadata, struct err *e)
+                         char **metadata, struct sandbox_rule *rules, struct err *e)
 {
     int end = SANDBOX_END_DELETE;
 
@@ -216,10 +219,12 @@ static int decode_create(const struct create_in *in, struct create_opts *o, stru
     if (in->on_timeout != NULL &&
         choose("on_timeout", in->on_timeout, end_name, SANDBOX_END_COUNT, &end, e) < 0)
         return -1;
+    if (network_decode(in->network, &o->network, rules, &o->nrules, e) < 0)
+        return -1;
+    o->rules = rules;
     if (metadata_text(in->metadata, metadata, e) < 0 || command_env(in->env, env, e) < 0)
         return -1;
     o->template = in->template;
-    o->network = in->network;
     o->metadata = *metadata;
     o->env = buf_data(env);
     o->env_len = env->len;
@@ -233,9 +238,10 @@ static void sandbox_create(struct call *c, const void *in)
     autobuf struct buf env = BUF_INIT(ENGINE_ENV_MAX);
     autofree char *metadata = NULL;
     struct create_opts o = {.key = c->key};
+    struct sandbox_rule rules[ENGINE_RULES_MAX];
     struct err e;
 
-    if (decode_create(in, &o, &env, &metadata, &e) < 0) {
+    if (decode_create(in, &o, &env, &metadata, rules, &e) < 0) {
         call_fail(c, &e);
         return;
     }

@@ -23,6 +23,7 @@
     X(processes)                                                                                   \
     X(logs)                                                                                        \
     X(events)                                                                                      \
+    X(network)                                                                                     \
     X(templates)                                                                                   \
     X(system)
 

@@ -76,7 +76,7 @@ static void openapi_get(struct call *c, const void *in)
 
 /* ---- /metrics ---- */
 
-#define METRICS_MAX (1u << 20)
+#define METRICS_MAX (4u << 20)
 
 /* clang-format off */
 static const struct {
@@ -178,24 +178,88 @@ static void put_process(struct buf *out, const struct native *n)
            (clock_mono_ms() - n->started_ms) / 1000);
 }
 
+/* One family behind the other, as Prometheus wants it, from answers that come
+ * sandbox by sandbox. */
+enum { IN_BYTES, OUT_BYTES, IN_PACKETS, OUT_PACKETS, TRAFFIC_COUNT };
+static const struct {
+    const char *name, *help;
+} traffic[TRAFFIC_COUNT] = {
+    [IN_BYTES] = {"cove_sandbox_network_in_bytes_total",
+                  "Bytes a sandbox received, since its boot."},
+    [OUT_BYTES] = {"cove_sandbox_network_out_bytes_total", "Bytes a sandbox sent, since its boot."},
+    [IN_PACKETS] = {"cove_sandbox_network_in_packets_total", "Packets a sandbox received."},
+    [OUT_PACKETS] = {"cove_sandbox_network_out_packets_total", "Packets a sandbox sent."},
+};
+
+struct metrics_call {
+    struct call *c;
+    struct buf out, traffic[TRAFFIC_COUNT];
+};
+
+static void metrics_drop(void *state)
+{
+    struct metrics_call *m = state;
+
+    buf_free(&m->out);
+    for (int i = 0; i < TRAFFIC_COUNT; i++)
+        buf_free(&m->traffic[i]);
+}
+
+static void metrics_traffic(void *arg, const struct sandbox_traffic *t)
+{
+    struct metrics_call *m = arg;
+    const uint64_t values[TRAFFIC_COUNT] = {[IN_BYTES] = t->in_bytes,
+                                            [OUT_BYTES] = t->out_bytes,
+                                            [IN_PACKETS] = t->in_packets,
+                                            [OUT_PACKETS] = t->out_packets};
+
+    for (int i = 0; i < TRAFFIC_COUNT; i++)
+        buf_addf(&m->traffic[i], "%s{sandbox=\"%s\"} %llu\n", traffic[i].name, t->id,
+                 (unsigned long long)values[i]);
+}
+
+static void metrics_complete(void *arg, const struct err *e)
+{
+    struct metrics_call *m = arg;
+    struct call *c = m->c;
+
+    (void)e; /* without the keeper there is no traffic to tell of, but all the rest */
+    if (!call_told(c))
+        return;
+    for (int i = 0; i < TRAFFIC_COUNT; i++) {
+        metric_head(&m->out, traffic[i].name, "counter", traffic[i].help);
+        buf_add(&m->out, buf_data(&m->traffic[i]), m->traffic[i].len);
+    }
+    put_requests(&m->out, c->n);
+    put_process(&m->out, c->n);
+    call_reply(c, 200, "text/plain; version=0.0.4", &m->out);
+}
+
 static void metrics_told(void *arg, const struct engine_stats *s)
 {
-    autobuf struct buf out = BUF_INIT(METRICS_MAX);
-    struct call *c = arg;
+    struct metrics_call *m = arg;
+    struct call *c = m->c;
 
     if (!call_told(c))
         return;
-    put_engine(&out, s);
-    put_requests(&out, c->n);
-    put_process(&out, c->n);
-    call_reply(c, 200, "text/plain; version=0.0.4", &out);
+    put_engine(&m->out, s);
+    call_expect(c, CALL_PENDING, NULL);
+    engine_traffic(c->n->engine, c->key, metrics_traffic, metrics_complete, m);
 }
 
 static void metrics_get(struct call *c, const void *in)
 {
+    struct metrics_call *m = call_state(c, sizeof(*m), metrics_drop);
+
     (void)in;
+    if (m == NULL)
+        return;
+    m->c = c;
+    buf_init(&m->out, METRICS_MAX);
+    for (int i = 0; i < TRAFFIC_COUNT; i++)
+        buf_init(&m->traffic[i], METRICS_MAX / 4);
     call_expect(c, CALL_PENDING, NULL);
-    engine_stat(c->n->engine, metrics_told, c);
+    engine_stat(c->n->engine, metrics_told, m);
 }
 
 /* clang-format off */

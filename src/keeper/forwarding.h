@@ -1,0 +1,35 @@
+/* forwarding.h - the host passes packets on for sandboxes, and for nobody else.
+ *
+ * An interface on which answers come in must forward. Where it did not before, we
+ * switch it on, remember that for the whole host (several daemons may need it) and
+ * switch it off again when the last of them leaves. Meanwhile the firewall lets
+ * such an interface forward to sandboxes only: a host that was no router does not
+ * become one. */
+#ifndef KEEPER_FORWARDING_H
+#define KEEPER_FORWARDING_H
+
+#include <net/if.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/err.h"
+
+#define FORWARDING_DEVS 32u
+
+struct forwarding {
+    char devs[FORWARDING_DEVS][IFNAMSIZ]; /* that forward because of us */
+    size_t ndevs;
+};
+
+/* Remembers; idempotent. `f` comes with the interfaces that are needed and leaves
+ * with all that are to be on because of a daemon of this host... */
+int forwarding_take(struct forwarding *f, const char *tag, struct err *e);
+/* ...which this switches on, once the firewall keeps them from forwarding more. */
+int forwarding_start(const struct forwarding *f, struct err *e);
+/* True if this daemon has taken it, now or before it was killed. */
+bool forwarding_has(const char *tag);
+void forwarding_give_back(const char *tag);
+/* A sysctl of one interface: /proc/sys/net/FAMILY/conf/DEV/NAME. */
+int forwarding_set(const char *family, const char *dev, const char *name, const char *value);
+
+#endif
