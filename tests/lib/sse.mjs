@@ -7,7 +7,8 @@ export class SseReader {
     this.data = body === undefined ? undefined : JSON.stringify(body);
     this.options = {
       method,
-      agent: false,
+      // a connection of its own, by the daemon's way of reaching it
+      agent: Object.assign(new http.Agent(), daemon.agentOptions),
       headers: {
         authorization: `Bearer ${key}`,
         accept: 'text/event-stream',
