@@ -13,6 +13,8 @@ void pool_open(struct keeper *k);
 /* Reads the records and decides what each sandbox of an earlier keeper becomes. */
 int pool_adopt(struct keeper *k, struct err *e);
 void pool_refill(struct keeper *k);
+/* The default template has a new version: what is ready stands on the old one. */
+void pool_drop_stale(struct keeper *k);
 
 /* The requests of the front; the answer goes out when it is known (ops.h). */
 int pool_create(struct keeper *k, uint32_t seq, const struct keeper_create *m, struct err *e);

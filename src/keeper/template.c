@@ -19,6 +19,7 @@
 #include "base/str.h"
 #include "keeper/compat.h"
 #include "keeper/image.h"
+#include "keeper/pool.h"
 #include "keeper/template_base.h"
 
 /* A build runs in a child of its own; it reports over a pipe. */
@@ -288,6 +289,7 @@ static void finish(struct template *t, const struct err *e)
     r->done(r->arg, e);
     if (e == NULL) {
         log_info("template base is now version %s", t->current);
+        pool_drop_stale(t->k);
         template_sweep(t->k);
     }
 }
@@ -396,17 +398,21 @@ static void remove_aside(struct keeper *k, const char *name)
         waitpid(pid, NULL, 0);
 }
 
+/* Of a shared directory only what somebody began to build and did not finish, and
+ * only while nobody builds: who stands on its versions is not ours to know. */
 void template_sweep(struct keeper *k)
 {
     struct template *t = k->base;
-    DIR *d = t->shared ? NULL : fdopendir(dup(t->dir_fd));
+    autofd int lock = openat(t->dir_fd, "lock", O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    bool quiet = lock >= 0 && flock(lock, LOCK_EX | LOCK_NB) == 0;
+    DIR *d = fdopendir(dup(t->dir_fd));
 
     if (d != NULL)
         rewinddir(d);
     for (struct dirent *de; d != NULL && (de = readdir(d)) != NULL;) {
-        bool half = strncmp(de->d_name, "new-", 4) == 0 && t->refresh.pid == 0;
+        bool half = strncmp(de->d_name, "new-", 4) == 0 && quiet;
 
-        if (half || (is_version(de->d_name) && strcmp(de->d_name, t->current) != 0 &&
+        if (half || (!t->shared && is_version(de->d_name) && strcmp(de->d_name, t->current) != 0 &&
                      !stands_on(k, de->d_name)))
             remove_aside(k, de->d_name);
     }

@@ -1,0 +1,171 @@
+/* adopt.c - after a restart: what each sandbox of an earlier keeper becomes; and the
+ * end of a daemon, which takes down what is nobody's. */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+
+#include "base/log.h"
+#include "base/str.h"
+#include "keeper/network.h"
+#include "keeper/pool_inside.h"
+
+static int adopt_running(struct sandbox *sb, struct err *e)
+{
+    sb->pid = cgroup_init_pid(sb);
+    if (sb->pid == 0)
+        return err_set(e, ERR_GONE, "its init ended while no daemon was there");
+    sb->pidfd = (int)syscall(SYS_pidfd_open, sb->pid, 0);
+    /* The pid could have been used again in between: still the one in the group? */
+    if (sb->pidfd < 0 || cgroup_init_pid(sb) != sb->pid)
+        return err_set(e, ERR_GONE, "its init ended while no daemon was there");
+    if (pool_watch_init(sb, e) < 0)
+        return -1;
+    ids_keep(sb);
+    sb->k->ngiven++;
+    return 0;
+}
+
+static void adopt(struct sandbox *sb)
+{
+    struct keeper *k = sb->k;
+    bool rebooted = strcmp(sb->rec.host_boot, k->host_boot) != 0;
+    struct err e;
+
+    if (sb->rec.phase == PHASE_GIVEN && !rebooted && adopt_running(sb, &e) == 0)
+        return;
+    if (sb->rec.phase == PHASE_GIVEN) {
+        sb->rec.phase = PHASE_STOPPED;
+        str_fmt(sb->rec.reason, sizeof(sb->rec.reason), "%s",
+                rebooted ? "the host was restarted" : e.msg);
+        log_warn("sandbox %s is stopped: %s", sb->rec.id, sb->rec.reason);
+    } else if (sb->rec.phase != PHASE_STOPPED) {
+        sb->rec.phase = PHASE_DYING;
+    }
+    if (rebooted) /* the range is a lease of the last boot; others may have it now */
+        sb->rec.range = RANGE_NONE;
+    if (record_save(sb, true, &e) < 0)
+        log_warn("%s", e.msg);
+    if (sb->rec.phase == PHASE_DYING || sb->rec.stage > 0)
+        pool_bury(sb, sb->rec.phase == PHASE_STOPPED);
+    else
+        sb->keep_disk = true;
+}
+
+static int each_name(int dfd, int (*fn)(struct keeper *k, const char *name, struct err *e),
+                     struct keeper *k, struct err *e)
+{
+    int copy = openat(dfd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), r = 0;
+    DIR *d = copy < 0 ? NULL : fdopendir(copy);
+
+    if (d == NULL)
+        return err_sys(e, "read a directory of ours");
+    for (struct dirent *de; r == 0 && (de = readdir(d)) != NULL;)
+        if (de->d_name[0] != '.')
+            r = fn(k, de->d_name, e);
+    closedir(d);
+    return r;
+}
+
+/* Something of that name may exist, and nothing tells what: it goes, all of it. Its
+ * range is not known either and will be given back at once; nothing uses it any
+ * more, since pool_bury() begins by killing. */
+static int doom(struct keeper *k, const char *id, struct err *e)
+{
+    struct sandbox *sb = sandbox_new(k, id, e);
+
+    if (sb == NULL)
+        return -1;
+    sb->rec.phase = PHASE_DYING;
+    sb->rec.stage = stage_count;
+    pool_bury(sb, false);
+    return 0;
+}
+
+static int adopt_record(struct keeper *k, const char *name, struct err *e)
+{
+    struct sandbox *sb;
+    struct record rec;
+    struct err why;
+
+    if (!id_is_valid(name, sizeof(rec.id) - 1)) {
+        log_warn("%s in records is not one of ours: removed", name);
+        unlinkat(k->records_fd, name, 0);
+        return 0;
+    }
+    if (record_load(k, name, &rec, &why) < 0) {
+        log_error("%s: that sandbox is destroyed", why.msg);
+        return doom(k, name, e);
+    }
+    sb = sandbox_new(k, name, e);
+    if (sb == NULL)
+        return -1;
+    sb->rec = rec;
+    adopt(sb);
+    return 0;
+}
+
+static int adopt_group(struct keeper *k, const char *name, struct err *e)
+{
+    struct stat st;
+
+    if (pool_find(k, name) != NULL || !id_is_valid(name, sizeof(((struct record *)0)->id) - 1) ||
+        fstatat(k->cgroups.v2_fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISDIR(st.st_mode))
+        return 0;
+    log_error("sandbox %s has no record: it is destroyed", name);
+    return doom(k, name, e);
+}
+
+static int adopt_socket(struct keeper *k, const char *name, struct err *e)
+{
+    (void)e;
+    if (pool_find(k, name) == NULL && unlinkat(k->run_fd, name, 0) < 0)
+        log_warn("remove socket %s: %s", name, strerror(errno));
+    return 0;
+}
+
+int pool_adopt(struct keeper *k, struct err *e)
+{
+    if (each_name(k->records_fd, adopt_record, k, e) < 0 ||
+        each_name(k->cgroups.v2_fd, adopt_group, k, e) < 0)
+        return -1;
+    return each_name(k->run_fd, adopt_socket, k, e);
+}
+
+void pool_drain(struct keeper *k)
+{
+    struct sandbox *sb;
+
+    k->config.pool = 0;
+    for (size_t i = 0; i < k->sandboxes.nslots; i++)
+        for (struct map_node *n = k->sandboxes.slots[i]; n != NULL; n = n->next) {
+            sb = CONTAINER_OF(n, struct sandbox, by_id);
+            if (sb->rec.phase != PHASE_POOLED && sb->rec.phase != PHASE_BUILDING &&
+                sb->rec.phase != PHASE_IMPORT)
+                continue;
+            sb->rec.phase = PHASE_DYING;
+            pool_bury(sb, false);
+        }
+    k->npool = k->nbuilding = 0;
+}
+
+void pool_end_all(struct keeper *k)
+{
+    struct err e;
+
+    for (size_t i = 0; i < k->sandboxes.nslots; i++)
+        for (struct map_node *n = k->sandboxes.slots[i]; n != NULL; n = n->next) {
+            struct sandbox *sb = CONTAINER_OF(n, struct sandbox, by_id);
+
+            if (sb->rec.phase != PHASE_GIVEN)
+                continue; /* stopped, or on its way down since pool_adopt() */
+            k->ngiven--;
+            sb->rec.phase = PHASE_STOPPED;
+            str_fmt(sb->rec.reason, sizeof(sb->rec.reason), "cove stop --all");
+            if (record_save(sb, true, &e) < 0)
+                log_warn("%s", e.msg);
+            pool_bury(sb, true);
+        }
+}
