@@ -1,4 +1,6 @@
 /* pool.c - see pool.h. Sandboxes come up, are kept ready, and are given out. */
+#include <string.h>
+
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/str.h"
