@@ -2,9 +2,12 @@
  *
  * Two layouts behind one face. Pure v2: one group per sandbox with limits, freeze
  * and kill. Hybrid: the v2 group freezes and kills, and each controller that v1
- * holds has a group of its own for the limit. A sandbox's v2 group has two
- * children: `init`, and `run`, in which init makes one group per command. Ours
- * stay cgroup.kill and the limits; init gets `run` and the right to move its own. */
+ * holds has a group of its own for the limit. Init itself is in the sandbox's v2
+ * group, and that is the root of its cgroup namespace; below it is `run`, in which
+ * init makes one group per command. Not a sibling of `run`: where the hierarchy is
+ * mounted with nsdelegate, as systemd does, nobody in a cgroup namespace reaches a
+ * group that is not below its root. Ours stay cgroup.kill and the limits; init gets
+ * `run`. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -210,10 +213,9 @@ static int open_at(const struct sandbox *sb, const char *sub)
 
 int cgroup_up(struct sandbox *sb, struct err *e)
 {
-    autofd int group = -1, init = -1, run = -1;
+    autofd int group = -1, run = -1;
 
-    if (make(sb->k->cgroups.v2_fd, sb->rec.id, &group, e) < 0 ||
-        make(group, "init", &init, e) < 0 || make(group, "run", &run, e) < 0)
+    if (make(sb->k->cgroups.v2_fd, sb->rec.id, &group, e) < 0 || make(group, "run", &run, e) < 0)
         return -1;
     for (int c = 0; c < CTRL_COUNT; c++) {
         int v1 = sb->k->cgroups.v1_fd[c];
@@ -296,18 +298,17 @@ int cgroup_limit(struct sandbox *sb, struct err *e)
 
 int cgroup_birth_fd(struct sandbox *sb, struct err *e)
 {
-    int fd = open_at(sb, "/init");
+    int fd = open_at(sb, "");
 
-    return fd < 0 ? err_sys(e, "open cgroup of init") : fd;
+    return fd < 0 ? err_sys(e, "open the cgroup") : fd;
 }
 
-/* Init moves processes from `init` to a child of `run`: for that the kernel
- * wants write access to cgroup.procs of both ends and of their common parent.
- * cgroup.kill and cgroup.freeze of all three stay root's. */
+/* Init makes processes in a child of `run`: for that the kernel wants write access to
+ * cgroup.procs there and in the common parent, which is init's own. cgroup.kill and
+ * cgroup.freeze of both stay root's. */
 int cgroup_own(struct sandbox *sb, struct err *e)
 {
-    static const char *const files[] = {"cgroup.procs", "init/cgroup.procs", "run",
-                                        "run/cgroup.procs"};
+    static const char *const files[] = {"cgroup.procs", "run", "run/cgroup.procs"};
     uid_t base = ids_base(sb);
     autofd int group = open_at(sb, "");
 
@@ -342,9 +343,10 @@ int cgroup_open_v1(struct sandbox *sb, int ret[CTRL_COUNT], struct err *e)
     return 0;
 }
 
+/* Nobody else is in that very group: commands are born below `run`. */
 pid_t cgroup_init_pid(struct sandbox *sb)
 {
-    autofd int fd = open_at(sb, "/init");
+    autofd int fd = open_at(sb, "");
     char text[64];
     unsigned pid = 0;
 
@@ -418,7 +420,7 @@ int cgroup_down(struct sandbox *sb)
 
     remove_children(run);
     if (group >= 0)
-        left = remove_group(group, "run") + remove_group(group, "init");
+        left = remove_group(group, "run");
     left += remove_group(sb->k->cgroups.v2_fd, sb->rec.id);
     for (int c = 0; c < CTRL_COUNT; c++)
         if (sb->k->cgroups.v1_fd[c] >= 0)

@@ -116,7 +116,7 @@ int cgroup_limit(struct sandbox *sb, struct err *e);
 bool cgroup_is_empty(struct sandbox *sb);
 /* Kills everything in the sandbox. */
 void cgroup_kill(struct sandbox *sb);
-/* Fds of the v2 groups: `init` to be born into, `run` as a detached mount. */
+/* The v2 group to be born into; belongs to the caller. */
 int cgroup_birth_fd(struct sandbox *sb, struct err *e);
 /* Fds of what a process writes "0" to in order to join the v1 groups; -1 where there
  * is none. They belong to the caller. */

@@ -75,13 +75,13 @@ export function refused(got, want) {
 
 /** The processes of a sandbox as the host sees them. */
 export function insideOf(d, id) {
-  const at = `/cove-${tagOf(d.dir)}/${id}/`;
+  const at = `/cove-${tagOf(d.dir)}/${id}`;
   return processes().filter((p) => p.cgroup.includes(at) && p.state !== 'Z');
 }
 
 /** Init of a sandbox as the host sees it. */
 export function initOf(d, id) {
-  return insideOf(d, id).find((p) => new RegExp(`/${id}/init$`, 'm').test(p.cgroup));
+  return insideOf(d, id).find((p) => new RegExp(`^0::.*/${id}$`, 'm').test(p.cgroup));
 }
 
 /** The cgroup directory of a sandbox in which this file exists (v2, or v1 of that controller). */

@@ -89,7 +89,7 @@ export function initsOf(dir) {
   const tag = tagOf(dir);
   const inits = new Map();
   for (const p of processes()) {
-    const m = new RegExp(`/cove-${tag}/([a-z0-9]+)/init$`, 'm').exec(p.cgroup);
+    const m = new RegExp(`^0::.*/cove-${tag}/([a-z0-9]+)$`, 'm').exec(p.cgroup);
     if (m && p.state !== 'Z' && p.title.startsWith('cove: init')) inits.set(m[1], p.pid);
   }
   return inits;
