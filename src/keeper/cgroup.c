@@ -187,7 +187,8 @@ static void remove_root(int fd, const char *name)
 {
     autofd int parent = fd < 0 ? -1 : openat(fd, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
-    if (parent >= 0 && unlinkat(parent, name, AT_REMOVEDIR) < 0 && errno != ENOENT)
+    if (parent >= 0 && unlinkat(parent, name, AT_REMOVEDIR) < 0 && errno != ENOENT &&
+        errno != EBUSY)
         log_warn("remove cgroup %s: %s", name, strerror(errno));
 }
 

@@ -7,7 +7,7 @@ import os from 'node:os';
 import path from 'node:path';
 import { after, before, test } from 'node:test';
 import { BASE, BIN, run, startDaemon } from '../lib/cove.mjs';
-import { statusOf } from '../lib/host.mjs';
+import { cgroupsNamed, statusOf } from '../lib/host.mjs';
 import { GATEWAY, HOST_OUT, Internet, poll, tries, WEB } from '../lib/internet.mjs';
 
 let net;
@@ -30,6 +30,7 @@ async function refusal(args) {
   const dir = fs.mkdtempSync(path.join(os.tmpdir(), 'cove-test-'));
   const [file, ...all] = net.in(net.host, BIN, 'serve', '--state', dir, '--base', BASE, '--listen', '127.0.0.1:0', ...args);
   const r = await run(file, all);
+  assert.deepEqual(cgroupsNamed(`cove-${fs.readFileSync(path.join(dir, 'tag'), 'utf8')}`), []);
   fs.rmSync(dir, { recursive: true, force: true });
   assert.notEqual(r.status, 0, args.join(' '));
   return r.stderr;
