@@ -4,8 +4,8 @@
 
 #include "base/own.h"
 #include "base/str.h"
-#include "front/planes/native/output.h"
-#include "front/planes/native/query.h"
+#include "front/plane/output.h"
+#include "front/plane/query.h"
 #include "fuzz.h"
 
 struct in {

@@ -12,6 +12,7 @@
 #include "front/auth/auth.h"
 #include "front/engine/engine.h"
 #include "front/harden.h"
+#include "front/plane/plane.h"
 #include "front/planes/native/native.h"
 #include "front/store/store.h"
 #include "http/http.h"
@@ -38,22 +39,22 @@ struct front {
 
 static void to_native(struct front *f, struct http_req *r)
 {
-    native_handle(f->native, r);
+    plane_handle(native_plane(f->native), r);
 }
 
 /* One port, one table. A path that ends in '/' stands for everything below it.
  *
  * EXTEND  Another plane: a row here, its _new and _free in `parts` below. */
-static const struct plane {
+static const struct door {
     const char *path;
     void (*handle)(struct front *f, struct http_req *r);
-} planes[] = {
+} doors[] = {
     {"/health", to_native},
     {"/metrics", to_native},
     {"/v1/", to_native},
 };
 
-static bool is_for(const struct plane *p, const struct http_str *path)
+static bool is_for(const struct door *p, const struct http_str *path)
 {
     size_t n = strlen(p->path);
 
@@ -83,9 +84,9 @@ static void on_request(void *arg, struct http_req *r)
 {
     const struct http_str *path = &http_head(r)->path;
 
-    for (size_t i = 0; i < ARRAY_LEN(planes); i++) {
-        if (is_for(&planes[i], path)) {
-            planes[i].handle(arg, r);
+    for (size_t i = 0; i < ARRAY_LEN(doors); i++) {
+        if (is_for(&doors[i], path)) {
+            doors[i].handle(arg, r);
             return;
         }
     }
@@ -120,7 +121,7 @@ static void on_signal(void *arg, int signo)
         return;
     }
     f->ending = true;
-    native_drain(f->native);
+    plane_drain(native_plane(f->native));
     loop_timer_set(f->loop, &f->drain, FRONT_DRAIN_MS, on_drain_over);
     http_server_drain(f->server, on_drained, f);
 }
@@ -149,7 +150,7 @@ static void on_ready(void *arg)
         end(f, err_exit(e.kind));
         return;
     }
-    native_set_server(f->native, f->server);
+    native_plane(f->native)->server = f->server;
     engine_serving(f->engine);
 }
 
@@ -220,7 +221,7 @@ static int make_all(struct front *f, struct err *e)
 static void unmake(struct front *f)
 {
     if (f->native != NULL)
-        native_set_server(f->native, NULL);
+        native_plane(f->native)->server = NULL;
     http_server_free(f->server);
     engine_free(f->engine);
     native_free(f->native);

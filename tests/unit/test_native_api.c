@@ -5,8 +5,8 @@
 
 #include "http_peer.h"
 
+#include "front/planes/native/inside.h"
 #include "front/planes/native/native.h"
-#include "front/planes/native/surface.h"
 #include "native_engine.h"
 #include "json/read.h"
 
@@ -18,7 +18,7 @@ static struct config config;
 
 static void handle(struct http_req *r)
 {
-    native_handle(native, r);
+    plane_handle(native_plane(native), r);
 }
 
 static void open_all(void)
@@ -34,7 +34,7 @@ static void close_all(void)
     http_server_free(server);
     server = NULL;
     settle();
-    CHECK(list_empty(&native->calls));
+    CHECK(list_empty(&native_plane(native)->calls));
     native_free(native);
     config_free(&config);
     end();
@@ -228,10 +228,10 @@ TEST(a_client_that_leaves_before_the_engine_answers_is_forgotten)
     open_all();
     request("POST", "/v1/sandboxes", "{}");
     client_leaves();
-    CHECK(!list_empty(&native->calls));
+    CHECK(!list_empty(&native_plane(native)->calls));
     fake.got(fake.arg, &fake_sandbox, NULL);
     settle();
-    CHECK(list_empty(&native->calls));
+    CHECK(list_empty(&native_plane(native)->calls));
     request("DELETE", SANDBOX, "");
     client_leaves();
     fake.done(fake.arg, NULL);
@@ -390,7 +390,7 @@ TEST(a_client_that_leaves_lets_go_of_the_command_and_nothing_else)
         out(INIT_STDOUT, 0, "a", 1);
         client_leaves();
         CHECK(!fake.stream.open);
-        CHECK(list_empty(&native->calls));
+        CHECK(list_empty(&native_plane(native)->calls));
     }
     close_all();
 }
@@ -628,7 +628,7 @@ TEST(a_server_that_ends_lets_go_of_what_can_be_resumed)
     open_all();
     request("GET", "/v1/events", "");
     CHECK(fake.watch.open);
-    native_drain(native);
+    plane_drain(native_plane(native));
     settle();
     CHECK(!fake.watch.open);
     CHECK_HAS(heard(), "\r\n0\r\n\r\n");
@@ -689,8 +689,8 @@ TEST(openapi_is_json_and_says_every_route)
     doc = json_loadb(buf_data(&native->openapi), native->openapi.len, JSON_REJECT_DUPLICATES, NULL);
     CHECK(doc != NULL);
     CHECK_STR(json_string_value(at(doc, "openapi")), "3.1.0");
-    for (size_t i = 0; i < native->nrows; i++) {
-        const struct surface_row *row = &native->rows[i];
+    for (size_t i = 0; i < native->plane.nrows; i++) {
+        const struct surface_row *row = &native->plane.rows[i];
         char method[16];
         json_t *op;
 

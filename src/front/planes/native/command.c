@@ -8,7 +8,7 @@
 
 #include "base/own.h"
 #include "base/str.h"
-#include "front/planes/native/surface.h"
+#include "front/planes/native/inside.h"
 
 #define SIGNALS_MAX 64
 

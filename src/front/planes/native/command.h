@@ -4,7 +4,7 @@
 #define NATIVE_COMMAND_H
 
 #include "front/engine/process.h"
-#include "front/planes/native/shape.h"
+#include "front/plane/shape.h"
 #include "json/read.h"
 
 /* argv and environment together are bounded by what execve takes (INIT_ARGS_MAX);

@@ -4,9 +4,16 @@
 
 #include "base/own.h"
 #include "base/str.h"
-#include "front/planes/native/surface.h"
+#include "front/planes/native/inside.h"
 
 #define BACKLOG_MAX (1u << 20)
+
+static void unwatch(void *handle)
+{
+    engine_unwatch(handle);
+}
+
+static const struct call_source watch_source = {.take_back = unwatch};
 
 struct events_in {
     const char *sandbox;
@@ -82,7 +89,7 @@ static void events_get(struct call *c, const void *query)
     w->c = c;
     str_fmt(w->sandbox, sizeof(w->sandbox), "%s", in->sandbox != NULL ? in->sandbox : "");
     call_begin(c, CALL_SSE);
-    call_expect(c, CALL_WATCH, engine_watch(c->n->engine, c->key, after, on_event, w));
+    call_expect(c, &watch_source, engine_watch(c->plane->engine, c->key, after, on_event, w));
 }
 
 /* clang-format off */

@@ -10,10 +10,10 @@
 
 #include "base/own.h"
 #include "base/str.h"
-#include "front/planes/native/collect.h"
+#include "front/plane/collect.h"
+#include "front/plane/output.h"
 #include "front/planes/native/command.h"
-#include "front/planes/native/output.h"
-#include "front/planes/native/surface.h"
+#include "front/planes/native/inside.h"
 
 #define OUTPUT_DEFAULT (1u << 20)
 #define OUTPUT_MAX (64u << 20)
@@ -191,7 +191,7 @@ static void feed(void *arg)
     struct exec *x = arg;
     size_t queued = 0;
 
-    while (x->feeding && x->c->engine == CALL_STREAM && queued <= PROCESS_FEED_HIGH) {
+    while (x->feeding && x->c->source == &call_stream && queued <= PROCESS_FEED_HIGH) {
         size_t n = x->input.len < STDIN_PIECE ? x->input.len : STDIN_PIECE;
 
         x->feeding = n < x->input.len;
@@ -269,9 +269,9 @@ void exec_start(struct call *c, const struct exec_opts *opts)
     if (x == NULL)
         return;
     exec_init(x, c, opts);
-    call_expect(
-        c, CALL_STREAM,
-        process_run(c->n->engine, c->key, call_param(c, 0), opts->o, opts->forget, &exec_ops, x));
+    call_expect(c, &call_stream,
+                process_run(c->plane->engine, c->key, call_param(c, 0), opts->o, opts->forget,
+                            &exec_ops, x));
     feed(x);
 }
 

@@ -4,7 +4,7 @@
 #define NATIVE_EXEC_H
 
 #include "front/engine/process.h"
-#include "front/planes/native/call.h"
+#include "front/plane/call.h"
 
 struct exec_opts {
     const struct process_opts *o; /* borrowed for the call */

@@ -5,9 +5,9 @@
 
 #include "base/own.h"
 #include "base/str.h"
+#include "front/plane/output.h"
 #include "front/planes/native/command.h"
-#include "front/planes/native/output.h"
-#include "front/planes/native/surface.h"
+#include "front/planes/native/inside.h"
 
 #define PAGE_DEFAULT (1u << 20)
 #define PAGE_MIN 16u /* a character always fits, so every page makes progress */
@@ -196,8 +196,8 @@ static void read_page(struct call *c, const struct logs_in *in, unsigned streams
     p->room = (size_t)in->max_bytes;
     buf_init(&p->rows, 16 * PAGE_MAX);
     buf_init(&p->chunk, PAGE_MAX);
-    call_expect(c, CALL_STREAM,
-                process_attach(c->n->engine, c->key, call_param(c, 0), call_param(c, 1), since,
+    call_expect(c, &call_stream,
+                process_attach(c->plane->engine, c->key, call_param(c, 0), call_param(c, 1), since,
                                false, streams, &page_ops, p));
 }
 
@@ -321,8 +321,8 @@ static void tail_found(void *arg, const struct init_proc *p, const struct err *e
         return;
     }
     call_begin(c, t->how);
-    call_expect(c, CALL_STREAM,
-                process_attach(c->n->engine, c->key, call_param(c, 0), call_param(c, 1),
+    call_expect(c, &call_stream,
+                process_attach(c->plane->engine, c->key, call_param(c, 0), call_param(c, 1),
                                t->sent.pos, t->follow, t->streams, &tail_ops, t));
 }
 
@@ -342,8 +342,8 @@ static void read_stream(struct call *c, const struct logs_in *in, unsigned strea
         call_fail(c, &e);
         return;
     }
-    call_expect(c, CALL_PENDING, NULL);
-    process_get(c->n->engine, c->key, call_param(c, 0), call_param(c, 1), tail_found, t);
+    call_expect(c, &call_pending, NULL);
+    process_get(c->plane->engine, c->key, call_param(c, 0), call_param(c, 1), tail_found, t);
 }
 
 /* ---- the request ---- */

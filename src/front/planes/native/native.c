@@ -1,119 +1,20 @@
-/* native.c - from a request to the handler of its row: route, key, input. */
+/* native.c - the manner of the native API: bearer keys, errors that name the request. */
 #include "front/planes/native/native.h"
 
 #include <stdlib.h>
-#include <string.h>
-#include <strings.h>
 
-#include "base/clock.h"
 #include "base/own.h"
-#include "front/planes/native/query.h"
-#include "front/planes/native/surface.h"
+#include "front/planes/native/inside.h"
+#include "http/http.h"
+#include "json/write.h"
 
 #define OPENAPI_MAX (4u << 20)
-#define ALLOW_MAX 64
 
 static const struct surface_row *const surfaces[] = {
 #define X(name) surface_##name,
     SURFACES(X)
 #undef X
 };
-
-static size_t count_rows(const struct surface_row *s)
-{
-    size_t n = 0;
-
-    while (s[n].route.method != NULL)
-        n++;
-    return n;
-}
-
-/* One array, since route_find() looks at one. */
-static int join_surfaces(struct native *n, struct err *e)
-{
-    size_t total = 0;
-
-    for (size_t i = 0; i < ARRAY_LEN(surfaces); i++)
-        total += count_rows(surfaces[i]);
-    n->rows = calloc(total, sizeof(*n->rows));
-    n->counts = calloc(total + 1, sizeof(*n->counts));
-    if (n->rows == NULL || n->counts == NULL)
-        return err_set(e, ERR_INTERNAL, "out of memory");
-    for (size_t i = 0; i < ARRAY_LEN(surfaces); i++) {
-        size_t rows = count_rows(surfaces[i]);
-
-        memcpy(n->rows + n->nrows, surfaces[i], rows * sizeof(*n->rows));
-        n->nrows += rows;
-    }
-    return 0;
-}
-
-int native_new(struct engine *g, struct auth *a, const struct config *c, struct native **ret,
-               struct err *e)
-{
-    struct native *n = calloc(1, sizeof(*n));
-
-    if (n == NULL)
-        return err_set(e, ERR_INTERNAL, "out of memory");
-    n->engine = g;
-    n->auth = a;
-    n->config = c;
-    n->started_ms = clock_mono_ms();
-    list_init(&n->calls);
-    buf_init(&n->openapi, OPENAPI_MAX);
-    if (join_surfaces(n, e) < 0 || openapi_write(n->rows, n->nrows, &n->openapi, e) < 0) {
-        native_free(n);
-        return err_wrap(e, "native API");
-    }
-    *ret = n;
-    return 0;
-}
-
-void native_free(struct native *n)
-{
-    struct call *c;
-
-    if (n == NULL)
-        return;
-    while ((c = LIST_FIRST(&n->calls, struct call, link)) != NULL)
-        call_free(c);
-    buf_free(&n->openapi);
-    free(n->counts);
-    free(n->rows);
-    free(n);
-}
-
-void native_set_server(struct native *n, const struct http_server *s)
-{
-    n->server = s;
-}
-
-void native_drain(struct native *n)
-{
-    struct call *c;
-
-    LIST_EACH (&n->calls, c, struct call, link)
-        if (c->events && (c->row->flags & SURFACE_RESUME))
-            call_end(c);
-}
-
-/* ---- what must hold before a handler runs ---- */
-
-static int find_row(struct call *c, struct err *e)
-{
-    const struct http_head *h = http_head(c->r);
-    const struct native *n = c->n;
-    char allow[ALLOW_MAX];
-
-    if (route_find(n->rows, n->nrows, sizeof(*n->rows), h->method.p, h->path.p, &c->match, allow,
-                   sizeof(allow), e) == 0) {
-        c->row = &n->rows[c->match.row];
-        return 0;
-    }
-    if (e->kind == ERR_METHOD)
-        http_reply_header(c->r, "Allow", allow);
-    return -1;
-}
 
 static int authorize(struct call *c, struct err *e)
 {
@@ -123,104 +24,63 @@ static int authorize(struct call *c, struct err *e)
         return 0;
     if (presented == NULL)
         presented = http_header(c->r, "X-API-Key");
-    if (auth_key(c->n->auth, presented, &c->key, e) < 0)
+    if (auth_key(c->plane->auth, presented, &c->key, e) < 0)
         return -1;
-    return auth_allows(c->n->auth, c->key, c->row->scope, e);
+    return auth_allows(c->plane->auth, c->key, c->row->scope, e);
 }
 
-static int check_ready(struct call *c, struct err *e)
+static void write_error(struct call *c, const struct err *e, struct buf *out)
 {
-    if ((c->row->flags & SURFACE_EARLY) || engine_is_ready(c->n->engine))
-        return 0;
-    return err_set(e, ERR_UNAVAILABLE, "starting");
+    struct json_w w;
+
+    jw_init(&w, out);
+    jw_open(&w);
+    jw_key(&w, "error");
+    jw_open(&w);
+    jw_kstr(&w, "code", err_code(e->kind));
+    jw_kstr(&w, "message", e->kind == ERR_INTERNAL ? "internal error" : e->msg);
+    jw_kstr(&w, "request_id", c->request_id);
+    jw_close(&w);
+    jw_close(&w);
 }
 
-static size_t body_max(const struct surface_row *row)
+static const struct plane_manner manner = {
+    .surfaces = surfaces,
+    .nsurfaces = ARRAY_LEN(surfaces),
+    .authorize = authorize,
+    .write_error = write_error,
+};
+
+int native_new(struct engine *g, struct auth *a, const struct config *c, struct native **ret,
+               struct err *e)
 {
-    return row->body->body_max != 0 ? row->body->body_max : SURFACE_BODY_MAX;
-}
+    struct native *n = calloc(1, sizeof(*n));
 
-static int check_body(struct call *c, struct err *e)
-{
-    static const char json[] = "application/json";
-    const struct http_head *h = http_head(c->r);
-    const char *type = http_header(c->r, "Content-Type");
-    size_t len = type != NULL ? strcspn(type, "; \t") : 0;
-
-    if (c->row->body == NULL)
-        return 0;
-    if (type != NULL && (len != sizeof(json) - 1 || strncasecmp(type, json, len) != 0))
-        return err_set(e, ERR_MEDIA, "the body must be application/json");
-    if (h->content_length > 0 && (uint64_t)h->content_length > body_max(c->row))
-        return err_set(e, ERR_TOO_LARGE, "the body is larger than %zu bytes", body_max(c->row));
-    return 0;
-}
-
-static int (*const checks[])(struct call *c, struct err *e) = {find_row, authorize, check_ready,
-                                                               check_body};
-
-/* ---- the input ---- */
-
-static int run(struct call *c, const struct surface_input *input, json_t *doc, struct err *e)
-{
-    autofree void *in = calloc(1, input->size);
-
-    if (in == NULL)
+    if (n == NULL)
         return err_set(e, ERR_INTERNAL, "out of memory");
-    if (input->defaults != NULL)
-        input->defaults(in, c->n->config);
-    if (json_decode(doc, input->fields, input->n, in, e) < 0)
-        return -1;
-    c->row->handle(c, in);
+    buf_init(&n->openapi, OPENAPI_MAX);
+    if (plane_init(&n->plane, &manner, g, a, c, e) < 0) {
+        free(n);
+        return err_wrap(e, "native API");
+    }
+    if (openapi_write(n->plane.rows, n->plane.nrows, &n->openapi, e) < 0) {
+        native_free(n);
+        return err_wrap(e, "native API");
+    }
+    *ret = n;
     return 0;
 }
 
-static int run_query(struct call *c, struct err *e)
+void native_free(struct native *n)
 {
-    static const struct surface_input none = {.size = 1};
-    const struct surface_input *input = c->row->query != NULL ? c->row->query : &none;
-    autojson json_t *doc = NULL;
-
-    if (query_parse(http_head(c->r)->query.p, input->fields, input->n, &doc, e) < 0)
-        return -1;
-    return run(c, input, doc, e);
-}
-
-/* No body at all is an empty object: most fields have defaults. */
-static int run_body(struct call *c, const char *p, size_t n, struct err *e)
-{
-    autojson json_t *doc = n == 0 ? json_object() : NULL;
-
-    if (n > 0 && json_parse(p, n, &doc, e) < 0)
-        return -1;
-    return run(c, c->row->body, doc, e);
-}
-
-static void got_body(struct http_req *r, struct buf *body, void *arg)
-{
-    struct call *c = arg;
-    struct err e;
-
-    (void)r;
-    if (run_body(c, buf_data(body), body->len, &e) < 0)
-        call_fail(c, &e);
-}
-
-void native_handle(struct native *n, struct http_req *r)
-{
-    struct call *c = call_new(n, r);
-    struct err e;
-
-    if (c == NULL)
+    if (n == NULL)
         return;
-    for (size_t i = 0; i < ARRAY_LEN(checks); i++) {
-        if (checks[i](c, &e) < 0) {
-            call_fail(c, &e);
-            return;
-        }
-    }
-    if (c->row->body != NULL)
-        http_body_collect(r, body_max(c->row), got_body, c);
-    else if (run_query(c, &e) < 0)
-        call_fail(c, &e);
+    plane_free(&n->plane);
+    buf_free(&n->openapi);
+    free(n);
+}
+
+struct plane *native_plane(struct native *n)
+{
+    return &n->plane;
 }

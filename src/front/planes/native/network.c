@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/own.h"
-#include "front/planes/native/surface.h"
+#include "front/planes/native/inside.h"
 
 #define RULE_TEXTS_MAX (ENGINE_RULES_MAX * (CIDR_TEXT_MAX + 1))
 #define MODE_MAX 16u
@@ -123,7 +123,7 @@ static void reply(struct call *c, const struct sandbox *s)
 
 static void network_get(struct call *c, const void *in)
 {
-    const struct sandbox *s = engine_get(c->n->engine, c->key, call_param(c, 0));
+    const struct sandbox *s = engine_get(c->plane->engine, c->key, call_param(c, 0));
     struct err e;
 
     (void)in;
@@ -159,8 +159,8 @@ static void network_put(struct call *c, const void *in)
         call_fail(c, &e);
         return;
     }
-    call_expect(c, CALL_PENDING, NULL);
-    engine_set_rules(c->n->engine, c->key, call_param(c, 0), rules, count, ruled, c);
+    call_expect(c, &call_pending, NULL);
+    engine_set_rules(c->plane->engine, c->key, call_param(c, 0), rules, count, ruled, c);
 }
 
 /* clang-format off */

@@ -6,7 +6,7 @@
 #include "base/own.h"
 #include "base/str.h"
 #include "cove-version.h"
-#include "front/planes/native/surface.h"
+#include "front/planes/native/inside.h"
 
 #define SCHEMAS_MAX 128
 

@@ -7,7 +7,7 @@
 #include "base/str.h"
 #include "front/planes/native/command.h"
 #include "front/planes/native/exec.h"
-#include "front/planes/native/surface.h"
+#include "front/planes/native/inside.h"
 
 #define LIST_BYTES_MAX (64u << 20)
 #define GRACE_DEFAULT_MS 5000u
@@ -207,8 +207,8 @@ static void started(void *arg, const struct init_started *m, const struct err *e
     str_fmt(s->id, sizeof(s->id), "%.*s", (int)INIT_ID_MAX, m->id);
     s->pid = m->pid;
     s->started_ms = m->started_ms;
-    call_expect(c, CALL_PENDING, NULL);
-    process_get(c->n->engine, c->key, call_param(c, 0), s->id, start_seen, s);
+    call_expect(c, &call_pending, NULL);
+    process_get(c->plane->engine, c->key, call_param(c, 0), s->id, start_seen, s);
 }
 
 /* "." and ".." would be lost on the way: clients fold them out of a path. */
@@ -228,8 +228,8 @@ static void start_unowned(struct call *c, const struct process_opts *o)
     if (s == NULL)
         return;
     s->c = c;
-    call_expect(c, CALL_PENDING, NULL);
-    process_start(c->n->engine, c->key, call_param(c, 0), o, started, s);
+    call_expect(c, &call_pending, NULL);
+    process_start(c->plane->engine, c->key, call_param(c, 0), o, started, s);
 }
 
 static void process_start_(struct call *c, const void *body)
@@ -294,15 +294,15 @@ static void process_list_(struct call *c, const void *in)
         return;
     l->c = c;
     buf_init(&l->rows, LIST_BYTES_MAX);
-    call_expect(c, CALL_PENDING, NULL);
-    process_list(c->n->engine, c->key, call_param(c, 0), listed, list_done, l);
+    call_expect(c, &call_pending, NULL);
+    process_list(c->plane->engine, c->key, call_param(c, 0), listed, list_done, l);
 }
 
 static void process_get_(struct call *c, const void *in)
 {
     (void)in;
-    call_expect(c, CALL_PENDING, NULL);
-    process_get(c->n->engine, c->key, call_param(c, 0), call_param(c, 1), got, c);
+    call_expect(c, &call_pending, NULL);
+    process_get(c->plane->engine, c->key, call_param(c, 0), call_param(c, 1), got, c);
 }
 
 /* ---- signal and kill ---- */
@@ -329,9 +329,9 @@ static void process_signal_(struct call *c, const void *body)
         call_fail(c, &e);
         return;
     }
-    call_expect(c, CALL_PENDING, NULL);
-    process_signal(c->n->engine, c->key, call_param(c, 0), call_param(c, 1), signo, in->tree, done,
-                   c);
+    call_expect(c, &call_pending, NULL);
+    process_signal(c->plane->engine, c->key, call_param(c, 0), call_param(c, 1), signo, in->tree,
+                   done, c);
 }
 
 struct kill_in {
@@ -355,9 +355,9 @@ static void process_kill_(struct call *c, const void *body)
 {
     const struct kill_in *in = body;
 
-    call_expect(c, CALL_WAIT,
-                process_kill(c->n->engine, c->key, call_param(c, 0), call_param(c, 1), in->grace_ms,
-                             ended, c));
+    call_expect(c, &call_wait,
+                process_kill(c->plane->engine, c->key, call_param(c, 0), call_param(c, 1),
+                             in->grace_ms, ended, c));
 }
 
 /* ---- wait ---- */
@@ -433,8 +433,8 @@ static void log_found(void *arg, uint64_t value, const struct err *e)
 static int wait_exit(struct call *c, const struct wait_in *in, struct err *e)
 {
     (void)e;
-    call_expect(c, CALL_WAIT,
-                process_wait(c->n->engine, c->key, call_param(c, 0), call_param(c, 1),
+    call_expect(c, &call_wait,
+                process_wait(c->plane->engine, c->key, call_param(c, 0), call_param(c, 1),
                              in->timeout_ms, ended, c));
     return 0;
 }
@@ -485,8 +485,8 @@ static int wait_port(struct call *c, const struct wait_in *in, struct err *e)
     if (w == NULL)
         return 0;
     *w = (struct port_wait){c, in->port};
-    call_expect(c, CALL_WAIT,
-                process_wait_port(c->n->engine, c->key, call_param(c, 0), call_param(c, 1),
+    call_expect(c, &call_wait,
+                process_wait_port(c->plane->engine, c->key, call_param(c, 0), call_param(c, 1),
                                   (unsigned)in->port, in->http != NULL ? &http : NULL,
                                   in->timeout_ms, port_open, w));
     return 0;
@@ -500,10 +500,10 @@ static int wait_log(struct call *c, const struct wait_in *in, struct err *e)
         return err_set(e, ERR_INVALID, "text: required to wait for a log");
     if (command_streams(in->stream, &streams, e) < 0)
         return -1;
-    call_expect(c, CALL_WAIT,
-                process_wait_log(c->n->engine, c->key, call_param(c, 0), call_param(c, 1), in->text,
-                                 strlen(in->text), in->since, streams, in->timeout_ms, log_found,
-                                 c));
+    call_expect(c, &call_wait,
+                process_wait_log(c->plane->engine, c->key, call_param(c, 0), call_param(c, 1),
+                                 in->text, strlen(in->text), in->since, streams, in->timeout_ms,
+                                 log_found, c));
     return 0;
 }
 
@@ -581,8 +581,8 @@ static void stdin_next(struct stdin_feed *s)
         return;
     }
     s->asked = true;
-    call_expect(c, CALL_PENDING, NULL);
-    process_stdin(c->n->engine, c->key, call_param(c, 0), call_param(c, 1), buf_data(&s->held),
+    call_expect(c, &call_pending, NULL);
+    process_stdin(c->plane->engine, c->key, call_param(c, 0), call_param(c, 1), buf_data(&s->held),
                   s->offered, s->closing, stdin_taken, s);
 }
 
@@ -623,7 +623,7 @@ static void stdin_data(struct http_req *r, const char *p, size_t n, void *arg)
         return;
     }
     http_body_pause(r, true);
-    if (s->c->engine == CALL_QUIET && s->retry.slot == 0)
+    if (s->c->source == NULL && s->retry.slot == 0)
         stdin_next(s);
 }
 
@@ -633,7 +633,7 @@ static void stdin_end(struct http_req *r, void *arg)
 
     (void)r;
     s->last = true;
-    if (s->c->engine == CALL_QUIET && s->retry.slot == 0)
+    if (s->c->source == NULL && s->retry.slot == 0)
         stdin_next(s);
 }
 
@@ -653,8 +653,9 @@ static void process_stdin_(struct call *c, const void *query)
 static void process_stdin_close(struct call *c, const void *in)
 {
     (void)in;
-    call_expect(c, CALL_PENDING, NULL);
-    process_stdin(c->n->engine, c->key, call_param(c, 0), call_param(c, 1), NULL, 0, true, done, c);
+    call_expect(c, &call_pending, NULL);
+    process_stdin(c->plane->engine, c->key, call_param(c, 0), call_param(c, 1), NULL, 0, true, done,
+                  c);
 }
 
 /* clang-format off */

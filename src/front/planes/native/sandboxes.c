@@ -4,8 +4,8 @@
 
 #include "base/own.h"
 #include "front/planes/native/command.h"
+#include "front/planes/native/inside.h"
 #include "front/planes/native/network.h"
-#include "front/planes/native/surface.h"
 
 #define CREATE_BODY_MAX (256u << 10)
 #define METADATA_ENTRIES_MAX 64u
@@ -245,8 +245,8 @@ static void sandbox_create(struct call *c, const void *in)
         call_fail(c, &e);
         return;
     }
-    call_expect(c, CALL_PENDING, NULL);
-    engine_create(c->n->engine, &o, sandbox_told, c);
+    call_expect(c, &call_pending, NULL);
+    engine_create(c->plane->engine, &o, sandbox_told, c);
 }
 
 /* ---- list ---- */
@@ -315,7 +315,7 @@ static int list(struct call *c, const struct list_in *in, struct buf *rows, char
     if (in->state != NULL &&
         choose("state", in->state, state_name, SANDBOX_STATE_COUNT, &o.state, e) < 0)
         return -1;
-    return engine_list(c->n->engine, &o, add_sandbox, rows, next, e);
+    return engine_list(c->plane->engine, &o, add_sandbox, rows, next, e);
 }
 
 static void sandbox_list(struct call *c, const void *in)
@@ -334,7 +334,7 @@ static void sandbox_list(struct call *c, const void *in)
 
 static void reply_current(struct call *c)
 {
-    const struct sandbox *s = engine_get(c->n->engine, c->key, call_param(c, 0));
+    const struct sandbox *s = engine_get(c->plane->engine, c->key, call_param(c, 0));
     struct err e;
 
     if (s != NULL) {
@@ -366,15 +366,15 @@ static void deleted(void *arg, const struct err *e)
 static void sandbox_delete(struct call *c, const void *in)
 {
     (void)in;
-    call_expect(c, CALL_PENDING, NULL);
-    engine_delete(c->n->engine, c->key, call_param(c, 0), deleted, c);
+    call_expect(c, &call_pending, NULL);
+    engine_delete(c->plane->engine, c->key, call_param(c, 0), deleted, c);
 }
 
 static void sandbox_resume(struct call *c, const void *in)
 {
     (void)in;
-    call_expect(c, CALL_PENDING, NULL);
-    engine_resume(c->n->engine, c->key, call_param(c, 0), sandbox_told, c);
+    call_expect(c, &call_pending, NULL);
+    engine_resume(c->plane->engine, c->key, call_param(c, 0), sandbox_told, c);
 }
 
 struct timeout_in {
@@ -392,7 +392,7 @@ static void sandbox_timeout(struct call *c, const void *in)
     const struct timeout_in *t = in;
     struct err e;
 
-    if (engine_set_timeout(c->n->engine, c->key, call_param(c, 0), t->timeout_ms, &e) < 0)
+    if (engine_set_timeout(c->plane->engine, c->key, call_param(c, 0), t->timeout_ms, &e) < 0)
         call_fail(c, &e);
     else
         reply_current(c);

@@ -8,7 +8,7 @@
 
 #include "base/clock.h"
 #include "base/own.h"
-#include "front/planes/native/surface.h"
+#include "front/planes/native/inside.h"
 
 /* ---- /health ---- */
 
@@ -57,7 +57,7 @@ static void config_get(struct call *c, const void *in)
         const struct config_key *k = &config_keys[i];
         char value[CONFIG_TEXT_MAX];
 
-        config_value(c->n->config, k, value);
+        config_value(c->plane->config, k, value);
         shape_append(&rows, &setting_shape, &(struct setting_view){k->name, value, k->def, k->doc});
     }
     call_reply_shape(c, &settings_shape, &(struct settings_view){shape_list(&rows)});
@@ -67,10 +67,11 @@ static void config_get(struct call *c, const void *in)
 
 static void openapi_get(struct call *c, const void *in)
 {
-    autobuf struct buf copy = BUF_INIT(c->n->openapi.len + 1);
+    const struct native *n = CONTAINER_OF(c->plane, struct native, plane);
+    autobuf struct buf copy = BUF_INIT(n->openapi.len + 1);
 
     (void)in;
-    buf_add(&copy, buf_data(&c->n->openapi), c->n->openapi.len);
+    buf_add(&copy, buf_data(&n->openapi), n->openapi.len);
     call_reply(c, 200, "application/json", &copy);
 }
 
@@ -125,9 +126,9 @@ static void put_engine(struct buf *out, const struct engine_stats *s)
     }
 }
 
-static void put_requests(struct buf *out, const struct native *n)
+static void put_requests(struct buf *out, const struct plane *n)
 {
-    static const char *const classes[NATIVE_CLASSES] = {"gone", "1xx", "2xx", "3xx", "4xx", "5xx"};
+    static const char *const classes[PLANE_CLASSES] = {"gone", "1xx", "2xx", "3xx", "4xx", "5xx"};
     static const struct route none = {"-", "-"};
 
     metric_head(out, "cove_http_requests_total", "counter",
@@ -135,7 +136,7 @@ static void put_requests(struct buf *out, const struct native *n)
     for (size_t i = 0; i <= n->nrows; i++) {
         const struct route *r = i < n->nrows ? &n->rows[i].route : &none;
 
-        for (int k = 0; k < NATIVE_CLASSES; k++)
+        for (int k = 0; k < PLANE_CLASSES; k++)
             if (n->counts[i].by_class[k] > 0)
                 buf_addf(
                     out, "cove_http_requests_total{method=\"%s\",route=\"%s\",code=\"%s\"} %llu\n",
@@ -167,7 +168,7 @@ static uint64_t open_fds(void)
     return n > 3 ? n - 3 : 0; /* ".", ".." and the directory itself */
 }
 
-static void put_process(struct buf *out, const struct native *n)
+static void put_process(struct buf *out, const struct plane *n)
 {
     if (n->server != NULL)
         metric(out, "cove_http_connections", "gauge", "HTTP connections.",
@@ -230,8 +231,8 @@ static void metrics_complete(void *arg, const struct err *e)
         metric_head(&m->out, traffic[i].name, "counter", traffic[i].help);
         buf_add(&m->out, buf_data(&m->traffic[i]), m->traffic[i].len);
     }
-    put_requests(&m->out, c->n);
-    put_process(&m->out, c->n);
+    put_requests(&m->out, c->plane);
+    put_process(&m->out, c->plane);
     call_reply(c, 200, "text/plain; version=0.0.4", &m->out);
 }
 
@@ -243,8 +244,8 @@ static void metrics_told(void *arg, const struct engine_stats *s)
     if (!call_told(c))
         return;
     put_engine(&m->out, s);
-    call_expect(c, CALL_PENDING, NULL);
-    engine_traffic(c->n->engine, c->key, metrics_traffic, metrics_complete, m);
+    call_expect(c, &call_pending, NULL);
+    engine_traffic(c->plane->engine, c->key, metrics_traffic, metrics_complete, m);
 }
 
 static void metrics_get(struct call *c, const void *in)
@@ -258,8 +259,8 @@ static void metrics_get(struct call *c, const void *in)
     buf_init(&m->out, METRICS_MAX);
     for (int i = 0; i < TRAFFIC_COUNT; i++)
         buf_init(&m->traffic[i], METRICS_MAX / 4);
-    call_expect(c, CALL_PENDING, NULL);
-    engine_stat(c->n->engine, metrics_told, m);
+    call_expect(c, &call_pending, NULL);
+    engine_stat(c->plane->engine, metrics_told, m);
 }
 
 /* clang-format off */

@@ -3,9 +3,16 @@
 
 #include "base/own.h"
 #include "base/str.h"
-#include "front/planes/native/surface.h"
+#include "front/planes/native/inside.h"
 
 #define LIST_BYTES_MAX (16u << 20) /* IMAGE_TEMPLATES_MAX of the largest */
+
+static void cancel_import(void *handle)
+{
+    engine_import_cancel(handle);
+}
+
+static const struct call_source import_source = {.take_back = cancel_import};
 
 /* clang-format off */
 static const struct shape_field template_fields[] = {
@@ -98,8 +105,8 @@ static void template_list(struct call *c, const void *in)
     (void)in;
     if (t == NULL)
         return;
-    call_expect(c, CALL_PENDING, NULL);
-    engine_templates(c->n->engine, each, listed, t);
+    call_expect(c, &call_pending, NULL);
+    engine_templates(c->plane->engine, each, listed, t);
 }
 
 /* ---- refresh: made anew, then shown ---- */
@@ -136,8 +143,8 @@ static void refreshed(void *arg, const struct err *e)
         call_fail(t->c, e);
         return;
     }
-    call_expect(t->c, CALL_PENDING, NULL);
-    engine_templates(t->c->n->engine, each, shown, t);
+    call_expect(t->c, &call_pending, NULL);
+    engine_templates(t->c->plane->engine, each, shown, t);
 }
 
 static void progress(void *arg, const char *text, uint64_t done, uint64_t total)
@@ -160,8 +167,8 @@ static void template_refresh(struct call *c, const void *in)
     if (t == NULL)
         return;
     t->only = call_param(c, 0);
-    call_expect(c, CALL_PENDING, NULL);
-    engine_template_refresh(c->n->engine, t->only, progress, refreshed, t);
+    call_expect(c, &call_pending, NULL);
+    engine_template_refresh(c->plane->engine, t->only, progress, refreshed, t);
 }
 
 /* ---- one ---- */
@@ -174,8 +181,8 @@ static void template_get(struct call *c, const void *in)
     if (t == NULL)
         return;
     t->only = call_param(c, 0);
-    call_expect(c, CALL_PENDING, NULL);
-    engine_templates(c->n->engine, each, shown, t);
+    call_expect(c, &call_pending, NULL);
+    engine_templates(c->plane->engine, each, shown, t);
 }
 
 static void deleted(void *arg, const struct err *e)
@@ -193,8 +200,8 @@ static void deleted(void *arg, const struct err *e)
 static void template_delete(struct call *c, const void *in)
 {
     (void)in;
-    call_expect(c, CALL_PENDING, NULL);
-    engine_template_delete(c->n->engine, call_param(c, 0), deleted, c);
+    call_expect(c, &call_pending, NULL);
+    engine_template_delete(c->plane->engine, call_param(c, 0), deleted, c);
 }
 
 /* ---- alias: named, then shown ---- */
@@ -218,8 +225,8 @@ static void template_alias(struct call *c, const void *body)
         return;
     str_fmt(t->name, sizeof(t->name), "%.63s", in->alias);
     t->only = t->name;
-    call_expect(c, CALL_PENDING, NULL);
-    engine_template_alias(c->n->engine, call_param(c, 0), in->alias, refreshed, t);
+    call_expect(c, &call_pending, NULL);
+    engine_template_alias(c->plane->engine, call_param(c, 0), in->alias, refreshed, t);
 }
 
 /* ---- add: the body is the archive ---- */
@@ -228,7 +235,7 @@ static void add_data(struct http_req *r, const char *p, size_t n, void *arg)
 {
     struct templates *t = arg;
 
-    if (t->c->engine == CALL_IMPORT &&
+    if (t->c->source == &import_source &&
         engine_import_feed(t->c->handle, p, n, false) > ENGINE_IMPORT_HIGH)
         http_body_pause(r, true);
 }
@@ -238,7 +245,7 @@ static void add_end(struct http_req *r, void *arg)
     struct templates *t = arg;
 
     (void)r;
-    if (t->c->engine == CALL_IMPORT)
+    if (t->c->source == &import_source)
         engine_import_feed(t->c->handle, NULL, 0, true);
     t->sent = true;
 }
@@ -278,7 +285,7 @@ static void template_add(struct call *c, const void *in)
     if (t == NULL)
         return;
     t->only = call_param(c, 0);
-    call_expect(c, CALL_IMPORT, engine_import(c->n->engine, t->only, &add_ops, t));
+    call_expect(c, &import_source, engine_import(c->plane->engine, t->only, &add_ops, t));
 }
 
 /* ---- build ---- */
@@ -345,8 +352,8 @@ static void template_build(struct call *c, const void *body)
     }
     o = (struct build_opts){deb.suite, deb.mirror, buf_cstr(&packages)};
     t->only = call_param(c, 0);
-    call_expect(c, CALL_PENDING, NULL);
-    engine_template_build(c->n->engine, t->only, &o, progress, refreshed, t);
+    call_expect(c, &call_pending, NULL);
+    engine_template_build(c->plane->engine, t->only, &o, progress, refreshed, t);
 }
 
 /* clang-format off */

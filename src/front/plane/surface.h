@@ -1,9 +1,8 @@
 /* surface.h - what a surface is: a table of rows and the handlers in them.
  *
- * EXTEND  A new endpoint: a row and a handler in its surface's file; nothing else.
- *         A new surface: a file, its table in SURFACES below, and meson.build. */
-#ifndef NATIVE_SURFACE_H
-#define NATIVE_SURFACE_H
+ * EXTEND  A new endpoint: a row and a handler in its surface's file; nothing else. */
+#ifndef FRONT_PLANE_SURFACE_H
+#define FRONT_PLANE_SURFACE_H
 
 #include <stddef.h>
 #include <stdint.h>
@@ -11,21 +10,12 @@
 #include "base/list.h"
 #include "front/auth/auth.h"
 #include "front/engine/engine.h"
-#include "front/planes/native/call.h"
-#include "front/planes/native/shape.h"
+#include "front/plane/call.h"
+#include "front/plane/plane.h"
+#include "front/plane/shape.h"
 #include "http/http.h"
 #include "http/route.h"
 #include "json/read.h"
-
-#define SURFACES(X)                                                                                \
-    X(sandboxes)                                                                                   \
-    X(exec)                                                                                        \
-    X(processes)                                                                                   \
-    X(logs)                                                                                        \
-    X(events)                                                                                      \
-    X(network)                                                                                     \
-    X(templates)                                                                                   \
-    X(system)
 
 #define SURFACE_BODY_MAX (64u << 10) /* bytes of a JSON body, where nothing else is said */
 #define SURFACE_ANSWERS_MAX 3
@@ -57,6 +47,7 @@ enum surface_flags {
     SURFACE_EARLY = 32,     /* answered while the engine is still starting */
 };
 
+/* The last row of a surface is all zero. */
 struct surface_row {
     struct route route; /* first: route_find() looks at nothing else */
     enum scope scope;
@@ -73,36 +64,9 @@ struct surface_row {
     unsigned flags;
 };
 
-/* The last row is all zero. */
-#define X(name) extern const struct surface_row surface_##name[];
-SURFACES(X)
-#undef X
-
 #define SURFACE_INPUT(table, type) .fields = (table), .n = ARRAY_LEN(table), .size = sizeof(type)
 #define SHAPE(var, schema, text, table)                                                            \
     const struct shape var = {                                                                     \
         .name = (schema), .doc = (text), .fields = (table), .n = ARRAY_LEN(table)}
-
-/* How often a row was answered with 1xx..5xx; [0]: the client left first. */
-#define NATIVE_CLASSES 6
-struct native_count {
-    uint64_t by_class[NATIVE_CLASSES];
-};
-
-struct native {
-    struct engine *engine;
-    struct auth *auth;
-    const struct config *config;
-    const struct http_server *server;
-    struct surface_row *rows; /* all surfaces, one behind the other */
-    size_t nrows;
-    struct native_count *counts; /* per row; one more for requests without */
-    struct buf openapi;
-    uint64_t started_ms;
-    struct list calls;
-};
-
-/* The document, from the rows. */
-int openapi_write(const struct surface_row *rows, size_t n, struct buf *out, struct err *e);
 
 #endif

@@ -3,8 +3,8 @@
  * One table yields both the JSON of an answer and its schema in openapi.json, so
  * the document cannot say anything else than the code does. A handler fills a
  * plain struct and names its shape. */
-#ifndef NATIVE_SHAPE_H
-#define NATIVE_SHAPE_H
+#ifndef FRONT_PLANE_SHAPE_H
+#define FRONT_PLANE_SHAPE_H
 
 #include <stdbool.h>
 #include <stddef.h>

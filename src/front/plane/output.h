@@ -11,8 +11,8 @@
  *     POSITION[-oHEX][-eHEX]      held of stdout, held of stderr
  *
  * To a client it is opaque; a bare position is one as well. */
-#ifndef NATIVE_OUTPUT_H
-#define NATIVE_OUTPUT_H
+#ifndef FRONT_PLANE_OUTPUT_H
+#define FRONT_PLANE_OUTPUT_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -13,8 +13,8 @@
  *   - answer once.
  * If the client leaves, what can be taken back is (the engine calls no more);
  * what cannot is waited for. A client that leaves kills nothing. */
-#ifndef NATIVE_CALL_H
-#define NATIVE_CALL_H
+#ifndef FRONT_PLANE_CALL_H
+#define FRONT_PLANE_CALL_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -26,35 +26,34 @@
 #include "http/route.h"
 #include "loop/loop.h"
 
-struct native;
+struct plane;
 struct shape;
 struct surface_row;
 
 #define CALL_REQUEST_ID_MAX 40
 #define CALL_PIECE (128u << 10) /* of a long answer, queued at a time */
 
-/* What the engine owes us. All but the first two are taken back, through their
- * handle, when the client's end closes. */
-enum call_engine {
-    CALL_QUIET,   /* nothing */
-    CALL_PENDING, /* one callback, that cannot be taken back */
-    CALL_STREAM,  /* a struct process_stream */
-    CALL_WAIT,    /* a struct process_call */
-    CALL_WATCH,   /* a struct engine_watch */
-    CALL_IMPORT,  /* a struct engine_import */
-    CALL_ENGINE_COUNT
+/* A kind of question to the engine that can be taken back through its handle, as
+ * is done when the client's end closes. Each is defined where it is asked, those
+ * of several surfaces in call.c. */
+struct call_source {
+    void (*take_back)(void *handle);         /* NULL: its callback is waited for */
+    void (*pause)(void *handle, bool pause); /* while the client does not read; or NULL */
 };
+extern const struct call_source call_pending; /* one callback, that cannot be taken back */
+extern const struct call_source call_stream;  /* a struct process_stream */
+extern const struct call_source call_wait;    /* a struct process_call */
 
 enum call_accept { CALL_JSON, CALL_SSE, CALL_RAW };
 
 struct call {
-    struct native *n;
+    struct plane *plane;
     struct http_req *r; /* NULL: answered, or gone */
     struct loop *loop;
     const struct surface_row *row; /* NULL: no such route */
     const char *key;               /* id of the key; NULL on public routes */
     struct route_match match;
-    enum call_engine engine;
+    const struct call_source *source; /* what the engine owes us; NULL: nothing */
     void *handle;
     void *state; /* the handler's own; see call_state() */
     void (*drop)(void *state);
@@ -67,8 +66,8 @@ struct call {
 };
 
 /* NULL when out of memory; the request is answered then. */
-struct call *call_new(struct native *n, struct http_req *r);
-void call_free(struct call *c); /* native_free() only */
+struct call *call_new(struct plane *p, struct http_req *r);
+void call_free(struct call *c); /* plane_free() only */
 
 /* Zeroed memory that lives as long as the call; `drop` (or NULL) releases what it
  * holds. NULL when out of memory; the call is answered then. */
@@ -80,7 +79,7 @@ enum call_accept call_accept(const struct call *c);
 
 /* ---- the engine's end ---- */
 
-void call_expect(struct call *c, enum call_engine what, void *handle);
+void call_expect(struct call *c, const struct call_source *source, void *handle);
 /* The engine has said its last. False: nobody listens any more; the callback
  * must return. */
 bool call_told(struct call *c);
@@ -92,11 +91,11 @@ void call_reply(struct call *c, int status, const char *type, struct buf *body);
 /* As JSON, with the status of the row. */
 void call_reply_shape(struct call *c, const struct shape *s, const void *from);
 void call_reply_none(struct call *c); /* 204 */
-/* As the row of err.h says; as an `error` event when the stream has begun. What
+/* In the manner of the plane; as an `error` event when the stream has begun. What
  * is internal goes to the log and not to the client. */
 void call_fail(struct call *c, const struct err *e);
 
-/* Streams: while the client does not read, a CALL_STREAM is paused. */
+/* Streams: while the client does not read, the source is paused. */
 void call_begin(struct call *c, enum call_accept how); /* CALL_SSE or CALL_RAW */
 void call_event(struct call *c, const char *id, const char *event, struct buf *data);
 void call_event_shape(struct call *c, const char *id, const char *event, const struct shape *s,

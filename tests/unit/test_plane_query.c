@@ -1,6 +1,6 @@
 #include "unit.h"
 
-#include "front/planes/native/query.h"
+#include "front/plane/query.h"
 
 struct in {
     uint64_t limit;

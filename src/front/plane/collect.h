@@ -3,8 +3,8 @@
  * As long as everything fits everything is kept. Beyond that the first half and
  * the last half stay, cut between characters, and the number of bytes lost in the
  * middle is known. Memory never exceeds about twice the maximum. */
-#ifndef NATIVE_COLLECT_H
-#define NATIVE_COLLECT_H
+#ifndef FRONT_PLANE_COLLECT_H
+#define FRONT_PLANE_COLLECT_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -1,7 +1,7 @@
 #include "unit.h"
 
 #include "base/buf.h"
-#include "front/planes/native/output.h"
+#include "front/plane/output.h"
 
 #define EURO "\xe2\x82\xac"
 

@@ -1,5 +1,5 @@
 /* call.c - see call.h. */
-#include "front/planes/native/call.h"
+#include "front/plane/call.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -9,18 +9,18 @@
 #include "base/own.h"
 #include "base/str.h"
 #include "front/engine/process.h"
-#include "front/planes/native/surface.h"
+#include "front/plane/surface.h"
 
 #define ANSWER_MAX (1u << 30) /* the sum of what handlers keep is far below */
-
-static void nothing(void *handle)
-{
-    (void)handle;
-}
 
 static void close_stream(void *handle)
 {
     process_close(handle);
+}
+
+static void pause_stream(void *handle, bool pause)
+{
+    process_pause(handle, pause);
 }
 
 static void cancel_wait(void *handle)
@@ -28,20 +28,9 @@ static void cancel_wait(void *handle)
     process_cancel(handle);
 }
 
-static void unwatch(void *handle)
-{
-    engine_unwatch(handle);
-}
-
-static void cancel_import(void *handle)
-{
-    engine_import_cancel(handle);
-}
-
-static void (*const take_back[CALL_ENGINE_COUNT])(void *handle) = {
-    [CALL_QUIET] = nothing,    [CALL_PENDING] = nothing, [CALL_STREAM] = close_stream,
-    [CALL_WAIT] = cancel_wait, [CALL_WATCH] = unwatch,   [CALL_IMPORT] = cancel_import,
-};
+const struct call_source call_pending = {0};
+const struct call_source call_stream = {close_stream, pause_stream};
+const struct call_source call_wait = {.take_back = cancel_wait};
 
 void call_free(struct call *c)
 {
@@ -70,19 +59,20 @@ static struct http_req *client_end(struct call *c)
      * tell us that the client is gone: of a call that is. */
     http_on_gone(r, NULL, NULL);
     http_on_drain(r, NULL, NULL);
-    take_back[c->engine](c->handle);
-    if (c->engine != CALL_PENDING) {
-        c->engine = CALL_QUIET;
-        loop_defer(c->loop, &c->later, free_later);
-    }
+    if (c->source != NULL && c->source->take_back == NULL)
+        return r;
+    if (c->source != NULL)
+        c->source->take_back(c->handle);
+    c->source = NULL;
+    loop_defer(c->loop, &c->later, free_later);
     return r;
 }
 
 static void count(struct call *c, int status)
 {
-    size_t row = c->row != NULL ? (size_t)(c->row - c->n->rows) : c->n->nrows;
+    size_t row = c->row != NULL ? (size_t)(c->row - c->plane->rows) : c->plane->nrows;
 
-    c->n->counts[row].by_class[(status / 100) % NATIVE_CLASSES]++;
+    c->plane->counts[row].by_class[(status / 100) % PLANE_CLASSES]++;
 }
 
 static void gone(struct http_req *r, void *arg)
@@ -95,7 +85,7 @@ static void gone(struct http_req *r, void *arg)
     client_end(c);
 }
 
-struct call *call_new(struct native *n, struct http_req *r)
+struct call *call_new(struct plane *p, struct http_req *r)
 {
     struct call *c = calloc(1, sizeof(*c));
 
@@ -103,11 +93,11 @@ struct call *call_new(struct native *n, struct http_req *r)
         http_reply(r, err_http(ERR_UNAVAILABLE), "text/plain", "out of memory\n", 14);
         return NULL;
     }
-    c->n = n;
+    c->plane = p;
     c->r = r;
     c->loop = http_loop(r);
     str_fmt(c->request_id, sizeof(c->request_id), "%s", http_request_id(r));
-    list_add_tail(&n->calls, &c->link);
+    list_add_tail(&p->calls, &c->link);
     http_on_gone(r, gone, c);
     return c;
 }
@@ -144,15 +134,15 @@ enum call_accept call_accept(const struct call *c)
     return CALL_JSON;
 }
 
-void call_expect(struct call *c, enum call_engine what, void *handle)
+void call_expect(struct call *c, const struct call_source *source, void *handle)
 {
-    c->engine = what;
+    c->source = source;
     c->handle = handle;
 }
 
 bool call_told(struct call *c)
 {
-    c->engine = CALL_QUIET;
+    c->source = NULL;
     c->handle = NULL;
     if (c->r == NULL)
         loop_defer(c->loop, &c->later, free_later);
@@ -233,21 +223,6 @@ static const struct {
     {ERR_UNAVAILABLE, "Retry-After", "1"},
 };
 
-static void write_error(struct call *c, const struct err *e, struct buf *out)
-{
-    struct json_w w;
-
-    jw_init(&w, out);
-    jw_open(&w);
-    jw_key(&w, "error");
-    jw_open(&w);
-    jw_kstr(&w, "code", err_code(e->kind));
-    jw_kstr(&w, "message", e->kind == ERR_INTERNAL ? "internal error" : e->msg);
-    jw_kstr(&w, "request_id", c->request_id);
-    jw_close(&w);
-    jw_close(&w);
-}
-
 static void fail_stream(struct call *c, struct buf *body)
 {
     if (c->events) {
@@ -266,7 +241,7 @@ void call_fail(struct call *c, const struct err *e)
         log_error("%s %s: %s", c->request_id, c->row != NULL ? c->row->op : "-", e->msg);
     if (c->r == NULL)
         return;
-    write_error(c, e, &body);
+    c->plane->manner->write_error(c, e, &body);
     if (c->streaming) {
         fail_stream(c, &body);
         return;
@@ -278,19 +253,22 @@ void call_fail(struct call *c, const struct err *e)
     http_reply(client_end(c), err_http(e->kind), "application/json", buf_cstr(&body), body.len);
 }
 
+static void pause_source(struct call *c, bool pause)
+{
+    if (c->source != NULL && c->source->pause != NULL)
+        c->source->pause(c->handle, pause);
+}
+
 static void push_back(struct call *c)
 {
-    if (c->r != NULL && c->engine == CALL_STREAM && http_backlog(c->r) > HTTP_BACKLOG_HIGH)
-        process_pause(c->handle, true);
+    if (c->r != NULL && http_backlog(c->r) > HTTP_BACKLOG_HIGH)
+        pause_source(c, true);
 }
 
 static void drained(struct http_req *r, void *arg)
 {
-    struct call *c = arg;
-
     (void)r;
-    if (c->engine == CALL_STREAM)
-        process_pause(c->handle, false);
+    pause_source(arg, false);
 }
 
 void call_begin(struct call *c, enum call_accept how)

@@ -1,5 +1,5 @@
 /* collect.c - see collect.h. */
-#include "front/planes/native/collect.h"
+#include "front/plane/collect.h"
 
 #include "base/str.h"
 

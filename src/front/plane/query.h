@@ -1,6 +1,6 @@
 /* query.h - the part behind '?', read with the same tables as a JSON body. */
-#ifndef NATIVE_QUERY_H
-#define NATIVE_QUERY_H
+#ifndef FRONT_PLANE_QUERY_H
+#define FRONT_PLANE_QUERY_H
 
 #include "json/read.h"
 

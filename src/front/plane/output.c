@@ -1,11 +1,11 @@
 /* output.c - see output.h. */
-#include "front/planes/native/output.h"
+#include "front/plane/output.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/str.h"
-#include "front/planes/native/shape.h"
+#include "front/plane/shape.h"
 
 static const char letters[OUTPUT_STREAMS] = {'o', 'e'};
 

@@ -1,5 +1,5 @@
 /* query.c - see query.h. */
-#include "front/planes/native/query.h"
+#include "front/plane/query.h"
 
 #include <ctype.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 #include "unit.h"
 
-#include "front/planes/native/collect.h"
+#include "front/plane/collect.h"
 
 static struct collect c;
 

@@ -1,5 +1,5 @@
 /* shape.c - see shape.h. */
-#include "front/planes/native/shape.h"
+#include "front/plane/shape.h"
 
 #include <string.h>
 

@@ -1,0 +1,195 @@
+/* plane.c - from a request to the handler of its row: route, key, input. */
+#include "front/plane/plane.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/clock.h"
+#include "base/own.h"
+#include "front/plane/query.h"
+#include "front/plane/surface.h"
+
+#define ALLOW_MAX 64
+
+static size_t count_rows(const struct surface_row *s)
+{
+    size_t n = 0;
+
+    while (s[n].route.method != NULL)
+        n++;
+    return n;
+}
+
+/* One array, since route_find() looks at one. */
+static int join_surfaces(struct plane *p, struct err *e)
+{
+    const struct plane_manner *m = p->manner;
+    size_t total = 0;
+
+    for (size_t i = 0; i < m->nsurfaces; i++)
+        total += count_rows(m->surfaces[i]);
+    p->rows = calloc(total, sizeof(*p->rows));
+    p->counts = calloc(total + 1, sizeof(*p->counts));
+    if (p->rows == NULL || p->counts == NULL)
+        return err_set(e, ERR_INTERNAL, "out of memory");
+    for (size_t i = 0; i < m->nsurfaces; i++) {
+        size_t rows = count_rows(m->surfaces[i]);
+
+        memcpy(p->rows + p->nrows, m->surfaces[i], rows * sizeof(*p->rows));
+        p->nrows += rows;
+    }
+    return 0;
+}
+
+int plane_init(struct plane *p, const struct plane_manner *manner, struct engine *g, struct auth *a,
+               const struct config *c, struct err *e)
+{
+    *p = (struct plane){.manner = manner, .engine = g, .auth = a, .config = c};
+    p->started_ms = clock_mono_ms();
+    list_init(&p->calls);
+    if (join_surfaces(p, e) < 0) {
+        plane_free(p);
+        return -1;
+    }
+    return 0;
+}
+
+void plane_free(struct plane *p)
+{
+    struct call *c;
+
+    while ((c = LIST_FIRST(&p->calls, struct call, link)) != NULL)
+        call_free(c);
+    free(p->counts);
+    free(p->rows);
+}
+
+void plane_drain(struct plane *p)
+{
+    struct call *c;
+
+    LIST_EACH (&p->calls, c, struct call, link)
+        if (c->events && (c->row->flags & SURFACE_RESUME))
+            call_end(c);
+}
+
+/* ---- what must hold before a handler runs ---- */
+
+static int find_row(struct call *c, struct err *e)
+{
+    const struct http_head *h = http_head(c->r);
+    const struct plane *p = c->plane;
+    char allow[ALLOW_MAX];
+
+    if (route_find(p->rows, p->nrows, sizeof(*p->rows), h->method.p, h->path.p, &c->match, allow,
+                   sizeof(allow), e) == 0) {
+        c->row = &p->rows[c->match.row];
+        return 0;
+    }
+    if (e->kind == ERR_METHOD)
+        http_reply_header(c->r, "Allow", allow);
+    return -1;
+}
+
+static int authorize(struct call *c, struct err *e)
+{
+    return c->plane->manner->authorize(c, e);
+}
+
+static int check_ready(struct call *c, struct err *e)
+{
+    if ((c->row->flags & SURFACE_EARLY) || engine_is_ready(c->plane->engine))
+        return 0;
+    return err_set(e, ERR_UNAVAILABLE, "starting");
+}
+
+static size_t body_max(const struct surface_row *row)
+{
+    return row->body->body_max != 0 ? row->body->body_max : SURFACE_BODY_MAX;
+}
+
+static int check_body(struct call *c, struct err *e)
+{
+    static const char json[] = "application/json";
+    const struct http_head *h = http_head(c->r);
+    const char *type = http_header(c->r, "Content-Type");
+    size_t len = type != NULL ? strcspn(type, "; \t") : 0;
+
+    if (c->row->body == NULL)
+        return 0;
+    if (type != NULL && (len != sizeof(json) - 1 || strncasecmp(type, json, len) != 0))
+        return err_set(e, ERR_MEDIA, "the body must be application/json");
+    if (h->content_length > 0 && (uint64_t)h->content_length > body_max(c->row))
+        return err_set(e, ERR_TOO_LARGE, "the body is larger than %zu bytes", body_max(c->row));
+    return 0;
+}
+
+static int (*const checks[])(struct call *c, struct err *e) = {find_row, authorize, check_ready,
+                                                               check_body};
+
+/* ---- the input ---- */
+
+static int run(struct call *c, const struct surface_input *input, json_t *doc, struct err *e)
+{
+    autofree void *in = calloc(1, input->size);
+
+    if (in == NULL)
+        return err_set(e, ERR_INTERNAL, "out of memory");
+    if (input->defaults != NULL)
+        input->defaults(in, c->plane->config);
+    if (json_decode(doc, input->fields, input->n, in, e) < 0)
+        return -1;
+    c->row->handle(c, in);
+    return 0;
+}
+
+static int run_query(struct call *c, struct err *e)
+{
+    static const struct surface_input none = {.size = 1};
+    const struct surface_input *input = c->row->query != NULL ? c->row->query : &none;
+    autojson json_t *doc = NULL;
+
+    if (query_parse(http_head(c->r)->query.p, input->fields, input->n, &doc, e) < 0)
+        return -1;
+    return run(c, input, doc, e);
+}
+
+/* No body at all is an empty object: most fields have defaults. */
+static int run_body(struct call *c, const char *p, size_t n, struct err *e)
+{
+    autojson json_t *doc = n == 0 ? json_object() : NULL;
+
+    if (n > 0 && json_parse(p, n, &doc, e) < 0)
+        return -1;
+    return run(c, c->row->body, doc, e);
+}
+
+static void got_body(struct http_req *r, struct buf *body, void *arg)
+{
+    struct call *c = arg;
+    struct err e;
+
+    (void)r;
+    if (run_body(c, buf_data(body), body->len, &e) < 0)
+        call_fail(c, &e);
+}
+
+void plane_handle(struct plane *p, struct http_req *r)
+{
+    struct call *c = call_new(p, r);
+    struct err e;
+
+    if (c == NULL)
+        return;
+    for (size_t i = 0; i < ARRAY_LEN(checks); i++) {
+        if (checks[i](c, &e) < 0) {
+            call_fail(c, &e);
+            return;
+        }
+    }
+    if (c->row->body != NULL)
+        http_body_collect(r, body_max(c->row), got_body, c);
+    else if (run_query(c, &e) < 0)
+        call_fail(c, &e);
+}

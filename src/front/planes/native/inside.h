@@ -1,0 +1,36 @@
+/* inside.h - what the files of the native API share; nobody else includes it.
+ *
+ * EXTEND  A new surface: a file, its table in SURFACES below, and meson.build. */
+#ifndef NATIVE_INSIDE_H
+#define NATIVE_INSIDE_H
+
+#include "front/auth/auth.h"
+#include "front/engine/engine.h"
+#include "front/plane/call.h"
+#include "front/plane/plane.h"
+#include "front/plane/shape.h"
+#include "front/plane/surface.h"
+
+#define SURFACES(X)                                                                                \
+    X(sandboxes)                                                                                   \
+    X(exec)                                                                                        \
+    X(processes)                                                                                   \
+    X(logs)                                                                                        \
+    X(events)                                                                                      \
+    X(network)                                                                                     \
+    X(templates)                                                                                   \
+    X(system)
+
+#define X(name) extern const struct surface_row surface_##name[];
+SURFACES(X)
+#undef X
+
+struct native {
+    struct plane plane;
+    struct buf openapi;
+};
+
+/* The document, from the rows. */
+int openapi_write(const struct surface_row *rows, size_t n, struct buf *out, struct err *e);
+
+#endif
