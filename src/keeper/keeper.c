@@ -26,6 +26,16 @@
 #include "keeper/ready.h"
 #include "keeper/template.h"
 
+/* A sandbox may mount its /proc only where one is seen whole: anything that the
+ * host has mounted inside its own (lxcfs does) would forbid it to all of them. */
+static int clear_proc(struct err *e)
+{
+    if (umount2("/proc", MNT_DETACH) < 0 ||
+        mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) < 0)
+        return err_sys(e, "a /proc without other mounts in it");
+    return 0;
+}
+
 /* Everything we mount hangs in a namespace of our own and goes away with us;
  * what the host mounts and unmounts still reaches us. */
 static int own_mounts(struct keeper *k, struct err *e)
@@ -35,7 +45,7 @@ static int own_mounts(struct keeper *k, struct err *e)
         return err_sys(e, "a mount namespace of our own");
     if (mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL) < 0)
         return err_sys(e, "make mounts slaves");
-    return 0;
+    return clear_proc(e);
 }
 
 static int open_init(struct keeper *k, struct err *e)
@@ -167,7 +177,7 @@ int keeper_load(struct keeper *k, int argc, char **argv, struct err *e)
 
 static int serve(struct keeper *k, struct err *e)
 {
-    if (template_make_first(k, e) < 0 || listen_open(k, e) < 0 || watch_signals(k, e) < 0 ||
+    if (listen_open(k, e) < 0 || template_make_first(k, e) < 0 || watch_signals(k, e) < 0 ||
         front_start(k, e) < 0)
         return -1;
     pool_refill(k);
