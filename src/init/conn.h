@@ -48,6 +48,7 @@ struct conn {
     struct proc_watch watch; /* the process it is about */
     uint64_t stop;           /* TALK_LOOK: up to this byte; TALK_LIST: from this serial on */
     uint32_t streams;
+    bool own;     /* TALK_LIST: the front's own, and only those */
     bool blocked; /* the socket is full and there is more to send */
     bool serving; /* a request of `in` is being served */
     bool closing;

@@ -231,6 +231,62 @@ static void look_later(struct proc *p)
     loop_defer(p->all->loop, &p->later, afterwards);
 }
 
+bool proc_is_own(const struct proc *p)
+{
+    return p->record.id[0] == '.';
+}
+
+/* ---- time ---- */
+
+static uint64_t bounded_ms(uint64_t ms)
+{
+    return ms < PROC_TIME_MAX ? ms : PROC_TIME_MAX;
+}
+
+/* TERM first: what reads its stdin must not take the end of it for the end of what
+ * was to come. */
+static void pull_leash(struct proc *p)
+{
+    if (p->pid != 0)
+        kill(p->pid, SIGTERM);
+    feed_finish(p);
+}
+
+static void time_is_over(struct proc *p)
+{
+    if ((p->flags & INIT_START_LEASH) != 0)
+        pull_leash(p);
+    else
+        proc_event(p, EV_TIMEOUT);
+}
+
+/* A process's time stands still while the sandbox is paused: what it was frozen
+ * for since the timer was set is granted again, a little more at most. */
+static void on_timeout(struct loop_timer *t)
+{
+    struct proc *p = CONTAINER_OF(t, struct proc, timeout);
+    uint64_t frozen = groups_frozen_ms(&p->all->groups), more = frozen - p->frozen_ms;
+
+    p->frozen_ms = frozen;
+    if (more == 0 ||
+        loop_timer_set(p->all->loop, t, more > THAW_MS ? more : THAW_MS, on_timeout) < 0)
+        time_is_over(p);
+}
+
+static int set_timeout(struct proc *p)
+{
+    p->frozen_ms = groups_frozen_ms(&p->all->groups);
+    return loop_timer_set(p->all->loop, &p->timeout, bounded_ms(p->record.timeout_ms), on_timeout);
+}
+
+void proc_unwatched(struct proc *p)
+{
+    if ((p->flags & INIT_START_LEASH) == 0 || p->pid == 0)
+        return;
+    if (p->record.timeout_ms == 0 || set_timeout(p) < 0)
+        pull_leash(p);
+}
+
 void proc_watch_start(struct proc_watch *w, struct proc *p, uint64_t cursor,
                       void (*changed)(struct proc_watch *w), bool owner)
 {
@@ -240,6 +296,8 @@ void proc_watch_start(struct proc_watch *w, struct proc *p, uint64_t cursor,
     list_add_tail(&p->watches, &w->link);
     if (owner)
         p->owner = w;
+    if ((p->flags & INIT_START_LEASH) != 0)
+        loop_timer_stop(p->all->loop, &p->timeout);
 }
 
 void proc_watch_stop(struct proc_watch *w)
@@ -252,6 +310,8 @@ void proc_watch_stop(struct proc_watch *w)
     w->proc = NULL;
     if (p->owner == w)
         p->owner = NULL;
+    if (list_empty(&p->watches))
+        proc_unwatched(p);
     look_later(p);
 }
 
@@ -280,19 +340,6 @@ void proc_output_ended(struct proc *p)
 static void group_is_empty(void *arg)
 {
     proc_event(arg, EV_EMPTY);
-}
-
-/* A process's time stands still while the sandbox is paused: what it was frozen
- * for since the timer was set is granted again, a little more at most. */
-static void on_timeout(struct loop_timer *t)
-{
-    struct proc *p = CONTAINER_OF(t, struct proc, timeout);
-    uint64_t frozen = groups_frozen_ms(&p->all->groups), more = frozen - p->frozen_ms;
-
-    p->frozen_ms = frozen;
-    if (more == 0 ||
-        loop_timer_set(p->all->loop, t, more > THAW_MS ? more : THAW_MS, on_timeout) < 0)
-        proc_event(p, EV_TIMEOUT);
 }
 
 static void on_grace_over(struct loop_timer *t)
@@ -378,11 +425,6 @@ static void (*const acts[PROC_ACT_COUNT])(struct proc *p) = {
 void proc_event(struct proc *p, enum proc_event ev)
 {
     acts[proc_step(&p->state, ev)](p);
-}
-
-static uint64_t bounded_ms(uint64_t ms)
-{
-    return ms < PROC_TIME_MAX ? ms : PROC_TIME_MAX;
 }
 
 void proc_kill(struct proc *p, uint64_t grace_ms)
@@ -497,12 +539,6 @@ static int launch(struct proc *p, const struct init_start *m, const struct user 
     o.stdio[2] = c->out[1];
     o.cgroup_fd = p->group->fd;
     return spawn(&ps->spawner, &o, &p->pid, e);
-}
-
-static int set_timeout(struct proc *p)
-{
-    p->frozen_ms = groups_frozen_ms(&p->all->groups);
-    return loop_timer_set(p->all->loop, &p->timeout, bounded_ms(p->record.timeout_ms), on_timeout);
 }
 
 /* Where a failure would leave a running child without a record, the child goes. */

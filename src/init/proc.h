@@ -109,6 +109,10 @@ void proc_event(struct proc *p, enum proc_event ev);
 /* TERM now, the rest after grace_ms. */
 void proc_kill(struct proc *p, uint64_t grace_ms);
 int proc_signal(struct proc *p, int signo, bool tree, struct err *e);
+/* Nobody watches it: what that means to one on a leash. */
+void proc_unwatched(struct proc *p);
+/* The front's own, shown to nobody else. */
+bool proc_is_own(const struct proc *p);
 /* The root ended so. */
 void proc_reaped(struct proc *p, int status, const struct rusage *ru);
 

@@ -73,8 +73,10 @@ static void on_start(struct conn *c, const union request *r)
     m.started_ms = p->record.started_ms;
     conn_send(c, INIT_STARTED, &m);
     c->streams = 0;
-    if (c->closing)
+    if (c->closing) {
+        proc_unwatched(p);
         return;
+    }
     if ((r->start.flags & INIT_START_OWN) != 0)
         conn_watch(c, TALK_OWN, p, 0);
     else
@@ -159,7 +161,7 @@ void list_pump(struct conn *c)
     LIST_EACH (&c->serve->procs.all, p, struct proc, link) {
         struct init_proc m;
 
-        if (p->serial < c->stop)
+        if (p->serial < c->stop || proc_is_own(p) != c->own)
             continue;
         if (c->out.len > LIST_BATCH)
             return;
@@ -175,7 +177,7 @@ void list_pump(struct conn *c)
 
 static void on_list(struct conn *c, const union request *r)
 {
-    (void)r;
+    c->own = r->list.own != 0;
     c->talk = TALK_LIST;
     c->stop = 0;
     conn_pump(c);
@@ -296,7 +298,7 @@ static void tell_monitors(struct procs *ps, const struct proc *p, enum init_even
     struct conn *c;
 
     /* An exec is a call, not a thing with a life: its caller hears of it. */
-    if ((p->flags & INIT_START_FORGET) != 0)
+    if ((p->flags & INIT_START_FORGET) != 0 || proc_is_own(p))
         return;
     LIST_EACH (&s->conns, c, struct conn, link)
         if (c->talk == TALK_MONITOR)

@@ -31,6 +31,8 @@ enum init_start_flags {
     INIT_START_STDIN = 2,  /* keep stdin open for `stdin`; else it reads EOF */
     INIT_START_OWN = 4,    /* this connection owns the output: `output`... `exit` follow */
     INIT_START_HELPER = 8, /* run our own cove-helper, whatever argv[0] says */
+    INIT_START_LEASH = 16, /* timeout_ms is how long it may run while nobody watches it (0: not
+                            * at all); then it gets TERM, and the end of its stdin */
 };
 
 enum init_attach_flags { INIT_ATTACH_FOLLOW = 1 };     /* until exit, else until now */
@@ -74,7 +76,7 @@ enum init_event_kind { INIT_EVENT_STARTED, INIT_EVENT_EXITED };
 #define INIT_STDIN_FIELDS(F, S)     F(S, STR, id, INIT_ID_MAX) F(S, BYTES, data, INIT_CHUNK_MAX) F(S, U32, close, 1)
 #define INIT_SIGNAL_FIELDS(F, S)    F(S, STR, id, INIT_ID_MAX) F(S, U32, signal, 64) F(S, U32, tree, 1)
 #define INIT_KILL_FIELDS(F, S)      F(S, STR, id, INIT_ID_MAX) F(S, U64, grace_ms, 0)
-#define INIT_LIST_FIELDS(F, S)      F(S, U32, unused, 0)
+#define INIT_LIST_FIELDS(F, S)      F(S, U32, own, 1)
 #define INIT_GET_FIELDS(F, S)       F(S, STR, id, INIT_ID_MAX)
 #define INIT_WAIT_FIELDS(F, S)      F(S, STR, id, INIT_ID_MAX) F(S, U64, timeout_ms, 0)
 #define INIT_WAIT_PORT_FIELDS(F, S) F(S, STR, id, INIT_ID_MAX) F(S, U32, port, 65535) F(S, U64, timeout_ms, 0) \
@@ -88,7 +90,8 @@ enum init_event_kind { INIT_EVENT_STARTED, INIT_EVENT_EXITED };
  *  start      -> started; with OWN: started, output..., exit. `stdin` messages
  *                may follow on the same connection (no answer to those); init stops
  *                reading the connection while the process does not read. Without a
- *                record of that id: fail conflict.
+ *                record of that id: fail conflict. An id that begins with '.' is the
+ *                front's own: in no list (but `list` with own) and in no event.
  *  attach     -> (output | truncated)..., then end (value: next cursor; exited) or,
  *                with FOLLOW, exit
  *  stdin      -> ok once the bytes are in the pipe or our bounded queue; fail limit

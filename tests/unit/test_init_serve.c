@@ -751,3 +751,72 @@ TEST(a_fork_bomb_dies_with_its_process)
     run(&b, OWN_EXEC, "exit 0");
     bench_close(&b);
 }
+
+TEST(one_on_a_leash_ends_when_its_owner_goes_away)
+{
+    struct bench b = bench_open();
+    struct peer other;
+
+    peer_open(&other, &b.init);
+    peer_sh(&other, "led", INIT_START_OWN | INIT_START_LEASH, "exec sleep 1000");
+    peer_close(&other);
+    wait_exit(&b.peer, "led");
+    CHECK_INT(b.peer.m.exit.signal, SIGTERM);
+    bench_close(&b);
+}
+
+TEST(one_on_a_leash_hears_of_it_before_its_stdin_ends)
+{
+    struct bench b = bench_open();
+    struct init_stdin in = {.data = {"half", 4}};
+    struct peer other;
+
+    peer_open(&other, &b.init);
+    peer_sh(&other, "led", INIT_START_OWN | INIT_START_LEASH | INIT_START_STDIN,
+            "trap 'touched=1' TERM; echo up; cat >/dev/null; [ \"$touched\" ] && exit 3");
+    CHECK_INT(peer_next(&other), INIT_OUTPUT);
+    peer_send_as(&other, INIT_STDIN, other.seq, &in);
+    peer_close(&other);
+    wait_exit(&b.peer, "led");
+    CHECK_INT(b.peer.m.exit.code, 3);
+    bench_close(&b);
+}
+
+TEST(a_leash_counts_only_the_time_that_nobody_watches)
+{
+    struct bench b = bench_open();
+    struct init_start m = peer_words("led", INIT_START_LEASH, "/bin/sh", "-c", "sleep 1000", NULL);
+    struct init_attach look = {.id = "led", .flags = INIT_ATTACH_FOLLOW};
+    struct init_wait wait = {.id = "led", .timeout_ms = 400};
+
+    m.timeout_ms = 100;
+    peer_ask(&b.peer, INIT_START, &m, INIT_STARTED);
+    peer_ask(&b.peer, INIT_WAIT, &wait, INIT_FAIL); /* waiting is watching */
+    wait.timeout_ms = 0;
+    CHECK_STR(b.peer.m.fail.code, "timeout");
+    peer_send(&b.peer, INIT_ATTACH, &look);
+    peer_close(&b.peer);
+    peer_open(&b.peer, &b.init);
+    for (int i = 0; i < 200 && get(&b.peer, "led") == INIT_PROC; i++) {
+        if (b.peer.m.proc.state == INIT_EXITED)
+            break;
+        usleep(20000);
+    }
+    CHECK_INT(b.peer.m.proc.state, INIT_EXITED);
+    CHECK_INT(b.peer.m.proc.signal, SIGTERM);
+    bench_close(&b);
+}
+
+TEST(what_is_the_fronts_own_is_in_no_list_but_its_own)
+{
+    struct bench b = bench_open();
+    struct init_list list = {.own = 0};
+
+    peer_sh(&b.peer, ".mine", 0, "exec sleep 1000");
+    peer_ask(&b.peer, INIT_LIST, &list, INIT_END);
+    list.own = 1;
+    peer_ask(&b.peer, INIT_LIST, &list, INIT_PROC);
+    CHECK_STR(b.peer.m.proc.id, ".mine");
+    CHECK_INT(peer_next(&b.peer), INIT_END);
+    bench_close(&b);
+}

@@ -161,7 +161,9 @@ int command_build(struct command *c, const struct sandbox *sb, const struct proc
                                    .cwd = o->cwd != NULL ? o->cwd : d.cwd,
                                    .user = o->user != NULL ? o->user : d.user,
                                    .timeout_ms = o->timeout_ms,
-                                   .flags = o->stdin_open ? INIT_START_STDIN : 0};
+                                   .flags = (o->stdin_open ? INIT_START_STDIN : 0) |
+                                            (o->helper ? INIT_START_HELPER : 0) |
+                                            (o->leash ? INIT_START_LEASH : 0)};
     return 0;
 }
 

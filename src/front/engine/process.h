@@ -22,6 +22,8 @@ struct process_opts {        /* all borrowed for the call */
     size_t env_len;
     uint64_t timeout_ms; /* 0: none */
     bool stdin_open;
+    bool helper; /* our own cove-helper, whatever argv[0] says... */
+    bool leash;  /* ...that ends when nobody has watched it for timeout_ms */
 };
 
 /* What a stream of a command tells. Every pointer is borrowed for the call.
