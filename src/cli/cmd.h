@@ -30,6 +30,7 @@
     X(network)                                                                                     \
     X(delete)                                                                                      \
     X(template)                                                                                    \
+    X(key)                                                                                         \
     X(completion)                                                                                  \
     X(version)                                                                                     \
     X(help)                                                                                        \

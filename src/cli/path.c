@@ -53,6 +53,14 @@ const char *path_template(char out[PATH_TEXT_MAX], const char *name, const char 
     return out;
 }
 
+const char *path_key(char out[PATH_TEXT_MAX], const char *id, const char *query)
+{
+    char a[NAME_MAX_ENCODED];
+
+    str_fmt(out, PATH_TEXT_MAX, "/v1/keys/%s%s", encode(a, id), query);
+    return out;
+}
+
 const char *path_query(char out[PATH_TEXT_MAX], const char *path, const char *name,
                        const char *value)
 {

@@ -9,17 +9,19 @@
 
 #include "base/str.h"
 
-#define KEY_PREFIX "cove_"
-#define KEY_RANDOM 40
+#define KEY_PREFIX "e2b_" /* as front/auth/auth.h says why */
+#define KEY_RANDOM 20     /* bytes, shown as hexadecimal digits */
 
 static int make_key(struct keeper *k, struct err *e)
 {
-    char text[sizeof(KEY_PREFIX) + KEY_RANDOM + 2] = KEY_PREFIX;
+    char text[sizeof(KEY_PREFIX) + 2 * KEY_RANDOM + 2] = KEY_PREFIX;
+    unsigned char random[KEY_RANDOM];
     autofd int fd =
         openat(k->dir_fd, "api-key.new", O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
     size_t n;
 
-    id_random(text + strlen(KEY_PREFIX), KEY_RANDOM);
+    id_bytes(random, sizeof(random));
+    str_hex(text + strlen(KEY_PREFIX), random, sizeof(random));
     strcat(text, "\n");
     n = strlen(text);
     if (fd < 0 || write(fd, text, n) != (ssize_t)n || fsync(fd) < 0 ||

@@ -87,17 +87,88 @@ TEST(a_new_first_key_replaces_the_old_one)
     done(a);
 }
 
-TEST(only_the_first_key_is_admin_and_a_forgotten_scope_denies_even_it)
+TEST(only_admins_are_admin_and_a_forgotten_scope_denies_even_them)
+{
+    struct err e = {0};
+    struct auth *a = auth_with(HASH_ABC, &e);
+    char key[AUTH_KEY_SIZE];
+    struct auth_info plain, admin;
+
+    CHECK_INT(auth_create(a, "plain", false, key, &plain, &e), 0);
+    CHECK_INT(auth_create(a, "admin", true, key, &admin, &e), 0);
+    CHECK_INT(auth_allows(a, AUTH_ROOT, SCOPE_ADMIN, &e), 0);
+    CHECK_INT(auth_allows(a, AUTH_ROOT, SCOPE_NOBODY, &e), -1);
+    CHECK_INT(auth_allows(a, admin.id, SCOPE_ADMIN, &e), 0);
+    CHECK_INT(auth_allows(a, plain.id, SCOPE_RUN, &e), 0);
+    CHECK_INT(auth_allows(a, plain.id, SCOPE_ADMIN, &e), -1);
+    CHECK_INT(e.kind, ERR_DENIED);
+    CHECK_INT(auth_allows(a, "other", SCOPE_RUN, &e), -1);
+    CHECK_INT(auth_allows(a, NULL, SCOPE_READ, &e), -1);
+    CHECK_INT(auth_allows(a, NULL, SCOPE_PUBLIC, &e), 0);
+    done(a);
+}
+
+static void count(void *arg, const struct auth_info *k)
+{
+    (void)k;
+    (*(size_t *)arg)++;
+}
+
+TEST(a_made_key_opens_until_it_is_revoked_also_after_a_restart)
+{
+    struct err e = {0};
+    struct auth *a = auth_with(HASH_ABC, &e);
+    char key[AUTH_KEY_SIZE], made[64];
+    struct auth_info info;
+    const char *id = NULL;
+    size_t n = 0;
+
+    CHECK_INT(auth_create(a, "ci", false, key, &info, &e), 0);
+    CHECK_STR(info.name, "ci");
+    snprintf(made, sizeof(made), "%s", info.id);
+    CHECK_INT(strspn(key + strlen(AUTH_KEY_PREFIX), "0123456789abcdef"), 2 * AUTH_KEY_RANDOM);
+    auth_free(a);
+    CHECK_INT(auth_new(store, HASH_ABC, &a, &e), 0);
+    CHECK_INT(auth_key(a, key, &id, &e), 0);
+    CHECK_STR(id, made);
+    auth_each(a, count, &n);
+    CHECK_INT(n, 2);
+    CHECK_INT(auth_revoke(a, made, &e), 0);
+    CHECK_STR(id, made); /* whoever got in before may still be asked who they are */
+    CHECK_INT(auth_allows(a, id, SCOPE_READ, &e), -1);
+    CHECK_INT(auth_key(a, key, &id, &e), -1);
+    auth_free(a);
+    CHECK_INT(auth_new(store, HASH_ABC, &a, &e), 0);
+    CHECK_INT(auth_key(a, key, &id, &e), -1);
+    CHECK_INT(auth_revoke(a, made, &e), -1);
+    CHECK_INT(e.kind, ERR_NOT_FOUND);
+    done(a);
+}
+
+TEST(the_first_key_cannot_be_revoked)
 {
     struct err e = {0};
     struct auth *a = auth_with(HASH_ABC, &e);
 
-    CHECK_INT(auth_allows(a, AUTH_ROOT, SCOPE_ADMIN, &e), 0);
-    CHECK_INT(auth_allows(a, AUTH_ROOT, SCOPE_NOBODY, &e), -1);
-    CHECK_INT(auth_allows(a, "other", SCOPE_RUN, &e), 0);
-    CHECK_INT(auth_allows(a, "other", SCOPE_ADMIN, &e), -1);
-    CHECK_INT(e.kind, ERR_DENIED);
-    CHECK_INT(auth_allows(a, NULL, SCOPE_READ, &e), -1);
-    CHECK_INT(auth_allows(a, NULL, SCOPE_PUBLIC, &e), 0);
+    CHECK_INT(auth_revoke(a, AUTH_ROOT, &e), -1);
+    CHECK_INT(e.kind, ERR_CONFLICT);
+    done(a);
+}
+
+TEST(keys_and_their_names_are_bounded)
+{
+    struct err e = {0};
+    struct auth *a = auth_with(HASH_ABC, &e);
+    char key[AUTH_KEY_SIZE], name[AUTH_NAME_MAX + 2] = "";
+    struct auth_info info;
+    int made = 1; /* the first */
+
+    memset(name, 'n', AUTH_NAME_MAX + 1);
+    CHECK_INT(auth_create(a, name, false, key, &info, &e), -1);
+    CHECK_INT(e.kind, ERR_INVALID);
+    while (auth_create(a, "", false, key, &info, &e) == 0)
+        made++;
+    CHECK_INT(e.kind, ERR_LIMIT);
+    CHECK_INT(made, AUTH_KEYS_MAX);
     done(a);
 }

@@ -8,40 +8,58 @@
 #include <strings.h>
 
 #include "base/clock.h"
+#include "base/id.h"
 #include "base/list.h"
+#include "base/str.h"
 #include "front/store/store.h"
 
 #define AUTH_ID_MAX 64
+#define AUTH_ID_PREFIX "key"
+#define AUTH_ID_RANDOM 12
 #define AUTH_FIRST_NAME "first key"
 
 struct key {
     struct list link;
     unsigned char hash[AUTH_HASH];
-    char id[AUTH_ID_MAX];
+    bool admin;
+    uint64_t created_ms;
+    char id[AUTH_ID_MAX], name[AUTH_NAME_MAX + 1];
 };
 
 struct auth {
-    struct list keys; /* those not revoked; few, so a list that is always walked whole */
+    struct store *store;
+    struct list keys;    /* those not revoked; few, so a list that is always walked whole */
+    struct list revoked; /* since we began: requests under way still point to their ids */
+    size_t nkeys;
 };
 
 _Static_assert(AUTH_HASH == STORE_HASH, "both are SHA-256");
 
+static struct key *add(struct auth *a, const struct store_key *k, struct err *e)
+{
+    struct key *n = calloc(1, sizeof(*n));
+
+    if (n == NULL) {
+        err_set(e, ERR_INTERNAL, "keys: out of memory");
+        return NULL;
+    }
+    memcpy(n->hash, k->hash, AUTH_HASH);
+    n->admin = k->admin || strcmp(k->id, AUTH_ROOT) == 0;
+    n->created_ms = k->created_ms;
+    str_fmt(n->id, sizeof(n->id), "%s", k->id);
+    str_fmt(n->name, sizeof(n->name), "%s", k->name);
+    list_add_tail(&a->keys, &n->link);
+    a->nkeys++;
+    return n;
+}
+
 static int keep(void *arg, const struct store_key *k, struct err *e)
 {
-    struct auth *a = arg;
-    struct key *n;
-
     if (k->revoked)
         return 0;
-    if (strlen(k->id) >= AUTH_ID_MAX)
-        return err_set(e, ERR_INTERNAL, "a key's id is too long");
-    n = calloc(1, sizeof(*n));
-    if (n == NULL)
-        return err_set(e, ERR_INTERNAL, "keys: out of memory");
-    memcpy(n->hash, k->hash, AUTH_HASH);
-    strcpy(n->id, k->id);
-    list_add_tail(&a->keys, &n->link);
-    return 0;
+    if (strlen(k->id) >= AUTH_ID_MAX || strlen(k->name) > AUTH_NAME_MAX)
+        return err_set(e, ERR_INTERNAL, "a key's id or name is too long");
+    return add(arg, k, e) == NULL ? -1 : 0;
 }
 
 static int nibble(char c)
@@ -81,7 +99,9 @@ int auth_new(struct store *store, const char *first_hash, struct auth **ret, str
 
     if (a == NULL)
         return err_set(e, ERR_INTERNAL, "auth: out of memory");
+    a->store = store;
     list_init(&a->keys);
+    list_init(&a->revoked);
     if (put_first(store, first_hash, e) < 0 || store_key_each(store, keep, a, e) < 0) {
         auth_free(a);
         return err_wrap(e, "API keys");
@@ -90,16 +110,30 @@ int auth_new(struct store *store, const char *first_hash, struct auth **ret, str
     return 0;
 }
 
-void auth_free(struct auth *a)
+static void free_all(struct list *keys)
 {
     struct key *k;
 
-    if (a == NULL)
-        return;
-    LIST_EACH (&a->keys, k, struct key, link) {
+    while ((k = LIST_FIRST(keys, struct key, link)) != NULL) {
+        list_del(&k->link);
         free(k);
     }
+}
+
+void auth_free(struct auth *a)
+{
+    if (a == NULL)
+        return;
+    free_all(&a->keys);
+    free_all(&a->revoked);
     free(a);
+}
+
+static int hash_of(const char *key, unsigned char out[AUTH_HASH], struct err *e)
+{
+    if (EVP_Digest(key, strlen(key), out, NULL, EVP_sha256(), NULL) != 1)
+        return err_set(e, ERR_INTERNAL, "SHA-256 is not available");
+    return 0;
 }
 
 /* The value of an Authorization header has its scheme in front; X-API-Key does not. */
@@ -124,8 +158,8 @@ int auth_key(struct auth *a, const char *presented, const char **ret_key_id, str
     presented = bare(presented);
     if (*presented == '\0' || strnlen(presented, AUTH_PRESENTED_MAX) >= AUTH_PRESENTED_MAX)
         return err_set(e, ERR_UNAUTHORIZED, "this is not an API key");
-    if (EVP_Digest(presented, strlen(presented), hash, NULL, EVP_sha256(), NULL) != 1)
-        return err_set(e, ERR_INTERNAL, "SHA-256 is not available");
+    if (hash_of(presented, hash, e) < 0)
+        return -1;
     /* No early end: how long this takes says nothing about which key matched. */
     LIST_EACH (&a->keys, k, struct key, link) {
         if (CRYPTO_memcmp(k->hash, hash, AUTH_HASH) == 0)
@@ -137,18 +171,97 @@ int auth_key(struct auth *a, const char *presented, const char **ret_key_id, str
     return 0;
 }
 
+static struct key *find(struct auth *a, const char *id)
+{
+    struct key *k;
+
+    LIST_EACH (&a->keys, k, struct key, link)
+        if (strcmp(k->id, id) == 0)
+            return k;
+    return NULL;
+}
+
 int auth_allows(struct auth *a, const char *key_id, enum scope needs, struct err *e)
 {
-    bool root = key_id != NULL && strcmp(key_id, AUTH_ROOT) == 0;
+    const struct key *k = key_id != NULL ? find(a, key_id) : NULL;
     bool allowed[SCOPE_COUNT] = {
         [SCOPE_PUBLIC] = true,
-        [SCOPE_READ] = key_id != NULL,
-        [SCOPE_RUN] = key_id != NULL,
-        [SCOPE_ADMIN] = root,
+        [SCOPE_READ] = k != NULL,
+        [SCOPE_RUN] = k != NULL,
+        [SCOPE_ADMIN] = k != NULL && k->admin,
     };
 
-    (void)a;
     if (needs < SCOPE_COUNT && allowed[needs])
         return 0;
     return err_set(e, ERR_DENIED, "this API key may not do that");
+}
+
+/* ---- keys ---- */
+
+static struct auth_info info_of(const struct key *k)
+{
+    return (struct auth_info){
+        .id = k->id, .name = k->name, .created_ms = k->created_ms, .admin = k->admin};
+}
+
+/* Durable first: a key somebody was given works after any crash. */
+static struct key *put_new(struct auth *a, const char *key, const char *name, bool admin,
+                           struct err *e)
+{
+    char id[sizeof(AUTH_ID_PREFIX) + AUTH_ID_RANDOM] = AUTH_ID_PREFIX;
+    struct store_key row = {.id = id, .name = name, .created_ms = clock_real_ms(), .admin = admin};
+
+    id_random(id + strlen(id), AUTH_ID_RANDOM);
+    if (hash_of(key, row.hash, e) < 0 || store_key_put(a->store, &row, e) < 0)
+        return NULL;
+    return add(a, &row, e);
+}
+
+int auth_create(struct auth *a, const char *name, bool admin, char key[AUTH_KEY_SIZE],
+                struct auth_info *ret, struct err *e)
+{
+    unsigned char random[AUTH_KEY_RANDOM];
+    const struct key *k;
+
+    if (strlen(name) > AUTH_NAME_MAX)
+        return err_set(e, ERR_INVALID, "name: at most %d bytes", AUTH_NAME_MAX);
+    if (a->nkeys >= AUTH_KEYS_MAX)
+        return err_set(e, ERR_LIMIT, "there are %d keys already; revoke some", AUTH_KEYS_MAX);
+    id_bytes(random, sizeof(random));
+    strcpy(key, AUTH_KEY_PREFIX);
+    str_hex(key + strlen(key), random, sizeof(random));
+    OPENSSL_cleanse(random, sizeof(random));
+    k = put_new(a, key, name, admin, e);
+    if (k == NULL)
+        return err_wrap(e, "API keys");
+    *ret = info_of(k);
+    return 0;
+}
+
+void auth_each(struct auth *a, void (*each)(void *arg, const struct auth_info *k), void *arg)
+{
+    struct key *k;
+
+    LIST_EACH (&a->keys, k, struct key, link) {
+        struct auth_info info = info_of(k);
+
+        each(arg, &info);
+    }
+}
+
+int auth_revoke(struct auth *a, const char *id, struct err *e)
+{
+    struct key *k = find(a, id);
+
+    if (k == NULL)
+        return err_set(e, ERR_NOT_FOUND, "no API key %.64s", id);
+    if (strcmp(id, AUTH_ROOT) == 0)
+        return err_set(e, ERR_CONFLICT,
+                       "the first key is the file api-key of the state directory: change it there");
+    if (store_key_delete(a->store, id, e) < 0)
+        return err_wrap(e, "API keys");
+    list_del(&k->link);
+    list_add_tail(&a->revoked, &k->link);
+    a->nkeys--;
+    return 0;
 }

@@ -7,17 +7,23 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "base/err.h"
 
 struct auth;
 struct store;
 
-#define AUTH_KEY_PREFIX "cove_"
-#define AUTH_KEY_RANDOM 40 /* characters behind the prefix: 200 bits, so a plain hash suffices */
+/* What E2B's clients of some versions insist on: their prefix, then hexadecimal
+ * digits. 160 bits, so a plain hash suffices. */
+#define AUTH_KEY_PREFIX "e2b_"
+#define AUTH_KEY_RANDOM 20 /* bytes behind the prefix */
+#define AUTH_KEY_SIZE (sizeof(AUTH_KEY_PREFIX) + 2 * AUTH_KEY_RANDOM)
 #define AUTH_PRESENTED_MAX 256
 #define AUTH_HASH 32     /* bytes of SHA-256 */
-#define AUTH_ROOT "root" /* id of the first key, which alone is SCOPE_ADMIN */
+#define AUTH_ROOT "root" /* id of the first key, which is always an admin's */
+#define AUTH_KEYS_MAX 1000
+#define AUTH_NAME_MAX 64 /* bytes of a key's name */
 
 /* What a route needs. The zero value is what a forgotten decision gets. */
 enum scope {
@@ -41,5 +47,23 @@ int auth_key(struct auth *a, const char *presented, const char **ret_key_id, str
 
 /* 0 if that key may do what `needs` says, else ERR_DENIED. */
 int auth_allows(struct auth *a, const char *key_id, enum scope needs, struct err *e);
+
+/* ---- keys ---- */
+
+struct auth_info { /* points into `a` */
+    const char *id, *name;
+    uint64_t created_ms;
+    bool admin;
+};
+
+/* Makes a key and writes it to `key`: nobody can read it again. Durable when it
+ * returns. ERR_LIMIT at AUTH_KEYS_MAX. */
+int auth_create(struct auth *a, const char *name, bool admin, char key[AUTH_KEY_SIZE],
+                struct auth_info *ret, struct err *e);
+/* Oldest first. */
+void auth_each(struct auth *a, void (*each)(void *arg, const struct auth_info *k), void *arg);
+/* From now on nobody gets in with it, also after a restart. ERR_NOT_FOUND;
+ * ERR_CONFLICT for AUTH_ROOT, which is a file of root's. */
+int auth_revoke(struct auth *a, const char *id, struct err *e);
 
 #endif

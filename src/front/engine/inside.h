@@ -8,7 +8,8 @@
  *   talk.c      conversations with inits       monitor.c  one per sandbox, for its news
  *   command.c   from options to a message      stream.c, call.c  the two halves of process.h
  *   box.c       sandboxes in memory            waiter.c   who is to be answered
- *   network.c   rules and traffic              work.c     one call of cove-helper */
+ *   network.c   rules and traffic              work.c     one call of cove-helper
+ *   owners.c    whose sandboxes they are */
 #ifndef FRONT_ENGINE_INSIDE_H
 #define FRONT_ENGINE_INSIDE_H
 

@@ -6,10 +6,10 @@
 int store_key_put(struct store *s, const struct store_key *k, struct err *e)
 {
     sqlite3_stmt *q = store_stmt(s, STMT_KEY_PUT,
-                                 "INSERT INTO keys (id, name, hash, created_ms, revoked)"
-                                 " VALUES (?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE"
+                                 "INSERT INTO keys (id, name, hash, created_ms, revoked, admin)"
+                                 " VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE"
                                  " SET name = excluded.name, hash = excluded.hash,"
-                                 " revoked = excluded.revoked",
+                                 " revoked = excluded.revoked, admin = excluded.admin",
                                  e);
 
     if (q == NULL)
@@ -19,7 +19,18 @@ int store_key_put(struct store *s, const struct store_key *k, struct err *e)
     sqlite3_bind_blob(q, 3, k->hash, STORE_HASH, SQLITE_STATIC);
     sqlite3_bind_int64(q, 4, (sqlite3_int64)k->created_ms);
     sqlite3_bind_int(q, 5, k->revoked);
+    sqlite3_bind_int(q, 6, k->admin);
     return store_do(s, q, e) < 0 ? err_wrap(e, "key %s", k->id) : 0;
+}
+
+int store_key_delete(struct store *s, const char *id, struct err *e)
+{
+    sqlite3_stmt *q = store_stmt(s, STMT_KEY_DELETE, "DELETE FROM keys WHERE id = ?", e);
+
+    if (q == NULL)
+        return -1;
+    store_bind_text(q, 1, id);
+    return store_do(s, q, e);
 }
 
 static int take(sqlite3_stmt *q, struct store_key *k, struct err *e)
@@ -33,6 +44,7 @@ static int take(sqlite3_stmt *q, struct store_key *k, struct err *e)
     memcpy(k->hash, hash, STORE_HASH);
     k->created_ms = (uint64_t)sqlite3_column_int64(q, 3);
     k->revoked = sqlite3_column_int(q, 4) != 0;
+    k->admin = sqlite3_column_int(q, 5) != 0;
     return 0;
 }
 
@@ -41,7 +53,8 @@ int store_key_each(struct store *s,
                    struct err *e)
 {
     sqlite3_stmt *q = store_stmt(
-        s, STMT_KEY_EACH, "SELECT id, name, hash, created_ms, revoked FROM keys ORDER BY id", e);
+        s, STMT_KEY_EACH,
+        "SELECT id, name, hash, created_ms, revoked, admin FROM keys ORDER BY created_ms, id", e);
     struct store_key k;
     int r = q == NULL ? -1 : 0;
 

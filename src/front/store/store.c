@@ -28,6 +28,7 @@ static const char *const migrations[] = {
     "ALTER TABLE sandboxes ADD COLUMN image BLOB NOT NULL DEFAULT x'';",
     /* wire/rules.h */
     "ALTER TABLE sandboxes ADD COLUMN rules BLOB NOT NULL DEFAULT x'';",
+    "ALTER TABLE keys ADD COLUMN admin INTEGER NOT NULL DEFAULT 0;",
 };
 
 int store_fail(struct store *s, const char *what, struct err *e)

@@ -76,11 +76,13 @@ struct store_key {
     const char *id, *name;
     unsigned char hash[STORE_HASH];
     uint64_t created_ms;
-    bool revoked;
+    bool revoked, admin;
 };
 
-/* Inserts, or gives the key of that id this name, hash and revocation. */
+/* Inserts, or gives the key of that id this name, hash, revocation and power. */
 int store_key_put(struct store *s, const struct store_key *k, struct err *e);
+/* A missing row is fine. */
+int store_key_delete(struct store *s, const char *id, struct err *e);
 int store_key_each(struct store *s,
                    int (*each)(void *arg, const struct store_key *k, struct err *e), void *arg,
                    struct err *e);

@@ -19,6 +19,7 @@
     X(events)                                                                                      \
     X(network)                                                                                     \
     X(templates)                                                                                   \
+    X(keys)                                                                                        \
     X(system)
 
 #define X(name) extern const struct surface_row surface_##name[];

@@ -1,0 +1,79 @@
+// API keys: made, listed, revoked; each sees only its own sandboxes.
+import assert from 'node:assert/strict';
+import fs from 'node:fs';
+import path from 'node:path';
+import { after, before, test } from 'node:test';
+import { startDaemon } from '../lib/cove.mjs';
+
+let d;
+before(async () => {
+  d = await startDaemon();
+});
+after(() => d.stop());
+
+test('a key is shown once, in a form that every client of E2B accepts, and stored hashed', async () => {
+  const made = await d.post('/v1/keys', { name: 'ci' });
+  assert.match(made.key, /^e2b_[0-9a-f]{40}$/);
+  assert.equal(made.name, 'ci');
+  assert.equal(made.admin, false);
+  const { keys } = await d.get('/v1/keys');
+  const row = keys.find((k) => k.id === made.id);
+  assert.deepEqual({ ...row, created_at: undefined }, { id: made.id, name: 'ci', admin: false, created_at: undefined, sandboxes: 0, revoked: false });
+  assert.ok(!JSON.stringify(keys).includes(made.key));
+  for (const file of fs.readdirSync(path.join(d.dir, 'front')))
+    assert.ok(!fs.readFileSync(path.join(d.dir, 'front', file)).includes(made.key.slice(4)), file);
+  assert.equal((await d.get('/v1/sandboxes', { key: made.key })).sandboxes.length, 0);
+});
+
+test('the first key has the same form', () => {
+  assert.match(d.key, /^e2b_[0-9a-f]{40}$/);
+});
+
+test('a key sees only its own sandboxes, and only an admin manages keys', async () => {
+  const [a, b] = [await d.post('/v1/keys', { name: 'a' }), await d.post('/v1/keys', { name: 'b', admin: true })];
+  const sandbox = await d.post('/v1/sandboxes', {}, { key: a.key });
+  await d.fails(404, 'not_found', 'GET', `/v1/sandboxes/${sandbox.id}`, undefined, { key: b.key });
+  await d.fails(404, 'not_found', 'GET', `/v1/sandboxes/${sandbox.id}`);
+  await d.fails(403, 'denied', 'GET', '/v1/keys', undefined, { key: a.key });
+  await d.fails(403, 'denied', 'POST', '/v1/keys', {}, { key: a.key });
+  const seen = (await d.get('/v1/keys', { key: b.key })).keys;
+  assert.equal(seen.find((k) => k.id === a.id).sandboxes, 1);
+  await d.del(`/v1/sandboxes/${sandbox.id}`, { key: a.key });
+});
+
+test('a revoked key opens nothing, also after a restart; its sandboxes are found and ended', async () => {
+  const made = await d.post('/v1/keys');
+  const sandbox = await d.post('/v1/sandboxes', {}, { key: made.key });
+  await d.del(`/v1/keys/${made.id}`);
+  await d.fails(401, 'unauthorized', 'GET', '/v1/sandboxes', undefined, { key: made.key });
+  await d.kill9('front');
+  await d.back();
+  await d.fails(401, 'unauthorized', 'GET', '/v1/sandboxes', undefined, { key: made.key });
+  const left = (await d.get('/v1/keys')).keys.find((k) => k.id === made.id);
+  assert.deepEqual(left, { id: made.id, name: '', admin: false, created_at: null, sandboxes: 1, revoked: true });
+  await d.fails(404, 'not_found', 'DELETE', `/v1/keys/${made.id}`);
+  await d.del(`/v1/keys/${made.id}?delete_sandboxes=true`);
+  assert.ok(!(await d.get('/v1/keys')).keys.some((k) => k.id === made.id));
+  await d.fails(404, 'not_found', 'DELETE', `/v1/keys/${made.id}?delete_sandboxes=true`);
+  assert.ok(sandbox.id);
+});
+
+test('what cannot be is said', async () => {
+  assert.match((await d.fails(409, 'conflict', 'DELETE', '/v1/keys/root')).message, /api-key/);
+  await d.fails(400, 'invalid', 'POST', '/v1/keys', { name: 'n'.repeat(65) });
+  await d.fails(400, 'invalid', 'POST', '/v1/keys', { name: 7 });
+  await d.fails(404, 'not_found', 'DELETE', '/v1/keys/nobody');
+});
+
+test('the command line', async () => {
+  const made = await d.cli(['key', 'create', '--name', 'typed', '--admin']);
+  assert.match(made.stdout, /^e2b_[0-9a-f]{40}\n$/);
+  assert.equal((await d.cli(['list'], { env: { COVE_API_KEY: made.stdout.trim() } })).status, 0);
+  const [row] = (await d.cli(['key', 'list'])).stdout.split('\n').filter((l) => l.includes('typed'));
+  assert.match(row, /admin/);
+  const id = row.split(/\s+/)[0];
+  assert.equal((await d.cli(['key', 'revoke', id])).status, 0);
+  assert.equal((await d.cli(['key', 'revoke', id])).status, 66);
+  assert.equal((await d.cli(['list'], { env: { COVE_API_KEY: made.stdout.trim() } })).status, 77);
+  assert.equal((await d.cli(['key', 'revoke'])).status, 64);
+});
