@@ -21,7 +21,7 @@ static bool takes_input(const struct conn *c)
 {
     if (c->talk == TALK_NONE)
         return true;
-    return c->talk == TALK_OWN && c->watch.proc != NULL &&
+    return (c->talk == TALK_OWN || c->talk == TALK_VIEW) && c->watch.proc != NULL &&
            c->watch.proc->in.queue.len <= STDIN_QUEUE_HIGH;
 }
 
@@ -159,7 +159,7 @@ static void (*const pumps[TALK_COUNT])(struct conn *c) = {
     [TALK_NONE] = no_pump,     [TALK_OWN] = stream_pump, [TALK_FOLLOW] = stream_pump,
     [TALK_LOOK] = stream_pump, [TALK_LIST] = list_pump,  [TALK_WAIT] = wait_pump,
     [TALK_KILL] = kill_pump,   [TALK_PORT] = port_pump,  [TALK_LOG] = log_pump,
-    [TALK_MONITOR] = no_pump,
+    [TALK_MONITOR] = no_pump,  [TALK_VIEW] = view_pump,
 };
 
 void conn_pump(struct conn *c)

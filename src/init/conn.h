@@ -18,6 +18,8 @@
 #define CONN_CHUNK (64u << 10)   /* of output in one message; what a socket takes at once */
 #define CONN_OUT_MAX (1u << 20)  /* answers not yet read; a monitor beyond it is cut off */
 #define CONN_TURN_MAX (1u << 20) /* bytes of output sent or searched per turn */
+#define VIEWERS_MAX 32u          /* of one terminal; then ERR_LIMIT */
+#define VIEWERS_ALL_MAX 256u     /* of all terminals together: each has a connection */
 
 struct serve;
 struct port_wait;
@@ -34,6 +36,7 @@ enum talk {
     TALK_PORT,    /* until something listens */
     TALK_LOG,     /* until a text was printed */
     TALK_MONITOR, /* events, for ever */
+    TALK_VIEW,    /* a terminal's output until its exit; what is typed comes in */
     TALK_COUNT
 };
 
@@ -48,9 +51,10 @@ struct conn {
     struct proc_watch watch; /* the process it is about */
     uint64_t stop;           /* TALK_LOOK: up to this byte; TALK_LIST: from this serial on */
     uint32_t streams;
-    bool own;     /* TALK_LIST: the front's own, and only those */
-    bool blocked; /* the socket is full and there is more to send */
-    bool serving; /* a request of `in` is being served */
+    bool own;            /* TALK_LIST: the front's own, and only those */
+    uint32_t cols, rows; /* TALK_VIEW: as told last */
+    bool blocked;        /* the socket is full and there is more to send */
+    bool serving;        /* a request of `in` is being served */
     bool closing;
     struct loop_timer timer;
     struct loop_later later;
@@ -80,12 +84,18 @@ void conn_pump(struct conn *c);
 
 /* stream.c, list in serve.c, wait.c: how each talk goes on. */
 void stream_pump(struct conn *c);
+void view_pump(struct conn *c);
 void wait_pump(struct conn *c);
 void kill_pump(struct conn *c);
 void port_pump(struct conn *c);
 void log_pump(struct conn *c);
 void list_pump(struct conn *c);
 void wait_free(struct conn *c);
+
+/* ERR_INVALID for a position that no output has reached. */
+int stream_check(const struct proc *p, uint64_t cursor, struct err *e);
+/* view.c: the talk of somebody who looks at a terminal. */
+void view_start(struct conn *c, struct proc *p, const struct init_view *m);
 
 /* serve.c: one request. */
 void serve_request(struct conn *c, const struct wire_head *h, const char *body);

@@ -33,7 +33,7 @@ static void flush(struct proc *p)
     while (p->in.queue.len > 0) {
         ssize_t n = write(p->in.fd, buf_data(&p->in.queue), p->in.queue.len);
 
-        if (n < 0 && errno == EAGAIN)
+        if (n == 0 || (n < 0 && errno == EAGAIN))
             return;
         if (n < 0) {
             feed_close(p);
@@ -86,6 +86,8 @@ int feed_add(struct proc *p, const struct wire_bytes *data, struct err *e)
 
 void feed_finish(struct proc *p)
 {
+    if (proc_is_term(p)) /* what is typed has no end */
+        return;
     p->in.closing = true;
     if (p->in.fd >= 0 && p->in.queue.len == 0)
         feed_close(p);

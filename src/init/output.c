@@ -17,6 +17,8 @@
 #define PIPE_FLOOD (64u << 10)  /* what a pipe holds at first: a read of that much is a flood */
 #define PIPE_GROWN (256u << 10) /* the uid has 64 MiB for all pipes, so only floods get this */
 #define RETRY_MS 50             /* when there is no memory at all */
+#define TTY_FLOOD 2048u         /* of the 4096 bytes that a terminal gives at once */
+#define TTY_HELD (64u << 10)    /* more than the kernel can hold back of what was printed */
 
 static void pipe_ready(struct loop_io *io, uint32_t events);
 
@@ -130,7 +132,7 @@ static bool read_some(struct proc *p, struct outpipe *o)
     if (n > 0) {
         took(p, o, (size_t)n);
         proc_changed(p);
-        return (size_t)n == want;
+        return (size_t)n == want || (proc_is_term(p) && n >= TTY_FLOOD);
     }
     /* Less than FIONREAD had promised: the tenant may open the pipe by its /proc
      * name and read from it too. */
@@ -160,6 +162,8 @@ static void drain_more(struct proc *p)
     end_if_drained(p);
 }
 
+/* FIONREAD of a terminal does not count what a worker of the kernel has not yet moved
+ * to where it can be read, but a read waits for that worker: so until EAGAIN. */
 void output_drain(struct proc *p)
 {
     p->output = OUTPUT_DRAINING;
@@ -167,7 +171,9 @@ void output_drain(struct proc *p)
         struct outpipe *o = &p->out[i];
         int held = 0;
 
-        if (o->fd >= 0 && ioctl(o->fd, FIONREAD, &held) == 0)
+        if (o->fd >= 0 && proc_is_term(p))
+            o->left = TTY_HELD;
+        else if (o->fd >= 0 && ioctl(o->fd, FIONREAD, &held) == 0)
             o->left = (size_t)held;
     }
     drain_more(p);

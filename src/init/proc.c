@@ -54,6 +54,19 @@ static void fill_record(struct proc *p, const struct init_start *m, const char *
         r->argv.count += r->argv.p[i] == '\0';
     r->timeout_ms = m->timeout_ms;
     p->flags = m->flags;
+    p->forget = (m->flags & INIT_START_FORGET) != 0;
+}
+
+static uint32_t ring_size(const struct init_start *m)
+{
+    if (m->ring != 0)
+        return m->ring;
+    return (m->flags & INIT_START_TERMINAL) != 0 ? TERM_RING_DEFAULT : RING_DEFAULT;
+}
+
+bool proc_is_term(const struct proc *p)
+{
+    return (p->flags & INIT_START_TERMINAL) != 0;
 }
 
 static struct proc *proc_new(struct procs *ps, const struct init_start *m, const char *id)
@@ -66,11 +79,11 @@ static struct proc *proc_new(struct procs *ps, const struct init_start *m, const
         return NULL;
     p->all = ps;
     fill_record(p, m, id, argv_len);
-    ring_init(&p->ring, m->ring != 0 ? m->ring : RING_DEFAULT, &ps->rings);
+    ring_init(&p->ring, ring_size(m), &ps->rings);
     buf_init(&p->in.queue, STDIN_QUEUE_MAX);
     p->out[0] = (struct outpipe){.fd = -1, .stream = INIT_STDOUT};
     p->out[1] = (struct outpipe){.fd = -1, .stream = INIT_STDERR};
-    p->in.fd = -1;
+    p->in.fd = p->slave = -1;
     list_init(&p->link);
     list_init(&p->ended);
     list_init(&p->watches);
@@ -86,6 +99,7 @@ static void proc_free(struct proc *p)
     loop_timer_stop(p->all->loop, &p->retry);
     output_close(p);
     feed_close(p);
+    drop_fd(&p->slave);
     ring_free(&p->ring);
     group_put(p->group);
     free(p);
@@ -108,6 +122,8 @@ void proc_fill(const struct proc *p, struct init_proc *m)
     m->stdin_open = p->in.fd >= 0 && !p->in.closing;
     m->output_first = p->ring.first;
     m->output_end = p->ring.end;
+    if (proc_is_term(p))
+        term_size(p, &m->cols, &m->rows);
 }
 
 void proc_fill_exit(const struct proc *p, struct init_exit *m)
@@ -169,15 +185,20 @@ static void become_ghost(struct proc *p)
         proc_sink_closed(p);
 }
 
+static unsigned *kept_of(const struct proc *p)
+{
+    return &p->all->kept[proc_is_term(p)];
+}
+
 static void forget(struct proc *p)
 {
     struct proc_watch *w;
 
-    map_del(&p->all->by_id, &p->node);
+    if (!p->unnamed)
+        map_del(&p->all->by_id, &p->node);
     list_del(&p->link);
     list_del(&p->ended);
-    if ((p->flags & INIT_START_FORGET) == 0)
-        p->all->kept--;
+    *kept_of(p) -= !p->forget;
     p->owner = NULL;
     LIST_EACH (&p->watches, w, struct proc_watch, link) {
         list_del(&w->link);
@@ -198,12 +219,14 @@ static bool is_forgettable(const struct proc *p)
 
 static void forget_oldest_kept(struct procs *ps)
 {
+    static const unsigned max[] = {PROCS_KEPT_MAX, TERMS_KEPT_MAX};
     struct proc *p;
 
     LIST_EACH (&ps->ended, p, struct proc, ended) {
-        if (ps->kept <= PROCS_KEPT_MAX)
+        if (ps->kept[0] <= max[0] && ps->kept[1] <= max[1])
             return;
-        if (is_forgettable(p) && (p->flags & INIT_START_FORGET) == 0 && p->owner == NULL)
+        if (*kept_of(p) > max[proc_is_term(p)] && is_forgettable(p) && !p->forget &&
+            p->owner == NULL)
             forget(p);
     }
 }
@@ -221,7 +244,7 @@ static void afterwards(struct loop_later *l)
 
     if (p->paused && may_resume(p))
         output_resume(p);
-    if ((p->flags & INIT_START_FORGET) != 0 && is_forgettable(p) && list_empty(&p->watches))
+    if (p->forget && is_forgettable(p) && list_empty(&p->watches))
         forget(p);
     forget_oldest_kept(ps);
 }
@@ -287,6 +310,21 @@ void proc_unwatched(struct proc *p)
         pull_leash(p);
 }
 
+void proc_forget(struct proc *p)
+{
+    if (!p->forget && p->output == OUTPUT_ENDED)
+        --*kept_of(p);
+    p->forget = true;
+    look_later(p);
+}
+
+void proc_unname(struct proc *p)
+{
+    if (!p->unnamed)
+        map_del(&p->all->by_id, &p->node);
+    p->unnamed = true;
+}
+
 void proc_watch_start(struct proc_watch *w, struct proc *p, uint64_t cursor,
                       void (*changed)(struct proc_watch *w), bool owner)
 {
@@ -330,9 +368,11 @@ void proc_output_ended(struct proc *p)
     p->output = OUTPUT_ENDED;
     p->output_end = p->ring.end;
     feed_close(p);
+    if (proc_is_term(p))
+        term_close(p);
     ps->on_event(ps, p, INIT_EVENT_EXITED);
     list_add_tail(&ps->ended, &p->ended);
-    ps->kept += (p->flags & INIT_START_FORGET) == 0;
+    *kept_of(p) += !p->forget;
     proc_changed(p);
     look_later(p);
 }
@@ -385,6 +425,7 @@ static void act_expire(struct proc *p)
 static void act_reap(struct proc *p)
 {
     p->all->running--;
+    p->all->terms -= proc_is_term(p);
     p->pid = 0;
     loop_timer_stop(p->all->loop, &p->timeout);
     output_drain(p);
@@ -442,9 +483,11 @@ void proc_kill(struct proc *p, uint64_t grace_ms)
         proc_event(p, EV_FORCE);
 }
 
-int proc_signal(struct proc *p, int signo, bool tree, struct err *e)
+int proc_signal(struct proc *p, int signo, enum init_signal_to to, struct err *e)
 {
-    if (tree && p->group != NULL)
+    if (to == INIT_TO_FOREGROUND)
+        return term_signal(p, signo, e);
+    if (to == INIT_TO_TREE && p->group != NULL)
         return group_signal(p->group, signo, e);
     if (p->pid == 0)
         return err_set(e, ERR_GONE, "process %s has ended", p->record.id);
@@ -490,8 +533,12 @@ static bool is_id(const char *s)
     return n > 0 && n <= INIT_ID_MAX && s[n] == '\0';
 }
 
-static int choose_id(struct procs *ps, const char *wish, char out[INIT_ID_MAX + 1], struct err *e)
+static int choose_id(struct procs *ps, const struct init_start *m, char out[INIT_ID_MAX + 1],
+                     struct err *e)
 {
+    char letter = (m->flags & INIT_START_TERMINAL) != 0 ? 't' : 'p';
+    const char *wish = m->id;
+
     if (wish[0] != '\0' && !is_id(wish))
         return err_set(e, ERR_INVALID, "an id is 1 to %u of A-Z a-z 0-9 . _ -", INIT_ID_MAX);
     if (map_get(&ps->by_id, wish) != NULL)
@@ -501,7 +548,7 @@ static int choose_id(struct procs *ps, const char *wish, char out[INIT_ID_MAX + 
         return 0;
     }
     do
-        str_fmt(out, INIT_ID_MAX + 1, "p%llu", (unsigned long long)++ps->next_id);
+        str_fmt(out, INIT_ID_MAX + 1, "%c%llu", letter, (unsigned long long)++ps->next_id);
     while (map_get(&ps->by_id, out) != NULL);
     return 0;
 }
@@ -518,6 +565,16 @@ static void drop_ends(struct child_ends *c)
     drop_fd(&c->out[1]);
 }
 
+static int open_stdio(struct proc *p, const struct init_start *m, const struct user *u,
+                      struct child_ends *c, struct err *e)
+{
+    if (proc_is_term(p))
+        return term_open(p, m, u, e);
+    if (output_open(p, c->out, e) < 0)
+        return -1;
+    return (m->flags & INIT_START_STDIN) != 0 ? feed_open(p, &c->in, e) : 0;
+}
+
 static int launch(struct proc *p, const struct init_start *m, const struct user *u,
                   struct child_ends *c, struct err *e)
 {
@@ -528,15 +585,14 @@ static int launch(struct proc *p, const struct init_start *m, const struct user 
                            .user = u,
                            .helper = (m->flags & INIT_START_HELPER) != 0};
 
-    if (output_open(p, c->out, e) < 0)
-        return -1;
-    if ((m->flags & INIT_START_STDIN) != 0 && feed_open(p, &c->in, e) < 0)
+    if (open_stdio(p, m, u, c, e) < 0)
         return -1;
     if (output_start(p, e) < 0 || group_take(&ps->groups, &p->group, e) < 0)
         return -1;
-    o.stdio[0] = c->in >= 0 ? c->in : ps->null_fd;
-    o.stdio[1] = c->out[0];
-    o.stdio[2] = c->out[1];
+    o.tty = proc_is_term(p);
+    o.stdio[0] = o.tty ? p->slave : c->in >= 0 ? c->in : ps->null_fd;
+    o.stdio[1] = o.tty ? p->slave : c->out[0];
+    o.stdio[2] = o.tty ? p->slave : c->out[1];
     o.cgroup_fd = p->group->fd;
     return spawn(&ps->spawner, &o, &p->pid, e);
 }
@@ -554,6 +610,7 @@ static int enter(struct proc *p, struct err *e)
     }
     list_add_tail(&ps->all, &p->link);
     ps->running++;
+    ps->terms += proc_is_term(p);
     p->serial = ps->next_serial++;
     p->record.pid = (uint32_t)p->pid;
     p->record.started_ms = clock_real_ms();
@@ -577,16 +634,41 @@ static int start_record(struct proc *p, const struct init_start *m, const struct
     return -1;
 }
 
+/* The terminal that INIT_START_GET means, if it runs; one that has ended makes
+ * room for the next of its id. */
+static struct proc *get_term(struct procs *ps, const struct init_start *m)
+{
+    struct map_node *n = map_get(&ps->by_id, m->id);
+    struct proc *p = n != NULL ? CONTAINER_OF(n, struct proc, node) : NULL;
+
+    if (p == NULL || !proc_is_term(p))
+        return NULL;
+    if (p->output != OUTPUT_ENDED)
+        return p;
+    proc_forget(p);
+    proc_unname(p);
+    return NULL;
+}
+
+static int check_room(const struct procs *ps, const struct init_start *m, struct err *e)
+{
+    if (ps->running >= PROCS_RUNNING_MAX)
+        return err_set(e, ERR_LIMIT, "%u processes run already", ps->running);
+    if ((m->flags & INIT_START_TERMINAL) != 0 && ps->terms >= TERMS_RUNNING_MAX)
+        return err_set(e, ERR_LIMIT, "%u terminals run already", ps->terms);
+    return 0;
+}
+
 int proc_start(struct procs *ps, const struct init_start *m, struct proc **ret, struct err *e)
 {
     char id[INIT_ID_MAX + 1];
     struct user u;
     struct proc *p;
 
-    if (choose_id(ps, m->id, id, e) < 0)
+    if ((m->flags & INIT_START_GET) != 0 && (*ret = get_term(ps, m)) != NULL)
+        return 1;
+    if (choose_id(ps, m, id, e) < 0 || check_room(ps, m, e) < 0)
         return -1;
-    if (ps->running >= PROCS_RUNNING_MAX)
-        return err_set(e, ERR_LIMIT, "%u processes run already", ps->running);
     if (user_find(ps->root_fd, m->user[0] != '\0' ? m->user : "root", &u, e) < 0)
         return -1;
     p = proc_new(ps, m, id);

@@ -21,8 +21,11 @@
 #include "loop/loop.h"
 #include "wire/init.h"
 
-#define PROCS_RUNNING_MAX 512u      /* then ERR_LIMIT */
-#define PROCS_KEPT_MAX 64u          /* finished ones; the oldest is forgotten */
+#define PROCS_RUNNING_MAX 512u /* then ERR_LIMIT */
+#define PROCS_KEPT_MAX 64u     /* finished ones; the oldest is forgotten */
+#define TERMS_RUNNING_MAX 32u  /* half of the sandbox's ptys; then ERR_LIMIT */
+#define TERMS_KEPT_MAX 16u     /* finished ones, besides PROCS_KEPT_MAX */
+#define TERM_RING_DEFAULT (256u << 10)
 #define PROCS_GHOSTS_MAX 256u       /* forgotten ones whose pipes are open; the oldest is cut off */
 #define PROCS_RINGS_MAX (64u << 20) /* all output kept; the oldest finished lose theirs */
 #define PROC_TIME_MAX (365ull * 86400000) /* ms; longer timeouts and graces are this long */
@@ -58,10 +61,11 @@ struct procs {
     struct spawner spawner;
     struct ring_budget rings;
     struct map by_id;
-    struct list all;    /* in order of start */
-    struct list ended;  /* of those, the ones that are over, in order of their end */
-    struct list ghosts; /* forgotten; their output is read and thrown away */
-    unsigned running, kept, nghosts;
+    struct list all;           /* in order of start */
+    struct list ended;         /* of those, the ones that are over, in order of their end */
+    struct list ghosts;        /* forgotten; their output is read and thrown away */
+    unsigned running, terms;   /* terms: those of them that are terminals */
+    unsigned kept[2], nghosts; /* kept[1]: terminals */
     uint64_t next_id, next_serial;
     int root_fd, null_fd;
     void (*on_event)(struct procs *ps, const struct proc *p, enum init_event_kind kind);
@@ -79,6 +83,7 @@ struct proc {
     struct group *group; /* belongs to the proc until PROC_GONE, then NULL */
     struct ring ring;
     struct outpipe out[2];
+    int slave;   /* a terminal's, held while its root runs; else -1. See term.c */
     bool paused; /* nobody reads out: the ring is full of what the owner wants */
     struct {
         struct loop_io io;
@@ -92,6 +97,8 @@ struct proc {
     struct list watches;
     struct proc_watch *owner; /* one of the watches, or NULL */
     uint32_t flags;           /* INIT_START_... */
+    bool forget;              /* no record stays when it is over and was seen */
+    bool unnamed;             /* its id is free for another */
     struct init_proc record;  /* its strings point into text; state and positions are filled
                                * in by proc_fill() */
     uint64_t output_end;      /* ring.end when the output ended */
@@ -103,18 +110,25 @@ int procs_init(struct procs *ps, struct loop *l, int run_fd, int oom_fd, uint64_
 
 struct proc *proc_find(struct procs *ps, const char *id, struct err *e); /* ERR_NOT_FOUND */
 /* ERR_CONFLICT if the id is taken, ERR_LIMIT, ERR_CANNOT_START with a text for
- * the caller. *ret stays until it is forgotten, at the end of this turn earliest. */
+ * the caller. *ret stays until it is forgotten, at the end of this turn earliest.
+ * 1 instead of 0: INIT_START_GET found this one. */
 int proc_start(struct procs *ps, const struct init_start *m, struct proc **ret, struct err *e);
 void proc_event(struct proc *p, enum proc_event ev);
 /* TERM now, the rest after grace_ms. */
 void proc_kill(struct proc *p, uint64_t grace_ms);
-int proc_signal(struct proc *p, int signo, bool tree, struct err *e);
+int proc_signal(struct proc *p, int signo, enum init_signal_to to, struct err *e);
 /* Nobody watches it: what that means to one on a leash. */
 void proc_unwatched(struct proc *p);
 /* The front's own, shown to nobody else. */
 bool proc_is_own(const struct proc *p);
 /* The root ended so. */
 void proc_reaped(struct proc *p, int status, const struct rusage *ru);
+
+bool proc_is_term(const struct proc *p);
+/* No record is to stay of it. */
+void proc_forget(struct proc *p);
+/* Its id may be used again at once; whoever looks at it still sees its end. */
+void proc_unname(struct proc *p);
 
 /* Both point into p. */
 void proc_fill(const struct proc *p, struct init_proc *m);
@@ -145,5 +159,13 @@ int feed_open(struct proc *p, int *ret_read, struct err *e);
 int feed_add(struct proc *p, const struct wire_bytes *data, struct err *e);
 void feed_finish(struct proc *p); /* EOF behind what is queued */
 void feed_close(struct proc *p);
+
+/* term.c: a pty in place of the pipes. */
+int term_open(struct proc *p, const struct init_start *m, const struct user *u, struct err *e);
+void term_close(struct proc *p); /* the root ended and its output was read */
+int term_resize(struct proc *p, uint32_t cols, uint32_t rows, struct err *e);
+/* As it is now: whoever is inside may change it too. */
+void term_size(const struct proc *p, uint32_t *cols, uint32_t *rows);
+int term_signal(const struct proc *p, int signo, struct err *e); /* to the foreground */
 
 #endif

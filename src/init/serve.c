@@ -37,6 +37,8 @@ union request {
     struct init_wait_port port;
     struct init_wait_log log;
     struct init_monitor monitor;
+    struct init_view view;
+    struct init_resize resize;
 };
 
 static void send_ok(struct conn *c, uint64_t value)
@@ -63,11 +65,13 @@ static void on_start(struct conn *c, const union request *r)
     struct init_started m = {0};
     struct err e = {0};
     struct proc *p;
+    int ret = proc_start(&c->serve->procs, &r->start, &p, &e);
 
-    if (proc_start(&c->serve->procs, &r->start, &p, &e) < 0) {
+    if (ret < 0) {
         conn_fail(c, &e);
         return;
     }
+    m.existed = ret > 0;
     m.id = p->record.id;
     m.pid = p->record.pid;
     m.started_ms = p->record.started_ms;
@@ -77,7 +81,7 @@ static void on_start(struct conn *c, const union request *r)
         proc_unwatched(p);
         return;
     }
-    if ((r->start.flags & INIT_START_OWN) != 0)
+    if ((r->start.flags & INIT_START_OWN) != 0 && !m.existed)
         conn_watch(c, TALK_OWN, p, 0);
     else
         conn_done(c);
@@ -90,9 +94,7 @@ static void on_attach(struct conn *c, const union request *r)
 
     if (p == NULL)
         return;
-    if (r->attach.since > p->ring.end) {
-        err_set(&e, ERR_INVALID, "cursor %llu is beyond the output, which ends at %llu",
-                (unsigned long long)r->attach.since, (unsigned long long)p->ring.end);
+    if (stream_check(p, r->attach.since, &e) < 0) {
         conn_fail(c, &e);
         return;
     }
@@ -109,6 +111,12 @@ static void on_stdin(struct conn *c, const union request *r)
 
     if (p == NULL)
         return;
+    if (r->in.close && proc_is_term(p)) {
+        err_set(&e, ERR_INVALID, "%s is a terminal: what is typed into it has no end",
+                p->record.id);
+        conn_fail(c, &e);
+        return;
+    }
     if (feed_add(p, &r->in.data, &e) < 0) {
         conn_fail(c, &e);
         return;
@@ -125,8 +133,9 @@ static void on_own_stdin(struct conn *c, const union request *r)
     struct proc *p = c->watch.proc;
     struct err e;
 
-    feed_add(p, &r->in.data, &e);
-    if (r->in.close)
+    if (feed_add(p, &r->in.data, &e) < 0 && e.kind == ERR_UNAVAILABLE)
+        conn_close(c); /* out of memory: better cut than a gap */
+    else if (r->in.close)
         feed_finish(p);
 }
 
@@ -137,18 +146,34 @@ static void on_signal(struct conn *c, const union request *r)
 
     if (p == NULL)
         return;
-    if (proc_signal(p, (int)r->signal.signal, r->signal.tree != 0, &e) < 0)
+    if (proc_signal(p, (int)r->signal.signal, r->signal.to, &e) < 0)
         conn_fail(c, &e);
     else
         send_ok(c, 0);
 }
 
+/* The terminal a request names; NULL after answering that there is none. */
+static struct proc *named_term(struct conn *c, const char *id)
+{
+    struct proc *p = proc_find(&c->serve->procs, id, &(struct err){0});
+    struct err e;
+
+    if (p != NULL && proc_is_term(p))
+        return p;
+    err_set(&e, ERR_NOT_FOUND, "no terminal %s in this sandbox", id);
+    conn_fail(c, &e);
+    return NULL;
+}
+
 static void on_kill(struct conn *c, const union request *r)
 {
-    struct proc *p = named(c, r->kill.id);
+    bool forget = (r->kill.flags & INIT_KILL_FORGET) != 0;
+    struct proc *p = forget ? named_term(c, r->kill.id) : named(c, r->kill.id);
 
     if (p == NULL)
         return;
+    if (forget)
+        proc_forget(p);
     proc_kill(p, r->kill.grace_ms);
     conn_watch(c, TALK_KILL, p, 0);
 }
@@ -161,7 +186,7 @@ void list_pump(struct conn *c)
     LIST_EACH (&c->serve->procs.all, p, struct proc, link) {
         struct init_proc m;
 
-        if (p->serial < c->stop || proc_is_own(p) != c->own)
+        if (p->serial < c->stop || p->unnamed || proc_is_own(p) != c->own)
             continue;
         if (c->out.len > LIST_BATCH)
             return;
@@ -226,6 +251,35 @@ static void on_monitor(struct conn *c, const union request *r)
     c->talk = TALK_MONITOR;
 }
 
+static void on_view(struct conn *c, const union request *r)
+{
+    struct proc *p = named_term(c, r->view.id);
+
+    if (p != NULL)
+        view_start(c, p, &r->view);
+}
+
+static void on_resize(struct conn *c, const union request *r)
+{
+    struct proc *p = named_term(c, r->resize.id);
+    struct err e;
+
+    if (p == NULL)
+        return;
+    if (term_resize(p, r->resize.cols, r->resize.rows, &e) < 0)
+        conn_fail(c, &e);
+    else
+        send_ok(c, 0);
+}
+
+/* From a viewer, in the middle of its talk; one that comes too late is nothing. */
+static void on_view_resize(struct conn *c, const union request *r)
+{
+    struct err e;
+
+    term_resize(c->watch.proc, r->resize.cols, r->resize.rows, &e);
+}
+
 /* clang-format off */
 static const struct {
     uint16_t type;
@@ -236,6 +290,7 @@ static const struct {
     {INIT_ATTACH,    TALK_NONE, on_attach},
     {INIT_STDIN,     TALK_NONE, on_stdin},
     {INIT_STDIN,     TALK_OWN,  on_own_stdin},
+    {INIT_STDIN,     TALK_VIEW, on_own_stdin},
     {INIT_SIGNAL,    TALK_NONE, on_signal},
     {INIT_KILL,      TALK_NONE, on_kill},
     {INIT_LIST,      TALK_NONE, on_list},
@@ -244,6 +299,9 @@ static const struct {
     {INIT_WAIT_PORT, TALK_NONE, on_wait_port},
     {INIT_WAIT_LOG,  TALK_NONE, on_wait_log},
     {INIT_MONITOR,   TALK_NONE, on_monitor},
+    {INIT_VIEW,      TALK_NONE, on_view},
+    {INIT_RESIZE,    TALK_NONE, on_resize},
+    {INIT_RESIZE,    TALK_VIEW, on_view_resize},
 };
 /* clang-format on */
 

@@ -10,6 +10,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -62,6 +63,11 @@ static long do_stdio(const struct plan *p)
     /* Before the ids are dropped: whoever has the same uid could otherwise reach
      * for our fds through the child in /proc. */
     return syscall(SYS_close_range, p->helper >= 0 ? HELPER_FD + 1u : 3u, ~0u, 0u);
+}
+
+static long do_tty(const struct plan *p)
+{
+    return p->o->tty ? ioctl(0, TIOCSCTTY, 0) : 0;
 }
 
 static long do_limits(const struct plan *p)
@@ -147,6 +153,7 @@ enum step {
     STEP_SIGNALS,
     STEP_SESSION,
     STEP_STDIO,
+    STEP_TTY,
     STEP_LIMITS,
     STEP_GROUPS,
     STEP_GID,
@@ -166,6 +173,7 @@ static const struct {
     [STEP_SIGNALS] = {"signal mask", do_signals},
     [STEP_SESSION] = {"session",     do_session},
     [STEP_STDIO]   = {"stdio",       do_stdio},
+    [STEP_TTY]     = {"terminal",    do_tty},
     [STEP_LIMITS]  = {"open files",  do_limits},
     [STEP_GROUPS]  = {"groups",      do_groups},
     [STEP_GID]     = {"gid",         do_gid},

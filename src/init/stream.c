@@ -18,6 +18,14 @@ struct output_head {
 };
 _Static_assert(sizeof(struct output_head) == WIRE_HEAD + 16, "no padding in a frame");
 
+int stream_check(const struct proc *p, uint64_t cursor, struct err *e)
+{
+    if (cursor <= p->ring.end)
+        return 0;
+    return err_set(e, ERR_INVALID, "cursor %llu is beyond the output, which ends at %llu",
+                   (unsigned long long)cursor, (unsigned long long)p->ring.end);
+}
+
 static void copy_rest(struct conn *c, const struct iovec iov[2], size_t sent)
 {
     for (int i = 0; i < 2; i++) {

@@ -44,8 +44,13 @@ void wait_pump(struct conn *c)
 
 void kill_pump(struct conn *c)
 {
-    if (c->watch.proc->state == PROC_GONE)
-        conn_exit(c);
+    struct proc *p = c->watch.proc;
+
+    if (p->state != PROC_GONE)
+        return;
+    if (p->forget)
+        proc_unname(p);
+    conn_exit(c);
 }
 
 void wait_exit(struct conn *c, struct proc *p, uint64_t timeout_ms)

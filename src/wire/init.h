@@ -25,17 +25,23 @@
 #define INIT_CHUNK_MAX (256u << 10) /* bytes of output or stdin in one message */
 #define INIT_TEXT_MAX 4096u         /* a text to wait for in a log */
 #define INIT_ARGV_SHOWN 4096u       /* of argv, kept in the record of a process */
+#define INIT_TERM_SIDE_MAX 1000u    /* columns or rows of a terminal */
 
 enum init_start_flags {
-    INIT_START_FORGET = 1, /* an exec: no record stays when it is over */
-    INIT_START_STDIN = 2,  /* keep stdin open for `stdin`; else it reads EOF */
-    INIT_START_OWN = 4,    /* this connection owns the output: `output`... `exit` follow */
-    INIT_START_HELPER = 8, /* run our own cove-helper, whatever argv[0] says */
-    INIT_START_LEASH = 16, /* timeout_ms is how long it may run while nobody watches it (0: not
+    INIT_START_FORGET = 1,    /* an exec: no record stays when it is over */
+    INIT_START_STDIN = 2,     /* keep stdin open for `stdin`; else it reads EOF */
+    INIT_START_OWN = 4,       /* this connection owns the output: `output`... `exit` follow */
+    INIT_START_HELPER = 8,    /* run our own cove-helper, whatever argv[0] says */
+    INIT_START_LEASH = 16,    /* timeout_ms is how long it may run while nobody watches it (0: not
                             * at all); then it gets TERM, and the end of its stdin */
+    INIT_START_TERMINAL = 64, /* on a pty of its own, cols x rows; stdin is what is typed */
+    INIT_START_GET = 128,     /* a terminal of that id that runs is the answer */
 };
 
-enum init_attach_flags { INIT_ATTACH_FOLLOW = 1 };     /* until exit, else until now */
+enum init_attach_flags { INIT_ATTACH_FOLLOW = 1 };               /* until exit, else until now */
+enum init_view_flags { INIT_VIEW_SINCE = 1, INIT_VIEW_NOW = 2 }; /* else the oldest kept */
+enum init_kill_flags { INIT_KILL_FORGET = 1 }; /* a terminal, and its record and id with it */
+enum init_signal_to { INIT_TO_ROOT, INIT_TO_TREE, INIT_TO_FOREGROUND };
 enum init_stream { INIT_STDOUT = 1, INIT_STDERR = 2 }; /* bits of a mask; 0 means both */
 enum init_exit_flags {
     INIT_EXIT_TIMED_OUT = 1,
@@ -51,7 +57,8 @@ enum init_event_kind { INIT_EVENT_STARTED, INIT_EVENT_EXITED };
 #define INIT_HELLO_FIELDS(F, S)     F(S, U32, version, 0) F(S, STR, boot_id, 64) F(S, U64, booted_ms, 0)
 #define INIT_FAIL_FIELDS(F, S)      F(S, STR, code, 32) F(S, STR, message, 500) F(S, U32, sys, 0)
 #define INIT_OK_FIELDS(F, S)        F(S, U64, value, 0)
-#define INIT_STARTED_FIELDS(F, S)   F(S, STR, id, INIT_ID_MAX) F(S, U32, pid, 0) F(S, U64, started_ms, 0)
+#define INIT_STARTED_FIELDS(F, S)   F(S, STR, id, INIT_ID_MAX) F(S, U32, pid, 0) F(S, U64, started_ms, 0) \
+                                    F(S, U32, existed, 1)
 #define INIT_OUTPUT_FIELDS(F, S)    F(S, U64, pos, 0) F(S, U32, stream, 2) F(S, BYTES, data, INIT_CHUNK_MAX)
 #define INIT_TRUNCATED_FIELDS(F, S) F(S, U64, from, 0) F(S, U64, to, 0)
 #define INIT_EXIT_FIELDS(F, S)      F(S, STR, id, INIT_ID_MAX) F(S, U32, code, 255) F(S, U32, signal, 64) \
@@ -63,19 +70,23 @@ enum init_event_kind { INIT_EVENT_STARTED, INIT_EVENT_EXITED };
                                     F(S, U32, stdin_open, 1) F(S, U64, output_first, 0) F(S, U64, output_end, 0) \
                                     F(S, U64, ended_ms, 0) F(S, U32, code, 255) F(S, U32, signal, 64) \
                                     F(S, U32, flags, 0) F(S, U64, cpu_us, 0) F(S, U64, maxrss_kb, 0) \
-                                    F(S, U64, timeout_ms, 0)
+                                    F(S, U64, timeout_ms, 0) F(S, U32, cols, INIT_TERM_SIDE_MAX) \
+                                    F(S, U32, rows, INIT_TERM_SIDE_MAX)
 #define INIT_END_FIELDS(F, S)       F(S, U64, value, 0) F(S, U32, exited, 1)
 #define INIT_EVENT_FIELDS(F, S)     F(S, U32, kind, 1) F(S, STR, id, INIT_ID_MAX) F(S, U32, pid, 0) \
                                     F(S, U32, code, 255) F(S, U32, signal, 64) F(S, U32, flags, 0) F(S, U64, at_ms, 0)
+#define INIT_SCREEN_FIELDS(F, S)    F(S, U64, cursor, 0) F(S, U64, end, 0) F(S, U32, cols, INIT_TERM_SIDE_MAX) \
+                                    F(S, U32, rows, INIT_TERM_SIDE_MAX) F(S, U32, pid, 0)
 /* requests */
 #define INIT_START_FIELDS(F, S)     F(S, STR, id, INIT_ID_MAX) F(S, STRV, argv, INIT_ARGS_MAX) \
                                     F(S, STRV, env, INIT_ARGS_MAX) F(S, STR, cwd, INIT_PATH_MAX) \
                                     F(S, STR, user, INIT_USER_MAX) F(S, U32, flags, 0) \
-                                    F(S, U64, timeout_ms, 0) F(S, U32, ring, 0)
+                                    F(S, U64, timeout_ms, 0) F(S, U32, ring, 0) \
+                                    F(S, U32, cols, INIT_TERM_SIDE_MAX) F(S, U32, rows, INIT_TERM_SIDE_MAX)
 #define INIT_ATTACH_FIELDS(F, S)    F(S, STR, id, INIT_ID_MAX) F(S, U64, since, 0) F(S, U32, flags, 0) F(S, U32, streams, 3)
 #define INIT_STDIN_FIELDS(F, S)     F(S, STR, id, INIT_ID_MAX) F(S, BYTES, data, INIT_CHUNK_MAX) F(S, U32, close, 1)
-#define INIT_SIGNAL_FIELDS(F, S)    F(S, STR, id, INIT_ID_MAX) F(S, U32, signal, 64) F(S, U32, tree, 1)
-#define INIT_KILL_FIELDS(F, S)      F(S, STR, id, INIT_ID_MAX) F(S, U64, grace_ms, 0)
+#define INIT_SIGNAL_FIELDS(F, S)    F(S, STR, id, INIT_ID_MAX) F(S, U32, signal, 64) F(S, U32, to, 2)
+#define INIT_KILL_FIELDS(F, S)      F(S, STR, id, INIT_ID_MAX) F(S, U64, grace_ms, 0) F(S, U32, flags, 0)
 #define INIT_LIST_FIELDS(F, S)      F(S, U32, own, 1)
 #define INIT_GET_FIELDS(F, S)       F(S, STR, id, INIT_ID_MAX)
 #define INIT_WAIT_FIELDS(F, S)      F(S, STR, id, INIT_ID_MAX) F(S, U64, timeout_ms, 0)
@@ -84,6 +95,9 @@ enum init_event_kind { INIT_EVENT_STARTED, INIT_EVENT_EXITED };
 #define INIT_WAIT_LOG_FIELDS(F, S)  F(S, STR, id, INIT_ID_MAX) F(S, BYTES, text, INIT_TEXT_MAX) F(S, U64, since, 0) \
                                     F(S, U32, streams, 3) F(S, U64, timeout_ms, 0)
 #define INIT_MONITOR_FIELDS(F, S)   F(S, U32, unused, 0)
+#define INIT_VIEW_FIELDS(F, S)      F(S, STR, id, INIT_ID_MAX) F(S, U64, since, 0) F(S, U32, flags, 0)
+#define INIT_RESIZE_FIELDS(F, S)    F(S, STR, id, INIT_ID_MAX) F(S, U32, cols, INIT_TERM_SIDE_MAX) \
+                                    F(S, U32, rows, INIT_TERM_SIDE_MAX)
 
 /*  row: enumerator, struct, number. Numbers are for ever.
  *
@@ -101,7 +115,11 @@ enum init_event_kind { INIT_EVENT_STARTED, INIT_EVENT_EXITED };
  *  wait_port  -> ok; with a path: once a GET of it is answered with a status in the range
  *  wait_log -> ok (value: position behind the match)
  *                both fail timeout, and fail gone if process `id` ends first ("" : none)
- *  monitor    -> event... until the connection closes */
+ *  monitor    -> event... until the connection closes
+ *  view       -> screen (cursor: the first byte that follows), then (output | truncated |
+ *                screen, whenever the size has changed)..., exit. `stdin` and `resize` may
+ *                follow on the same connection, as with start
+ *  resize     -> ok */
 #define INIT_MSGS(X) \
     X(INIT_HELLO,     init_hello,     1,  INIT_HELLO_FIELDS) \
     X(INIT_FAIL,      init_fail,      2,  INIT_FAIL_FIELDS) \
@@ -113,6 +131,7 @@ enum init_event_kind { INIT_EVENT_STARTED, INIT_EVENT_EXITED };
     X(INIT_PROC,      init_proc,      8,  INIT_PROC_FIELDS) \
     X(INIT_END,       init_end,       9,  INIT_END_FIELDS) \
     X(INIT_EVENT,     init_event,     10, INIT_EVENT_FIELDS) \
+    X(INIT_SCREEN,    init_screen,    14, INIT_SCREEN_FIELDS) \
     X(INIT_START,     init_start,     32, INIT_START_FIELDS) \
     X(INIT_ATTACH,    init_attach,    33, INIT_ATTACH_FIELDS) \
     X(INIT_STDIN,     init_stdin,     34, INIT_STDIN_FIELDS) \
@@ -123,7 +142,9 @@ enum init_event_kind { INIT_EVENT_STARTED, INIT_EVENT_EXITED };
     X(INIT_WAIT,      init_wait,      39, INIT_WAIT_FIELDS) \
     X(INIT_WAIT_PORT, init_wait_port, 40, INIT_WAIT_PORT_FIELDS) \
     X(INIT_WAIT_LOG,  init_wait_log,  41, INIT_WAIT_LOG_FIELDS) \
-    X(INIT_MONITOR,   init_monitor,   42, INIT_MONITOR_FIELDS)
+    X(INIT_MONITOR,   init_monitor,   42, INIT_MONITOR_FIELDS) \
+    X(INIT_VIEW,      init_view,      53, INIT_VIEW_FIELDS) \
+    X(INIT_RESIZE,    init_resize,    54, INIT_RESIZE_FIELDS)
 /* clang-format on */
 
 #define X(kind, s, number, fields) kind = number,

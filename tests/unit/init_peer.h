@@ -50,6 +50,7 @@ struct peer {
         struct init_proc proc;
         struct init_end end;
         struct init_event event;
+        struct init_screen screen;
     } m;
 };
 

@@ -515,7 +515,7 @@ TEST(a_signal_goes_to_the_root_or_to_the_tree)
     CHECK_INT(b.peer.m.exit.code, 5);
     peer_ask(&b.peer, INIT_SIGNAL, &sig, INIT_FAIL);
     check_fail(&b.peer, "gone", "ended");
-    sig = (struct init_signal){.id = "t", .signal = SIGKILL, .tree = 1};
+    sig = (struct init_signal){.id = "t", .signal = SIGKILL, .to = INIT_TO_TREE};
     peer_sh(&b.peer, "t", 0, "sleep 1000 & sleep 1000");
     peer_ask(&b.peer, INIT_SIGNAL, &sig, INIT_OK);
     wait_exit(&b.peer, "t");

@@ -169,7 +169,8 @@ void process_signal(struct engine *g, const char *key, const char *sandbox, cons
                     int signo, bool tree, engine_done_cb *cb, void *arg)
 {
     struct process_call as = {.g = g, .done = cb, .arg = arg};
-    struct init_signal m = {.id = id, .signal = (uint32_t)signo, .tree = tree};
+    struct init_signal m = {
+        .id = id, .signal = (uint32_t)signo, .to = tree ? INIT_TO_TREE : INIT_TO_ROOT};
 
     ask(&as, key, sandbox, id, &kind_signal, &m, PROCESS_DEADLINE_MS);
 }
