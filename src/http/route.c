@@ -22,56 +22,68 @@ static int next_byte(const char **p, const char *end, bool plus)
     return lo < 0 || (hi | lo) == 0 ? -1 : hi << 4 | lo;
 }
 
-static int decode_path(const char *path, char *out, size_t room, struct err *e)
+static int check_path(const char *path, struct err *e)
 {
     const char *end = path + strlen(path);
+
+    if ((size_t)(end - path) > HTTP_TARGET_MAX)
+        return err_set(e, ERR_INVALID, "the path is too long");
+    while (path < end)
+        if (next_byte(&path, end, false) < 0)
+            return err_set(e, ERR_INVALID, "bad percent-encoding in the path");
+    return 0;
+}
+
+static bool literal_fits(const char *pat, size_t patlen, const char *seg, const char *end)
+{
+    for (; seg < end && patlen > 0; pat++, patlen--)
+        if (next_byte(&seg, end, false) != (unsigned char)*pat)
+            return false;
+    return seg == end && patlen == 0;
+}
+
+static int take_param(struct route_match *m, const char *seg, const char *end, struct err *e)
+{
+    char *out = m->params[m->nparams];
     size_t n = 0;
 
-    if ((size_t)(end - path) >= room)
-        return err_set(e, ERR_INVALID, "the path is too long");
-    while (path < end) {
-        bool encoded = *path == '%';
-        int c = next_byte(&path, end, false);
+    while (seg < end) {
+        int c = next_byte(&seg, end, false);
 
-        if (c < 0)
-            return err_set(e, ERR_INVALID, "bad percent-encoding in the path");
-        if (encoded && c == '/')
+        if (c == '/')
             return err_set(e, ERR_INVALID, "an encoded slash in the path");
+        if (n + 1 == ROUTE_PARAM_MAX)
+            return err_set(e, ERR_INVALID, "a part of the path is too long");
         out[n++] = (char)c;
     }
     out[n] = '\0';
+    m->nparams++;
     return 0;
 }
 
-/* Does one segment of the path fit one of the pattern? Its text is a parameter
- * when the pattern says {name}. */
-static bool segment_fits(const char *pat, size_t patlen, const char *seg, size_t len)
+static bool takes_rest(const char *pat, size_t len)
 {
-    if (patlen > 0 && pat[0] == '{')
-        return len > 0;
-    return patlen == len && memcmp(pat, seg, len) == 0;
+    return len > 4 && memcmp(pat + len - 4, "...}", 4) == 0;
 }
 
-static int take_param(struct route_match *m, const char *seg, size_t len)
-{
-    if (m->nparams == ROUTE_PARAMS_MAX || len >= ROUTE_PARAM_MAX)
-        return -1;
-    memcpy(m->params[m->nparams], seg, len);
-    m->params[m->nparams++][len] = '\0';
-    return 0;
-}
-
-/* 1: the path fits and the parameters are in m; 0: no; -1: a parameter is too long. */
-static int path_fits(const char *pat, const char *path, struct route_match *m)
+/* 1: the path fits and the parameters are in m; 0: no; -1: a parameter is none. */
+static int path_fits(const char *pat, const char *path, struct route_match *m, struct err *e)
 {
     m->nparams = 0;
+    m->rest = NULL;
     while (*pat == '/' && *path == '/') {
         size_t patlen = strcspn(++pat, "/"), len = strcspn(++path, "/");
 
-        if (!segment_fits(pat, patlen, path, len))
+        if (takes_rest(pat, patlen)) {
+            m->rest = path;
+            return 1;
+        }
+        if (*pat == '{' && len > 0 && m->nparams < ROUTE_PARAMS_MAX) {
+            if (take_param(m, path, path + len, e) < 0)
+                return -1;
+        } else if (!literal_fits(pat, patlen, path, path + len)) {
             return 0;
-        if (pat[0] == '{' && take_param(m, path, len) < 0)
-            return -1;
+        }
         pat += patlen;
         path += len;
     }
@@ -98,17 +110,15 @@ static bool method_fits(const char *row, const char *method)
 int route_find(const void *rows, size_t n, size_t stride, const char *method, const char *path,
                struct route_match *ret, char *allow, size_t allow_room, struct err *e)
 {
-    char decoded[HTTP_TARGET_MAX + 1];
-
     allow[0] = '\0';
-    if (decode_path(path, decoded, sizeof(decoded), e) < 0)
+    if (check_path(path, e) < 0)
         return -1;
     for (size_t i = 0; i < n; i++) {
         const struct route *row = (const void *)((const char *)rows + i * stride);
-        int fits = path_fits(row->path, decoded, ret);
+        int fits = path_fits(row->path, path, ret, e);
 
         if (fits < 0)
-            return err_set(e, ERR_INVALID, "a part of the path is too long");
+            return -1;
         if (fits > 0 && method_fits(row->method, method)) {
             ret->row = i;
             return 0;
@@ -121,14 +131,12 @@ int route_find(const void *rows, size_t n, size_t stride, const char *method, co
     return err_set(e, ERR_NOT_FOUND, "no such path");
 }
 
-/* ---- query ---- */
-
-static int decode_value(const char *p, const char *end, char *out, size_t room)
+static int decode(const char *p, const char *end, bool plus, char *out, size_t room)
 {
     size_t n = 0;
 
     while (p < end) {
-        int c = next_byte(&p, end, true);
+        int c = next_byte(&p, end, plus);
 
         if (c < 0 || n + 1 >= room)
             return -1;
@@ -137,6 +145,15 @@ static int decode_value(const char *p, const char *end, char *out, size_t room)
     out[n] = '\0';
     return 0;
 }
+
+int route_rest(const struct route_match *m, char *out, size_t room, struct err *e)
+{
+    if (m->rest == NULL || decode(m->rest, m->rest + strlen(m->rest), false, out, room) < 0)
+        return err_set(e, ERR_INVALID, "the end of the path is malformed or too long");
+    return 0;
+}
+
+/* ---- query ---- */
 
 static bool name_is(const char *p, const char *end, const char *name)
 {
@@ -157,7 +174,7 @@ int route_query(const char *query, const char *name, char *out, size_t room, str
         if (name_is(query, eq != NULL ? eq : end, name)) {
             if (found++ > 0)
                 return err_set(e, ERR_INVALID, "%s: given twice", name);
-            if (decode_value(eq != NULL ? eq + 1 : end, end, out, room) < 0)
+            if (decode(eq != NULL ? eq + 1 : end, end, true, out, room) < 0)
                 return err_set(e, ERR_INVALID, "%s: malformed or too long", name);
         }
         query = end + (*end == '&');

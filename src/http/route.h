@@ -12,13 +12,16 @@
 /* The part of a row that matching needs; tables embed it as their first member. */
 struct route {
     const char *method;
-    const char *path; /* "/v1/sandboxes/{id}/exec"; {name} matches one segment */
+    /* "/v1/sandboxes/{id}/exec"; {name} matches one segment, {name...} at the end
+     * whatever is left, slashes and nothing at all included. */
+    const char *path;
 };
 
 struct route_match {
     size_t row;
     size_t nparams;
     char params[ROUTE_PARAMS_MAX][ROUTE_PARAM_MAX]; /* decoded, in the order of the path */
+    const char *rest; /* of {name...}: points into the path, as sent; else NULL */
 };
 
 /* `rows` has `n` rows of `stride` bytes, each beginning with a struct route. On
@@ -26,6 +29,10 @@ struct route_match {
  * filled), ERR_INVALID for bad percent-encoding or an encoded NUL or slash. */
 int route_find(const void *rows, size_t n, size_t stride, const char *method, const char *path,
                struct route_match *ret, char *allow, size_t allow_room, struct err *e);
+
+/* What {name...} stands for, decoded; here a slash may be encoded. ERR_INVALID for
+ * what is too long for `room`. */
+int route_rest(const struct route_match *m, char *out, size_t room, struct err *e);
 
 /* The value of `name` in a query string, percent-decoded ('+' is a blank):
  * 1 found, 0 absent, -1 malformed or too long or given twice. */

@@ -186,3 +186,16 @@ int json_decode(json_t *obj, const struct json_field *fields, size_t n, void *ou
     }
     return 0;
 }
+
+void json_only(json_t *obj, const struct json_field *fields, size_t n)
+{
+    const char *key;
+    json_t *v;
+    void *next;
+
+    json_object_foreach_safe(obj, next, key, v)
+    {
+        if (field_named(fields, n, key) == NULL)
+            json_object_del(obj, key);
+    }
+}

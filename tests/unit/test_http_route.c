@@ -15,6 +15,7 @@ static const struct row rows[] = {
     {{"DELETE", "/v1/sandboxes/{id}"},                       4},
     {{"POST",   "/v1/sandboxes/{id}/processes/{pid}/signal"}, 5},
     {{"GET",    "/"},                                        6},
+    {{"PUT",    "/v1/box/{id}/file/{path...}"},              7},
 };
 /* clang-format on */
 
@@ -78,6 +79,26 @@ TEST(an_encoded_slash_or_nul_never_reaches_a_handler)
     CHECK_INT(find("GET", "/v1/sandboxes/a%0"), -ERR_INVALID);
     CHECK_INT(find("GET", "/v1/sandboxes/a%"), -ERR_INVALID);
     CHECK_INT(find("GET", "/v1/sandboxes/a%zz"), -ERR_INVALID);
+}
+
+TEST(the_rest_of_a_path_may_hold_slashes_encoded_or_not_and_may_be_empty)
+{
+    char rest[16];
+
+    CHECK_INT(find("PUT", "/v1/box/x/file/a/b%2Fc%20"), 7);
+    CHECK_STR(m.params[0], "x");
+    CHECK_INT(route_rest(&m, rest, sizeof(rest), &e), 0);
+    CHECK_STR(rest, "a/b/c ");
+    CHECK_INT(find("PUT", "/v1/box/x/file/"), 7);
+    CHECK_INT(route_rest(&m, rest, sizeof(rest), &e), 0);
+    CHECK_STR(rest, "");
+    CHECK_INT(find("PUT", "/v1/box/x/file/0123456789abcdef"), 7);
+    CHECK_INT(route_rest(&m, rest, sizeof(rest), &e), -1);
+    CHECK_INT(find("PUT", "/v1/box/x/file"), -ERR_NOT_FOUND);
+    CHECK_INT(find("PUT", "/v1/box/x/file/a%00"), -ERR_INVALID);
+    CHECK_INT(find("PUT", "/v1/box/a%2fb/file/x"), -ERR_INVALID);
+    CHECK_INT(find("GET", "/v1/sandboxes"), 1);
+    CHECK_INT(route_rest(&m, rest, sizeof(rest), &e), -1);
 }
 
 TEST(a_parameter_past_its_bound_is_refused)

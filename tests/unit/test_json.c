@@ -252,3 +252,16 @@ TEST(every_bad_field_is_named_with_what_was_expected)
     json_decref(doc);
     doc = NULL;
 }
+
+TEST(what_the_table_does_not_know_can_be_dropped_before_it_is_decoded)
+{
+    static const char text[] = "{\"x\":{\"y\":1},\"name\":\"n\",\"z\":null}";
+
+    json_decref(doc);
+    CHECK_INT(json_parse(text, strlen(text), &doc, &e), 0);
+    json_only(doc, fields, ARRAY_LEN(fields));
+    CHECK_INT(json_decode(doc, fields, ARRAY_LEN(fields), &got, &e), 0);
+    CHECK_STR(got.name, "n");
+    json_decref(doc);
+    doc = NULL;
+}

@@ -105,3 +105,17 @@ TEST(an_id_that_is_none_of_ours_is_refused)
         CHECK_INT(e.kind, ERR_INVALID);
     }
 }
+
+static void put_plain(struct buf *to, const char *p, size_t n)
+{
+    buf_add(to, p, n);
+}
+
+TEST(a_plane_may_show_pieces_in_its_own_way)
+{
+    o = (struct output){.put = put_plain};
+    CHECK_STR(take(1, "a" EURO, 2), "a");
+    CHECK_STR(take(1, &EURO "\xff"[1], 3), EURO "\xff");
+    CHECK_STR(take(2, EURO, 2), "nothing");
+    CHECK_STR(flush(2), "\xe2\x82");
+}

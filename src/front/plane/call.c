@@ -39,6 +39,8 @@ void call_free(struct call *c)
     loop_undefer(&c->later);
     list_del(&c->link);
     free(c->state);
+    free(c->in);
+    json_decref(c->doc);
     buf_free(&c->rest);
     free(c);
 }
@@ -118,6 +120,11 @@ void *call_state(struct call *c, size_t size, void (*drop)(void *state))
 const char *call_param(const struct call *c, size_t i)
 {
     return i < c->match.nparams ? c->match.params[i] : "";
+}
+
+void call_keep_input(struct call *c)
+{
+    c->keeps = true;
 }
 
 enum call_accept call_accept(const struct call *c)
@@ -233,9 +240,17 @@ static void fail_stream(struct call *c, struct buf *body)
     }
 }
 
+static int status_of(const struct call *c, const struct err *e)
+{
+    const struct plane_manner *m = c->plane->manner;
+
+    return m->status != NULL ? m->status(c, e) : err_http(e->kind);
+}
+
 void call_fail(struct call *c, const struct err *e)
 {
     autobuf struct buf body = BUF_INIT(8u << 10);
+    int status = status_of(c, e);
 
     if (e->kind == ERR_INTERNAL)
         log_error("%s %s: %s", c->request_id, c->row != NULL ? c->row->op : "-", e->msg);
@@ -249,8 +264,8 @@ void call_fail(struct call *c, const struct err *e)
     for (size_t i = 0; i < ARRAY_LEN(error_headers); i++)
         if (error_headers[i].kind == e->kind)
             http_reply_header(c->r, error_headers[i].header, error_headers[i].value);
-    count(c, err_http(e->kind));
-    http_reply(client_end(c), err_http(e->kind), "application/json", buf_cstr(&body), body.len);
+    count(c, status);
+    http_reply(client_end(c), status, "application/json", buf_cstr(&body), body.len);
 }
 
 static void pause_source(struct call *c, bool pause)

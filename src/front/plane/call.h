@@ -25,6 +25,7 @@
 #include "http/http.h"
 #include "http/route.h"
 #include "loop/loop.h"
+#include "json/read.h"
 
 struct plane;
 struct shape;
@@ -60,6 +61,9 @@ struct call {
     bool streaming;  /* the head is sent... */
     bool events;     /* ...of text/event-stream: an error is an event now */
     struct buf rest; /* of an answer too long to be queued at once */
+    bool keeps;      /* call_keep_input() */
+    void *in;        /* the input, if it is kept... */
+    json_t *doc;     /* ...and what it points into */
     char request_id[CALL_REQUEST_ID_MAX];
     struct list link;
     struct loop_later later;
@@ -74,6 +78,9 @@ void call_free(struct call *c); /* plane_free() only */
 void *call_state(struct call *c, size_t size, void (*drop)(void *state));
 /* A parameter of the path, by its place. */
 const char *call_param(const struct call *c, size_t i);
+/* For a handler that cannot do all its work before it returns: its input lives as
+ * long as the call. */
+void call_keep_input(struct call *c);
 /* What the client asked for, of what the row offers. */
 enum call_accept call_accept(const struct call *c);
 

@@ -19,7 +19,7 @@ static struct output_held *held_of(struct output *o, unsigned stream)
     return &o->held[stream == 2];
 }
 
-static void put(struct buf *out, const char *p, size_t n)
+static void put_json(struct buf *out, const char *p, size_t n)
 {
     struct json_w w;
 
@@ -29,12 +29,18 @@ static void put(struct buf *out, const char *p, size_t n)
     jw_close(&w);
 }
 
-static bool put_whole(struct output_held *h, const char *p, size_t n, struct buf *out)
+static void put(const struct output *o, struct buf *out, const char *p, size_t n)
+{
+    (o->put != NULL ? o->put : put_json)(out, p, n);
+}
+
+static bool put_whole(const struct output *o, struct output_held *h, const char *p, size_t n,
+                      struct buf *out)
 {
     size_t whole = str_utf8_whole(p, n);
 
     if (whole > 0)
-        put(out, p, whole);
+        put(o, out, p, whole);
     h->n = n - whole;
     memcpy(h->p, p + whole, h->n);
     return whole > 0;
@@ -50,11 +56,11 @@ bool output_take(struct output *o, unsigned stream, uint64_t pos, const char *p,
     if (n == 0)
         return false;
     if (h->n == 0)
-        return put_whole(h, p, n, out);
+        return put_whole(o, h, p, n, out);
     buf_add(&joined, h->p, h->n);
     buf_add(&joined, p, n);
     out->failed = out->failed || joined.failed;
-    return put_whole(h, buf_data(&joined), joined.len, out);
+    return put_whole(o, h, buf_data(&joined), joined.len, out);
 }
 
 bool output_flush(struct output *o, unsigned stream, struct buf *out)
@@ -63,7 +69,7 @@ bool output_flush(struct output *o, unsigned stream, struct buf *out)
 
     if (h->n == 0)
         return false;
-    put(out, h->p, h->n);
+    put(o, out, h->p, h->n);
     h->n = 0;
     return true;
 }

@@ -2,8 +2,8 @@
  *
  * The kernel hands over output in pieces that end anywhere. A piece that ends
  * inside a UTF-8 character is sent without its last one to three bytes; they wait
- * for the rest of the character. What is not UTF-8 goes as base64. No byte is
- * lost, changed or sent twice.
+ * for the rest of the character. What is not UTF-8 goes as base64 (or however the
+ * plane shows bytes). No byte is lost, changed or sent twice.
  *
  * The id of an event is a place to resume from: the position behind the piece
  * and, since bytes that are held back lie before it, those bytes too:
@@ -25,8 +25,12 @@
 #define OUTPUT_HELD_MAX 3
 #define OUTPUT_STREAMS 2 /* stdout, stderr */
 
+/* How an event shows a piece: what output_take() appends to `out`. */
+typedef void output_put(struct buf *out, const char *p, size_t n);
+
 struct output {
-    uint64_t pos; /* behind everything taken, held bytes included */
+    output_put *put; /* NULL: the JSON object {"data":...}, with "encoding":"base64" if need be */
+    uint64_t pos;    /* behind everything taken, held bytes included */
     struct output_held {
         char p[OUTPUT_HELD_MAX];
         size_t n;
@@ -36,9 +40,8 @@ struct output {
 /* "stdout" or "stderr" for INIT_STDOUT or INIT_STDERR. */
 const char *output_name(unsigned stream);
 
-/* Takes a piece of `stream` that begins at `pos` and writes the JSON object of
- * the event to send, {"data":...} or with "encoding":"base64", to `out`. False:
- * all of it is held back, there is nothing to send. */
+/* Takes a piece of `stream` that begins at `pos` and writes what the event to send
+ * says to `out`. False: all of it is held back, there is nothing to send. */
 bool output_take(struct output *o, unsigned stream, uint64_t pos, const char *p, size_t n,
                  struct buf *out);
 /* The same for bytes that never became a character, at the end or at a gap. */

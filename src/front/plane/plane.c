@@ -118,7 +118,8 @@ static int check_body(struct call *c, struct err *e)
 
     if (c->row->body == NULL)
         return 0;
-    if (type != NULL && (len != sizeof(json) - 1 || strncasecmp(type, json, len) != 0))
+    if (!c->plane->manner->lenient && type != NULL &&
+        (len != sizeof(json) - 1 || strncasecmp(type, json, len) != 0))
         return err_set(e, ERR_MEDIA, "the body must be application/json");
     if (h->content_length > 0 && (uint64_t)h->content_length > body_max(c->row))
         return err_set(e, ERR_TOO_LARGE, "the body is larger than %zu bytes", body_max(c->row));
@@ -130,6 +131,7 @@ static int (*const checks[])(struct call *c, struct err *e) = {find_row, authori
 
 /* ---- the input ---- */
 
+/* `doc` is borrowed. */
 static int run(struct call *c, const struct surface_input *input, json_t *doc, struct err *e)
 {
     autofree void *in = calloc(1, input->size);
@@ -138,9 +140,15 @@ static int run(struct call *c, const struct surface_input *input, json_t *doc, s
         return err_set(e, ERR_INTERNAL, "out of memory");
     if (input->defaults != NULL)
         input->defaults(in, c->plane->config);
+    if (c->plane->manner->lenient)
+        json_only(doc, input->fields, input->n);
     if (json_decode(doc, input->fields, input->n, in, e) < 0)
         return -1;
     c->row->handle(c, in);
+    if (c->keeps) { /* an answered call is still there: it is freed at the end of the turn */
+        c->in = take_ptr(&in);
+        c->doc = json_incref(doc);
+    }
     return 0;
 }
 

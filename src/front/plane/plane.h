@@ -7,6 +7,7 @@
 #ifndef FRONT_PLANE_PLANE_H
 #define FRONT_PLANE_PLANE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -20,6 +21,7 @@ struct call;
 struct engine;
 struct http_req;
 struct http_server;
+struct shape;
 struct surface_row;
 
 struct plane_manner {
@@ -29,6 +31,13 @@ struct plane_manner {
     int (*authorize)(struct call *c, struct err *e);
     /* The body of an error. What is internal must not be in it. */
     void (*write_error)(struct call *c, const struct err *e, struct buf *out);
+    /* Its status; NULL: that of its kind. */
+    int (*status)(const struct call *c, const struct err *e);
+    /* The same in openapi.json: NULL: the native one. */
+    const struct shape *error;
+    /* As the server whose clients these are: fields and parameters that are unknown
+     * are left alone, and so is what a body says it is. */
+    bool lenient;
 };
 
 /* How often a row was answered with 1xx..5xx; [0]: the client left first. */
