@@ -95,6 +95,14 @@ static int take_u64(const struct json_field *f, json_t *v, void *at, struct err 
     return 0;
 }
 
+static int take_i64(const struct json_field *f, json_t *v, void *at, struct err *e)
+{
+    if (!json_is_integer(v))
+        return expected(f, "a whole number", NULL, e);
+    *(int64_t *)at = json_integer_value(v);
+    return 0;
+}
+
 static int take_double(const struct json_field *f, json_t *v, void *at, struct err *e)
 {
     double d = json_number_value(v);
@@ -148,10 +156,10 @@ static int take_any(const struct json_field *f, json_t *v, void *at, struct err 
 }
 
 static int (*const takers[])(const struct json_field *f, json_t *v, void *at, struct err *e) = {
-    [JSON_FIELD_STR] = take_str,       [JSON_FIELD_U64] = take_u64,
-    [JSON_FIELD_DOUBLE] = take_double, [JSON_FIELD_BOOL] = take_bool,
-    [JSON_FIELD_STRMAP] = take_strmap, [JSON_FIELD_STRLIST] = take_strlist,
-    [JSON_FIELD_ANY] = take_any,
+    [JSON_FIELD_STR] = take_str,         [JSON_FIELD_U64] = take_u64,
+    [JSON_FIELD_I64] = take_i64,         [JSON_FIELD_DOUBLE] = take_double,
+    [JSON_FIELD_BOOL] = take_bool,       [JSON_FIELD_STRMAP] = take_strmap,
+    [JSON_FIELD_STRLIST] = take_strlist, [JSON_FIELD_ANY] = take_any,
 };
 
 static const struct json_field *field_named(const struct json_field *fields, size_t n,

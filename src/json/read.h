@@ -21,6 +21,7 @@ int json_parse(const char *text, size_t len, json_t **ret, struct err *e);
 enum json_type {
     JSON_FIELD_STR,     /* const char *, points into the document; max: bytes */
     JSON_FIELD_U64,     /* uint64_t; min, max */
+    JSON_FIELD_I64,     /* int64_t, of any sign; no bounds */
     JSON_FIELD_DOUBLE,  /* double */
     JSON_FIELD_BOOL,    /* bool */
     JSON_FIELD_STRMAP,  /* json_t *, an object of strings; max: entries */

@@ -428,7 +428,7 @@ TEST(lists_are_paged_oldest_first_and_a_deleted_row_does_not_break_a_cursor)
 {
     struct rig r;
     char page[64] = "", *next = NULL, *end = NULL;
-    struct list_opts o = {.key = KEY, .state = -1, .limit = 2};
+    struct list_opts o = {.key = KEY, .limit = 2};
     struct told t = {0};
     union rig_msg m;
     uint32_t seq;
@@ -458,6 +458,42 @@ TEST(lists_are_paged_oldest_first_and_a_deleted_row_does_not_break_a_cursor)
     o.after = "nonsense";
     CHECK_INT(engine_list(r.g, &o, add_id, page, &next, &e), -1);
     CHECK_INT(e.kind, ERR_INVALID);
+    rig_free(&r);
+}
+
+TEST(lists_are_paged_newest_first_too_and_by_several_states_with_cursors_of_their_own)
+{
+    struct rig r;
+    char page[64] = "", *next = NULL, *end = NULL;
+    struct list_opts o = {.key = KEY, .limit = 2, .newest_first = true};
+    uint32_t seq;
+    struct err e;
+
+    rig_new(&r);
+    for (int i = 0; i < 3; i++)
+        insert(&r, (char[]){'s', (char)('a' + i), 0}, STORE_STOPPED, 0);
+    seq = rig_start(&r);
+    rig_join(&r, seq);
+    CHECK_INT(engine_list(r.g, &o, add_id, page, &next, &e), 0);
+    CHECK_STR(page, "sc sb ");
+    o.after = next;
+    page[0] = '\0';
+    CHECK_INT(engine_list(r.g, &o, add_id, page, &end, &e), 0);
+    CHECK_STR(page, "sa ");
+    CHECK(end == NULL);
+    o.newest_first = false;
+    CHECK_INT(engine_list(r.g, &o, add_id, page, &end, &e), -1);
+    CHECK_INT(e.kind, ERR_INVALID);
+    free(next);
+    o = (struct list_opts){.key = KEY, .limit = 9, .states = SANDBOX_BIT(SANDBOX_RUNNING)};
+    page[0] = '\0';
+    CHECK_INT(engine_list(r.g, &o, add_id, page, &next, &e), 0);
+    CHECK_STR(page, "");
+    o.states |= SANDBOX_BIT(SANDBOX_STOPPED);
+    CHECK_INT(engine_list(r.g, &o, add_id, page, &next, &e), 0);
+    CHECK_STR(page, "sa sb sc ");
+    CHECK_STR(engine_find(r.g, "sb")->id, "sb");
+    CHECK(engine_find(r.g, "sx") == NULL);
     rig_free(&r);
 }
 

@@ -106,7 +106,7 @@ static const char *keep(char **at, const char *text)
 static struct box *box_new(const struct store_sandbox *row)
 {
     size_t len = strlen(row->id) + strlen(row->key) + strlen(row->template) + strlen(row->network) +
-                 strlen(row->metadata) + 5 + row->env.len + row->image.len;
+                 strlen(row->metadata) + strlen(row->plane) + 6 + row->env.len + row->image.len;
     struct box *b = calloc(1, sizeof(*b) + len);
     char *at = b == NULL ? NULL : (char *)(b + 1);
 
@@ -117,6 +117,7 @@ static struct box *box_new(const struct store_sandbox *row)
     b->pub.template = keep(&at, row->template);
     b->pub.network = keep(&at, row->network);
     b->pub.metadata = keep(&at, row->metadata);
+    b->pub.plane = keep(&at, row->plane);
     b->pub.env = at;
     b->pub.env_len = row->env.len;
     if (row->env.len > 0)

@@ -27,8 +27,10 @@ struct store;
 #define ENGINE_METADATA_MAX (16u << 10) /* bytes of JSON, one sandbox */
 #define ENGINE_ENV_MAX (64u << 10)      /* bytes of a sandbox's environment */
 #define ENGINE_KEY_MAX 32u
+#define ENGINE_PLANE_MAX (4u << 10) /* bytes that a plane keeps with a sandbox */
 
 enum sandbox_state { SANDBOX_RUNNING, SANDBOX_PAUSED, SANDBOX_STOPPED, SANDBOX_STATE_COUNT };
+#define SANDBOX_BIT(state) (1u << (state))
 const char *sandbox_state_name(enum sandbox_state s); /* "running", "paused", "stopped" */
 
 /* What happens when the timeout passes. Pausing comes with a later chapter. */
@@ -57,6 +59,7 @@ struct sandbox {
     const struct sandbox_rule *rules;
     size_t nrules;
     const char *metadata; /* JSON object of strings, as given; "{}" */
+    const char *plane;    /* what the plane that made it wanted kept, or "" */
     const char *env;      /* strv bytes: NAME=value, each with its NUL */
     size_t env_len;
     const char *image; /* what its template's image says: user, workdir, then env, each with */
@@ -94,6 +97,7 @@ struct create_opts { /* all borrowed for the call */
     const struct sandbox_rule *rules;
     size_t nrules;
     const char *metadata; /* JSON object of strings, or NULL */
+    const char *plane;    /* for the plane itself, kept as it is; or NULL */
     const char *env;      /* strv bytes */
     size_t env_len;
     struct sandbox_limits limits;
@@ -110,6 +114,8 @@ void engine_create(struct engine *g, const struct create_opts *o, engine_sandbox
 /* NULL if there is none, or it is another key's. Points into the engine until
  * the next turn of the loop. */
 const struct sandbox *engine_get(struct engine *g, const char *key, const char *id);
+/* The same whoever's it is: for who was shown something better than a key. */
+const struct sandbox *engine_find(struct engine *g, const char *id);
 /* Answers once nothing of it runs any more and no restart can bring it back. */
 void engine_delete(struct engine *g, const char *key, const char *id, engine_done_cb *cb,
                    void *arg);
@@ -127,14 +133,16 @@ void engine_set_rules(struct engine *g, const char *key, const char *id,
 
 struct list_opts {
     const char *key;
-    int state;            /* -1: all */
+    unsigned states;      /* SANDBOX_BITs; 0: all */
     const char *template; /* NULL: all */
+    uint64_t created_from_ms;
     /* Metadata that must be there, as name, value, name, value...; NULL ends. */
     const char *const *metadata;
     const char *after; /* cursor of the page before, or NULL */
     size_t limit;      /* rows at most */
+    bool newest_first; /* else oldest first */
 };
-/* Oldest first. Calls `each` per row; *ret_next is the cursor of the next page
+/* Calls `each` per row; *ret_next is the cursor of the next page
  * (belongs to the caller, free()) or NULL. ERR_INVALID for a bad cursor. */
 int engine_list(struct engine *g, const struct list_opts *o,
                 void (*each)(void *arg, const struct sandbox *s), void *arg, char **ret_next,

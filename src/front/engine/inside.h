@@ -9,7 +9,7 @@
  *   command.c   from options to a message      stream.c, call.c  the two halves of process.h
  *   box.c       sandboxes in memory            waiter.c   who is to be answered
  *   network.c   rules and traffic              work.c     one call of cove-helper
- *   owners.c    whose sandboxes they are */
+ *   owners.c    whose sandboxes they are       list.c     in pages */
 #ifndef FRONT_ENGINE_INSIDE_H
 #define FRONT_ENGINE_INSIDE_H
 

@@ -1,5 +1,4 @@
-/* sandbox.c - what planes ask of sandboxes: create, get, list, delete, resume,
- * timeout. */
+/* sandbox.c - what planes ask of sandboxes: create, get, delete, resume, timeout. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +10,6 @@
 #include "base/str.h"
 #include "front/engine/image.h"
 #include "front/engine/inside.h"
-#include "json/read.h"
 
 #define SANDBOX_TEMPLATE "base"
 #define SANDBOX_TIMEOUT_MAX (1ull << 50)
@@ -45,7 +43,9 @@ static struct create *create_new(struct engine *g, const struct create_opts *o)
     const char *template = o->template != NULL ? o->template : SANDBOX_TEMPLATE;
     const char *network = o->network != NULL ? o->network : "";
     const char *metadata = o->metadata != NULL ? o->metadata : "{}";
-    size_t len = strlen(o->key) + strlen(template) + strlen(network) + strlen(metadata) + 4;
+    const char *plane = o->plane != NULL ? o->plane : "";
+    size_t len =
+        strlen(o->key) + strlen(template) + strlen(network) + strlen(metadata) + strlen(plane) + 5;
     struct create *c = calloc(1, sizeof(*c) + len + o->env_len);
     char *at = c == NULL ? NULL : c->text;
 
@@ -59,6 +59,7 @@ static struct create *create_new(struct engine *g, const struct create_opts *o)
     c->row.template = keep(&at, template);
     c->row.network = keep(&at, network);
     c->row.metadata = keep(&at, metadata);
+    c->row.plane = keep(&at, plane);
     c->row.env = (struct store_bytes){at, o->env_len};
     if (o->env_len > 0)
         memcpy(at, o->env, o->env_len);
@@ -171,6 +172,8 @@ static int check_create(struct engine *g, const struct create_opts *o, struct er
         return err_set(e, ERR_INVALID, "the key's id is too long");
     if (o->metadata != NULL && strlen(o->metadata) > ENGINE_METADATA_MAX)
         return err_set(e, ERR_TOO_LARGE, "metadata: more than %u bytes", ENGINE_METADATA_MAX);
+    if (o->plane != NULL && strlen(o->plane) > ENGINE_PLANE_MAX)
+        return err_set(e, ERR_TOO_LARGE, "options: more than %u bytes", ENGINE_PLANE_MAX);
     if (o->env_len > ENGINE_ENV_MAX)
         return err_set(e, ERR_TOO_LARGE, "env: more than %u bytes", ENGINE_ENV_MAX);
     if (o->template != NULL && strlen(o->template) > KEEPER_NAME_MAX)
@@ -224,6 +227,13 @@ const struct sandbox *engine_get(struct engine *g, const char *key, const char *
     return b == NULL ? NULL : &b->pub;
 }
 
+const struct sandbox *engine_find(struct engine *g, const char *id)
+{
+    struct box *b = box_find(g, id);
+
+    return b == NULL ? NULL : engine_get(g, b->pub.key, id);
+}
+
 void engine_delete(struct engine *g, const char *key, const char *id, engine_done_cb *cb, void *arg)
 {
     struct life_news n = {.waiter = waiter_new(g, cb, NULL, arg)};
@@ -261,76 +271,5 @@ int engine_set_timeout(struct engine *g, const char *key, const char *id, uint64
         return -1;
     b->pub.ends_ms = ends_ms;
     life_arm(b);
-    return 0;
-}
-
-/* ---- list ---- */
-
-#define CURSOR_LEN 17 /* "c" and the last seq of the page in hex */
-
-static int cursor_read(const char *text, uint64_t *ret, struct err *e)
-{
-    char *end = NULL;
-
-    *ret = 0;
-    if (text == NULL)
-        return 0;
-    if (strlen(text) == CURSOR_LEN && text[0] == 'c' &&
-        strspn(text + 1, "0123456789abcdef") == CURSOR_LEN - 1) {
-        *ret = strtoull(text + 1, &end, 16);
-        return 0;
-    }
-    return err_set(e, ERR_INVALID, "this is not a cursor of ours");
-}
-
-static bool has_metadata(const struct box *b, const char *const *want)
-{
-    autojson json_t *doc = NULL;
-    struct err e;
-
-    if (want == NULL || want[0] == NULL)
-        return true;
-    if (json_parse(b->pub.metadata, strlen(b->pub.metadata), &doc, &e) < 0)
-        return false;
-    for (; want[0] != NULL && want[1] != NULL; want += 2) {
-        const char *have = json_string_value(json_object_get(doc, want[0]));
-
-        if (have == NULL || strcmp(have, want[1]) != 0)
-            return false;
-    }
-    return true;
-}
-
-static bool is_listed(struct engine *g, const struct box *b, const struct list_opts *o)
-{
-    return box_of(g, o->key, b->pub.id) == b &&
-           (o->state < 0 || (enum sandbox_state)o->state == b->pub.state) &&
-           (o->template == NULL || strcmp(o->template, b->pub.template) == 0) &&
-           has_metadata(b, o->metadata);
-}
-
-int engine_list(struct engine *g, const struct list_opts *o,
-                void (*each)(void *arg, const struct sandbox *s), void *arg, char **ret_next,
-                struct err *e)
-{
-    uint64_t after, last = 0;
-    size_t told = 0;
-
-    *ret_next = NULL;
-    if (cursor_read(o->after, &after, e) < 0)
-        return -1;
-    for (size_t i = box_after(g, after); i < g->norder; i++) {
-        struct box *b = g->order[i];
-
-        if (!is_listed(g, b, o))
-            continue;
-        if (told == o->limit)
-            return asprintf(ret_next, "c%016llx", (unsigned long long)last) < 0
-                       ? err_set(e, ERR_INTERNAL, "out of memory")
-                       : 0;
-        each(arg, &b->pub);
-        last = b->seq;
-        told++;
-    }
     return 0;
 }

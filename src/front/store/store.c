@@ -29,6 +29,7 @@ static const char *const migrations[] = {
     /* wire/rules.h */
     "ALTER TABLE sandboxes ADD COLUMN rules BLOB NOT NULL DEFAULT x'';",
     "ALTER TABLE keys ADD COLUMN admin INTEGER NOT NULL DEFAULT 0;",
+    "ALTER TABLE sandboxes ADD COLUMN plane TEXT NOT NULL DEFAULT '';",
 };
 
 int store_fail(struct store *s, const char *what, struct err *e)

@@ -188,7 +188,7 @@ static void deleted(void *arg, const struct err *e)
 
 static int list_ids(struct call *c, const char *key, struct buf *ids, struct err *e)
 {
-    struct list_opts all = {.key = key, .state = -1, .limit = SIZE_MAX};
+    struct list_opts all = {.key = key, .limit = SIZE_MAX};
     autofree char *next = NULL;
 
     return engine_list(c->plane->engine, &all, add_id, ids, &next, e);

@@ -305,16 +305,19 @@ static int list(struct call *c, const struct list_in *in, struct buf *rows, char
 {
     const char *pairs[2 * METADATA_ENTRIES_MAX + 1];
     struct list_opts o = {.key = c->key,
-                          .state = -1,
                           .template = in->template,
                           .metadata = pairs,
                           .after = in->cursor,
                           .limit = (size_t)in->limit};
 
+    int state;
+
     metadata_pairs(in->metadata, pairs);
     if (in->state != NULL &&
-        choose("state", in->state, state_name, SANDBOX_STATE_COUNT, &o.state, e) < 0)
+        choose("state", in->state, state_name, SANDBOX_STATE_COUNT, &state, e) < 0)
         return -1;
+    if (in->state != NULL)
+        o.states = SANDBOX_BIT(state);
     return engine_list(c->plane->engine, &o, add_sandbox, rows, next, e);
 }
 
