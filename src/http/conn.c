@@ -185,6 +185,8 @@ static void too_late(struct http_conn *c)
     bool idle = http_conn_is_idle(c), reading = c->phase == PHASE_HEAD || c->phase == PHASE_BODY;
 
     c->read_due_ns = 0;
+    if (c->phase == PHASE_WS && http_ws_late(c))
+        return;
     if (idle || !reading)
         http_conn_break(c);
     else

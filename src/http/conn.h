@@ -165,5 +165,6 @@ bool http_ws_wants_input(const struct http_conn *c);
 void http_ws_drained(struct http_conn *c);
 void http_ws_free(struct http_conn *c);
 void http_ws_goodbye(struct http_conn *c);
+bool http_ws_late(struct http_conn *c); /* nothing came in time; false: that was the end */
 
 #endif

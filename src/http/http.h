@@ -150,6 +150,8 @@ void http_sse_event(struct http_req *r, const char *id, const char *event, const
 /* ---- WebSocket (libwslay) ---- */
 
 #define HTTP_WS_MESSAGE_MAX (1u << 20) /* one message, after reassembly; close 1009 */
+#define HTTP_WS_IDLE_MS 30000          /* without a byte from the peer it is sent a ping... */
+#define HTTP_WS_PONG_MS 15000          /* ...and is gone if none comes then either */
 struct http_ws;
 struct http_ws_ops {
     void (*on_message)(struct http_ws *ws, bool binary, const char *p, size_t n, void *arg);

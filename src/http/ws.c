@@ -21,7 +21,7 @@ struct http_ws {
     void *arg;
     const char *src; /* points into what was just received */
     size_t nsrc;
-    bool paused, told;
+    bool paused, told, pinged;
 };
 
 /* ---- between wslay and the connection ---- */
@@ -121,10 +121,35 @@ void http_ws_drained(struct http_conn *c)
         c->ws->ops.on_drain(c->ws, c->ws->arg);
 }
 
+static void expect_life(struct http_ws *ws, uint64_t ms)
+{
+    if (!wslay_event_get_close_sent(ws->ctx))
+        http_conn_deadline(ws->conn, &ws->conn->read_due_ns, ms);
+}
+
+/* While it is us who do not read, its silence says nothing; one that does not read
+ * either is found out by the send deadline. */
+bool http_ws_late(struct http_conn *c)
+{
+    struct http_ws *ws = c->ws;
+    struct wslay_event_msg ping = {.opcode = WSLAY_PING};
+
+    if (wslay_event_get_close_sent(ws->ctx) || (ws->pinged && http_ws_wants_input(c)))
+        return false;
+    if (http_ws_wants_input(c) && wslay_event_queue_msg(ws->ctx, &ping) == 0) {
+        ws->pinged = true;
+        flush(ws);
+    }
+    expect_life(ws, ws->pinged ? HTTP_WS_PONG_MS : HTTP_WS_IDLE_MS);
+    return true;
+}
+
 static int receive(struct http_ws *ws, const char *p, size_t n, size_t *used)
 {
     int r;
 
+    ws->pinged = false;
+    expect_life(ws, HTTP_WS_IDLE_MS);
     ws->src = p;
     ws->nsrc = n;
     r = wslay_event_recv(ws->ctx);
@@ -271,6 +296,7 @@ struct http_ws *http_ws_accept(struct http_req *r, const char *protocol,
     r->reply = REPLY_ENDED;
     c->phase = PHASE_WS;
     switch_protocols(c, accept, protocol);
+    expect_life(c->ws, HTTP_WS_IDLE_MS);
     http_conn_kick(c);
     return c->ws;
 }

@@ -358,3 +358,43 @@ TEST(draining_says_1001)
     CHECK_INT(closes, 1);
     finish();
 }
+
+/* ---- silence ---- */
+
+TEST(a_silent_peer_is_pinged_and_one_that_answers_stays)
+{
+    hello(accept_quiet);
+    for (int i = 0; i < 3; i++) {
+        pass_ms(HTTP_WS_IDLE_MS - 1000);
+        CHECK(HEARD(""));
+        pass_ms(2000);
+        CHECK(HEARD("\x89\0"));
+        buf_clear(&got);
+        frame(0x8a, "", 0, 0x5a);
+    }
+    text("hi");
+    CHECK_STR(buf_cstr(&messages), "t2:hi ");
+    CHECK_INT(closes, 0);
+    finish();
+}
+
+TEST(a_peer_that_does_not_answer_a_ping_is_gone)
+{
+    hello(accept_quiet);
+    pass_ms(HTTP_WS_IDLE_MS + 1000);
+    CHECK_INT(closes, 0);
+    pass_ms(HTTP_WS_PONG_MS + 1000);
+    CHECK_INT(closes, 1);
+    CHECK_INT(close_code, 1006);
+    finish();
+}
+
+TEST(a_peer_that_we_do_not_read_from_is_not_blamed_for_its_silence)
+{
+    hello(accept_quiet);
+    http_ws_pause(ws, true);
+    for (int i = 0; i < 10; i++)
+        pass_ms(HTTP_WS_IDLE_MS);
+    CHECK_INT(closes, 0);
+    finish();
+}

@@ -6,6 +6,7 @@
 #include "front/engine/command.h"
 #include "front/engine/inside.h"
 #include "front/engine/process.h"
+#include "front/engine/terminal.h"
 
 /* clang-format off */
 static const struct talk_kind kind_start     = {INIT_START,     {{INIT_STARTED, TALK_LAST}}};
@@ -14,6 +15,7 @@ static const struct talk_kind kind_get       = {INIT_GET,       {{INIT_PROC, TAL
 static const struct talk_kind kind_stdin     = {INIT_STDIN,     {{INIT_OK, TALK_LAST}}};
 static const struct talk_kind kind_signal    = {INIT_SIGNAL,    {{INIT_OK, TALK_LAST}}};
 static const struct talk_kind kind_kill      = {INIT_KILL,      {{INIT_EXIT, TALK_LAST}}};
+static const struct talk_kind kind_resize    = {INIT_RESIZE,    {{INIT_OK, TALK_LAST}}};
 static const struct talk_kind kind_wait      = {INIT_WAIT,      {{INIT_EXIT, TALK_LAST}}};
 static const struct talk_kind kind_wait_port = {INIT_WAIT_PORT, {{INIT_OK, TALK_LAST}}};
 static const struct talk_kind kind_wait_log  = {INIT_WAIT_LOG,  {{INIT_OK, TALK_LAST}}};
@@ -125,7 +127,8 @@ void process_start(struct engine *g, const char *key, const char *sandbox,
     if (b == NULL || command_build(&cmd, &b->pub, o, &e) < 0) {
         talk_begin_failed(&c->talk, g->hub, &talk_ops, &e);
     } else {
-        cmd.start.ring = (uint32_t)g->o.config->output;
+        if (o->term == NULL)
+            cmd.start.ring = (uint32_t)g->o.config->output;
         g->stats.processes++;
         talk_begin(&c->talk, &b->peer, &kind_start, &cmd.start, PROCESS_DEADLINE_MS, &talk_ops);
     }
@@ -224,6 +227,34 @@ struct process_call *process_wait_log(struct engine *g, const char *key, const c
                               .timeout_ms = timeout_ms};
 
     return ask(&as, key, sandbox, id, &kind_wait_log, &m, deadline(timeout_ms));
+}
+
+void terminal_resize(struct engine *g, const char *key, const char *sandbox, const char *id,
+                     unsigned cols, unsigned rows, engine_done_cb *cb, void *arg)
+{
+    struct process_call as = {.g = g, .done = cb, .arg = arg};
+    struct init_resize m = {.id = id, .cols = cols, .rows = rows};
+
+    ask(&as, key, sandbox, id, &kind_resize, &m, PROCESS_DEADLINE_MS);
+}
+
+void terminal_signal(struct engine *g, const char *key, const char *sandbox, const char *id,
+                     int signo, engine_done_cb *cb, void *arg)
+{
+    struct process_call as = {.g = g, .done = cb, .arg = arg};
+    struct init_signal m = {.id = id, .signal = (uint32_t)signo, .to = INIT_TO_FOREGROUND};
+
+    ask(&as, key, sandbox, id, &kind_signal, &m, PROCESS_DEADLINE_MS);
+}
+
+struct process_call *terminal_delete(struct engine *g, const char *key, const char *sandbox,
+                                     const char *id, uint64_t grace_ms, process_exit_cb *cb,
+                                     void *arg)
+{
+    struct process_call as = {.g = g, .exited = cb, .arg = arg};
+    struct init_kill m = {.id = id, .grace_ms = grace_ms, .flags = INIT_KILL_FORGET};
+
+    return ask(&as, key, sandbox, id, &kind_kill, &m, grace_ms + PROCESS_DEADLINE_MS);
 }
 
 void process_cancel(struct process_call *c)

@@ -9,6 +9,7 @@
 
 static const char base_env[] = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin\0"
                                "LANG=C.UTF-8";
+static const char term_env[] = "TERM=xterm-256color";
 
 struct span { /* of NAME=value strings, each with its NUL */
     const char *p;
@@ -92,7 +93,12 @@ static int merge_env(struct buf *out, const struct span *spans, size_t nspans, s
 
 static int build_argv(struct buf *out, const struct process_opts *o, struct err *e)
 {
-    if ((o->argv != NULL) == (o->command != NULL))
+    static const char *const login[] = {"bash", "-l", NULL};
+    const char *const *argv = o->argv;
+
+    if (o->term != NULL && argv == NULL && o->command == NULL)
+        argv = login;
+    if ((argv != NULL) == (o->command != NULL))
         return err_set(e, ERR_INVALID, "give either argv or command");
     if (o->command != NULL) {
         wire_strv_add(out, COMMAND_SHELL);
@@ -100,10 +106,10 @@ static int build_argv(struct buf *out, const struct process_opts *o, struct err 
         wire_strv_add(out, o->command);
         return 0;
     }
-    if (o->argv[0] == NULL || o->argv[0][0] == '\0')
+    if (argv[0] == NULL || argv[0][0] == '\0')
         return err_set(e, ERR_INVALID, "argv: the program has no name");
-    for (size_t i = 0; o->argv[i] != NULL; i++)
-        wire_strv_add(out, o->argv[i]);
+    for (size_t i = 0; argv[i] != NULL; i++)
+        wire_strv_add(out, argv[i]);
     return 0;
 }
 
@@ -118,6 +124,10 @@ static int check(const struct process_opts *o, struct err *e)
     if (o->user != NULL && (*o->user == '\0' || strlen(o->user) > INIT_USER_MAX))
         return err_set(e, ERR_INVALID, "user: a name, a uid or uid:gid, at most %u bytes",
                        INIT_USER_MAX);
+    if (o->term != NULL &&
+        (o->term->cols > INIT_TERM_SIDE_MAX || o->term->rows > INIT_TERM_SIDE_MAX))
+        return err_set(e, ERR_INVALID, "a terminal has 1 to %u columns and rows",
+                       INIT_TERM_SIDE_MAX);
     return command_check_env(o->env, o->env_len, e);
 }
 
@@ -141,12 +151,23 @@ static struct defaults defaults_of(const struct sandbox *sb)
     return d;
 }
 
+static void on_terminal(struct init_start *m, const struct process_term *t)
+{
+    m->flags |= INIT_START_TERMINAL | (t->get ? INIT_START_GET : 0u);
+    m->cols = t->cols;
+    m->rows = t->rows;
+    m->ring = t->ring;
+}
+
 int command_build(struct command *c, const struct sandbox *sb, const struct process_opts *o,
                   struct err *e)
 {
     struct defaults d = defaults_of(sb);
-    struct span spans[] = {
-        {base_env, sizeof(base_env)}, d.env, {sb->env, sb->env_len}, {o->env, o->env_len}};
+    struct span spans[] = {{base_env, sizeof(base_env)},
+                           {term_env, o->term != NULL ? sizeof(term_env) : 0},
+                           d.env,
+                           {sb->env, sb->env_len},
+                           {o->env, o->env_len}};
 
     *c = (struct command){.argv = BUF_INIT(INIT_ARGS_MAX), .env = BUF_INIT(INIT_ARGS_MAX)};
     if (check(o, e) < 0 || build_argv(&c->argv, o, e) < 0 ||
@@ -164,6 +185,8 @@ int command_build(struct command *c, const struct sandbox *sb, const struct proc
                                    .flags = (o->stdin_open ? INIT_START_STDIN : 0) |
                                             (o->helper ? INIT_START_HELPER : 0) |
                                             (o->leash ? INIT_START_LEASH : 0)};
+    if (o->term != NULL)
+        on_terminal(&c->start, o->term);
     return 0;
 }
 

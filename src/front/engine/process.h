@@ -12,24 +12,34 @@
 
 #define PROCESS_DEADLINE_MS 10000 /* for an answer that does not depend on the tenant */
 
+/* A process on a terminal; what else may be done with it is in terminal.h. */
+struct process_term {
+    unsigned cols, rows; /* 0: 80 and 24; at most INIT_TERM_SIDE_MAX */
+    uint32_t ring;       /* bytes of output kept; 0: as init thinks */
+    bool get;            /* the one of that id, if it runs: `existed` is then said */
+};
+
 struct process_opts {        /* all borrowed for the call */
     const char *id;          /* NULL or "": init picks one */
     const char *const *argv; /* NULL-terminated; or... */
-    const char *command;     /* ...a text for bash -c (exactly one of the two) */
+    const char *command;     /* ...a text for bash -c (exactly one of the two; on a
+                              * terminal neither is a login shell) */
     const char *cwd;         /* NULL: "/workspace", or as the image of the template says */
     const char *user;        /* NULL: "user", or the image's; a name, or uid, or uid:gid */
     const char *env;         /* strv bytes: over the sandbox's own */
     size_t env_len;
     uint64_t timeout_ms; /* 0: none */
     bool stdin_open;
-    bool helper; /* our own cove-helper, whatever argv[0] says... */
-    bool leash;  /* ...that ends when nobody has watched it for timeout_ms */
+    bool helper;                     /* our own cove-helper, whatever argv[0] says... */
+    bool leash;                      /* ...that ends when nobody has watched it for timeout_ms */
+    const struct process_term *term; /* NULL: on pipes */
 };
 
 /* What a stream of a command tells. Every pointer is borrowed for the call.
  * After on_exit, on_end or on_fail (exactly one of them, once) it is over. */
 struct process_ops {
     void (*on_started)(void *arg, const struct init_started *m);     /* may be NULL */
+    void (*on_screen)(void *arg, const struct init_screen *m);       /* terminal_view() only */
     void (*on_output)(void *arg, const struct init_output *m);       /* may be NULL */
     void (*on_truncated)(void *arg, const struct init_truncated *m); /* may be NULL */
     void (*on_exit)(void *arg, const struct init_exit *m);

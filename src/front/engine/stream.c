@@ -6,11 +6,13 @@
 #include "front/engine/command.h"
 #include "front/engine/inside.h"
 #include "front/engine/process.h"
+#include "front/engine/terminal.h"
 
 /* clang-format off */
 static const struct talk_kind kind_run    = {INIT_START,  {{INIT_STARTED, TALK_MORE}, {INIT_OUTPUT, TALK_MORE}, {INIT_EXIT, TALK_LAST}}};
 static const struct talk_kind kind_follow = {INIT_ATTACH, {{INIT_OUTPUT, TALK_MORE}, {INIT_TRUNCATED, TALK_MORE}, {INIT_EXIT, TALK_LAST}}};
 static const struct talk_kind kind_look   = {INIT_ATTACH, {{INIT_OUTPUT, TALK_MORE}, {INIT_TRUNCATED, TALK_MORE}, {INIT_END, TALK_LAST}}};
+static const struct talk_kind kind_view   = {INIT_VIEW,   {{INIT_SCREEN, TALK_MORE}, {INIT_OUTPUT, TALK_MORE}, {INIT_TRUNCATED, TALK_MORE}, {INIT_EXIT, TALK_LAST}}};
 /* clang-format on */
 
 struct process_stream {
@@ -20,6 +22,7 @@ struct process_stream {
     uint64_t next;            /* position of the next byte of output */
     bool started;             /* or attached: output may come */
     bool filtered;            /* one stream only: positions may jump */
+    bool exact;               /* a view from `next` on and from nowhere else */
     char id[INIT_ID_MAX + 1]; /* as asked; "" if init chooses */
 };
 
@@ -33,6 +36,21 @@ static int got_started(struct process_stream *s, const struct init_started *m, s
     talk_set_deadline(&s->talk, 0); /* from here on the tenant's program decides */
     if (s->ops->on_started != NULL)
         s->ops->on_started(s->arg, m);
+    return 0;
+}
+
+static int got_screen(struct process_stream *s, const struct init_screen *m, struct err *e)
+{
+    if (m->cols == 0 || m->rows == 0)
+        return err_set(e, ERR_INVALID, "a screen without size");
+    if (!s->started) {
+        if (m->cursor > m->end || (s->exact && m->cursor != s->next))
+            return err_set(e, ERR_INVALID, "a screen from %llu on", (unsigned long long)m->cursor);
+        s->next = m->cursor;
+        s->started = true;
+        talk_set_deadline(&s->talk, 0);
+    }
+    s->ops->on_screen(s->arg, m);
     return 0;
 }
 
@@ -55,7 +73,7 @@ static int got_output(struct process_stream *s, const struct init_output *m, str
 
 static int got_truncated(struct process_stream *s, const struct init_truncated *m, struct err *e)
 {
-    if (m->from > m->to || m->to < s->next)
+    if (!s->started || m->from > m->to || m->to < s->next)
         return err_set(e, ERR_INVALID, "a gap from %llu to %llu", (unsigned long long)m->from,
                        (unsigned long long)m->to);
     s->next = m->to;
@@ -94,6 +112,8 @@ static int on_msg(struct talk *t, uint16_t type, const union talk_msg *m, struct
     switch (type) {
     case INIT_STARTED:
         return got_started(s, &m->init_started, e);
+    case INIT_SCREEN:
+        return got_screen(s, &m->init_screen, e);
     case INIT_OUTPUT:
         return got_output(s, &m->init_output, e);
     case INIT_TRUNCATED:
@@ -152,7 +172,8 @@ struct process_stream *process_run(struct engine *g, const char *key, const char
         talk_begin_failed(&s->talk, g->hub, &talk_ops, &e);
     } else {
         c.start.flags |= INIT_START_OWN | (forget ? INIT_START_FORGET : 0u);
-        c.start.ring = (uint32_t)g->o.config->output;
+        if (o->term == NULL)
+            c.start.ring = (uint32_t)g->o.config->output;
         if (o->id != NULL)
             strncpy(s->id, o->id, INIT_ID_MAX);
         g->stats.execs += forget;
@@ -199,6 +220,41 @@ struct process_stream *process_attach(struct engine *g, const char *key, const c
         talk_begin(&s->talk, &b->peer, follow ? &kind_follow : &kind_look, &ask,
                    follow ? 0 : PROCESS_DEADLINE_MS, &talk_ops);
     return s;
+}
+
+struct process_stream *terminal_view(struct engine *g, const char *key, const char *sandbox,
+                                     const char *id, const struct terminal_from *from,
+                                     const struct process_ops *ops, void *arg)
+{
+    struct process_stream *s = stream_new(ops, arg);
+    struct init_view ask = {.id = id,
+                            .since = from->since,
+                            .flags = from->has_since ? INIT_VIEW_SINCE
+                                     : from->now     ? INIT_VIEW_NOW
+                                                     : 0u};
+    struct err e;
+    struct box *b = box_running(g, key, sandbox, &e);
+
+    if (b != NULL && !command_id_is_valid(id)) {
+        err_set(&e, ERR_NOT_FOUND, "no terminal %.64s", id);
+        b = NULL;
+    }
+    s->next = from->since;
+    s->exact = from->has_since;
+    if (b == NULL) {
+        talk_begin_failed(&s->talk, g->hub, &talk_ops, &e);
+        return s;
+    }
+    strncpy(s->id, id, INIT_ID_MAX);
+    talk_begin(&s->talk, &b->peer, &kind_view, &ask, PROCESS_DEADLINE_MS, &talk_ops);
+    return s;
+}
+
+void terminal_view_resize(struct process_stream *s, unsigned cols, unsigned rows)
+{
+    struct init_resize m = {.id = s->id, .cols = cols, .rows = rows};
+
+    talk_send(&s->talk, INIT_RESIZE, &m);
 }
 
 size_t process_feed(struct process_stream *s, const void *p, size_t n, bool last)
