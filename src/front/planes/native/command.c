@@ -1,16 +1,11 @@
 /* command.c - see command.h. */
 #include "front/planes/native/command.h"
 
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 #include "base/own.h"
-#include "base/str.h"
 #include "front/planes/native/inside.h"
-
-#define SIGNALS_MAX 64
 
 void command_opts_free(struct command_opts *c)
 {
@@ -89,84 +84,5 @@ int command_streams(const char *name, unsigned *ret, struct err *e)
     }
     if (name != NULL)
         return err_set(e, ERR_INVALID, "stream: expected stdout, stderr or both");
-    return 0;
-}
-
-/* clang-format off */
-static const struct shape_field exit_fields[] = {
-    {"code", SHAPE_U64, offsetof(struct exit_view, code),
-     "Exit code; 128 and the signal's number after a signal, 124 after the time limit."},
-    {"signal", SHAPE_STR, offsetof(struct exit_view, signal),
-     "The signal that ended it, as SIGTERM.", SHAPE_NULLABLE},
-    {"timed_out", SHAPE_BOOL, offsetof(struct exit_view, timed_out), "Its time limit passed and the whole tree was killed."},
-    {"core", SHAPE_BOOL, offsetof(struct exit_view, core), "A core was dumped."},
-    {"killed", SHAPE_BOOL, offsetof(struct exit_view, killed), "A kill was asked for."},
-    {"oom", SHAPE_BOOL, offsetof(struct exit_view, oom), "The kernel killed it for want of memory."},
-    {"cpu_ms", SHAPE_U64, offsetof(struct exit_view, cpu_ms), "CPU time used, user and system."},
-    {"max_rss_kb", SHAPE_U64, offsetof(struct exit_view, max_rss_kb), "Most memory it held at one time, in KiB."},
-    {"ended_at", SHAPE_TIME, offsetof(struct exit_view, ended_ms), "When it ended.", SHAPE_NULLABLE},
-};
-/* clang-format on */
-SHAPE(exit_shape, "Exit", "How a command ended.", exit_fields);
-
-void exit_view_of(struct exit_view *v, const struct init_exit *m)
-{
-    *v = (struct exit_view){
-        .timed_out = m->flags & INIT_EXIT_TIMED_OUT,
-        .core = m->flags & INIT_EXIT_CORE,
-        .killed = m->flags & INIT_EXIT_KILLED,
-        .oom = m->flags & INIT_EXIT_OOM,
-        .cpu_ms = m->cpu_us / 1000,
-        .max_rss_kb = m->maxrss_kb,
-        .ended_ms = m->ended_ms,
-    };
-    v->signal = signal_name(m->signal, v->name);
-    v->code = v->timed_out ? 124 : m->signal != 0 ? 128 + m->signal : m->code;
-}
-
-/* The real-time signals have no names; SIG40 is read back by signal_from(). */
-const char *signal_name(unsigned signo, char out[16])
-{
-    const char *abbrev = signo < NSIG ? sigabbrev_np((int)signo) : NULL;
-
-    if (signo == 0)
-        return NULL;
-    if (abbrev != NULL)
-        str_fmt(out, 16, "SIG%s", abbrev);
-    else
-        str_fmt(out, 16, "SIG%u", signo);
-    return out;
-}
-
-static int signal_named(const char *s)
-{
-    uint64_t number;
-
-    if (strncasecmp(s, "SIG", 3) == 0)
-        s += 3;
-    if (str_u64(s, SIGNALS_MAX, &number) == 0)
-        return (int)number;
-    for (int i = 1; i < NSIG; i++) {
-        const char *abbrev = sigabbrev_np(i);
-
-        if (abbrev != NULL && strcasecmp(abbrev, s) == 0)
-            return i;
-    }
-    return 0;
-}
-
-int signal_from(json_t *j, int *ret, struct err *e)
-{
-    json_int_t n = 0;
-
-    if (json_is_integer(j))
-        n = json_integer_value(j);
-    else if (json_is_string(j))
-        n = signal_named(json_string_value(j));
-    if (n < 1 || n > SIGNALS_MAX)
-        return err_set(e, ERR_INVALID,
-                       "signal: expected a name such as TERM or SIGTERM, or a number of 1 to %d",
-                       SIGNALS_MAX);
-    *ret = (int)n;
     return 0;
 }

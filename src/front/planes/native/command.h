@@ -1,10 +1,10 @@
 /* command.h - what exec and processes have in common: how a command is described
- * in a request, and how its end is described in an answer. */
+ * in a request. */
 #ifndef NATIVE_COMMAND_H
 #define NATIVE_COMMAND_H
 
 #include "front/engine/process.h"
-#include "front/plane/shape.h"
+#include "front/plane/exit.h"
 #include "json/read.h"
 
 /* argv and environment together are bounded by what execve takes (INIT_ARGS_MAX);
@@ -52,23 +52,5 @@ int command_env(json_t *env, struct buf *out, struct err *e);
 
 /* "stdout", "stderr", "both" or NULL as a mask of enum init_stream. */
 int command_streams(const char *name, unsigned *ret, struct err *e);
-
-/* ---- the end of a command ---- */
-
-struct exit_view {
-    uint64_t code; /* 124 when timed out, 128 + number for a signal */
-    const char *signal;
-    bool timed_out, core, killed, oom;
-    uint64_t cpu_ms, max_rss_kb, ended_ms;
-    char name[16]; /* what `signal` points to */
-};
-extern const struct shape exit_shape;
-
-void exit_view_of(struct exit_view *v, const struct init_exit *m);
-
-/* "SIGTERM"; NULL for 0. */
-const char *signal_name(unsigned signo, char out[16]);
-/* From "TERM", "SIGTERM", "15" or 15; ERR_INVALID otherwise. */
-int signal_from(json_t *j, int *ret, struct err *e);
 
 #endif
