@@ -67,8 +67,13 @@ static void on_drain(void *arg)
     ((struct seen *)arg)->drains++;
 }
 
-static const struct process_ops ops = {on_started, on_output, on_truncated, on_exit_,
-                                       on_end,     on_fail,   on_drain};
+static const struct process_ops ops = {.on_started = on_started,
+                                       .on_output = on_output,
+                                       .on_truncated = on_truncated,
+                                       .on_exit = on_exit_,
+                                       .on_end = on_end,
+                                       .on_fail = on_fail,
+                                       .on_drain = on_drain};
 
 struct scene { /* a running sandbox "sb1", and what is said in it */
     struct rig r;
