@@ -106,7 +106,8 @@ static const char *keep(char **at, const char *text)
 static struct box *box_new(const struct store_sandbox *row)
 {
     size_t len = strlen(row->id) + strlen(row->key) + strlen(row->template) + strlen(row->network) +
-                 strlen(row->metadata) + strlen(row->plane) + 6 + row->env.len + row->image.len;
+                 strlen(row->metadata) + strlen(row->plane) + strlen(row->name) + 7 + row->env.len +
+                 row->image.len;
     struct box *b = calloc(1, sizeof(*b) + len);
     char *at = b == NULL ? NULL : (char *)(b + 1);
 
@@ -118,6 +119,7 @@ static struct box *box_new(const struct store_sandbox *row)
     b->pub.network = keep(&at, row->network);
     b->pub.metadata = keep(&at, row->metadata);
     b->pub.plane = keep(&at, row->plane);
+    b->pub.name = keep(&at, row->name);
     b->pub.env = at;
     b->pub.env_len = row->env.len;
     if (row->env.len > 0)
@@ -163,7 +165,8 @@ struct box *box_add(struct engine *g, const struct store_sandbox *row)
         free(b);
         return NULL;
     }
-    if (map_put(&g->boxes, &b->node, b->pub.id) < 0) {
+    if (map_put(&g->boxes, &b->node, b->pub.id) < 0 || name_attach(b) < 0) {
+        map_del(&g->boxes, &b->node);
         g->norder--;
         free(b->rules);
         free(b);
@@ -182,6 +185,7 @@ void box_free(struct box *b)
     talk_peer_reset(&b->peer, &why);
     loop_timer_stop(g->loop, &b->end);
     map_del(&g->boxes, &b->node);
+    name_detach(b);
     order_del(g, b);
     free(b->rules);
     free(b);

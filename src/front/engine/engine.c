@@ -48,6 +48,8 @@ int engine_new(const struct engine_opts *opts, struct engine **ret, struct err *
     g->o = *opts;
     g->loop = opts->loop;
     map_init(&g->boxes);
+    map_init(&g->names);
+    list_init(&g->making);
     list_init(&g->answers);
     list_init(&g->imports);
     buf_init(&g->graves, ENGINE_GRAVES_MAX);
@@ -59,7 +61,7 @@ int engine_new(const struct engine_opts *opts, struct engine **ret, struct err *
     return 0;
 }
 
-static void drop_waiters(struct list *l)
+void engine_drop_waiters(struct list *l)
 {
     struct waiter *w;
 
@@ -79,10 +81,11 @@ void engine_free(struct engine *g)
     keeper_link_free(g->keeper);
     imports_free(g);
     while (g->norder > 0) {
-        drop_waiters(&g->order[g->norder - 1]->waiters);
+        engine_drop_waiters(&g->order[g->norder - 1]->waiters);
         box_free(g->order[g->norder - 1]);
     }
-    drop_waiters(&g->answers);
+    engine_drop_waiters(&g->answers);
+    names_free(g);
     events_free(g);
     talk_hub_free(g->hub);
     map_free(&g->boxes);

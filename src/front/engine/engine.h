@@ -28,6 +28,7 @@ struct store;
 #define ENGINE_ENV_MAX (64u << 10)      /* bytes of a sandbox's environment */
 #define ENGINE_KEY_MAX 32u
 #define ENGINE_PLANE_MAX (4u << 10) /* bytes that a plane keeps with a sandbox */
+#define ENGINE_NAME_MAX 128u        /* bytes of the name of a sandbox */
 
 enum sandbox_state { SANDBOX_RUNNING, SANDBOX_PAUSED, SANDBOX_STOPPED, SANDBOX_STATE_COUNT };
 #define SANDBOX_BIT(state) (1u << (state))
@@ -51,7 +52,8 @@ struct sandbox_rule {
 
 struct sandbox {
     const char *id;
-    const char *key; /* id of the API key that made it; only that key sees it */
+    const char *key;  /* id of the API key that made it; only that key sees it */
+    const char *name; /* what its key calls it; "": nothing */
     enum sandbox_state state;
     const char *template;
     const char *network; /* "egress", or "none": loopback only */
@@ -92,6 +94,7 @@ const struct config *engine_config(const struct engine *g);
 
 struct create_opts { /* all borrowed for the call */
     const char *key;
+    const char *name;     /* engine_named() only */
     const char *template; /* NULL: "base" */
     const char *network;  /* NULL: the default of this server */
     const struct sandbox_rule *rules;
@@ -116,6 +119,15 @@ void engine_create(struct engine *g, const struct create_opts *o, engine_sandbox
 const struct sandbox *engine_get(struct engine *g, const char *key, const char *id);
 /* The same whoever's it is: for who was shown something better than a key. */
 const struct sandbox *engine_find(struct engine *g, const char *id);
+/* The sandbox that `name` means to o->key, made as `o` says if there is none yet:
+ * one, however many ask at once, and the same after every restart. */
+void engine_named(struct engine *g, const char *name, const struct create_opts *o,
+                  engine_sandbox_cb *cb, void *arg);
+/* As engine_get(); never makes one. */
+const struct sandbox *engine_by_name(struct engine *g, const char *key, const char *name);
+/* One that is being made is waited for first. A name that means nothing is fine. */
+void engine_delete_named(struct engine *g, const char *key, const char *name, engine_done_cb *cb,
+                         void *arg);
 /* Answers once nothing of it runs any more and no restart can bring it back. */
 void engine_delete(struct engine *g, const char *key, const char *id, engine_done_cb *cb,
                    void *arg);

@@ -9,7 +9,8 @@
  *   command.c   from options to a message      stream.c, call.c  the two halves of process.h
  *   box.c       sandboxes in memory            waiter.c   who is to be answered
  *   network.c   rules and traffic              work.c     one call of cove-helper
- *   owners.c    whose sandboxes they are       list.c     in pages */
+ *   owners.c    whose sandboxes they are       list.c     in pages
+ *   name.c      sandboxes by name */
 #ifndef FRONT_ENGINE_INSIDE_H
 #define FRONT_ENGINE_INSIDE_H
 
@@ -72,6 +73,7 @@ struct box {
     struct monitor monitor;
     char boot_id[65], reason[ENGINE_REASON_MAX];
     struct sandbox_rule *rules; /* belongs to the box; pub.rules */
+    struct name *named;         /* points back here; NULL: it has none */
 };
 
 /* ---- the engine ---- */
@@ -88,6 +90,8 @@ struct engine {
     size_t norder, corder;
     size_t ncreates;     /* under way */
     struct list answers; /* waiters that the loop is about to answer */
+    struct map names;    /* of sandboxes that have one */
+    struct list making;  /* names whose sandbox is being made */
     struct list imports; /* templates that are being added */
     bool ready;
     struct ring *ring;
@@ -137,6 +141,14 @@ struct waiter *waiter_new(struct engine *g, engine_done_cb *done, engine_sandbox
 void waiter_answer(struct waiter *w, const char *id, const struct err *e);
 void waiter_fail(struct waiter *w, enum err_kind kind, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
+
+/* Forgets them without an answer: the engine ends. */
+void engine_drop_waiters(struct list *l);
+
+/* name.c. A second sandbox of one name stays without; -1: out of memory. */
+int name_attach(struct box *b);
+void name_detach(struct box *b);
+void names_free(struct engine *g);
 
 /* life.c */
 struct life_news { /* what came with an event; unused members are zero */

@@ -136,6 +136,7 @@ static void end_it(struct box *b, const struct life_news *n)
 {
     if (mark_deleting(b, n) < 0)
         return;
+    name_detach(b);
     loop_timer_stop(b->g->loop, &b->end);
     silence(b, "was deleted");
     wait_for_it(b, n);
@@ -148,6 +149,7 @@ static void doom(struct box *b, const struct life_news *n)
 
     if (mark_deleting(b, n) < 0)
         return;
+    name_detach(b);
     loop_timer_stop(b->g->loop, &b->end);
     err_set(&e, ERR_GONE, "sandbox %s was deleted", b->pub.id);
     answer_all(b, &e);

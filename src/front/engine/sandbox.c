@@ -44,8 +44,9 @@ static struct create *create_new(struct engine *g, const struct create_opts *o)
     const char *network = o->network != NULL ? o->network : "";
     const char *metadata = o->metadata != NULL ? o->metadata : "{}";
     const char *plane = o->plane != NULL ? o->plane : "";
-    size_t len =
-        strlen(o->key) + strlen(template) + strlen(network) + strlen(metadata) + strlen(plane) + 5;
+    const char *name = o->name != NULL ? o->name : "";
+    size_t len = strlen(o->key) + strlen(template) + strlen(network) + strlen(metadata) +
+                 strlen(plane) + strlen(name) + 6;
     struct create *c = calloc(1, sizeof(*c) + len + o->env_len);
     char *at = c == NULL ? NULL : c->text;
 
@@ -60,6 +61,7 @@ static struct create *create_new(struct engine *g, const struct create_opts *o)
     c->row.network = keep(&at, network);
     c->row.metadata = keep(&at, metadata);
     c->row.plane = keep(&at, plane);
+    c->row.name = keep(&at, name);
     c->row.env = (struct store_bytes){at, o->env_len};
     if (o->env_len > 0)
         memcpy(at, o->env, o->env_len);

@@ -30,6 +30,7 @@ static const char *const migrations[] = {
     "ALTER TABLE sandboxes ADD COLUMN rules BLOB NOT NULL DEFAULT x'';",
     "ALTER TABLE keys ADD COLUMN admin INTEGER NOT NULL DEFAULT 0;",
     "ALTER TABLE sandboxes ADD COLUMN plane TEXT NOT NULL DEFAULT '';",
+    "ALTER TABLE sandboxes ADD COLUMN name TEXT NOT NULL DEFAULT '';",
 };
 
 int store_fail(struct store *s, const char *what, struct err *e)
