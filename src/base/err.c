@@ -63,20 +63,57 @@ int err_set(struct err *e, enum err_kind kind, const char *fmt, ...)
     return -1;
 }
 
-int err_sys(struct err *e, const char *fmt, ...)
+static int set_errno(struct err *e, enum err_kind kind, int sys, const char *fmt, va_list ap)
 {
-    int sys = errno;
     size_t n;
-    va_list ap;
 
-    e->kind = sys == ENOSPC || sys == EDQUOT ? ERR_DISK_FULL : ERR_INTERNAL;
+    e->kind = kind;
     e->sys = sys;
-    va_start(ap, fmt);
     vsnprintf(e->msg, sizeof(e->msg) - 64, fmt, ap);
-    va_end(ap);
     n = strlen(e->msg);
     snprintf(e->msg + n, sizeof(e->msg) - n, ": %s", strerror(sys));
     errno = sys;
+    return -1;
+}
+
+int err_sys(struct err *e, const char *fmt, ...)
+{
+    int sys = errno;
+    va_list ap;
+
+    va_start(ap, fmt);
+    set_errno(e, sys == ENOSPC || sys == EDQUOT ? ERR_DISK_FULL : ERR_INTERNAL, sys, fmt, ap);
+    va_end(ap);
+    return -1;
+}
+
+static const struct {
+    int sys;
+    enum err_kind kind;
+} about_paths[] = {
+    {ENOENT, ERR_NOT_FOUND},       {EACCES, ERR_DENIED},        {EPERM, ERR_DENIED},
+    {EROFS, ERR_DENIED},           {EEXIST, ERR_CONFLICT},      {ENOTEMPTY, ERR_CONFLICT},
+    {EBUSY, ERR_CONFLICT},         {ETXTBSY, ERR_CONFLICT},     {EAGAIN, ERR_CONFLICT},
+    {ENOTDIR, ERR_INVALID},        {EISDIR, ERR_INVALID},       {EINVAL, ERR_INVALID},
+    {ELOOP, ERR_INVALID},          {ENAMETOOLONG, ERR_INVALID}, {ENXIO, ERR_INVALID},
+    {ENODEV, ERR_INVALID},         {EXDEV, ERR_INVALID},        {EMLINK, ERR_LIMIT},
+    {EFBIG, ERR_TOO_LARGE},        {ENOSPC, ERR_DISK_FULL},     {EDQUOT, ERR_DISK_FULL},
+    {ENODATA, ERR_NOT_FOUND},      {E2BIG, ERR_TOO_LARGE},      {ERANGE, ERR_TOO_LARGE},
+    {EOPNOTSUPP, ERR_UNSUPPORTED},
+};
+
+int err_path(struct err *e, const char *fmt, ...)
+{
+    int sys = errno;
+    enum err_kind kind = ERR_INTERNAL;
+    va_list ap;
+
+    for (size_t i = 0; i < sizeof(about_paths) / sizeof(about_paths[0]); i++)
+        if (about_paths[i].sys == sys)
+            kind = about_paths[i].kind;
+    va_start(ap, fmt);
+    set_errno(e, kind, sys, fmt, ap);
+    va_end(ap);
     return -1;
 }
 

@@ -48,6 +48,8 @@ int err_set(struct err *e, enum err_kind kind, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 /* ERR_INTERNAL (ERR_DISK_FULL for ENOSPC and EDQUOT); reads errno first. */
 int err_sys(struct err *e, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* The kind that errno means about a path or name the caller gave: not found, denied, ... */
+int err_path(struct err *e, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 int err_wrap(struct err *e, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 const char *err_code(enum err_kind kind); /* the word on the wire */

@@ -45,15 +45,43 @@ void conn_close(struct conn *c)
     loop_timer_stop(c->serve->loop, &c->timer);
     loop_io_stop(c->serve->loop, &c->io);
     drop_fd(&c->fd);
+    drop_fd(&c->pass_fd);
     list_del(&c->link);
     c->serve->nconns--;
     loop_defer(c->serve->loop, &c->later, conn_free);
 }
 
+/* With the fd that waits, if one does: the kernel takes it with the first byte. */
+static ssize_t conn_push(struct conn *c)
+{
+    struct iovec iov = {buf_data(&c->out), c->out.len};
+    union {
+        struct cmsghdr align;
+        char space[CMSG_SPACE(sizeof(int))];
+    } control = {0};
+    struct msghdr m = {.msg_iov = &iov, .msg_iovlen = 1};
+    struct cmsghdr *h;
+    ssize_t n;
+
+    if (c->pass_fd >= 0) {
+        m.msg_control = &control;
+        m.msg_controllen = sizeof(control);
+        h = CMSG_FIRSTHDR(&m);
+        h->cmsg_level = SOL_SOCKET;
+        h->cmsg_type = SCM_RIGHTS;
+        h->cmsg_len = CMSG_LEN(sizeof(int));
+        memcpy(CMSG_DATA(h), &c->pass_fd, sizeof(int));
+    }
+    n = sendmsg(c->fd, &m, MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (n > 0)
+        drop_fd(&c->pass_fd);
+    return n;
+}
+
 static void conn_flush(struct conn *c)
 {
     while (c->out.len > 0) {
-        ssize_t n = send(c->fd, buf_data(&c->out), c->out.len, MSG_NOSIGNAL | MSG_DONTWAIT);
+        ssize_t n = conn_push(c);
 
         if (n < 0 && errno == EAGAIN)
             return;
@@ -123,6 +151,16 @@ void conn_done(struct conn *c)
     conn_update(c);
 }
 
+void conn_pass(struct conn *c, enum init_fd_kind kind, int fd)
+{
+    struct init_fd m = {.kind = kind};
+
+    drop_fd(&c->pass_fd);
+    c->pass_fd = fd;
+    conn_send(c, INIT_FD, &m);
+    conn_done(c);
+}
+
 void conn_fail(struct conn *c, const struct err *e)
 {
     char text[500 + 1];
@@ -159,7 +197,7 @@ static void (*const pumps[TALK_COUNT])(struct conn *c) = {
     [TALK_NONE] = no_pump,     [TALK_OWN] = stream_pump, [TALK_FOLLOW] = stream_pump,
     [TALK_LOOK] = stream_pump, [TALK_LIST] = list_pump,  [TALK_WAIT] = wait_pump,
     [TALK_KILL] = kill_pump,   [TALK_PORT] = port_pump,  [TALK_LOG] = log_pump,
-    [TALK_MONITOR] = no_pump,  [TALK_VIEW] = view_pump,
+    [TALK_MONITOR] = no_pump,  [TALK_VIEW] = view_pump,  [TALK_CONNECT] = no_pump,
 };
 
 void conn_pump(struct conn *c)
@@ -281,6 +319,7 @@ int conn_open(struct serve *s, int fd, struct err *e)
         return err_set(e, ERR_UNAVAILABLE, "out of memory");
     c->serve = s;
     c->fd = fd;
+    c->pass_fd = -1;
     buf_init(&c->in, WIRE_HEAD + WIRE_FRAME_MAX + CONN_READ);
     buf_init(&c->out, CONN_OUT_MAX);
     list_init(&c->watch.link);

@@ -24,6 +24,7 @@
 struct serve;
 struct port_wait;
 struct log_wait;
+struct dial;
 
 enum talk {
     TALK_NONE,    /* waiting for a request */
@@ -37,6 +38,7 @@ enum talk {
     TALK_LOG,     /* until a text was printed */
     TALK_MONITOR, /* events, for ever */
     TALK_VIEW,    /* a terminal's output until its exit; what is typed comes in */
+    TALK_CONNECT, /* until a port has answered */
     TALK_COUNT
 };
 
@@ -45,6 +47,7 @@ struct conn {
     struct list link; /* of all connections */
     struct loop_io io;
     int fd;
+    int pass_fd; /* to go with the next bytes, or -1; belongs to the conn */
     struct buf in, out;
     enum talk talk;
     uint32_t seq;            /* of the conversation */
@@ -60,6 +63,7 @@ struct conn {
     struct loop_later later;
     struct port_wait *port; /* TALK_PORT; belongs to the conn */
     struct log_wait *log;   /* TALK_LOG; belongs to the conn */
+    struct dial *dial;      /* TALK_CONNECT; belongs to the conn */
 };
 
 /* Takes over the fd; says hello. */
@@ -69,6 +73,9 @@ void conn_close(struct conn *c);
 
 /* Queues one message of this conversation and sends what the socket takes. */
 void conn_send(struct conn *c, uint16_t type, const void *msg);
+/* The last answer is INIT_FD, and this fd with it, which is taken. A front that takes
+ * none on this connection loses it. */
+void conn_pass(struct conn *c, enum init_fd_kind kind, int fd);
 /* The last answer was sent: the next request may come. */
 void conn_done(struct conn *c);
 /* The last answer is that it failed. */
@@ -91,6 +98,7 @@ void port_pump(struct conn *c);
 void log_pump(struct conn *c);
 void list_pump(struct conn *c);
 void wait_free(struct conn *c);
+void dial_free(struct dial *d); /* connect.c */
 
 /* ERR_INVALID for a position that no output has reached. */
 int stream_check(const struct proc *p, uint64_t cursor, struct err *e);

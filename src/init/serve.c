@@ -16,6 +16,7 @@
 #include <sys/syscall.h>
 
 #include "base/own.h"
+#include "init/file.h"
 #include "init/serve_state.h"
 #include "init/wait.h"
 
@@ -39,6 +40,8 @@ union request {
     struct init_monitor monitor;
     struct init_view view;
     struct init_resize resize;
+    struct init_open open;
+    struct init_connect connect;
 };
 
 static void send_ok(struct conn *c, uint64_t value)
@@ -280,6 +283,22 @@ static void on_view_resize(struct conn *c, const union request *r)
     term_resize(c->watch.proc, r->resize.cols, r->resize.rows, &e);
 }
 
+static void on_open(struct conn *c, const union request *r)
+{
+    struct err e;
+    int fd = file_open(c->serve->procs.root_fd, r->open.user, r->open.path, &e);
+
+    if (fd < 0)
+        conn_fail(c, &e);
+    else
+        conn_pass(c, INIT_FD_FILE, fd);
+}
+
+static void on_connect(struct conn *c, const union request *r)
+{
+    dial_port(c, &r->connect);
+}
+
 /* clang-format off */
 static const struct {
     uint16_t type;
@@ -302,6 +321,8 @@ static const struct {
     {INIT_VIEW,      TALK_NONE, on_view},
     {INIT_RESIZE,    TALK_NONE, on_resize},
     {INIT_RESIZE,    TALK_VIEW, on_view_resize},
+    {INIT_OPEN,      TALK_NONE, on_open},
+    {INIT_CONNECT,   TALK_NONE, on_connect},
 };
 /* clang-format on */
 

@@ -23,7 +23,7 @@ static void on_late(struct loop_timer *t)
     conn_fail(c, &e);
 }
 
-static void set_deadline(struct conn *c, uint64_t timeout_ms)
+void wait_deadline(struct conn *c, uint64_t timeout_ms)
 {
     uint64_t ms = timeout_ms < PROC_TIME_MAX ? timeout_ms : PROC_TIME_MAX;
     struct err e;
@@ -55,7 +55,7 @@ void kill_pump(struct conn *c)
 
 void wait_exit(struct conn *c, struct proc *p, uint64_t timeout_ms)
 {
-    set_deadline(c, timeout_ms);
+    wait_deadline(c, timeout_ms);
     conn_watch(c, TALK_WAIT, p, 0);
 }
 
@@ -246,7 +246,7 @@ void wait_port(struct conn *c, struct proc *p, const struct init_wait_port *m)
         w->tries[i] = (struct port_try){.wait = w, .fd = -1};
     c->port = w;
     c->talk = TALK_PORT;
-    set_deadline(c, m->timeout_ms);
+    wait_deadline(c, m->timeout_ms);
     if (c->talk == TALK_PORT && p != NULL)
         conn_watch(c, TALK_PORT, p, 0);
     if (c->talk == TALK_PORT)
@@ -369,7 +369,7 @@ void wait_log(struct conn *c, struct proc *p, const struct init_wait_log *m)
     }
     c->streams = m->streams;
     c->talk = TALK_LOG;
-    set_deadline(c, m->timeout_ms);
+    wait_deadline(c, m->timeout_ms);
     if (c->talk == TALK_LOG)
         conn_watch(c, TALK_LOG, p, m->since);
 }
@@ -378,4 +378,5 @@ void wait_free(struct conn *c)
 {
     port_free(take_ptr(&c->port));
     free(take_ptr(&c->log));
+    dial_free(take_ptr(&c->dial));
 }

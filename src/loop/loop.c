@@ -24,6 +24,7 @@ struct loop {
     struct list laters;
     struct loop_io sigio;
     sigset_t sigs;
+    struct loop_guest *guest;
     struct {
         void (*cb)(void *arg, int signo);
         void *arg;
@@ -53,6 +54,8 @@ void loop_free(struct loop *l)
 {
     if (l == NULL)
         return;
+    if (l->guest != NULL)
+        l->guest->free(l->guest);
     drop_fd(&l->sigfd);
     drop_fd(&l->epfd);
     free(l->heap);
@@ -62,6 +65,11 @@ void loop_free(struct loop *l)
 uint64_t loop_now_ns(const struct loop *l)
 {
     return l->now_ns;
+}
+
+struct loop_guest **loop_guest(struct loop *l)
+{
+    return &l->guest;
 }
 
 void loop_stop(struct loop *l)

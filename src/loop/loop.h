@@ -62,6 +62,12 @@ void loop_timer_stop(struct loop *l, struct loop_timer *t);
 void loop_defer(struct loop *l, struct loop_later *d, void (*cb)(struct loop_later *d));
 void loop_undefer(struct loop_later *d);
 
+/* Somebody who serves this loop and ends with it; one slot (job.c). */
+struct loop_guest {
+    void (*free)(struct loop_guest *g);
+};
+struct loop_guest **loop_guest(struct loop *l);
+
 /* Blocks the signal and delivers it here instead. cb may be NULL: ignored. */
 int loop_signal(struct loop *l, int signo, void (*cb)(void *arg, int signo), void *arg,
                 struct err *e);

@@ -42,6 +42,7 @@ enum init_attach_flags { INIT_ATTACH_FOLLOW = 1 };               /* until exit, 
 enum init_view_flags { INIT_VIEW_SINCE = 1, INIT_VIEW_NOW = 2 }; /* else the oldest kept */
 enum init_kill_flags { INIT_KILL_FORGET = 1 }; /* a terminal, and its record and id with it */
 enum init_signal_to { INIT_TO_ROOT, INIT_TO_TREE, INIT_TO_FOREGROUND };
+enum init_fd_kind { INIT_FD_FILE = 1, INIT_FD_SOCKET };
 enum init_stream { INIT_STDOUT = 1, INIT_STDERR = 2 }; /* bits of a mask; 0 means both */
 enum init_exit_flags {
     INIT_EXIT_TIMED_OUT = 1,
@@ -77,6 +78,7 @@ enum init_event_kind { INIT_EVENT_STARTED, INIT_EVENT_EXITED };
                                     F(S, U32, code, 255) F(S, U32, signal, 64) F(S, U32, flags, 0) F(S, U64, at_ms, 0)
 #define INIT_SCREEN_FIELDS(F, S)    F(S, U64, cursor, 0) F(S, U64, end, 0) F(S, U32, cols, INIT_TERM_SIDE_MAX) \
                                     F(S, U32, rows, INIT_TERM_SIDE_MAX) F(S, U32, pid, 0)
+#define INIT_FD_FIELDS(F, S)        F(S, U32, kind, INIT_FD_SOCKET)
 /* requests */
 #define INIT_START_FIELDS(F, S)     F(S, STR, id, INIT_ID_MAX) F(S, STRV, argv, INIT_ARGS_MAX) \
                                     F(S, STRV, env, INIT_ARGS_MAX) F(S, STR, cwd, INIT_PATH_MAX) \
@@ -98,6 +100,8 @@ enum init_event_kind { INIT_EVENT_STARTED, INIT_EVENT_EXITED };
 #define INIT_VIEW_FIELDS(F, S)      F(S, STR, id, INIT_ID_MAX) F(S, U64, since, 0) F(S, U32, flags, 0)
 #define INIT_RESIZE_FIELDS(F, S)    F(S, STR, id, INIT_ID_MAX) F(S, U32, cols, INIT_TERM_SIDE_MAX) \
                                     F(S, U32, rows, INIT_TERM_SIDE_MAX)
+#define INIT_OPEN_FIELDS(F, S)      F(S, STR, path, INIT_PATH_MAX) F(S, STR, user, INIT_USER_MAX)
+#define INIT_CONNECT_FIELDS(F, S)   F(S, U32, port, 65535) F(S, U64, timeout_ms, 0)
 
 /*  row: enumerator, struct, number. Numbers are for ever.
  *
@@ -119,7 +123,12 @@ enum init_event_kind { INIT_EVENT_STARTED, INIT_EVENT_EXITED };
  *  view       -> screen (cursor: the first byte that follows), then (output | truncated |
  *                screen, whenever the size has changed)..., exit. `stdin` and `resize` may
  *                follow on the same connection, as with start
- *  resize     -> ok */
+ *  resize     -> ok
+ *  (a path is absolute, or begins with ~ for the home of the user it is used as)
+ *  open       -> fd, of a regular file of the root filesystem, to be read
+ *  connect    -> fd, a TCP connection to that port of 127.0.0.1, else of ::1; fail gone if
+ *                nobody listens, fail timeout. These two come with their fd, and so only on
+ *                a connection whose front takes fds (front/engine/fdpass.h) */
 #define INIT_MSGS(X) \
     X(INIT_HELLO,     init_hello,     1,  INIT_HELLO_FIELDS) \
     X(INIT_FAIL,      init_fail,      2,  INIT_FAIL_FIELDS) \
@@ -132,6 +141,7 @@ enum init_event_kind { INIT_EVENT_STARTED, INIT_EVENT_EXITED };
     X(INIT_END,       init_end,       9,  INIT_END_FIELDS) \
     X(INIT_EVENT,     init_event,     10, INIT_EVENT_FIELDS) \
     X(INIT_SCREEN,    init_screen,    14, INIT_SCREEN_FIELDS) \
+    X(INIT_FD,        init_fd,        17, INIT_FD_FIELDS) \
     X(INIT_START,     init_start,     32, INIT_START_FIELDS) \
     X(INIT_ATTACH,    init_attach,    33, INIT_ATTACH_FIELDS) \
     X(INIT_STDIN,     init_stdin,     34, INIT_STDIN_FIELDS) \
@@ -144,7 +154,9 @@ enum init_event_kind { INIT_EVENT_STARTED, INIT_EVENT_EXITED };
     X(INIT_WAIT_LOG,  init_wait_log,  41, INIT_WAIT_LOG_FIELDS) \
     X(INIT_MONITOR,   init_monitor,   42, INIT_MONITOR_FIELDS) \
     X(INIT_VIEW,      init_view,      53, INIT_VIEW_FIELDS) \
-    X(INIT_RESIZE,    init_resize,    54, INIT_RESIZE_FIELDS)
+    X(INIT_RESIZE,    init_resize,    54, INIT_RESIZE_FIELDS) \
+    X(INIT_OPEN,      init_open,      63, INIT_OPEN_FIELDS) \
+    X(INIT_CONNECT,   init_connect,   76, INIT_CONNECT_FIELDS)
 /* clang-format on */
 
 #define X(kind, s, number, fields) kind = number,

@@ -51,7 +51,9 @@ struct peer {
         struct init_end end;
         struct init_event event;
         struct init_screen screen;
+        struct init_fd fd;
     } m;
+    int passed; /* the last fd that came along, or -1; the test's to close */
 };
 
 static inline const char *peer_cgroup_root(void)
@@ -144,6 +146,22 @@ static inline void peer_init_open(struct peer_init *pi)
     peer_left = *pi;
 }
 
+static inline ssize_t peer_recv(struct peer *p, char *room, size_t n)
+{
+    struct iovec iov = {room, n};
+    union {
+        struct cmsghdr align;
+        char space[CMSG_SPACE(sizeof(int))];
+    } c;
+    struct msghdr m = {
+        .msg_iov = &iov, .msg_iovlen = 1, .msg_control = &c, .msg_controllen = sizeof(c)};
+    ssize_t got = recvmsg(p->fd, &m, MSG_CMSG_CLOEXEC);
+
+    if (got > 0 && CMSG_FIRSTHDR(&m) != NULL)
+        memcpy(&p->passed, CMSG_DATA(CMSG_FIRSTHDR(&m)), sizeof(int));
+    return got;
+}
+
 /* The next answer; its type. 0 when the connection is closed. */
 static inline int peer_next(struct peer *p)
 {
@@ -156,7 +174,7 @@ static inline int peer_next(struct peer *p)
     p->consume = 0;
     while ((ret = wire_peek(&p->in, &h, &body, &e)) == 0) {
         char *room = buf_room(&p->in, 65536);
-        ssize_t n = recv(p->fd, room, 65536, 0);
+        ssize_t n = peer_recv(p, room, 65536);
 
         if (n < 0 && errno == EAGAIN)
             fail_msg("no answer in %d s", PEER_DEADLINE_S);
@@ -178,7 +196,7 @@ static inline void peer_open(struct peer *p, const struct peer_init *pi)
     struct timeval tv = {.tv_sec = PEER_DEADLINE_S};
     struct sockaddr_un a = {.sun_family = AF_UNIX};
 
-    *p = (struct peer){.in = BUF_INIT(8u << 20)};
+    *p = (struct peer){.in = BUF_INIT(8u << 20), .passed = -1};
     strcpy(a.sun_path, pi->sock);
     p->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     CHECK_INT(connect(p->fd, (struct sockaddr *)&a, sizeof(a)), 0);

@@ -159,6 +159,16 @@ static void on_terminal(struct init_start *m, const struct process_term *t)
     m->ring = t->ring;
 }
 
+const char *command_user(const struct sandbox *sb)
+{
+    return defaults_of(sb).user;
+}
+
+const char *command_cwd(const struct sandbox *sb)
+{
+    return defaults_of(sb).cwd;
+}
+
 int command_build(struct command *c, const struct sandbox *sb, const struct process_opts *o,
                   struct err *e)
 {

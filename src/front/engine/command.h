@@ -25,6 +25,10 @@ int command_build(struct command *c, const struct sandbox *sb, const struct proc
                   struct err *e);
 void command_free(struct command *c);
 
+/* What stands where a caller names no user, or a relative path. */
+const char *command_user(const struct sandbox *sb);
+const char *command_cwd(const struct sandbox *sb);
+
 /* What a caller may call a process: letters, digits, '.', '_' and '-'. */
 bool command_id_is_valid(const char *id);
 

@@ -10,7 +10,7 @@
  *   box.c       sandboxes in memory            waiter.c   who is to be answered
  *   network.c   rules and traffic              work.c     one call of cove-helper
  *   owners.c    whose sandboxes they are       list.c     in pages
- *   name.c      sandboxes by name */
+ *   name.c      sandboxes by name              fdpass.c   fds from inside */
 #ifndef FRONT_ENGINE_INSIDE_H
 #define FRONT_ENGINE_INSIDE_H
 

@@ -11,7 +11,6 @@
 #include "base/own.h"
 #include "base/str.h"
 
-#define TALK_RETRY_MS 5           /* the listener's queue is full */
 #define TALK_KEEP_OUT (64u << 10) /* a larger send buffer is given back once empty */
 #define TALK_CONNECT_MS 10000     /* to hello, also for talks that have no deadline */
 #ifndef SO_PASSRIGHTS
@@ -281,13 +280,19 @@ static const bool init_may_say[ERR_KIND_COUNT] = {
     [ERR_LIMIT] = true,        [ERR_UNSUPPORTED] = true, [ERR_DISK_FULL] = true,
 };
 
-static void said_fail(struct talk *t, const struct init_fail *m)
+void talk_failure(const struct init_fail *m, struct err *ret)
 {
     enum err_kind kind = err_from_code(m->code);
+
+    err_set(ret, init_may_say[kind] ? kind : ERR_INTERNAL, "%s", m->message);
+    ret->sys = (int)m->sys;
+}
+
+static void said_fail(struct talk *t, const struct init_fail *m)
+{
     struct err e;
 
-    err_set(&e, init_may_say[kind] ? kind : ERR_INTERNAL, "%s", m->message);
-    e.sys = (int)m->sys;
+    talk_failure(m, &e);
     t->ops->on_fail(t, &e);
 }
 
@@ -460,13 +465,21 @@ static void conn_on_io(struct loop_io *io, uint32_t events)
 
 static void conn_retry(struct loop_timer *t);
 
-static int conn_try(struct conn *c, struct err *e)
+int talk_connect(const struct talk_hub *h, int fd, const char *id)
 {
     struct sockaddr_un a = {.sun_family = AF_UNIX};
+
+    str_fmt(a.sun_path, sizeof(a.sun_path), "/proc/self/fd/%d/%s", h->run_fd, id);
+    return connect(fd, (struct sockaddr *)&a, sizeof(a));
+}
+
+static int conn_try(struct conn *c, struct err *e)
+{
     int off = 0;
 
-    str_fmt(a.sun_path, sizeof(a.sun_path), "/proc/self/fd/%d/%s", c->hub->run_fd, c->peer->id);
-    if (connect(c->fd, (struct sockaddr *)&a, sizeof(a)) < 0) {
+    /* Before anybody can send one: an fd is taken only where fdpass.c asked for it. */
+    setsockopt(c->fd, SOL_SOCKET, SO_PASSRIGHTS, &off, sizeof(off));
+    if (talk_connect(c->hub, c->fd, c->peer->id) < 0) {
         if (errno == EAGAIN)
             return loop_timer_set(c->hub->loop, &c->timer, TALK_RETRY_MS, conn_retry) < 0
                        ? err_set(e, ERR_INTERNAL, "out of memory")
@@ -475,7 +488,6 @@ static int conn_try(struct conn *c, struct err *e)
                        c->peer->id, strerror(errno));
     }
     c->state = CONN_SILENT;
-    setsockopt(c->fd, SOL_SOCKET, SO_PASSRIGHTS, &off, sizeof(off));
     return loop_io_start(c->hub->loop, &c->io, c->fd, EPOLLIN, conn_on_io, e);
 }
 

@@ -90,6 +90,12 @@ void talk_peer_init(struct talk_peer *p, struct talk_hub *h, const char *id);
  * The peer may be used again, as one that was never heard. */
 void talk_peer_reset(struct talk_peer *p, const struct err *why);
 
+/* connect(2) to an init, without waiting; -1 with errno, EAGAIN if its queue is full. */
+int talk_connect(const struct talk_hub *h, int fd, const char *id);
+#define TALK_RETRY_MS 5 /* ...then again after so long */
+/* What a `fail` of an init is to us: it may not speak of everything. */
+void talk_failure(const struct init_fail *m, struct err *ret);
+
 /* Sends the request. deadline_ms (0: none) bounds the silence between any two
  * steps: connecting, hello, each answer. Always ends in a callback. */
 void talk_begin(struct talk *t, struct talk_peer *p, const struct talk_kind *kind, const void *msg,

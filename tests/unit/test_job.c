@@ -1,0 +1,121 @@
+#include "unit.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <semaphore.h>
+#include <sys/socket.h>
+
+#include "loop/job.h"
+
+struct task {
+    struct job job;
+    sem_t *hold; /* run waits for it, or NULL */
+    pthread_t by;
+    int ran, done;
+};
+
+static void run(struct job *w)
+{
+    struct task *j = CONTAINER_OF(w, struct task, job);
+
+    if (j->hold != NULL)
+        sem_wait(j->hold);
+    j->by = pthread_self();
+    j->ran++;
+}
+
+static void done(struct job *w)
+{
+    CONTAINER_OF(w, struct task, job)->done++;
+}
+
+static void until(struct loop *l, const int *n, int want)
+{
+    struct err e;
+
+    for (int i = 0; *n < want && i < 2000; i++)
+        CHECK_INT(loop_turn(l, 10, &e), 0);
+    CHECK_INT(*n, want);
+}
+
+TEST(work_runs_in_a_thread_and_ends_on_the_loop)
+{
+    struct task j = {0};
+    struct loop *l;
+    struct err e;
+
+    CHECK_INT(loop_new(&l, &e), 0);
+    job_start(l, &j.job, run, done);
+    CHECK(j.job.busy);
+    until(l, &j.done, 1);
+    CHECK_INT(j.ran, 1);
+    CHECK(!pthread_equal(j.by, pthread_self()));
+    CHECK(!j.job.busy);
+    job_start(l, &j.job, run, done);
+    until(l, &j.done, 2);
+    loop_free(l);
+}
+
+TEST(a_job_that_hangs_holds_up_nobody_else)
+{
+    struct task hung = {0}, j = {0};
+    struct loop *l;
+    struct err e;
+    sem_t s;
+
+    sem_init(&s, 0, 0);
+    hung.hold = &s;
+    CHECK_INT(loop_new(&l, &e), 0);
+    job_start(l, &hung.job, run, done);
+    job_start(l, &j.job, run, done);
+    until(l, &j.done, 1);
+    CHECK_INT(hung.done, 0);
+    sem_post(&s);
+    until(l, &hung.done, 1);
+    loop_free(l);
+    sem_destroy(&s);
+}
+
+TEST(a_job_that_no_thread_has_can_be_taken_back)
+{
+    struct task hung[JOB_THREADS_MAX], j = {0};
+    struct loop *l;
+    struct err e;
+    sem_t s;
+
+    sem_init(&s, 0, 0);
+    CHECK_INT(loop_new(&l, &e), 0);
+    for (int i = 0; i < JOB_THREADS_MAX; i++) {
+        hung[i] = (struct task){.hold = &s};
+        job_start(l, &hung[i].job, run, done);
+    }
+    job_start(l, &j.job, run, done);
+    /* The threads may take any of them first, but not more than they are. */
+    if (job_cancel(l, &j.job))
+        CHECK(!j.job.busy);
+    for (int i = 0; i < JOB_THREADS_MAX; i++)
+        sem_post(&s);
+    for (int i = 0; i < JOB_THREADS_MAX; i++)
+        until(l, &hung[i].done, 1);
+    CHECK_INT(j.ran, 0);
+    CHECK(!job_cancel(l, &j.job));
+    loop_free(l);
+    sem_destroy(&s);
+}
+
+TEST(an_fd_is_closed_by_a_thread)
+{
+    struct loop *l;
+    struct err e;
+    int pair[2], n = 0;
+    char c;
+
+    CHECK_INT(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
+    CHECK_INT(loop_new(&l, &e), 0);
+    job_close(l, pair[0]);
+    CHECK_INT(recv(pair[1], &c, 1, 0), 0);
+    while (n++ < 3)
+        CHECK_INT(loop_turn(l, 10, &e), 0);
+    loop_free(l);
+    close(pair[1]);
+}
