@@ -13,6 +13,7 @@
 #include "front/engine/engine.h"
 #include "front/harden.h"
 #include "front/plane/plane.h"
+#include "front/planes/cloudflare/cloudflare.h"
 #include "front/planes/native/native.h"
 #include "front/store/store.h"
 #include "http/http.h"
@@ -28,6 +29,7 @@ struct front {
     struct store *store;
     struct auth *auth;
     struct engine *engine;
+    struct plane *cloudflare;
     struct native *native;
     struct http_server *server;
     struct loop_timer drain;
@@ -42,16 +44,21 @@ static void to_native(struct front *f, struct http_req *r)
     plane_handle(native_plane(f->native), r);
 }
 
-/* One port, one table. A path that ends in '/' stands for everything below it.
+static void to_cloudflare(struct front *f, struct http_req *r)
+{
+    plane_handle(f->cloudflare, r);
+}
+
+/* One port, one table; the first that fits. A path that ends in '/' stands for
+ * everything below it.
  *
  * EXTEND  Another plane: a row here, its _new and _free in `parts` below. */
 static const struct door {
     const char *path;
     void (*handle)(struct front *f, struct http_req *r);
 } doors[] = {
-    {"/health", to_native},
-    {"/metrics", to_native},
-    {"/v1/", to_native},
+    {"/health", to_native},          {"/metrics", to_native},      {"/v1/sandbox", to_cloudflare},
+    {"/v1/sandbox/", to_cloudflare}, {"/v1/pool/", to_cloudflare}, {"/v1/", to_native},
 };
 
 static bool is_for(const struct door *p, const struct http_str *path)
@@ -122,6 +129,7 @@ static void on_signal(void *arg, int signo)
     }
     f->ending = true;
     plane_drain(native_plane(f->native));
+    plane_drain(f->cloudflare);
     loop_timer_set(f->loop, &f->drain, FRONT_DRAIN_MS, on_drain_over);
     http_server_drain(f->server, on_drained, f);
 }
@@ -187,9 +195,14 @@ static int make_engine(struct front *f, struct err *e)
     return engine_new(&o, &f->engine, e);
 }
 
+static int make_cloudflare(struct front *f, struct err *e)
+{
+    return cloudflare_new(f->engine, f->auth, &f->config, &f->cloudflare, e);
+}
+
 static int make_native(struct front *f, struct err *e)
 {
-    return native_new(f->engine, f->auth, &f->config, &f->native, e);
+    return native_new(f->engine, f->auth, &f->config, f->cloudflare, &f->native, e);
 }
 
 static int settings(struct front *f, int argc, char **argv, struct err *e)
@@ -208,7 +221,7 @@ static int settings(struct front *f, int argc, char **argv, struct err *e)
 static int make_all(struct front *f, struct err *e)
 {
     static int (*const parts[])(struct front * f, struct err * e) = {
-        make_loop, make_store, make_auth, make_engine, make_native};
+        make_loop, make_store, make_auth, make_engine, make_cloudflare, make_native};
 
     for (size_t i = 0; i < ARRAY_LEN(parts); i++)
         if (parts[i](f, e) < 0)
@@ -225,6 +238,7 @@ static void unmake(struct front *f)
     http_server_free(f->server);
     engine_free(f->engine);
     native_free(f->native);
+    cloudflare_free(f->cloudflare);
     auth_free(f->auth);
     store_close(f->store);
     loop_free(f->loop);

@@ -25,7 +25,7 @@ static void open_all(void)
 {
     memset(&fake, 0, sizeof(fake));
     CHECK_INT(config_load(&config, 0, NULL, &e), 0);
-    CHECK_INT(native_new(NULL, NULL, &config, &native, &e), 0);
+    CHECK_INT(native_new(NULL, NULL, &config, NULL, &native, &e), 0);
     begin(handle);
 }
 

@@ -62,6 +62,7 @@ struct surface_row {
     const char *events; /* what comes as text/event-stream, if it can be asked for... */
     const struct shape *event_shapes[SURFACE_ANSWERS_MAX]; /* ...and what is in it */
     unsigned flags;
+    const char *failure, *missing; /* what a plane with its own words calls those of this row */
 };
 
 #define SURFACE_INPUT(table, type) .fields = (table), .n = ARRAY_LEN(table), .size = sizeof(type)

@@ -31,7 +31,7 @@ struct native {
     struct buf openapi;
 };
 
-/* The document, from the rows. */
-int openapi_write(const struct surface_row *rows, size_t n, struct buf *out, struct err *e);
+/* The document, from the rows of planes that share no path. */
+int openapi_write(const struct plane *const *planes, size_t n, struct buf *out, struct err *e);
 
 #endif

@@ -51,10 +51,11 @@ static const struct plane_manner manner = {
     .write_error = write_error,
 };
 
-int native_new(struct engine *g, struct auth *a, const struct config *c, struct native **ret,
-               struct err *e)
+int native_new(struct engine *g, struct auth *a, const struct config *c, const struct plane *beside,
+               struct native **ret, struct err *e)
 {
     struct native *n = calloc(1, sizeof(*n));
+    const struct plane *planes[2] = {NULL, beside};
 
     if (n == NULL)
         return err_set(e, ERR_INTERNAL, "out of memory");
@@ -63,7 +64,8 @@ int native_new(struct engine *g, struct auth *a, const struct config *c, struct 
         free(n);
         return err_wrap(e, "native API");
     }
-    if (openapi_write(n->plane.rows, n->plane.nrows, &n->openapi, e) < 0) {
+    planes[0] = &n->plane;
+    if (openapi_write(planes, beside != NULL ? 2 : 1, &n->openapi, e) < 0) {
         native_free(n);
         return err_wrap(e, "native API");
     }

@@ -12,9 +12,10 @@ struct engine;
 struct native;
 struct plane;
 
-/* All but `ret` are borrowed for ever. */
-int native_new(struct engine *g, struct auth *a, const struct config *c, struct native **ret,
-               struct err *e);
+/* All but `ret` are borrowed for ever. `beside` (or NULL) is the plane that serves other
+ * paths of /v1/ and is in the same document. */
+int native_new(struct engine *g, struct auth *a, const struct config *c, const struct plane *beside,
+               struct native **ret, struct err *e);
 /* As plane_free() says. */
 void native_free(struct native *n);
 struct plane *native_plane(struct native *n);

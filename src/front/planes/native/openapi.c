@@ -186,6 +186,8 @@ static void put_path_param(struct json_w *w, const char *name, size_t len)
     const char *doc = "";
     char copy[64];
 
+    if (len > 3 && memcmp(name + len - 3, "...", 3) == 0)
+        len -= 3;
     str_fmt(copy, sizeof(copy), "%.*s", (int)len, name);
     for (size_t i = 0; i < ARRAY_LEN(path_params); i++)
         if (strcmp(path_params[i].name, copy) == 0)
@@ -299,9 +301,14 @@ static void put_content(struct json_w *w, const struct surface_row *row)
     jw_close(w);
 }
 
-static void put_responses(struct json_w *w, const struct surface_row *row)
+static const char *error_name(const struct plane *p)
 {
-    char status[12];
+    return p->manner->error != NULL ? p->manner->error->name : "Error";
+}
+
+static void put_responses(struct json_w *w, const struct plane *p, const struct surface_row *row)
+{
+    char status[12], ref[128];
 
     str_fmt(status, sizeof(status), "%d", row->status);
     jw_key(w, "responses");
@@ -313,14 +320,15 @@ static void put_responses(struct json_w *w, const struct surface_row *row)
     jw_close(w);
     jw_key(w, "default");
     jw_open(w);
-    jw_kstr(w, "$ref", "#/components/responses/Error");
+    str_fmt(ref, sizeof(ref), "#/components/responses/%s", error_name(p));
+    jw_kstr(w, "$ref", ref);
     jw_close(w);
     jw_close(w);
 }
 
 /* ---- paths ---- */
 
-static void put_operation(struct json_w *w, const struct surface_row *row)
+static void put_operation(struct json_w *w, const struct plane *p, const struct surface_row *row)
 {
     char method[8];
     size_t i = 0;
@@ -339,7 +347,7 @@ static void put_operation(struct json_w *w, const struct surface_row *row)
     }
     put_params(w, row);
     put_body(w, row);
-    put_responses(w, row);
+    put_responses(w, p, row);
     jw_close(w);
 }
 
@@ -351,21 +359,34 @@ static bool is_seen(const struct surface_row *rows, size_t i)
     return false;
 }
 
-static void put_paths(struct json_w *w, const struct surface_row *rows, size_t n)
+/* As it is in the document: {path...} is a parameter like any other. */
+static void put_path(struct json_w *w, const char *path)
 {
-    jw_key(w, "paths");
-    jw_open(w);
-    for (size_t i = 0; i < n; i++) {
+    const char *dots = strstr(path, "...}");
+    char plain[256];
+
+    if (dots == NULL) {
+        jw_key(w, path);
+        return;
+    }
+    str_fmt(plain, sizeof(plain), "%.*s}", (int)(dots - path), path);
+    jw_key(w, plain);
+}
+
+static void put_paths(struct json_w *w, const struct plane *p)
+{
+    const struct surface_row *rows = p->rows;
+
+    for (size_t i = 0; i < p->nrows; i++) {
         if (is_seen(rows, i))
             continue;
-        jw_key(w, rows[i].route.path);
+        put_path(w, rows[i].route.path);
         jw_open(w);
-        for (size_t k = i; k < n; k++)
+        for (size_t k = i; k < p->nrows; k++)
             if (strcmp(rows[k].route.path, rows[i].route.path) == 0)
-                put_operation(w, &rows[k]);
+                put_operation(w, p, &rows[k]);
         jw_close(w);
     }
-    jw_close(w);
 }
 
 /* ---- components ---- */
@@ -426,16 +447,23 @@ static void put_error(struct json_w *w)
     jw_close(w);
 }
 
-static void put_schemas(struct json_w *w, const struct surface_row *rows, size_t n)
+static void gather_plane(struct schemas *s, const struct plane *p)
+{
+    gather(s, p->manner->error);
+    for (size_t i = 0; i < p->nrows; i++) {
+        for (size_t k = 0; k < SURFACE_ANSWERS_MAX; k++) {
+            gather(s, p->rows[i].answers[k]);
+            gather(s, p->rows[i].event_shapes[k]);
+        }
+    }
+}
+
+static void put_schemas(struct json_w *w, const struct plane *const *planes, size_t n)
 {
     struct schemas s = {.n = 0};
 
-    for (size_t i = 0; i < n; i++) {
-        for (size_t k = 0; k < SURFACE_ANSWERS_MAX; k++) {
-            gather(&s, rows[i].answers[k]);
-            gather(&s, rows[i].event_shapes[k]);
-        }
-    }
+    for (size_t i = 0; i < n; i++)
+        gather_plane(&s, planes[i]);
     jw_key(w, "schemas");
     jw_open(w);
     for (size_t i = 0; i < s.n; i++) {
@@ -446,12 +474,30 @@ static void put_schemas(struct json_w *w, const struct surface_row *rows, size_t
     jw_close(w);
 }
 
+static void put_error_response(struct json_w *w, const struct plane *p)
+{
+    char ref[128];
+
+    str_fmt(ref, sizeof(ref), "#/components/schemas/%s", error_name(p));
+    jw_key(w, error_name(p));
+    jw_open(w);
+    jw_kstr(w, "description", "It failed; the status is that of the code.");
+    jw_key(w, "content");
+    jw_open(w);
+    jw_key(w, "application/json");
+    jw_open(w);
+    jw_key(w, "schema");
+    jw_open(w);
+    jw_kstr(w, "$ref", ref);
+    jw_close(w);
+    jw_close(w);
+    jw_close(w);
+    jw_close(w);
+}
+
 static const char fixed_components[] =
     "{\"bearer\":{\"type\":\"http\",\"scheme\":\"bearer\"},"
     "\"header\":{\"type\":\"apiKey\",\"in\":\"header\",\"name\":\"X-API-Key\"}}";
-static const char error_response[] =
-    "{\"Error\":{\"description\":\"It failed; the status is that of the code.\",\"content\":"
-    "{\"application/json\":{\"schema\":{\"$ref\":\"#/components/schemas/Error\"}}}}}";
 static const char security[] = "[{\"bearer\":[]},{\"header\":[]}]";
 
 static void put_raw(struct json_w *w, const char *key, const char *json)
@@ -460,7 +506,7 @@ static void put_raw(struct json_w *w, const char *key, const char *json)
     jw_raw(w, json, strlen(json));
 }
 
-int openapi_write(const struct surface_row *rows, size_t n, struct buf *out, struct err *e)
+int openapi_write(const struct plane *const *planes, size_t n, struct buf *out, struct err *e)
 {
     struct json_w w;
 
@@ -473,11 +519,19 @@ int openapi_write(const struct surface_row *rows, size_t n, struct buf *out, str
     jw_kstr(&w, "version", COVE_VERSION);
     jw_close(&w);
     put_raw(&w, "security", security);
-    put_paths(&w, rows, n);
+    jw_key(&w, "paths");
+    jw_open(&w);
+    for (size_t i = 0; i < n; i++)
+        put_paths(&w, planes[i]);
+    jw_close(&w);
     jw_key(&w, "components");
     jw_open(&w);
-    put_schemas(&w, rows, n);
-    put_raw(&w, "responses", error_response);
+    put_schemas(&w, planes, n);
+    jw_key(&w, "responses");
+    jw_open(&w);
+    for (size_t i = 0; i < n; i++)
+        put_error_response(&w, planes[i]);
+    jw_close(&w);
     put_raw(&w, "securitySchemes", fixed_components);
     jw_close(&w);
     jw_close(&w);

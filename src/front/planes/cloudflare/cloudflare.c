@@ -1,0 +1,159 @@
+/* cloudflare.c - the manner of the bridge: ids before keys, errors as {"error","code"}. */
+#include "front/planes/cloudflare/cloudflare.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/own.h"
+#include "front/planes/cloudflare/inside.h"
+#include "http/http.h"
+
+#define ID_MAX 128u
+
+static const struct surface_row *const surfaces[] = {
+#define X(name) bridge_##name,
+    SURFACES(X)
+#undef X
+};
+
+/* ---- who calls ---- */
+
+static bool begins(const char *text, const char *with)
+{
+    return strncmp(text, with, strlen(with)) == 0;
+}
+
+static int check_id(const struct call *c, struct err *e)
+{
+    const char *id = call_param(c, 0);
+    size_t n = strspn(id, "abcdefghijklmnopqrstuvwxyz234567");
+
+    if (!begins(c->row->route.path, BRIDGE_SANDBOX) || (n > 0 && n <= ID_MAX && id[n] == '\0'))
+        return 0;
+    return err_set(e, ERR_INVALID, "Invalid sandbox ID format");
+}
+
+/* The scheme must be there; on the paths of the pool exactly as written here. */
+static const char *bearer(const struct call *c)
+{
+    static const char scheme[] = "Bearer ";
+    const char *value = http_header(c->r, "Authorization");
+    bool exact = begins(c->row->route.path, BRIDGE_POOL);
+    size_t n = sizeof(scheme) - 1;
+
+    if (value == NULL || (exact ? strncmp : strncasecmp)(value, scheme, n) != 0)
+        return NULL;
+    return value + n;
+}
+
+static int authorize(struct call *c, struct err *e)
+{
+    if (check_id(c, e) < 0)
+        return -1;
+    if (auth_key(c->plane->auth, bearer(c), &c->key, e) < 0)
+        return -1;
+    return auth_allows(c->plane->auth, c->key, c->row->scope, e);
+}
+
+/* ---- errors ---- */
+
+/* What a kind is called. Kinds that are not here are failures of what the row does,
+ * and the row has the word for them. */
+/* clang-format off */
+static const struct word {
+    int status;
+    const char *code;
+} words[ERR_KIND_COUNT] = {
+    [ERR_INVALID]      = {400, "invalid_request"},
+    [ERR_UNAUTHORIZED] = {401, "unauthorized"},
+    [ERR_DENIED]       = {403, "invalid_request"},
+    [ERR_METHOD]       = {405, "invalid_request"},
+    [ERR_TOO_LARGE]    = {413, "payload_too_large"},
+    [ERR_UNAVAILABLE]  = {503, "capacity_exceeded"},
+};
+/* clang-format on */
+
+static struct word word_of(const struct call *c, const struct err *e)
+{
+    const struct surface_row *row = c->row;
+
+    if (words[e->kind].code != NULL)
+        return words[e->kind];
+    if (e->kind == ERR_NOT_FOUND && (row == NULL || row->missing != NULL))
+        return (struct word){404, row == NULL ? "not_found" : row->missing};
+    return (struct word){502, row != NULL && row->failure != NULL ? row->failure : "pool_error"};
+}
+
+static int status(const struct call *c, const struct err *e)
+{
+    return word_of(c, e).status;
+}
+
+struct error_view {
+    const char *error, *code;
+};
+static const struct shape_field error_fields[] = {
+    {"error", SHAPE_STR, offsetof(struct error_view, error), "What went wrong, for people."},
+    {"code", SHAPE_STR, offsetof(struct error_view, code), "The same for programs."},
+};
+static SHAPE(error_shape, "BridgeError", "What went wrong in a call of the bridge.", error_fields);
+
+static void write_error(struct call *c, const struct err *e, struct buf *out)
+{
+    struct error_view v = {e->kind == ERR_INTERNAL ? "internal error" : e->msg, word_of(c, e).code};
+    struct json_w w;
+
+    jw_init(&w, out);
+    shape_write(&w, &error_shape, &v);
+}
+
+/* ---- what most calls answer ---- */
+
+struct ok_view {
+    bool ok;
+};
+static const struct shape_field ok_fields[] = {
+    {"ok", SHAPE_BOOL, offsetof(struct ok_view, ok), "It was done."},
+};
+SHAPE(bridge_ok_shape, "BridgeOk", "It was done.", ok_fields);
+
+void bridge_reply_ok(struct call *c)
+{
+    call_reply_shape(c, &bridge_ok_shape, &(struct ok_view){true});
+}
+
+/* ---- the plane ---- */
+
+static const struct plane_manner manner = {
+    .surfaces = surfaces,
+    .nsurfaces = ARRAY_LEN(surfaces),
+    .authorize = authorize,
+    .write_error = write_error,
+    .status = status,
+    .error = &error_shape,
+    .lenient = true,
+};
+
+int cloudflare_new(struct engine *g, struct auth *a, const struct config *c, struct plane **ret,
+                   struct err *e)
+{
+    struct plane *p = calloc(1, sizeof(*p));
+
+    if (p == NULL)
+        return err_set(e, ERR_INTERNAL, "out of memory");
+    if (plane_init(p, &manner, g, a, c, e) < 0) {
+        free(p);
+        return err_wrap(e, "Cloudflare bridge");
+    }
+    *ret = p;
+    return 0;
+}
+
+void cloudflare_free(struct plane *p)
+{
+    if (p == NULL)
+        return;
+    plane_free(p);
+    free(p);
+}

@@ -1,0 +1,221 @@
+/* exec.c - one command as a stream of events.
+ *
+ * The bridge joins the words of a command and lets bash run them. We execute the
+ * program itself, which is what that comes to, in half the time; if there is no such
+ * program (a builtin, an assignment, a name that is nowhere) bash is asked after all,
+ * and says and returns what clients expect of it. */
+#include <stdlib.h>
+
+#include "base/own.h"
+#include "base/str.h"
+#include "front/engine/process.h"
+#include "front/plane/exit.h"
+#include "front/plane/output.h"
+#include "front/planes/cloudflare/inside.h"
+
+#define EXEC_BODY_MAX ((4u << 20) + (64u << 10)) /* INIT_ARGS_MAX, escaped in JSON */
+#define EXEC_ARGS_MAX 65536u
+#define EXEC_TIMEOUT_MAX (1ull << 50) /* ms, as in the config table */
+#define EXEC_EVENT_MAX (INIT_CHUNK_MAX / 3 * 4 + 64u)
+
+struct exec_in {
+    json_t *argv;
+    const char *cwd;
+    double timeout_ms;
+};
+
+struct exec {
+    struct call *c;
+    struct output sent;
+    struct buf event;
+    bool shell; /* bash has been asked */
+};
+
+static void put_base64(struct buf *out, const char *p, size_t n)
+{
+    str_base64(out, p, n);
+}
+
+/* ---- what the engine tells ---- */
+
+static void on_started(void *arg, const struct init_started *m)
+{
+    struct exec *x = arg;
+
+    (void)m;
+    call_begin(x->c, CALL_SSE);
+}
+
+static void on_output(void *arg, const struct init_output *m)
+{
+    struct exec *x = arg;
+
+    buf_clear(&x->event);
+    if (output_take(&x->sent, m->stream, m->pos, m->data.p, m->data.len, &x->event))
+        call_event(x->c, NULL, output_name(m->stream), &x->event);
+}
+
+struct exit_data {
+    uint64_t code;
+};
+static const struct shape_field exit_fields[] = {
+    {"exit_code", SHAPE_U64, offsetof(struct exit_data, code),
+     "128 and the signal's number after a signal, 124 after the time limit."},
+};
+static SHAPE(exit_data_shape, "BridgeExit", "The exit event.", exit_fields);
+
+static void on_exit_told(void *arg, const struct init_exit *m)
+{
+    struct exec *x = arg;
+    struct exit_view v;
+
+    if (!call_told(x->c))
+        return;
+    for (unsigned stream = INIT_STDOUT; stream <= INIT_STDERR; stream++) {
+        buf_clear(&x->event);
+        if (output_flush(&x->sent, stream, &x->event))
+            call_event(x->c, NULL, output_name(stream), &x->event);
+    }
+    exit_view_of(&v, m);
+    call_event_shape(x->c, NULL, "exit", &exit_data_shape, &(struct exit_data){v.code});
+    call_end(x->c);
+}
+
+static void run(struct exec *x, const struct exec_in *in);
+
+static void on_fail(void *arg, const struct err *e)
+{
+    struct exec *x = arg;
+
+    if (!call_told(x->c))
+        return;
+    if (e->kind == ERR_CANNOT_START && !x->shell) {
+        x->shell = true;
+        run(x, x->c->in);
+    } else {
+        call_fail(x->c, e);
+    }
+}
+
+static const struct process_ops exec_ops = {
+    .on_started = on_started,
+    .on_output = on_output,
+    .on_exit = on_exit_told,
+    .on_fail = on_fail,
+};
+
+/* ---- the request ---- */
+
+static void join_words(json_t *argv, struct buf *out)
+{
+    json_t *arg;
+    size_t i;
+
+    json_array_foreach(argv, i, arg)
+    {
+        if (i > 0)
+            buf_addc(out, ' ');
+        bridge_quote(out, json_string_value(arg));
+    }
+}
+
+static const char **words_of(json_t *argv)
+{
+    const char **words = calloc(json_array_size(argv) + 1, sizeof(*words));
+    json_t *arg;
+    size_t i;
+
+    if (words == NULL)
+        abort(); /* as everywhere for what is this small */
+    json_array_foreach(argv, i, arg) words[i] = json_string_value(arg);
+    return words;
+}
+
+/* cwd was looked at before the sandbox was entered. */
+static void run(struct exec *x, const struct exec_in *in)
+{
+    autobuf struct buf cwd = BUF_INIT(2 * INIT_PATH_MAX), command = BUF_INIT(2 * EXEC_BODY_MAX);
+    autofree const char **argv = words_of(in->argv);
+    struct process_opts o = {.user = BRIDGE_USER, .timeout_ms = (uint64_t)in->timeout_ms};
+    struct err e;
+
+    bridge_path("cwd", in->cwd, &cwd, &e);
+    o.cwd = buf_cstr(&cwd);
+    x->shell = x->shell || *argv[0] == '\0';
+    if (x->shell) {
+        join_words(in->argv, &command);
+        o.command = buf_cstr(&command);
+    } else {
+        o.argv = argv;
+    }
+    call_expect(
+        x->c, &call_stream,
+        process_run(x->c->plane->engine, x->c->key, bridge_id(x->c), &o, true, &exec_ops, x));
+}
+
+static void exec_drop(void *state)
+{
+    struct exec *x = state;
+
+    buf_free(&x->event);
+}
+
+static void exec_go(struct call *c, const void *in)
+{
+    struct exec *x = call_state(c, sizeof(*x), exec_drop);
+
+    if (x == NULL)
+        return;
+    x->c = c;
+    x->sent.put = put_base64;
+    buf_init(&x->event, EXEC_EVENT_MAX);
+    run(x, in);
+}
+
+static void exec_run(struct call *c, const void *body)
+{
+    autobuf struct buf cwd = BUF_INIT(2 * INIT_PATH_MAX);
+    const struct exec_in *in = body;
+    struct err e;
+
+    if (bridge_path("cwd", in->cwd, &cwd, &e) < 0)
+        call_fail(c, &e);
+    else
+        bridge_enter(c, in, exec_go);
+}
+
+/* clang-format off */
+static const struct json_field exec_fields[] = {
+    {"argv", JSON_FIELD_STRLIST, offsetof(struct exec_in, argv), 1, EXEC_ARGS_MAX, true,
+     "The command and its arguments; each is one word, whatever is in it."},
+    {"timeout_ms", JSON_FIELD_DOUBLE, offsetof(struct exec_in, timeout_ms), 0, EXEC_TIMEOUT_MAX, false,
+     "After this many ms the whole tree is killed and the exit code is 124; 0: never; without it the configured default."},
+    {"cwd", JSON_FIELD_STR, offsetof(struct exec_in, cwd), 1, INIT_PATH_MAX, false,
+     "Working directory, in /workspace; without it /workspace itself."},
+};
+/* clang-format on */
+
+static void exec_defaults(void *in, const struct config *c)
+{
+    struct exec_in *x = in;
+
+    x->timeout_ms = (double)c->exec_ms;
+    x->cwd = BRIDGE_ROOT;
+}
+
+static const struct surface_input exec_input = {
+    SURFACE_INPUT(exec_fields, struct exec_in),
+    .body_max = EXEC_BODY_MAX,
+    .defaults = exec_defaults,
+};
+
+/* clang-format off */
+const struct surface_row bridge_exec[] = {
+    {{"POST", BRIDGE_SANDBOX "/exec"}, SCOPE_RUN, exec_run, "execCommand",
+     "Runs one command as root in /workspace and streams what it prints.",
+     .body = &exec_input, .status = 200,
+     .events = "`stdout` and `stderr`, each base64 of whole characters; at the end `exit`, or `error`.",
+     .event_shapes = {&exit_data_shape}, .failure = "exec_transport_error"},
+    {.op = NULL},
+};
+/* clang-format on */

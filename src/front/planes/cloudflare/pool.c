@@ -1,0 +1,70 @@
+/* pool.c - the sandboxes kept ready. The pool is the operator's and keeps itself full,
+ * so that priming and emptying it have nothing to do. */
+#include "front/planes/cloudflare/inside.h"
+
+struct config_view {
+    uint64_t target, refresh, max, batch;
+};
+struct stats_view {
+    uint64_t warm, assigned, total, max;
+    const struct config_view *config;
+};
+/* clang-format off */
+static const struct shape_field config_fields[] = {
+    {"warmTarget", SHAPE_U64, offsetof(struct config_view, target), "How many are kept ready."},
+    {"refreshInterval", SHAPE_U64, offsetof(struct config_view, refresh), "0: it is filled as soon as one is taken."},
+    {"maxInstances", SHAPE_U64, offsetof(struct config_view, max), "Sandboxes this host takes at one time."},
+    {"scaleBatchSize", SHAPE_U64, offsetof(struct config_view, batch), "How many are made at a time."},
+};
+static SHAPE(config_shape, "BridgePoolConfig", "How the pool is set.", config_fields);
+static const struct shape_field stats_fields[] = {
+    {"warm", SHAPE_U64, offsetof(struct stats_view, warm), "Ready, and nobody's yet."},
+    {"assigned", SHAPE_U64, offsetof(struct stats_view, assigned), "Somebody's, in whatever state."},
+    {"total", SHAPE_U64, offsetof(struct stats_view, total), "Both together."},
+    {"config", SHAPE_OBJECT, offsetof(struct stats_view, config), "How the pool is set.", SHAPE_ALWAYS, &config_shape},
+    {"maxInstances", SHAPE_U64, offsetof(struct stats_view, max), "Sandboxes this host takes at one time."},
+};
+static SHAPE(stats_shape, "BridgePoolStats", "The sandboxes kept ready.", stats_fields);
+/* clang-format on */
+
+static void stats_told(void *arg, const struct engine_stats *s)
+{
+    struct call *c = arg;
+    struct config_view config = {c->plane->config->pool, 0, s->sandboxes_max, 1};
+    struct stats_view v = {.warm = s->pooled, .config = &config, .max = s->sandboxes_max};
+
+    if (!call_told(c))
+        return;
+    for (int i = 0; i < SANDBOX_STATE_COUNT; i++)
+        v.assigned += s->by_state[i];
+    v.total = v.warm + v.assigned;
+    call_reply_shape(c, &stats_shape, &v);
+}
+
+static void pool_stats(struct call *c, const void *in)
+{
+    (void)in;
+    call_expect(c, &call_pending, NULL);
+    engine_stat(c->plane->engine, stats_told, c);
+}
+
+static void pool_leave(struct call *c, const void *in)
+{
+    (void)in;
+    bridge_reply_ok(c);
+}
+
+/* clang-format off */
+const struct surface_row bridge_pool[] = {
+    {{"GET", BRIDGE_POOL "stats"}, SCOPE_READ, pool_stats, "getPoolStats",
+     "How many sandboxes are kept ready.",
+     .status = 200, .answers = {&stats_shape}},
+    {{"POST", BRIDGE_POOL "prime"}, SCOPE_READ, pool_leave, "primePool",
+     "Nothing: the pool keeps itself full.",
+     .status = 200, .answers = {&bridge_ok_shape}, .flags = SURFACE_RAW_BODY},
+    {{"POST", BRIDGE_POOL "shutdown-prewarmed"}, SCOPE_READ, pool_leave, "shutdownPrewarmed",
+     "Nothing: how many are kept ready is the operator's to say.",
+     .status = 200, .answers = {&bridge_ok_shape}, .flags = SURFACE_RAW_BODY},
+    {.op = NULL},
+};
+/* clang-format on */

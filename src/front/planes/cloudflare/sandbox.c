@@ -1,0 +1,99 @@
+/* sandbox.c - ids, whether what they mean runs, and the end of it. */
+#include "base/id.h"
+#include "front/planes/cloudflare/inside.h"
+
+#define ID_BYTES 16u
+#define ID_CHARS 26u /* of base32, five bits each */
+
+/* ---- create: an id, and nothing else until it is used ---- */
+
+struct id_view {
+    const char *id;
+};
+static const struct shape_field id_fields[] = {
+    {"id", SHAPE_STR, offsetof(struct id_view, id), "For the path of every other call."},
+};
+static SHAPE(id_shape, "BridgeSandbox", "A sandbox that is made when it is first used.", id_fields);
+
+/* RFC 4648 in lower case, without padding. */
+static void base32(const unsigned char bytes[ID_BYTES], char out[ID_CHARS + 1])
+{
+    static const char alphabet[] = "abcdefghijklmnopqrstuvwxyz234567";
+    unsigned value = 0, bits = 0;
+    size_t n = 0;
+
+    for (size_t i = 0; i < ID_BYTES; i++) {
+        value = value << 8 | bytes[i];
+        for (bits += 8; bits >= 5; bits -= 5)
+            out[n++] = alphabet[value >> (bits - 5) & 31];
+    }
+    out[n++] = alphabet[value << (5 - bits) & 31];
+    out[n] = '\0';
+}
+
+static void sandbox_create(struct call *c, const void *in)
+{
+    unsigned char bytes[ID_BYTES];
+    char id[ID_CHARS + 1];
+
+    (void)in;
+    id_bytes(bytes, sizeof(bytes));
+    base32(bytes, id);
+    call_reply_shape(c, &id_shape, &(struct id_view){id});
+}
+
+/* ---- running: a look that makes nothing and wakes nobody ---- */
+
+struct running_view {
+    bool running;
+};
+static const struct shape_field running_fields[] = {
+    {"running", SHAPE_BOOL, offsetof(struct running_view, running),
+     "It was used, was not deleted, and its processes are where they were (asleep counts)."},
+};
+static SHAPE(running_shape, "BridgeRunning", "Whether a sandbox runs.", running_fields);
+
+static void sandbox_running(struct call *c, const void *in)
+{
+    const struct sandbox *s = engine_by_name(c->plane->engine, c->key, call_param(c, 0));
+
+    (void)in;
+    call_reply_shape(c, &running_shape,
+                     &(struct running_view){s != NULL && s->state != SANDBOX_STOPPED});
+}
+
+/* ---- delete ---- */
+
+static void deleted(void *arg, const struct err *e)
+{
+    struct call *c = arg;
+
+    if (!call_told(c))
+        return;
+    if (e == NULL)
+        call_reply_none(c);
+    else
+        call_fail(c, e);
+}
+
+static void sandbox_delete(struct call *c, const void *in)
+{
+    (void)in;
+    call_expect(c, &call_pending, NULL);
+    engine_delete_named(c->plane->engine, c->key, call_param(c, 0), deleted, c);
+}
+
+/* clang-format off */
+const struct surface_row bridge_sandbox[] = {
+    {{"POST", "/v1/sandbox"}, SCOPE_RUN, sandbox_create, "bridgeCreateSandbox",
+     "An id for a sandbox; the sandbox itself is made when the id is first used.",
+     .status = 200, .answers = {&id_shape}, .flags = SURFACE_RAW_BODY},
+    {{"GET", BRIDGE_SANDBOX "/running"}, SCOPE_READ, sandbox_running, "isSandboxRunning",
+     "Whether it runs; makes nothing and wakes nobody.",
+     .status = 200, .answers = {&running_shape}},
+    {{"DELETE", BRIDGE_SANDBOX}, SCOPE_RUN, sandbox_delete, "bridgeDeleteSandbox",
+     "Ends it and everything in it; an id that was never used is fine.",
+     .status = 204},
+    {.op = NULL},
+};
+/* clang-format on */

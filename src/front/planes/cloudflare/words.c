@@ -1,0 +1,70 @@
+/* words.c - what a client writes: paths of the workspace, arguments of a command. */
+#include <string.h>
+
+#include "front/planes/cloudflare/inside.h"
+#include "wire/init.h"
+
+/* Drops the last part of a path. */
+static void up(struct buf *path)
+{
+    while (path->len > 0 && buf_data(path)[path->len - 1] != '/')
+        path->len--;
+    if (path->len > 0)
+        path->len--;
+}
+
+static void resolve(struct buf *out, const char *path)
+{
+    while (*path != '\0') {
+        size_t n = strcspn(path, "/");
+
+        if (n == 2 && memcmp(path, "..", 2) == 0) {
+            up(out);
+        } else if (n > 0 && !(n == 1 && *path == '.')) {
+            buf_addc(out, '/');
+            buf_add(out, path, n);
+        }
+        path += n + (path[n] == '/');
+    }
+}
+
+int bridge_path(const char *what, const char *path, struct buf *out, struct err *e)
+{
+    static const char root[] = BRIDGE_ROOT;
+    size_t n = sizeof(root) - 1;
+
+    if (strlen(path) > INIT_PATH_MAX)
+        return err_set(e, ERR_INVALID, "%s must have at most %u bytes", what, INIT_PATH_MAX);
+    if (*path != '/')
+        buf_adds(out, root);
+    resolve(out, path);
+    if (out->failed)
+        return err_set(e, ERR_INVALID, "%s is too long", what);
+    if (out->len < n || memcmp(buf_cstr(out), root, n) != 0 ||
+        (out->len > n && buf_data(out)[n] != '/'))
+        return err_set(e, ERR_DENIED, "%s must resolve to a location within %s", what, root);
+    return 0;
+}
+
+/* As the bridge does it: bare if nothing in it means anything to a shell, else $'...',
+ * which can hold any byte on one line. */
+void bridge_quote(struct buf *out, const char *arg)
+{
+    static const char plain[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789@%+=:,./-";
+    static const char special[] = "\\'\n\r\t", written[] = "\\'nrt";
+
+    if (*arg != '\0' && arg[strspn(arg, plain)] == '\0') {
+        buf_adds(out, arg);
+        return;
+    }
+    buf_adds(out, "$'");
+    for (; *arg != '\0'; arg++) {
+        const char *at = strchr(special, *arg);
+
+        if (at != NULL)
+            buf_addc(out, '\\');
+        buf_addc(out, at != NULL ? written[at - special] : *arg);
+    }
+    buf_addc(out, '\'');
+}
