@@ -22,6 +22,7 @@ if [ "${1:-}" = --test ]; then
     want="$want $test"
     # any node from 18.19 on will do, also one that is not Debian's
     command -v node >/dev/null || want="$want nodejs"
+    command -v npm >/dev/null || want="$want npm"
 fi
 
 missing=
@@ -46,4 +47,14 @@ fi
 # The unprivileged half of the daemon runs as this user.
 if ! getent passwd cove >/dev/null && [ "$(id -u)" = 0 ]; then
     useradd --system --no-create-home --home-dir /nonexistent --shell /usr/sbin/nologin cove
+fi
+
+# The published clients that tests/clients runs, as pinned there.
+if [ "${1:-}" = --test ]; then
+    cd "$(dirname "$0")/../tests/clients"
+    if [ package-lock.json -nt node_modules/.package-lock.json ]; then
+        echo "installing the clients of tests/clients"
+        npm ci --silent --no-audit --no-fund
+        touch node_modules/.package-lock.json
+    fi
 fi

@@ -95,9 +95,14 @@ wanted fuzz && check "fuzzing, ${FUZZ_SECONDS:-3} s each" tools/fuzz.sh "${FUZZ_
 if wanted http; then # the same bytes to our server, sanitized, and to nginx
     ECHO_SERVER=$PWD/build-asan/tests/http/echo_server node_tests tests/http tests/http
 fi
-for dir in api isolation network chaos regress clients; do
+for dir in api isolation network chaos regress; do
     wanted $dir && node_tests "tests/$dir" "tests/$dir"
 done
+if wanted clients; then
+    for dir in tests/clients/*/; do
+        [ "$dir" = tests/clients/node_modules/ ] || node_tests "${dir%/}" "${dir%/}"
+    done
+fi
 if wanted asan; then
     COVE_BIN=build-asan/cove COVE_TEST_BASE=${COVE_TEST_BASE:-/tmp/cove-test-base} \
         node_tests "tests/api with sanitizers" tests/api
