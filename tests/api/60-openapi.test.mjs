@@ -15,14 +15,18 @@ after(() => d?.stop());
 
 /** The rows of the surfaces, read from their sources. */
 function routesInSource() {
-  const dir = path.join(ROOT_DIR, 'src/front/planes/native');
   const found = new Set();
-  for (const file of fs.readdirSync(dir).filter((f) => f.endsWith('.c'))) {
-    const text = fs.readFileSync(path.join(dir, file), 'utf8');
-    const names = Object.fromEntries([...text.matchAll(/^#define (\w+) "([^"]*)"$/gm)].map((m) => [m[1], m[2]]));
-    for (const m of text.matchAll(/\{\{\s*"([A-Z]+)",\s*((?:\w+|"[^"]*")(?:\s*"[^"]*")*)\s*\}/g)) {
-      const route = m[2].replace(/\b[A-Z]\w*\b(?=\s|$)/g, (n) => `"${names[n] ?? n}"`).replace(/"\s*"/g, '').replace(/"/g, '');
-      found.add(`${m[1]} ${route}`);
+  for (const plane of ['native', 'cloudflare']) {
+    const dir = path.join(ROOT_DIR, 'src/front/planes', plane);
+    const texts = fs.readdirSync(dir).filter((f) => /\.[ch]$/.test(f)).map((f) => fs.readFileSync(path.join(dir, f), 'utf8'));
+    const namesIn = (text) => Object.fromEntries([...text.matchAll(/^#define (\w+) "([^"]*)"/gm)].map((m) => [m[1], m[2]]));
+    const shared = Object.assign({}, ...texts.map(namesIn));
+    for (const text of texts) {
+      const names = { ...shared, ...namesIn(text) };
+      for (const m of text.matchAll(/\{\{\s*"([A-Z]+)",\s*((?:\w+|"[^"]*")(?:\s*"[^"]*")*)\s*\}/g)) {
+        const route = m[2].replace(/\b[A-Z]\w*\b(?=\s|$)/g, (n) => `"${names[n] ?? n}"`).replace(/"\s*"/g, '').replace(/"/g, '');
+        found.add(`${m[1]} ${route.replace('...}', '}')}`);
+      }
     }
   }
   return found;
