@@ -1,8 +1,10 @@
 /* clock.c - see clock.h. */
 #include "base/clock.h"
 
+#include <ctype.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <string.h>
 #include <time.h>
 
 static struct {
@@ -57,4 +59,54 @@ const char *clock_text(uint64_t real_ms, char out[CLOCK_TEXT_MAX])
     n = strftime(out, CLOCK_TEXT_MAX, "%Y-%m-%dT%H:%M:%S", &tm);
     snprintf(out + n, CLOCK_TEXT_MAX - n, ".%03uZ", (unsigned)(real_ms % 1000));
     return out;
+}
+
+/* Up to milliseconds; what is finer is cut off. */
+static const char *read_fraction(const char *p, unsigned *ms)
+{
+    unsigned scale = 100;
+
+    *ms = 0;
+    if (*p != '.')
+        return p;
+    if (!isdigit((unsigned char)*++p))
+        return NULL;
+    for (; isdigit((unsigned char)*p); p++, scale /= 10)
+        *ms += (unsigned)(*p - '0') * scale;
+    return p;
+}
+
+static int read_offset(const char *p, long *seconds)
+{
+    struct tm tm = {0};
+    const char *end;
+
+    *seconds = 0;
+    if (strcmp(p, "Z") == 0 || strcmp(p, "z") == 0)
+        return 0;
+    if (*p != '+' && *p != '-')
+        return -1;
+    end = strptime(p + 1, "%H:%M", &tm);
+    if (end == NULL || *end != '\0')
+        return -1;
+    *seconds = (tm.tm_hour * 60L + tm.tm_min) * 60L * (*p == '-' ? -1 : 1);
+    return 0;
+}
+
+int clock_read(const char *text, uint64_t *ret_ms)
+{
+    struct tm tm = {0};
+    const char *p = strptime(text, "%Y-%m-%dT%H:%M:%S", &tm);
+    unsigned ms;
+    long offset;
+    time_t t;
+
+    p = p == NULL ? NULL : read_fraction(p, &ms);
+    if (p == NULL || read_offset(p, &offset) < 0)
+        return -1;
+    t = timegm(&tm) - offset;
+    if (t < 0)
+        return -1;
+    *ret_ms = (uint64_t)t * 1000u + ms;
+    return 0;
 }

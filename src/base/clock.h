@@ -15,5 +15,7 @@ void clock_release(void);
 #define CLOCK_TEXT_MAX 32
 /* RFC 3339 in UTC with milliseconds, e.g. 2026-11-15T08:21:00.123Z. */
 const char *clock_text(uint64_t real_ms, char out[CLOCK_TEXT_MAX]);
+/* The other way, with any fraction and any offset from UTC; -1 if it is none. */
+int clock_read(const char *text, uint64_t *ret_ms);
 
 #endif

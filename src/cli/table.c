@@ -106,11 +106,9 @@ void table_print(const struct table *t)
 static int64_t seconds_of(json_t *time)
 {
     const char *text = json_string_value(time);
-    struct tm tm = {0};
+    uint64_t ms;
 
-    if (text == NULL || strptime(text, "%Y-%m-%dT%H:%M:%S", &tm) == NULL)
-        return -1;
-    return timegm(&tm);
+    return text == NULL || clock_read(text, &ms) < 0 ? -1 : (int64_t)(ms / 1000);
 }
 
 static const char *span(int64_t s, const char *before, char out[TABLE_AGE_MAX])

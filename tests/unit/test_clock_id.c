@@ -2,6 +2,7 @@
 
 #include "base/clock.h"
 #include "base/id.h"
+#include "base/own.h"
 
 TEST(a_held_clock_stands_still)
 {
@@ -51,4 +52,27 @@ TEST(an_id_with_anything_else_in_it_is_not_one)
     CHECK(!id_is_valid("", 5));
     CHECK(!id_is_valid("aB", 5));
     CHECK(!id_is_valid("../x", 5));
+}
+
+TEST(times_are_read_as_they_are_written_and_in_other_zones)
+{
+    static const char *const bad[] = {"",
+                                      "2026-11-15",
+                                      "2026-11-15T08:21:00",
+                                      "2026-11-15T08:21:00.Z",
+                                      "2026-11-15T08:21:00.1",
+                                      "2026-11-15T08:21:00Zx",
+                                      "2026-11-15T08:21:00+1",
+                                      "1950-01-01T00:00:00Z"};
+    char text[CLOCK_TEXT_MAX];
+    uint64_t ms = 0;
+
+    CHECK_INT(clock_read("2026-11-15T08:21:00.123Z", &ms), 0);
+    CHECK_STR(clock_text(ms, text), "2026-11-15T08:21:00.123Z");
+    CHECK_INT(clock_read("2026-11-15T08:21:00Z", &ms), 0);
+    CHECK_STR(clock_text(ms, text), "2026-11-15T08:21:00.000Z");
+    CHECK_INT(clock_read("2026-11-15T09:21:00.0009999+01:00", &ms), 0);
+    CHECK_STR(clock_text(ms, text), "2026-11-15T08:21:00.000Z");
+    for (size_t i = 0; i < ARRAY_LEN(bad); i++)
+        CHECK_INT(clock_read(bad[i], &ms), -1);
 }
