@@ -15,8 +15,8 @@ static int hex(char c)
                                         : -1;
 }
 
-/* In place: the result is never longer. */
-static int percent_decode(char *s, struct err *e)
+/* The result is never longer. */
+int query_unescape(char *s, struct err *e)
 {
     char *to = s;
 
@@ -122,7 +122,7 @@ int query_parse(const char *query, const struct json_field *fields, size_t n, js
             return err_set(e, ERR_INVALID, "query: more than %d parameters", QUERY_PAIRS_MAX);
         if (value == NULL)
             value = name + strlen(name);
-        if (percent_decode(name, e) < 0 || percent_decode(value, e) < 0 ||
+        if (query_unescape(name, e) < 0 || query_unescape(value, e) < 0 ||
             put_pair(obj, field_of(fields, n, name), name, value, e) < 0)
             return -1;
     }

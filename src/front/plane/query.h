@@ -6,6 +6,9 @@
 
 #define QUERY_PAIRS_MAX 64
 
+/* %XX and '+' undone, in place. ERR_INVALID for bad encoding or a NUL. */
+int query_unescape(char *s, struct err *e);
+
 /* Makes the object that json_decode() takes. A parameter becomes what its field
  * wants: a number, true or false (1 and 0 too), text; a STRMAP `metadata` is
  * written metadata.NAME=VALUE, once for each name. ERR_INVALID for bad percent

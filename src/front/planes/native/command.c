@@ -13,24 +13,6 @@ void command_opts_free(struct command_opts *c)
     buf_free(&c->env);
 }
 
-int command_env(json_t *env, struct buf *out, struct err *e)
-{
-    const char *name;
-    json_t *value;
-
-    json_object_foreach(env, name, value)
-    {
-        if (*name == '\0' || strchr(name, '=') != NULL)
-            return err_set(e, ERR_INVALID, "env: '%.60s' cannot be the name of a variable", name);
-        buf_adds(out, name);
-        buf_addc(out, '=');
-        buf_add(out, json_string_value(value), json_string_length(value) + 1);
-    }
-    if (out->failed)
-        return err_set(e, ERR_TOO_LARGE, "env: more than %zu bytes", out->max);
-    return 0;
-}
-
 static int decode_argv(json_t *list, const char ***ret, struct err *e)
 {
     size_t n = json_array_size(list);
@@ -54,7 +36,7 @@ int command_decode(const struct command *in, struct command_opts *ret, struct er
         return err_set(e, ERR_INVALID, "exactly one of argv and command is wanted");
     if (in->argv != NULL && decode_argv(in->argv, &ret->argv, e) < 0)
         return -1;
-    if (command_env(in->env, &ret->env, e) < 0)
+    if (maps_env(in->env, &ret->env, e) < 0)
         return -1;
     ret->o = (struct process_opts){
         .argv = ret->argv,

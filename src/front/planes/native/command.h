@@ -5,13 +5,13 @@
 
 #include "front/engine/process.h"
 #include "front/plane/exit.h"
+#include "front/plane/maps.h"
 #include "json/read.h"
 
 /* argv and environment together are bounded by what execve takes (INIT_ARGS_MAX);
  * JSON may need more bytes for the same text, and stdin comes on top. */
 #define COMMAND_BODY_MAX ((4u << 20) + (64u << 10))
 #define COMMAND_ARGS_MAX 65536u
-#define COMMAND_ENV_MAX 4096u            /* variables */
 #define COMMAND_TIMEOUT_MAX (1ull << 50) /* ms, as in the config table */
 
 struct command {
@@ -30,7 +30,7 @@ struct command {
      "A text for bash -c. Exactly one of argv and command."}, \
     {"cwd", JSON_FIELD_STR, offsetof(S, cmd.cwd), 1, INIT_PATH_MAX, false, \
      "Working directory; without it /workspace. If it does not exist, nothing runs."}, \
-    {"env", JSON_FIELD_STRMAP, offsetof(S, cmd.env), 0, COMMAND_ENV_MAX, false, \
+    {"env", JSON_FIELD_STRMAP, offsetof(S, cmd.env), 0, MAPS_ENV_MAX, false, \
      "Variables of this command, over those of the sandbox."}, \
     {"user", JSON_FIELD_STR, offsetof(S, cmd.user), 1, INIT_USER_MAX, false, \
      "A user's name, uid, or uid:gid; without it user."}
@@ -47,8 +47,6 @@ void command_opts_free(struct command_opts *c);
 
 /* Checks what a table of fields cannot. Points into `in`. */
 int command_decode(const struct command *in, struct command_opts *ret, struct err *e);
-/* An object of strings as NAME=value, each with its NUL. NULL is an empty one. */
-int command_env(json_t *env, struct buf *out, struct err *e);
 
 /* "stdout", "stderr", "both" or NULL as a mask of enum init_stream. */
 int command_streams(const char *name, unsigned *ret, struct err *e);

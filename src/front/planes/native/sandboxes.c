@@ -8,7 +8,6 @@
 #include "front/planes/native/network.h"
 
 #define CREATE_BODY_MAX (256u << 10)
-#define METADATA_ENTRIES_MAX 64u
 #define NAME_MAX_BYTES 128u
 #define LIST_LIMIT 100u
 #define LIST_LIMIT_MAX 1000u
@@ -141,8 +140,8 @@ static const struct json_field limits_in[] = {
 
 static const struct json_field create_fields[] = {
     {"template", JSON_FIELD_STR, offsetof(struct create_in, template), 1, NAME_MAX_BYTES, false, "What the root filesystem starts as; without it base."},
-    {"env", JSON_FIELD_STRMAP, offsetof(struct create_in, env), 0, COMMAND_ENV_MAX, false, "Variables of every command in it."},
-    {"metadata", JSON_FIELD_STRMAP, offsetof(struct create_in, metadata), 0, METADATA_ENTRIES_MAX, false, "Your own names and values, shown and found again in lists."},
+    {"env", JSON_FIELD_STRMAP, offsetof(struct create_in, env), 0, MAPS_ENV_MAX, false, "Variables of every command in it."},
+    {"metadata", JSON_FIELD_STRMAP, offsetof(struct create_in, metadata), 0, MAPS_METADATA_MAX, false, "Your own names and values, shown and found again in lists."},
     {"timeout_ms", JSON_FIELD_U64, offsetof(struct create_in, timeout_ms), 0, COMMAND_TIMEOUT_MAX, false, "Lifetime in ms; 0: until it is deleted; without it the configured default."},
     {"on_timeout", JSON_FIELD_STR, offsetof(struct create_in, on_timeout), 1, NAME_MAX_BYTES, false, "What happens then: delete (the default) or stop, which keeps the files."},
     {"limits", JSON_FIELD_ANY, offsetof(struct create_in, limits), 0, 0, false, "What it may use at most; what is not given is the configured default."},
@@ -193,21 +192,6 @@ static const char *state_name(int i)
     return sandbox_state_name((enum sandbox_state)i);
 }
 
-static int metadata_text(json_t *metadata, char **ret, struct err *e)
-{
-    char *text;
-
-    if (metadata == NULL)
-        return 0;
-    text = json_dumps(metadata, JSON_COMPACT);
-    if (text == NULL)
-        return err_set(e, ERR_INTERNAL, "out of memory");
-    *ret = text;
-    if (strlen(text) > ENGINE_METADATA_MAX)
-        return err_set(e, ERR_TOO_LARGE, "metadata: more than %u bytes", ENGINE_METADATA_MAX);
-    return 0;
-}
-
 static int decode_create(const struct create_in *in, struct create_opts *o, struct buf *env,
                          char **metadata, struct sandbox_rule *rules, struct err *e)
 {
@@ -222,7 +206,7 @@ static int decode_create(const struct create_in *in, struct create_opts *o, stru
     if (network_decode(in->network, &o->network, rules, &o->nrules, e) < 0)
         return -1;
     o->rules = rules;
-    if (metadata_text(in->metadata, metadata, e) < 0 || command_env(in->env, env, e) < 0)
+    if (maps_metadata(in->metadata, metadata, e) < 0 || maps_env(in->env, env, e) < 0)
         return -1;
     o->template = in->template;
     o->metadata = *metadata;
@@ -261,7 +245,7 @@ struct list_in {
 static const struct json_field list_fields[] = {
     {"state", JSON_FIELD_STR, offsetof(struct list_in, state), 0, NAME_MAX_BYTES, false, "Only sandboxes in this state: running, paused or stopped."},
     {"template", JSON_FIELD_STR, offsetof(struct list_in, template), 0, NAME_MAX_BYTES, false, "Only sandboxes of this template."},
-    {"metadata", JSON_FIELD_STRMAP, offsetof(struct list_in, metadata), 0, METADATA_ENTRIES_MAX, false, "Only sandboxes with this metadata: metadata.NAME=VALUE; all that are given must hold."},
+    {"metadata", JSON_FIELD_STRMAP, offsetof(struct list_in, metadata), 0, MAPS_METADATA_MAX, false, "Only sandboxes with this metadata: metadata.NAME=VALUE; all that are given must hold."},
     {"limit", JSON_FIELD_U64, offsetof(struct list_in, limit), 1, LIST_LIMIT_MAX, false, "Sandboxes on one page; without it 100."},
     {"cursor", JSON_FIELD_STR, offsetof(struct list_in, cursor), 0, 0, false, "next_cursor of the page before."},
 };
@@ -286,7 +270,7 @@ static void add_sandbox(void *arg, const struct sandbox *s)
 }
 
 /* name, value, name, value... NULL. */
-static void metadata_pairs(json_t *metadata, const char *out[2 * METADATA_ENTRIES_MAX + 1])
+static void metadata_pairs(json_t *metadata, const char *out[2 * MAPS_METADATA_MAX + 1])
 {
     const char *name;
     json_t *value;
@@ -303,7 +287,7 @@ static void metadata_pairs(json_t *metadata, const char *out[2 * METADATA_ENTRIE
 static int list(struct call *c, const struct list_in *in, struct buf *rows, char **next,
                 struct err *e)
 {
-    const char *pairs[2 * METADATA_ENTRIES_MAX + 1];
+    const char *pairs[2 * MAPS_METADATA_MAX + 1];
     struct list_opts o = {.key = c->key,
                           .template = in->template,
                           .metadata = pairs,
