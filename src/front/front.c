@@ -2,18 +2,22 @@
  * how it ends. */
 #include "front/front.h"
 
+#include <netinet/in.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 
 #include "base/log.h"
 #include "base/own.h"
 #include "config/config.h"
 #include "front/auth/auth.h"
+#include "front/auth/token.h"
 #include "front/engine/engine.h"
 #include "front/harden.h"
 #include "front/plane/plane.h"
 #include "front/planes/cloudflare/cloudflare.h"
+#include "front/planes/e2b/e2b.h"
 #include "front/planes/native/native.h"
 #include "front/store/store.h"
 #include "http/http.h"
@@ -28,9 +32,11 @@ struct front {
     struct loop *loop;
     struct store *store;
     struct auth *auth;
+    struct token_mint *tokens;
     struct engine *engine;
     struct plane *cloudflare;
     struct native *native;
+    struct e2b *e2b;
     struct http_server *server;
     struct loop_timer drain;
     int status; /* to exit with */
@@ -49,25 +55,41 @@ static void to_cloudflare(struct front *f, struct http_req *r)
     plane_handle(f->cloudflare, r);
 }
 
-/* One port, one table; the first that fits. A path that ends in '/' stands for
- * everything below it.
+static void to_e2b(struct front *f, struct http_req *r)
+{
+    plane_handle(e2b_api(f->e2b), r);
+}
+
+/* One port, one table; the first that fits. A path stands for itself and everything below it.
  *
  * EXTEND  Another plane: a row here, its _new and _free in `parts` below. */
 static const struct door {
     const char *path;
     void (*handle)(struct front *f, struct http_req *r);
 } doors[] = {
-    {"/health", to_native},          {"/metrics", to_native},      {"/v1/sandbox", to_cloudflare},
-    {"/v1/sandbox/", to_cloudflare}, {"/v1/pool/", to_cloudflare}, {"/v1/", to_native},
+    /* clang-format off */
+    {"/health",     to_native},
+    {"/metrics",    to_native},
+    {"/v1/sandbox", to_cloudflare},
+    {"/v1/pool",    to_cloudflare},
+    {"/v1",         to_native},
+    {"/v2",         to_e2b},
+    {"/v3",         to_e2b},
+    {"/sandboxes",  to_e2b},
+    {"/snapshots",  to_e2b},
+    {"/templates",  to_e2b},
+    {"/volumes",    to_e2b},
+    {"/secrets",    to_e2b},
+    {"/teams",      to_e2b},
+    /* clang-format on */
 };
 
 static bool is_for(const struct door *p, const struct http_str *path)
 {
     size_t n = strlen(p->path);
 
-    if (p->path[n - 1] == '/')
-        return path->len >= n && memcmp(path->p, p->path, n) == 0;
-    return path->len == n && memcmp(path->p, p->path, n) == 0;
+    return path->len >= n && memcmp(path->p, p->path, n) == 0 &&
+           (path->len == n || path->p[n] == '/');
 }
 
 static void nowhere(struct http_req *r)
@@ -130,6 +152,7 @@ static void on_signal(void *arg, int signo)
     f->ending = true;
     plane_drain(native_plane(f->native));
     plane_drain(f->cloudflare);
+    plane_drain(e2b_api(f->e2b));
     loop_timer_set(f->loop, &f->drain, FRONT_DRAIN_MS, on_drain_over);
     http_server_drain(f->server, on_drained, f);
 }
@@ -181,6 +204,11 @@ static int make_auth(struct front *f, struct err *e)
     return auth_new(f->store, getenv(FRONT_KEY_ENV), &f->auth, e);
 }
 
+static int make_tokens(struct front *f, struct err *e)
+{
+    return token_open(FRONT_FD_STATE, &f->tokens, e);
+}
+
 static int make_engine(struct front *f, struct err *e)
 {
     struct engine_opts o = {.loop = f->loop,
@@ -198,6 +226,30 @@ static int make_engine(struct front *f, struct err *e)
 static int make_cloudflare(struct front *f, struct err *e)
 {
     return cloudflare_new(f->engine, f->auth, &f->config, &f->cloudflare, e);
+}
+
+/* The settings may say port 0, which the keeper chose one for. */
+static unsigned listening_port(void)
+{
+    struct sockaddr_storage a = {0};
+    socklen_t n = sizeof(a);
+
+    if (getsockname(FRONT_FD_LISTEN, (struct sockaddr *)&a, &n) < 0)
+        return 0;
+    if (a.ss_family == AF_INET6)
+        return ntohs(((const struct sockaddr_in6 *)&a)->sin6_port);
+    return a.ss_family == AF_INET ? ntohs(((const struct sockaddr_in *)&a)->sin_port) : 0;
+}
+
+static int make_e2b(struct front *f, struct err *e)
+{
+    struct e2b_opts o = {.engine = f->engine,
+                         .auth = f->auth,
+                         .tokens = f->tokens,
+                         .config = &f->config,
+                         .port = listening_port()};
+
+    return e2b_new(&o, &f->e2b, e);
 }
 
 static int make_native(struct front *f, struct err *e)
@@ -221,7 +273,8 @@ static int settings(struct front *f, int argc, char **argv, struct err *e)
 static int make_all(struct front *f, struct err *e)
 {
     static int (*const parts[])(struct front * f, struct err * e) = {
-        make_loop, make_store, make_auth, make_engine, make_cloudflare, make_native};
+        make_loop,   make_store,      make_auth,   make_tokens,
+        make_engine, make_cloudflare, make_native, make_e2b};
 
     for (size_t i = 0; i < ARRAY_LEN(parts); i++)
         if (parts[i](f, e) < 0)
@@ -239,6 +292,8 @@ static void unmake(struct front *f)
     engine_free(f->engine);
     native_free(f->native);
     cloudflare_free(f->cloudflare);
+    e2b_free(f->e2b);
+    token_free(f->tokens);
     auth_free(f->auth);
     store_close(f->store);
     loop_free(f->loop);

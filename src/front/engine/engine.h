@@ -27,6 +27,7 @@ struct store;
 #define ENGINE_METADATA_MAX (16u << 10) /* bytes of JSON, one sandbox */
 #define ENGINE_ENV_MAX (64u << 10)      /* bytes of a sandbox's environment */
 #define ENGINE_KEY_MAX 32u
+#define ENGINE_ID_MAX 32u           /* characters of a sandbox's id */
 #define ENGINE_PLANE_MAX (4u << 10) /* bytes that a plane keeps with a sandbox */
 #define ENGINE_NAME_MAX 128u        /* bytes of the name of a sandbox */
 

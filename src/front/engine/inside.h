@@ -23,6 +23,7 @@
 #include "wire/keeper.h"
 
 #define ENGINE_REASON_MAX 512
+_Static_assert(ENGINE_ID_MAX == KEEPER_ID_MAX, "one id, two names");
 
 /* ---- a sandbox as the engine holds it ---- */
 

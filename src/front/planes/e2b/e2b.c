@@ -1,0 +1,131 @@
+/* e2b.c - see e2b.h: the control plane's manner, and what its surfaces share. */
+#include "front/planes/e2b/e2b.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/own.h"
+#include "base/str.h"
+#include "front/planes/e2b/inside.h"
+#include "http/http.h"
+#include "json/write.h"
+
+static const struct surface_row *const api_surfaces[] = {
+#define X(name) e2b_##name,
+    E2B_API_SURFACES(X)
+#undef X
+};
+
+/* X-API-Key is what clients send; some tools send Authorization. */
+static int authorize(struct call *c, struct err *e)
+{
+    const char *presented = http_header(c->r, "X-API-Key");
+
+    if (presented == NULL)
+        presented = http_header(c->r, "Authorization");
+    if (auth_key(c->plane->auth, presented, &c->key, e) < 0)
+        return -1;
+    return auth_allows(c->plane->auth, c->key, c->row->scope, e);
+}
+
+/* A sandbox that has ended is one that is not there. */
+static int status_of(const struct call *c, const struct err *e)
+{
+    (void)c;
+    return err_http(e->kind == ERR_GONE ? ERR_NOT_FOUND : e->kind);
+}
+
+/* Clients branch on `code`, which must be there and be the status. */
+static void write_error(struct call *c, const struct err *e, struct buf *out)
+{
+    struct json_w w;
+
+    jw_init(&w, out);
+    jw_open(&w);
+    jw_ku64(&w, "code", (uint64_t)status_of(c, e));
+    jw_kstr(&w, "message", e->kind == ERR_INTERNAL ? "internal error" : e->msg);
+    jw_close(&w);
+}
+
+static const struct plane_manner api_manner = {
+    .surfaces = api_surfaces,
+    .nsurfaces = ARRAY_LEN(api_surfaces),
+    .authorize = authorize,
+    .write_error = write_error,
+    .status = status_of,
+    .lenient = true,
+};
+
+static int set_domain(struct e2b *p, struct err *e)
+{
+    const char *domain = p->o.config->domain;
+
+    if (strlen(domain) >= sizeof(p->domain))
+        return err_set(e, ERR_INVALID, "domain: at most %d bytes", E2B_DOMAIN_MAX - 1);
+    if (*domain != '\0')
+        str_fmt(p->domain, sizeof(p->domain), "%s", domain);
+    else
+        str_fmt(p->domain, sizeof(p->domain), "localhost:%u", p->o.port);
+    return 0;
+}
+
+int e2b_new(const struct e2b_opts *o, struct e2b **ret, struct err *e)
+{
+    struct e2b *p = calloc(1, sizeof(*p));
+
+    if (p == NULL)
+        return err_set(e, ERR_INTERNAL, "out of memory");
+    p->o = *o;
+    if (set_domain(p, e) < 0 ||
+        plane_init(&p->api, &api_manner, o->engine, o->auth, o->config, e) < 0) {
+        free(p);
+        return err_wrap(e, "E2B's API");
+    }
+    *ret = p;
+    return 0;
+}
+
+void e2b_free(struct e2b *p)
+{
+    if (p == NULL)
+        return;
+    plane_free(&p->api);
+    free(p);
+}
+
+struct plane *e2b_api(struct e2b *p)
+{
+    return &p->api;
+}
+
+/* ---- what surfaces share ---- */
+
+const char *e2b_id(const struct call *c, char out[ENGINE_ID_MAX + 1])
+{
+    const char *id = call_param(c, 0);
+    size_t n = strcspn(id, "-");
+
+    if (n > ENGINE_ID_MAX)
+        n = 0;
+    memcpy(out, id, n);
+    out[n] = '\0';
+    return out;
+}
+
+void e2b_not_found(struct call *c, const char *what, const char *name)
+{
+    struct err e;
+
+    err_set(&e, ERR_NOT_FOUND, "%s \"%.64s\" not found", what, name);
+    call_fail(c, &e);
+}
+
+const struct sandbox *e2b_named(struct call *c)
+{
+    char id[ENGINE_ID_MAX + 1];
+    const struct sandbox *s = engine_get(c->plane->engine, c->key, e2b_id(c, id));
+
+    if (s == NULL)
+        e2b_not_found(c, "sandbox", call_param(c, 0));
+    return s;
+}

@@ -1,0 +1,33 @@
+/* e2b.h - E2B's API, as its published clients speak it.
+ *
+ * Two planes on one port: the control plane (sandboxes, templates; the key of a
+ * client) and, per sandbox, the data plane that E2B calls envd (commands, files;
+ * the token of a sandbox). Same results and same errors as theirs; where theirs is
+ * weak, better. What is offered and what differs: docs/e2b.md. */
+#ifndef E2B_E2B_H
+#define E2B_E2B_H
+
+#include "base/err.h"
+#include "config/config.h"
+
+struct auth;
+struct e2b;
+struct engine;
+struct http_req;
+struct plane;
+struct token_mint;
+
+struct e2b_opts { /* all borrowed for ever */
+    struct engine *engine;
+    struct auth *auth;
+    struct token_mint *tokens;
+    const struct config *config;
+    unsigned port; /* that we listen on */
+};
+
+int e2b_new(const struct e2b_opts *o, struct e2b **ret, struct err *e);
+/* As plane_free() says. */
+void e2b_free(struct e2b *p);
+struct plane *e2b_api(struct e2b *p);
+
+#endif

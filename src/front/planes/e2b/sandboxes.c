@@ -1,0 +1,497 @@
+/* sandboxes.c - E2B's sandboxes: create, list, get, connect, kill, how long. */
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/own.h"
+#include "base/str.h"
+#include "front/plane/maps.h"
+#include "front/plane/query.h"
+#include "front/planes/e2b/inside.h"
+#include "http/http.h"
+
+#define CREATE_BODY_MAX (256u << 10)
+#define TIMEOUT_V1_S 15 /* where a create says nothing */
+#define TIMEOUT_V2_S 300
+#define TIMEOUT_MAX_S (1ll << 40)
+#define REFRESH_MIN_S 15
+#define LIST_LIMIT_MAX 100u /* on one page, and when nothing is said */
+#define LIST_BYTES_MAX (LIST_LIMIT_MAX * (ENGINE_METADATA_MAX + (8u << 10)))
+
+/* ---- create ---- */
+
+struct create_in {
+    const char *template;
+    json_t *metadata, *env, *auto_resume, *network, *volumes, *iam;
+    int64_t timeout;
+    bool auto_pause, auto_pause_memory, secure, internet;
+};
+
+/* clang-format off */
+#define CREATE_FIELDS \
+    {"templateID", JSON_FIELD_STR, offsetof(struct create_in, template), 1, 0, true, ""}, \
+    {"metadata", JSON_FIELD_STRMAP, offsetof(struct create_in, metadata), 0, MAPS_METADATA_MAX, false, ""}, \
+    {"envVars", JSON_FIELD_STRMAP, offsetof(struct create_in, env), 0, MAPS_ENV_MAX, false, ""}, \
+    {"timeout", JSON_FIELD_I64, offsetof(struct create_in, timeout), 0, 0, false, ""}, \
+    {"autoPause", JSON_FIELD_BOOL, offsetof(struct create_in, auto_pause), 0, 0, false, ""}, \
+    {"autoPauseMemory", JSON_FIELD_BOOL, offsetof(struct create_in, auto_pause_memory), 0, 0, false, ""}, \
+    {"autoResume", JSON_FIELD_ANY, offsetof(struct create_in, auto_resume), 0, 0, false, ""}, \
+    {"allow_internet_access", JSON_FIELD_BOOL, offsetof(struct create_in, internet), 0, 0, false, ""}, \
+    {"network", JSON_FIELD_ANY, offsetof(struct create_in, network), 0, 0, false, ""}, \
+    {"volumeMounts", JSON_FIELD_ANY, offsetof(struct create_in, volumes), 0, 0, false, ""}, \
+    {"iam", JSON_FIELD_ANY, offsetof(struct create_in, iam), 0, 0, false, ""}
+
+/* In the second generation every sandbox is secure. */
+static const struct json_field create_v2_fields[] = {CREATE_FIELDS};
+static const struct json_field create_v1_fields[] = {
+    CREATE_FIELDS,
+    {"secure", JSON_FIELD_BOOL, offsetof(struct create_in, secure), 0, 0, false, ""},
+};
+/* clang-format on */
+
+static void create_v1_defaults(void *in, const struct config *c)
+{
+    struct create_in *i = in;
+
+    (void)c;
+    i->timeout = TIMEOUT_V1_S;
+    i->auto_pause_memory = i->internet = true;
+}
+
+static void create_v2_defaults(void *in, const struct config *c)
+{
+    struct create_in *i = in;
+
+    create_v1_defaults(in, c);
+    i->timeout = TIMEOUT_V2_S;
+    i->secure = true;
+}
+
+static const struct surface_input create_v1_input = {
+    SURFACE_INPUT(create_v1_fields, struct create_in),
+    .body_max = CREATE_BODY_MAX,
+    .defaults = create_v1_defaults,
+};
+static const struct surface_input create_v2_input = {
+    SURFACE_INPUT(create_v2_fields, struct create_in),
+    .body_max = CREATE_BODY_MAX,
+    .defaults = create_v2_defaults,
+};
+
+static bool auto_resumes(const struct create_in *in)
+{
+    return json_is_true(json_object_get(in->auto_resume, "enabled"));
+}
+
+static int check_timeout(int64_t seconds, struct err *e)
+{
+    if (seconds <= 0)
+        return err_set(e, ERR_INVALID, "Timeout must be greater than 0");
+    if (seconds > TIMEOUT_MAX_S)
+        return err_set(e, ERR_INVALID, "Timeout must be at most %lld", TIMEOUT_MAX_S);
+    return 0;
+}
+
+static int check_create(const struct create_in *in, struct err *e)
+{
+    if (check_timeout(in->timeout, e) < 0)
+        return -1;
+    if (!in->auto_pause_memory && !in->auto_pause)
+        return err_set(e, ERR_INVALID, "autoPauseMemory: false needs autoPause: true");
+    if (!in->auto_pause_memory && auto_resumes(in))
+        return err_set(e, ERR_INVALID,
+                       "autoPauseMemory: false and autoResume exclude each other: without its "
+                       "memory a sandbox is only resumed explicitly");
+    if (json_array_size(in->volumes) > 0)
+        return err_set(e, ERR_UNSUPPORTED, "volumes are not offered by this server yet");
+    if (json_object_size(in->iam) > 0)
+        return err_set(e, ERR_UNSUPPORTED, "iam tokens are not offered by this server");
+    if (json_object_size(in->network) > 0)
+        return err_set(e, ERR_UNSUPPORTED, "network rules are not offered by this server yet");
+    return 0;
+}
+
+/* [namespace/]name[:tag]; the tag `default` is the same as none. */
+static const char *template_name(const char *text, char *out, size_t room)
+{
+    static const char tag[] = ":default";
+    size_t n = strlen(text), t = sizeof(tag) - 1;
+
+    if (n < t || n >= room || strcmp(text + n - t, tag) != 0)
+        return text;
+    str_fmt(out, room, "%.*s", (int)(n - t), text);
+    return out;
+}
+
+static void created(void *arg, const struct sandbox *s, const struct err *e)
+{
+    struct call *c = arg;
+
+    if (!call_told(c))
+        return;
+    if (s == NULL)
+        call_fail(c, e);
+    else
+        e2b_reply_sandbox(c, c->row->status, s);
+}
+
+static int decode_create(const struct create_in *in, struct create_opts *o, struct buf *env,
+                         struct buf *kept, char **metadata, struct err *e)
+{
+    struct e2b_options options = {.open = !in->secure,
+                                  .auto_resume = auto_resumes(in),
+                                  .timeout_ms = (uint64_t)in->timeout * 1000};
+
+    if (check_create(in, e) < 0 || maps_env(in->env, env, e) < 0 ||
+        maps_metadata(in->metadata, metadata, e) < 0)
+        return -1;
+    e2b_options_write(&options, kept);
+    o->metadata = *metadata;
+    o->env = buf_data(env);
+    o->env_len = env->len;
+    o->plane = buf_cstr(kept);
+    o->timeout_ms = options.timeout_ms;
+    o->on_timeout = in->auto_pause ? SANDBOX_END_STOP : SANDBOX_END_DELETE;
+    o->network = in->internet ? NULL : "none";
+    return 0;
+}
+
+static void sandbox_create(struct call *c, const void *arg)
+{
+    const struct create_in *in = arg;
+    autobuf struct buf env = BUF_INIT(ENGINE_ENV_MAX), kept = BUF_INIT(ENGINE_PLANE_MAX);
+    autofree char *metadata = NULL;
+    struct create_opts o = {.key = c->key};
+    char name[256];
+    struct err e;
+
+    if (decode_create(in, &o, &env, &kept, &metadata, &e) < 0) {
+        call_fail(c, &e);
+        return;
+    }
+    o.template = template_name(in->template, name, sizeof(name));
+    call_expect(c, &call_pending, NULL);
+    engine_create(c->plane->engine, &o, created, c);
+}
+
+/* ---- list ---- */
+
+struct list_in {
+    const char *metadata, *state, *order, *started_after, *template, *token;
+    uint64_t limit;
+};
+
+/* clang-format off */
+static const struct json_field list_fields[] = {
+    {"metadata", JSON_FIELD_STR, offsetof(struct list_in, metadata), 0, 0, false, ""},
+    {"state", JSON_FIELD_STR, offsetof(struct list_in, state), 0, 0, false, ""},
+    {"order", JSON_FIELD_STR, offsetof(struct list_in, order), 0, 0, false, ""},
+    {"startedAfter", JSON_FIELD_STR, offsetof(struct list_in, started_after), 0, 0, false, ""},
+    {"template", JSON_FIELD_STR, offsetof(struct list_in, template), 0, 0, false, ""},
+    {"limit", JSON_FIELD_U64, offsetof(struct list_in, limit), 1, 0, false, ""},
+    {"nextToken", JSON_FIELD_STR, offsetof(struct list_in, token), 0, 0, false, ""},
+};
+static const struct json_field list_v1_fields[] = {
+    {"metadata", JSON_FIELD_STR, offsetof(struct list_in, metadata), 0, 0, false, ""},
+};
+/* clang-format on */
+
+static void list_defaults(void *in, const struct config *c)
+{
+    (void)c;
+    ((struct list_in *)in)->limit = LIST_LIMIT_MAX;
+}
+
+static void list_v1_defaults(void *in, const struct config *c)
+{
+    list_defaults(in, c);
+    ((struct list_in *)in)->state = "running";
+}
+
+static const struct surface_input list_input = {SURFACE_INPUT(list_fields, struct list_in),
+                                                .defaults = list_defaults};
+static const struct surface_input list_v1_input = {SURFACE_INPUT(list_v1_fields, struct list_in),
+                                                   .defaults = list_v1_defaults};
+
+/* "running", "paused" or both with a comma; what is stopped is paused to E2B. */
+static int decode_states(const char *text, unsigned *ret, struct err *e)
+{
+    static const struct {
+        const char *name;
+        unsigned bits;
+    } states[] = {
+        {"running", SANDBOX_BIT(SANDBOX_RUNNING)},
+        {"paused", SANDBOX_BIT(SANDBOX_PAUSED) | SANDBOX_BIT(SANDBOX_STOPPED)},
+    };
+
+    *ret = 0;
+    while (text != NULL && *text != '\0') {
+        size_t n = strcspn(text, ","), i = 0;
+
+        while (i < ARRAY_LEN(states) &&
+               (strlen(states[i].name) != n || strncmp(states[i].name, text, n) != 0))
+            i++;
+        if (i == ARRAY_LEN(states))
+            return err_set(e, ERR_INVALID, "state: expected running or paused");
+        *ret |= states[i].bits;
+        text += n;
+        text += *text == ',';
+    }
+    return 0;
+}
+
+/* The query was decoded once; what is left is a query again, whose names and
+ * values are encoded twice. In place: `pairs` points into `text`. */
+static int decode_metadata(char *text, const char **pairs, struct err *e)
+{
+    char *value, *name;
+    size_t n = 0;
+
+    while ((value = strsep(&text, "&")) != NULL) {
+        if (*value == '\0')
+            continue;
+        if (n == MAPS_METADATA_MAX)
+            return err_set(e, ERR_INVALID, "metadata: more than %u pairs", MAPS_METADATA_MAX);
+        name = strsep(&value, "=");
+        if (value == NULL)
+            return err_set(e, ERR_INVALID, "metadata: expected name=value");
+        if (query_unescape(name, e) < 0 || query_unescape(name, e) < 0 ||
+            query_unescape(value, e) < 0 || query_unescape(value, e) < 0)
+            return err_wrap(e, "metadata");
+        pairs[2 * n] = name;
+        pairs[2 * n + 1] = value;
+        n++;
+    }
+    pairs[2 * n] = NULL;
+    return 0;
+}
+
+static int decode_list(const struct list_in *in, struct list_opts *o, struct err *e)
+{
+    if (in->order != NULL && strcmp(in->order, "asc") != 0 && strcmp(in->order, "desc") != 0)
+        return err_set(e, ERR_INVALID, "order: expected asc or desc");
+    if (in->started_after != NULL && clock_read(in->started_after, &o->created_from_ms) < 0)
+        return err_set(e, ERR_INVALID, "startedAfter: expected a time as 2026-01-31T12:00:00Z");
+    o->newest_first = in->order == NULL || strcmp(in->order, "desc") == 0;
+    o->template = in->template;
+    o->after = in->token != NULL && *in->token != '\0' ? in->token : NULL;
+    o->limit = in->limit < LIST_LIMIT_MAX ? (size_t)in->limit : LIST_LIMIT_MAX;
+    return decode_states(in->state, &o->states, e);
+}
+
+static void add_listed(void *arg, const struct sandbox *s)
+{
+    e2b_add_listed(arg, s);
+}
+
+static int list(struct call *c, const struct list_in *in, struct buf *rows, char **next,
+                struct err *e)
+{
+    autofree char *metadata = strdup(in->metadata != NULL ? in->metadata : "");
+    const char *pairs[2 * MAPS_METADATA_MAX + 1];
+    struct list_opts o = {.key = c->key, .metadata = pairs};
+
+    if (metadata == NULL)
+        return err_set(e, ERR_INTERNAL, "out of memory");
+    if (decode_list(in, &o, e) < 0 || decode_metadata(metadata, pairs, e) < 0)
+        return -1;
+    return engine_list(c->plane->engine, &o, add_listed, rows, next, e);
+}
+
+static void sandbox_list(struct call *c, const void *in)
+{
+    autobuf struct buf rows = BUF_INIT(LIST_BYTES_MAX), body = BUF_INIT(LIST_BYTES_MAX + 2);
+    autofree char *next = NULL;
+    struct err e;
+
+    if (list(c, in, &rows, &next, &e) < 0) {
+        call_fail(c, &e);
+        return;
+    }
+    if (next != NULL)
+        http_reply_header(c->r, "X-Next-Token", next);
+    buf_addc(&body, '[');
+    buf_add(&body, buf_data(&rows), rows.len);
+    buf_addc(&body, ']');
+    body.failed = body.failed || rows.failed;
+    call_reply(c, 200, "application/json", &body);
+}
+
+/* ---- one of them ---- */
+
+static void sandbox_get(struct call *c, const void *in)
+{
+    const struct sandbox *s = e2b_named(c);
+
+    (void)in;
+    if (s != NULL)
+        e2b_reply_detail(c, s);
+}
+
+static void killed(void *arg, const struct err *e)
+{
+    struct call *c = arg;
+
+    if (!call_told(c))
+        return;
+    if (e == NULL)
+        call_reply_none(c);
+    else if (e->kind == ERR_NOT_FOUND)
+        e2b_not_found(c, "sandbox", call_param(c, 0));
+    else
+        call_fail(c, e);
+}
+
+static void sandbox_kill(struct call *c, const void *in)
+{
+    char id[ENGINE_ID_MAX + 1];
+
+    (void)in;
+    call_expect(c, &call_pending, NULL);
+    engine_delete(c->plane->engine, c->key, e2b_id(c, id), killed, c);
+}
+
+/* ---- how long ---- */
+
+struct timeout_in {
+    int64_t seconds;
+};
+
+/* clang-format off */
+static const struct json_field timeout_fields[] = {
+    {"timeout", JSON_FIELD_I64, offsetof(struct timeout_in, seconds), 0, 0, true, ""},
+};
+static const struct json_field connect_fields[] = {
+    {"timeout", JSON_FIELD_I64, offsetof(struct timeout_in, seconds), 0, 0, false, ""},
+};
+static const struct json_field refresh_fields[] = {
+    {"duration", JSON_FIELD_I64, offsetof(struct timeout_in, seconds), 0, 0, false, ""},
+};
+/* clang-format on */
+
+static void connect_defaults(void *in, const struct config *c)
+{
+    (void)c;
+    ((struct timeout_in *)in)->seconds = TIMEOUT_V2_S;
+}
+
+static const struct surface_input timeout_input = {
+    SURFACE_INPUT(timeout_fields, struct timeout_in)};
+static const struct surface_input connect_input = {SURFACE_INPUT(connect_fields, struct timeout_in),
+                                                   .defaults = connect_defaults};
+static const struct surface_input refresh_input = {
+    SURFACE_INPUT(refresh_fields, struct timeout_in)};
+
+/* Never shortens. */
+static int extend(struct call *c, const struct sandbox *s, int64_t seconds, struct err *e)
+{
+    uint64_t ms = (uint64_t)seconds * 1000;
+
+    if (s->ends_ms == 0 || s->ends_ms >= clock_real_ms() + ms)
+        return 0;
+    return engine_set_timeout(c->plane->engine, c->key, s->id, ms, e);
+}
+
+static void sandbox_timeout(struct call *c, const void *in)
+{
+    int64_t seconds = ((const struct timeout_in *)in)->seconds;
+    const struct sandbox *s = e2b_named(c);
+    /* 0 is at once, which to the engine is the shortest time there is. */
+    uint64_t ms = seconds <= 0 ? 1 : (uint64_t)seconds * 1000;
+    struct err e;
+
+    if (s == NULL)
+        return;
+    if ((seconds > 0 && check_timeout(seconds, &e) < 0) ||
+        engine_set_timeout(c->plane->engine, c->key, s->id, ms, &e) < 0)
+        call_fail(c, &e);
+    else
+        call_reply_none(c);
+}
+
+static void sandbox_refresh(struct call *c, const void *in)
+{
+    int64_t seconds = ((const struct timeout_in *)in)->seconds;
+    const struct sandbox *s = e2b_named(c);
+    struct err e;
+
+    if (s == NULL)
+        return;
+    if (seconds < REFRESH_MIN_S)
+        seconds = REFRESH_MIN_S;
+    if (check_timeout(seconds, &e) < 0 || extend(c, s, seconds, &e) < 0)
+        call_fail(c, &e);
+    else
+        call_reply_none(c);
+}
+
+/* ---- connect ---- */
+
+struct connect {
+    struct call *c;
+    int64_t seconds;
+};
+
+static void resumed(void *arg, const struct sandbox *s, const struct err *why)
+{
+    struct connect *k = arg;
+    struct err e;
+
+    if (!call_told(k->c))
+        return;
+    if (s == NULL)
+        call_fail(k->c, why);
+    else if (engine_set_timeout(k->c->plane->engine, k->c->key, s->id, (uint64_t)k->seconds * 1000,
+                                &e) < 0)
+        call_fail(k->c, &e);
+    else
+        e2b_reply_sandbox(k->c, 201, s);
+}
+
+static void sandbox_connect(struct call *c, const void *in)
+{
+    struct connect *k = call_state(c, sizeof(*k), NULL);
+    const struct sandbox *s = k == NULL ? NULL : e2b_named(c);
+    struct err e;
+
+    if (s == NULL)
+        return;
+    *k = (struct connect){.c = c, .seconds = ((const struct timeout_in *)in)->seconds};
+    if (check_timeout(k->seconds, &e) < 0) {
+        call_fail(c, &e);
+    } else if (s->state != SANDBOX_RUNNING) {
+        call_expect(c, &call_pending, NULL);
+        engine_resume(c->plane->engine, c->key, s->id, resumed, k);
+    } else if (extend(c, s, k->seconds, &e) < 0) {
+        call_fail(c, &e);
+    } else {
+        e2b_reply_sandbox(c, 200, s);
+    }
+}
+
+/* clang-format off */
+const struct surface_row e2b_sandboxes[] = {
+    {{"POST",   "/v2/sandboxes"}, SCOPE_RUN, sandbox_create, "createSandboxV2",
+     "Makes a sandbox.", .body = &create_v2_input, .status = 201, .answers = {&e2b_sandbox_shape}},
+    {{"POST",   "/sandboxes"}, SCOPE_RUN, sandbox_create, "createSandbox",
+     "Makes a sandbox.", .body = &create_v1_input, .status = 201, .answers = {&e2b_sandbox_shape}},
+    {{"GET",    "/v2/sandboxes"}, SCOPE_READ, sandbox_list, "listSandboxesV2",
+     "Lists sandboxes.", .query = &list_input, .status = 200, .answers = {&e2b_listed_shape}},
+    {{"GET",    "/sandboxes"}, SCOPE_READ, sandbox_list, "listSandboxes",
+     "Lists those that run.", .query = &list_v1_input, .status = 200, .answers = {&e2b_listed_shape}},
+    {{"GET",    "/sandboxes/{id}"}, SCOPE_READ, sandbox_get, "getSandbox",
+     "Shows one; changes nothing about it.", .status = 200, .answers = {&e2b_detail_shape}},
+    {{"DELETE", "/sandboxes/{id}"}, SCOPE_RUN, sandbox_kill, "killSandbox",
+     "Ends it.", .status = 204},
+    {{"POST",   "/v2/sandboxes/{id}/connect"}, SCOPE_RUN, sandbox_connect, "connectSandboxV2",
+     "Resumes it if it is paused, and gives it more time.", .body = &connect_input, .status = 200,
+     .answers = {&e2b_sandbox_shape}},
+    {{"POST",   "/sandboxes/{id}/connect"}, SCOPE_RUN, sandbox_connect, "connectSandbox",
+     "Resumes it if it is paused, and gives it more time.", .body = &timeout_input, .status = 200,
+     .answers = {&e2b_sandbox_shape}},
+    {{"POST",   "/sandboxes/{id}/timeout"}, SCOPE_RUN, sandbox_timeout, "setTimeout",
+     "How long it lives from now on.", .body = &timeout_input, .status = 204},
+    {{"POST",   "/sandboxes/{id}/refreshes"}, SCOPE_RUN, sandbox_refresh, "refreshSandbox",
+     "Gives it more time.", .body = &refresh_input, .status = 204},
+    {.op = NULL},
+};
+/* clang-format on */

@@ -1,0 +1,143 @@
+/* view.c - a sandbox as E2B's clients know it. */
+#include <string.h>
+
+#include "base/own.h"
+#include "front/planes/e2b/inside.h"
+#include "json/write.h"
+
+#define VIEW_NEVER_MS 253402300799000ull /* the last second of 9999: endAt must be a time */
+#define VIEW_MEGABYTE (1ull << 20)
+
+/* ---- as create, connect and resume answer ---- */
+
+struct sandbox_view {
+    const char *id, *template, *client, *version, *token, *domain, *alias;
+};
+
+/* clang-format off */
+static const struct shape_field sandbox_fields[] = {
+    {"sandboxID", SHAPE_STR, offsetof(struct sandbox_view, id), "Its id."},
+    {"templateID", SHAPE_STR, offsetof(struct sandbox_view, template), "What it started as."},
+    {"alias", SHAPE_STR, offsetof(struct sandbox_view, alias), "The template's name."},
+    {"clientID", SHAPE_STR, offsetof(struct sandbox_view, client), "Of no meaning."},
+    {"envdVersion", SHAPE_STR, offsetof(struct sandbox_view, version), "What the data plane can do."},
+    {"envdAccessToken", SHAPE_STR, offsetof(struct sandbox_view, token), "Opens the data plane.", SHAPE_OMITTED},
+    {"domain", SHAPE_STR, offsetof(struct sandbox_view, domain), "Ports are <port>-<id>.<domain>."},
+};
+SHAPE(e2b_sandbox_shape, "Sandbox", "A sandbox that runs.", sandbox_fields);
+/* clang-format on */
+
+static const char *token_of(const struct e2b *p, const struct sandbox *s, char out[TOKEN_SIZE])
+{
+    if (e2b_options_of(s).open)
+        return NULL;
+    token_make(p->o.tokens, TOKEN_ENVD, s->id, out);
+    return out;
+}
+
+void e2b_reply_sandbox(struct call *c, int status, const struct sandbox *s)
+{
+    autobuf struct buf body = BUF_INIT(SURFACE_BODY_MAX);
+    const struct e2b *p = e2b_of(c);
+    char token[TOKEN_SIZE];
+    struct sandbox_view v = {.id = s->id,
+                             .template = s->template,
+                             .alias = s->template,
+                             .client = E2B_CLIENT_ID,
+                             .version = E2B_ENVD_VERSION,
+                             .token = token_of(p, s, token),
+                             .domain = p->domain};
+    struct json_w w;
+
+    jw_init(&w, &body);
+    shape_write(&w, &e2b_sandbox_shape, &v);
+    call_reply(c, status, "application/json", &body);
+}
+
+/* ---- as lists and details show it ---- */
+
+struct lifecycle_view {
+    const char *on_timeout;
+    bool auto_resume;
+};
+
+struct listed_view {
+    const char *id, *template, *client, *version, *state, *metadata, *token, *domain;
+    uint64_t started_ms, ends_ms, cpus, memory_mb, disk_mb;
+    bool internet;
+    const struct lifecycle_view *lifecycle;
+};
+
+/* clang-format off */
+static const struct shape_field lifecycle_fields[] = {
+    {"onTimeout", SHAPE_STR, offsetof(struct lifecycle_view, on_timeout), "kill or pause."},
+    {"autoResume", SHAPE_BOOL, offsetof(struct lifecycle_view, auto_resume), "Whether traffic wakes it."},
+};
+static SHAPE(lifecycle_shape, "Lifecycle", "How it ends.", lifecycle_fields);
+
+#define LISTED_FIELDS \
+    {"sandboxID", SHAPE_STR, offsetof(struct listed_view, id), "Its id."}, \
+    {"templateID", SHAPE_STR, offsetof(struct listed_view, template), "What it started as."}, \
+    {"alias", SHAPE_STR, offsetof(struct listed_view, template), "The template's name."}, \
+    {"clientID", SHAPE_STR, offsetof(struct listed_view, client), "Of no meaning."}, \
+    {"startedAt", SHAPE_TIME, offsetof(struct listed_view, started_ms), "When it was made."}, \
+    {"endAt", SHAPE_TIME, offsetof(struct listed_view, ends_ms), "When its time is over."}, \
+    {"state", SHAPE_STR, offsetof(struct listed_view, state), "running or paused."}, \
+    {"cpuCount", SHAPE_U64, offsetof(struct listed_view, cpus), "Cores."}, \
+    {"memoryMB", SHAPE_U64, offsetof(struct listed_view, memory_mb), "Of memory."}, \
+    {"diskSizeMB", SHAPE_U64, offsetof(struct listed_view, disk_mb), "It may write to its disk."}, \
+    {"envdVersion", SHAPE_STR, offsetof(struct listed_view, version), "What the data plane can do."}, \
+    {"metadata", SHAPE_MAP, offsetof(struct listed_view, metadata), "As given."}
+
+static const struct shape_field listed_fields[] = {LISTED_FIELDS};
+SHAPE(e2b_listed_shape, "ListedSandbox", "A sandbox in a list.", listed_fields);
+
+static const struct shape_field detail_fields[] = {
+    LISTED_FIELDS,
+    {"envdAccessToken", SHAPE_STR, offsetof(struct listed_view, token), "Opens the data plane.", SHAPE_OMITTED},
+    {"domain", SHAPE_STR, offsetof(struct listed_view, domain), "Ports are <port>-<id>.<domain>."},
+    {"allowInternetAccess", SHAPE_BOOL, offsetof(struct listed_view, internet), "Whether it has a network."},
+    {"lifecycle", SHAPE_OBJECT, offsetof(struct listed_view, lifecycle), "How it ends.", SHAPE_ALWAYS, &lifecycle_shape},
+};
+SHAPE(e2b_detail_shape, "SandboxDetail", "Everything about a sandbox.", detail_fields);
+/* clang-format on */
+
+static struct listed_view listed_of(const struct sandbox *s)
+{
+    return (struct listed_view){
+        .id = s->id,
+        .template = s->template,
+        .client = E2B_CLIENT_ID,
+        .version = E2B_ENVD_VERSION,
+        .state = s->state == SANDBOX_RUNNING ? "running" : "paused",
+        .metadata = s->metadata,
+        .started_ms = s->created_ms,
+        .ends_ms = s->ends_ms != 0 ? s->ends_ms : VIEW_NEVER_MS,
+        .cpus = (s->limits.cpu_milli + 999) / 1000,
+        .memory_mb = s->limits.memory / VIEW_MEGABYTE,
+        .disk_mb = s->limits.disk / VIEW_MEGABYTE,
+    };
+}
+
+void e2b_add_listed(struct buf *rows, const struct sandbox *s)
+{
+    struct listed_view v = listed_of(s);
+
+    shape_append(rows, &e2b_listed_shape, &v);
+}
+
+void e2b_reply_detail(struct call *c, const struct sandbox *s)
+{
+    const struct e2b *p = e2b_of(c);
+    struct listed_view v = listed_of(s);
+    struct lifecycle_view life = {.on_timeout =
+                                      s->on_timeout == SANDBOX_END_DELETE ? "kill" : "pause",
+                                  .auto_resume = e2b_options_of(s).auto_resume};
+    char token[TOKEN_SIZE];
+
+    v.token = token_of(p, s, token);
+    v.domain = p->domain;
+    v.internet = strcmp(s->network, "none") != 0;
+    v.lifecycle = &life;
+    call_reply_shape(c, &e2b_detail_shape, &v);
+}
