@@ -123,6 +123,21 @@ void bridge_reply_ok(struct call *c)
     call_reply_shape(c, &bridge_ok_shape, &(struct ok_view){true});
 }
 
+void bridge_reply_list(struct call *c, const struct buf *rows, const struct err *e)
+{
+    autobuf struct buf list = BUF_INIT(rows->len + 2);
+
+    if (e != NULL) {
+        call_fail(c, e);
+        return;
+    }
+    buf_addc(&list, '[');
+    buf_add(&list, buf_data(rows), rows->len);
+    buf_addc(&list, ']');
+    list.failed = list.failed || rows->failed;
+    call_reply(c, c->row->status, "application/json", &list);
+}
+
 /* ---- the plane ---- */
 
 static const struct plane_manner manner = {

@@ -55,6 +55,19 @@ static void wait_for_it(struct call *c, void (*go)(struct call *c, const void *i
     engine_named(c->plane->engine, call_param(c, 0), &o, on_there, y);
 }
 
+void bridge_look(struct call *c, const void *in, void (*go)(struct call *c, const void *in))
+{
+    struct err e;
+
+    if (*bridge_id(c) != '\0') {
+        bridge_enter(c, in, go);
+        return;
+    }
+    err_set(&e, ERR_NOT_FOUND, "there is no %.64s: this sandbox has not been used",
+            call_param(c, 1));
+    call_fail(c, &e);
+}
+
 void bridge_enter(struct call *c, const void *in, void (*go)(struct call *c, const void *in))
 {
     const struct sandbox *s = engine_by_name(c->plane->engine, c->key, call_param(c, 0));

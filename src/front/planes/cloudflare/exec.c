@@ -4,18 +4,12 @@
  * program itself, which is what that comes to, in half the time; if there is no such
  * program (a builtin, an assignment, a name that is nowhere) bash is asked after all,
  * and says and returns what clients expect of it. */
-#include <stdlib.h>
-
-#include "base/own.h"
 #include "base/str.h"
 #include "front/engine/process.h"
 #include "front/plane/exit.h"
 #include "front/plane/output.h"
 #include "front/planes/cloudflare/inside.h"
 
-#define EXEC_BODY_MAX ((4u << 20) + (64u << 10)) /* INIT_ARGS_MAX, escaped in JSON */
-#define EXEC_ARGS_MAX 65536u
-#define EXEC_TIMEOUT_MAX (1ull << 50) /* ms, as in the config table */
 #define EXEC_EVENT_MAX (INIT_CHUNK_MAX / 3 * 4 + 64u)
 
 struct exec_in {
@@ -106,51 +100,23 @@ static const struct process_ops exec_ops = {
 
 /* ---- the request ---- */
 
-static void join_words(json_t *argv, struct buf *out)
-{
-    json_t *arg;
-    size_t i;
-
-    json_array_foreach(argv, i, arg)
-    {
-        if (i > 0)
-            buf_addc(out, ' ');
-        bridge_quote(out, json_string_value(arg));
-    }
-}
-
-static const char **words_of(json_t *argv)
-{
-    const char **words = calloc(json_array_size(argv) + 1, sizeof(*words));
-    json_t *arg;
-    size_t i;
-
-    if (words == NULL)
-        abort(); /* as everywhere for what is this small */
-    json_array_foreach(argv, i, arg) words[i] = json_string_value(arg);
-    return words;
-}
-
-/* cwd was looked at before the sandbox was entered. */
+/* Everything was looked at before the sandbox was entered. */
 static void run(struct exec *x, const struct exec_in *in)
 {
-    autobuf struct buf cwd = BUF_INIT(2 * INIT_PATH_MAX), command = BUF_INIT(2 * EXEC_BODY_MAX);
-    autofree const char **argv = words_of(in->argv);
-    struct process_opts o = {.user = BRIDGE_USER, .timeout_ms = (uint64_t)in->timeout_ms};
+    autocommand struct bridge_command cmd = {0};
+    struct call *c = x->c;
     struct err e;
 
-    bridge_path("cwd", in->cwd, &cwd, &e);
-    o.cwd = buf_cstr(&cwd);
-    x->shell = x->shell || *argv[0] == '\0';
-    if (x->shell) {
-        join_words(in->argv, &command);
-        o.command = buf_cstr(&command);
-    } else {
-        o.argv = argv;
+    if (bridge_command(&cmd, in->argv, NULL, in->cwd, &e) < 0) {
+        call_fail(c, &e);
+        return;
     }
-    call_expect(
-        x->c, &call_stream,
-        process_run(x->c->plane->engine, x->c->key, bridge_id(x->c), &o, true, &exec_ops, x));
+    cmd.o.timeout_ms = (uint64_t)in->timeout_ms;
+    x->shell = x->shell || *cmd.argv[0] == '\0';
+    if (x->shell)
+        bridge_command_shell(&cmd);
+    call_expect(c, &call_stream,
+                process_run(c->plane->engine, c->key, bridge_id(c), &cmd.o, true, &exec_ops, x));
 }
 
 static void exec_drop(void *state)
@@ -174,11 +140,11 @@ static void exec_go(struct call *c, const void *in)
 
 static void exec_run(struct call *c, const void *body)
 {
-    autobuf struct buf cwd = BUF_INIT(2 * INIT_PATH_MAX);
+    autocommand struct bridge_command cmd = {0};
     const struct exec_in *in = body;
     struct err e;
 
-    if (bridge_path("cwd", in->cwd, &cwd, &e) < 0)
+    if (bridge_command(&cmd, in->argv, NULL, in->cwd, &e) < 0)
         call_fail(c, &e);
     else
         bridge_enter(c, in, exec_go);
@@ -186,9 +152,9 @@ static void exec_run(struct call *c, const void *body)
 
 /* clang-format off */
 static const struct json_field exec_fields[] = {
-    {"argv", JSON_FIELD_STRLIST, offsetof(struct exec_in, argv), 1, EXEC_ARGS_MAX, true,
+    {"argv", JSON_FIELD_STRLIST, offsetof(struct exec_in, argv), 1, BRIDGE_ARGS_MAX, true,
      "The command and its arguments; each is one word, whatever is in it."},
-    {"timeout_ms", JSON_FIELD_DOUBLE, offsetof(struct exec_in, timeout_ms), 0, EXEC_TIMEOUT_MAX, false,
+    {"timeout_ms", JSON_FIELD_DOUBLE, offsetof(struct exec_in, timeout_ms), 0, BRIDGE_TIMEOUT_MAX, false,
      "After this many ms the whole tree is killed and the exit code is 124; 0: never; without it the configured default."},
     {"cwd", JSON_FIELD_STR, offsetof(struct exec_in, cwd), 1, INIT_PATH_MAX, false,
      "Working directory, in /workspace; without it /workspace itself."},
@@ -200,12 +166,11 @@ static void exec_defaults(void *in, const struct config *c)
     struct exec_in *x = in;
 
     x->timeout_ms = (double)c->exec_ms;
-    x->cwd = BRIDGE_ROOT;
 }
 
 static const struct surface_input exec_input = {
     SURFACE_INPUT(exec_fields, struct exec_in),
-    .body_max = EXEC_BODY_MAX,
+    .body_max = BRIDGE_COMMAND_MAX,
     .defaults = exec_defaults,
 };
 

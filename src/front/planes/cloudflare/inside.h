@@ -4,6 +4,7 @@
 #ifndef CLOUDFLARE_INSIDE_H
 #define CLOUDFLARE_INSIDE_H
 
+#include "front/engine/process.h"
 #include "front/plane/call.h"
 #include "front/plane/plane.h"
 #include "front/plane/shape.h"
@@ -12,6 +13,8 @@
 #define SURFACES(X)                                                                                \
     X(sandbox)                                                                                     \
     X(exec)                                                                                        \
+    X(process)                                                                                     \
+    X(logs)                                                                                        \
     X(pool)
 
 #define X(name) extern const struct surface_row bridge_##name[];
@@ -19,6 +22,7 @@ SURFACES(X)
 #undef X
 
 #define BRIDGE_SANDBOX "/v1/sandbox/{id}" /* where every path of a sandbox begins */
+#define BRIDGE_PROCESSES "/v1/sandbox/{id}/processes"
 #define BRIDGE_POOL "/v1/pool/"
 #define BRIDGE_USER "root"
 #define BRIDGE_ROOT "/workspace"
@@ -27,12 +31,37 @@ SURFACES(X)
 /* What most calls answer: {"ok":true}. */
 extern const struct shape bridge_ok_shape;
 void bridge_reply_ok(struct call *c);
+/* A bare list, of what shape_append() made; or the failure. */
+void bridge_reply_list(struct call *c, const struct buf *rows, const struct err *e);
 
 /* enter.c: goes on with `go` once the sandbox of the path is there and runs: made if
  * it was never used before, woken if it sleeps. `in` lives as long as the call. */
 void bridge_enter(struct call *c, const void *in, void (*go)(struct call *c, const void *in));
+/* The same, for what a sandbox must hold already: one that was never used is not made,
+ * and the answer is that there is no such thing. */
+void bridge_look(struct call *c, const void *in, void (*go)(struct call *c, const void *in));
 /* Its own id, for the engine; "" if it has ended meanwhile, which the engine refuses. */
 const char *bridge_id(const struct call *c);
+
+/* command.c: a command as a client describes it */
+
+#define BRIDGE_COMMAND_MAX ((4u << 20) + (64u << 10)) /* of JSON: INIT_ARGS_MAX, escaped */
+#define BRIDGE_ARGS_MAX 65536u
+#define BRIDGE_TIMEOUT_MAX (1ull << 50) /* ms, as in the config table */
+
+struct bridge_command {
+    struct process_opts o; /* points into the rest, and into what was given */
+    const char **argv;
+    struct buf env, cwd, text;
+};
+/* Root's, in /workspace or below; `env` and `cwd` may be NULL. bridge_command_free() also
+ * after a failure. */
+int bridge_command(struct bridge_command *c, json_t *argv, json_t *env, const char *cwd,
+                   struct err *e);
+/* The same words for bash. */
+void bridge_command_shell(struct bridge_command *c);
+void bridge_command_free(struct bridge_command *c);
+#define autocommand __attribute__((cleanup(bridge_command_free)))
 
 /* words.c: what a client writes */
 

@@ -1,0 +1,54 @@
+/* command.c - a command as a client describes it: words, variables, a directory. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "front/plane/maps.h"
+#include "front/planes/cloudflare/inside.h"
+
+static int take_argv(struct bridge_command *c, json_t *argv, struct err *e)
+{
+    json_t *arg;
+    size_t i;
+
+    c->argv = calloc(json_array_size(argv) + 1, sizeof(*c->argv));
+    if (c->argv == NULL)
+        return err_set(e, ERR_INTERNAL, "out of memory");
+    json_array_foreach(argv, i, arg) c->argv[i] = json_string_value(arg);
+    c->o.argv = c->argv;
+    return 0;
+}
+
+int bridge_command(struct bridge_command *c, json_t *argv, json_t *env, const char *cwd,
+                   struct err *e)
+{
+    buf_init(&c->env, INIT_ARGS_MAX);
+    buf_init(&c->cwd, 2 * INIT_PATH_MAX);
+    buf_init(&c->text, 2 * INIT_ARGS_MAX);
+    c->o = (struct process_opts){.user = BRIDGE_USER};
+    if (take_argv(c, argv, e) < 0 || maps_env(env, &c->env, e) < 0 ||
+        bridge_path("cwd", cwd != NULL ? cwd : BRIDGE_ROOT, &c->cwd, e) < 0)
+        return -1;
+    c->o.env = buf_data(&c->env);
+    c->o.env_len = c->env.len;
+    c->o.cwd = buf_cstr(&c->cwd);
+    return 0;
+}
+
+void bridge_command_shell(struct bridge_command *c)
+{
+    for (size_t i = 0; c->argv[i] != NULL; i++) {
+        if (i > 0)
+            buf_addc(&c->text, ' ');
+        bridge_quote(&c->text, c->argv[i]);
+    }
+    c->o.argv = NULL;
+    c->o.command = buf_cstr(&c->text);
+}
+
+void bridge_command_free(struct bridge_command *c)
+{
+    free(c->argv);
+    buf_free(&c->env);
+    buf_free(&c->cwd);
+    buf_free(&c->text);
+}

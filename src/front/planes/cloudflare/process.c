@@ -1,0 +1,292 @@
+/* process.c - processes as the next version of the bridge has them: started without a
+ * shell, found again by id, listed, signalled. */
+#include "front/planes/cloudflare/process.h"
+
+#include <stdlib.h>
+
+#include "base/own.h"
+#include "front/plane/exit.h"
+#include "front/plane/maps.h"
+#include "front/planes/cloudflare/inside.h"
+
+#define LIST_BYTES_MAX (4u << 20)
+#define SIGNAL_DEFAULT 15u
+#define SIGNAL_MAX 64u
+
+/* ---- answers ---- */
+
+struct process_view {
+    const char *id, *cwd, *state;
+    uint64_t pid, started_ms, ended_ms;
+    struct shape_bytes argv;
+    const struct ended_view *exit;
+};
+
+/* clang-format off */
+static const struct shape_field ended_fields[] = {
+    {"code", SHAPE_U64, offsetof(struct ended_view, code), "Exit code; 128 and the signal's number after a signal, 124 after the time limit."},
+    {"signal", SHAPE_U64, offsetof(struct ended_view, signal), "The signal that ended it.", SHAPE_OMITTED},
+    {"timedOut", SHAPE_BOOL, offsetof(struct ended_view, timed_out), "Its time limit passed and the whole tree was killed."},
+};
+SHAPE(bridge_ended_shape, "BridgeProcessExit", "How a process ended.", ended_fields);
+
+static const struct shape_field process_fields[] = {
+    {"id", SHAPE_STR, offsetof(struct process_view, id), "Its name in every other call."},
+    {"pid", SHAPE_U64, offsetof(struct process_view, pid), "Its number inside the sandbox."},
+    {"command", SHAPE_STRV, offsetof(struct process_view, argv), "The program and its arguments; very long ones are cut."},
+    {"cwd", SHAPE_STR, offsetof(struct process_view, cwd), "Where it was started."},
+    {"startedAt", SHAPE_TIME, offsetof(struct process_view, started_ms), "When it started."},
+    {"state", SHAPE_STR, offsetof(struct process_view, state), "running or exited."},
+    {"exit", SHAPE_OBJECT, offsetof(struct process_view, exit), "How it ended.", SHAPE_OMITTED, &bridge_ended_shape},
+    {"endedAt", SHAPE_TIME, offsetof(struct process_view, ended_ms), "When it ended.", SHAPE_OMITTED},
+};
+static SHAPE(process_shape, "BridgeProcess", "A process.", process_fields);
+/* clang-format on */
+
+void bridge_ended_of(struct ended_view *v, const struct init_exit *m)
+{
+    struct exit_view x;
+
+    exit_view_of(&x, m);
+    *v = (struct ended_view){x.code, m->signal, x.timed_out};
+}
+
+struct init_exit bridge_exit_of(const struct init_proc *p)
+{
+    return (struct init_exit){.code = p->code, .signal = p->signal, .flags = p->flags};
+}
+
+struct process_full {
+    struct process_view p;
+    struct ended_view exit;
+};
+
+static void view_of(struct process_full *v, const struct init_proc *p)
+{
+    struct init_exit end = bridge_exit_of(p);
+    bool ended = p->state == INIT_EXITED;
+
+    bridge_ended_of(&v->exit, &end);
+    v->p = (struct process_view){
+        .id = p->id,
+        .cwd = p->cwd,
+        .state = ended ? "exited" : "running",
+        .pid = p->pid,
+        .started_ms = p->started_ms,
+        .ended_ms = ended ? p->ended_ms : 0,
+        .argv = {p->argv.p, p->argv.len},
+        .exit = ended ? &v->exit : NULL,
+    };
+}
+
+static void process_told(void *arg, const struct init_proc *p, const struct err *e)
+{
+    struct call *c = arg;
+    struct process_full v;
+
+    if (!call_told(c))
+        return;
+    if (p == NULL) {
+        call_fail(c, e);
+        return;
+    }
+    view_of(&v, p);
+    call_reply_shape(c, &process_shape, &v.p);
+}
+
+/* ---- start ---- */
+
+struct start_in {
+    json_t *argv, *env;
+    const char *cwd;
+    double timeout;
+};
+
+static void started(void *arg, const struct init_started *m, const struct err *e)
+{
+    struct call *c = arg;
+
+    if (!call_told(c))
+        return;
+    if (m == NULL) {
+        call_fail(c, e);
+        return;
+    }
+    call_expect(c, &call_pending, NULL);
+    process_get(c->plane->engine, c->key, bridge_id(c), m->id, process_told, c);
+}
+
+static void start_go(struct call *c, const void *body)
+{
+    autocommand struct bridge_command cmd = {0};
+    const struct start_in *in = body;
+    struct err e;
+
+    if (bridge_command(&cmd, in->argv, in->env, in->cwd, &e) < 0) {
+        call_fail(c, &e);
+        return;
+    }
+    cmd.o.timeout_ms = (uint64_t)in->timeout;
+    call_expect(c, &call_pending, NULL);
+    process_start(c->plane->engine, c->key, bridge_id(c), &cmd.o, started, c);
+}
+
+static void process_run_(struct call *c, const void *body)
+{
+    autocommand struct bridge_command cmd = {0};
+    const struct start_in *in = body;
+    struct err e;
+
+    if (bridge_command(&cmd, in->argv, in->env, in->cwd, &e) < 0)
+        call_fail(c, &e);
+    else
+        bridge_enter(c, in, start_go);
+}
+
+/* clang-format off */
+static const struct json_field start_fields[] = {
+    {"argv", JSON_FIELD_STRLIST, offsetof(struct start_in, argv), 1, BRIDGE_ARGS_MAX, true,
+     "The program and its arguments, run without a shell."},
+    {"cwd", JSON_FIELD_STR, offsetof(struct start_in, cwd), 1, INIT_PATH_MAX, false,
+     "Working directory, in /workspace; without it /workspace itself."},
+    {"env", JSON_FIELD_STRMAP, offsetof(struct start_in, env), 0, MAPS_ENV_MAX, false,
+     "Variables, over those of the sandbox."},
+    {"timeout", JSON_FIELD_DOUBLE, offsetof(struct start_in, timeout), 1, BRIDGE_TIMEOUT_MAX, false,
+     "After this many ms the whole tree is killed."},
+};
+/* clang-format on */
+static const struct surface_input start_input = {
+    SURFACE_INPUT(start_fields, struct start_in),
+    .body_max = BRIDGE_COMMAND_MAX,
+};
+
+/* ---- list and get ---- */
+
+struct listing {
+    struct call *c;
+    struct buf rows;
+};
+
+static void listing_drop(void *state)
+{
+    buf_free(&((struct listing *)state)->rows);
+}
+
+static void listed(void *arg, const struct init_proc *p)
+{
+    struct listing *l = arg;
+    struct process_full v;
+
+    if (l->c->r == NULL || p->cols != 0) /* a terminal is listed as one */
+        return;
+    view_of(&v, p);
+    shape_append(&l->rows, &process_shape, &v.p);
+}
+
+static void list_done(void *arg, const struct err *e)
+{
+    struct listing *l = arg;
+
+    if (call_told(l->c))
+        bridge_reply_list(l->c, &l->rows, e);
+}
+
+static void list_go(struct call *c, const void *in)
+{
+    struct listing *l = call_state(c, sizeof(*l), listing_drop);
+
+    (void)in;
+    if (l == NULL)
+        return;
+    l->c = c;
+    buf_init(&l->rows, LIST_BYTES_MAX);
+    call_expect(c, &call_pending, NULL);
+    process_list(c->plane->engine, c->key, bridge_id(c), listed, list_done, l);
+}
+
+static void process_list_(struct call *c, const void *in)
+{
+    autobuf struct buf none = BUF_INIT(1);
+
+    if (*bridge_id(c) == '\0')
+        bridge_reply_list(c, &none, NULL);
+    else
+        bridge_enter(c, in, list_go);
+}
+
+static void get_go(struct call *c, const void *in)
+{
+    (void)in;
+    call_expect(c, &call_pending, NULL);
+    process_get(c->plane->engine, c->key, bridge_id(c), call_param(c, 1), process_told, c);
+}
+
+static void process_get_(struct call *c, const void *in)
+{
+    bridge_look(c, in, get_go);
+}
+
+/* ---- kill: a signal to the whole tree; nothing follows by itself ---- */
+
+struct kill_in {
+    uint64_t signal;
+};
+
+static void killed(void *arg, const struct err *e)
+{
+    struct call *c = arg;
+
+    if (!call_told(c))
+        return;
+    if (e == NULL || e->kind == ERR_GONE)
+        call_reply_none(c);
+    else
+        call_fail(c, e);
+}
+
+static void kill_go(struct call *c, const void *body)
+{
+    const struct kill_in *in = body;
+
+    call_expect(c, &call_pending, NULL);
+    process_signal(c->plane->engine, c->key, bridge_id(c), call_param(c, 1), (int)in->signal, true,
+                   killed, c);
+}
+
+static void process_kill_(struct call *c, const void *in)
+{
+    bridge_look(c, in, kill_go);
+}
+
+static void kill_defaults(void *in, const struct config *c)
+{
+    (void)c;
+    ((struct kill_in *)in)->signal = SIGNAL_DEFAULT;
+}
+
+static const struct json_field kill_fields[] = {
+    {"signal", JSON_FIELD_U64, offsetof(struct kill_in, signal), 1, SIGNAL_MAX, false,
+     "Number of the signal; without it 15."},
+};
+static const struct surface_input kill_input = {
+    SURFACE_INPUT(kill_fields, struct kill_in),
+    .defaults = kill_defaults,
+};
+
+/* clang-format off */
+const struct surface_row bridge_process[] = {
+    {{"POST", BRIDGE_PROCESSES}, SCOPE_RUN, process_run_, "bridgeStartProcess",
+     "Starts a process; it runs on when nobody looks.",
+     .body = &start_input, .status = 200, .answers = {&process_shape}, .failure = "process_error"},
+    {{"GET", BRIDGE_PROCESSES}, SCOPE_READ, process_list_, "bridgeListProcesses",
+     "Processes that run, and the last finished ones; a list of BridgeProcess.",
+     .status = 200, .flags = SURFACE_OTHER, .failure = "process_error"},
+    {{"GET", BRIDGE_PROCESSES "/{pid}"}, SCOPE_READ, process_get_, "bridgeGetProcess",
+     "One process.",
+     .status = 200, .answers = {&process_shape}, .failure = "process_error", .missing = "not_found"},
+    {{"POST", BRIDGE_PROCESSES "/{pid}/kill"}, SCOPE_RUN, process_kill_, "bridgeKillProcess",
+     "Sends a signal to the process and all it started.",
+     .body = &kill_input, .status = 204, .failure = "process_error", .missing = "not_found"},
+    {.op = NULL},
+};
+/* clang-format on */

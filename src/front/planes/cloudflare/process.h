@@ -1,0 +1,18 @@
+/* process.h - how the bridge's preview describes a process, and its end. */
+#ifndef CLOUDFLARE_PROCESS_H
+#define CLOUDFLARE_PROCESS_H
+
+#include "front/engine/process.h"
+#include "front/plane/shape.h"
+
+struct ended_view {
+    uint64_t code, signal;
+    bool timed_out;
+};
+extern const struct shape bridge_ended_shape;
+void bridge_ended_of(struct ended_view *v, const struct init_exit *m);
+
+/* A record says the same as the message of its end. */
+struct init_exit bridge_exit_of(const struct init_proc *p);
+
+#endif
