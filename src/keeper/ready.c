@@ -55,5 +55,9 @@ void ready_say(struct keeper *k)
            "    curl -H \"Authorization: Bearer $COVE_API_KEY\" --json '{}' "
            "$COVE_URL/v1/sandboxes\n\n",
            k->url, k->dir);
+    printf("  For clients of Cloudflare's sandbox bridge (docs/cloudflare.md):\n\n"
+           "    export CLOUDFLARE_SANDBOX_WORKER_URL=%s CLOUDFLARE_SANDBOX_API_KEY=$(cat "
+           "%s/api-key)\n\n",
+           k->url, k->dir);
     fflush(stdout);
 }

@@ -45,6 +45,7 @@ enum surface_flags {
     SURFACE_TEXT = 8,       /* the answer is text/plain */
     SURFACE_OTHER = 16,     /* the answer is JSON of a shape that is not ours to say */
     SURFACE_EARLY = 32,     /* answered while the engine is still starting */
+    SURFACE_PAGE = 64,      /* the answer is text/html */
 };
 
 /* The last row of a surface is all zero. */

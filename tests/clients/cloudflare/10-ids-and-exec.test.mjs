@@ -27,6 +27,24 @@ test('health wants no key; the document wants one and shows the bridge', async (
   assert.equal(new Set(ops).size, ops.length, 'each operation has a name of its own');
 });
 
+test('the page for people is served too, and both take the key as a parameter', async () => {
+  for (const url of ['/v1/openapi', '/v1/openapi.html']) {
+    assert.equal((await d.call('GET', url, undefined, { key: '' })).status, 401);
+    assert.equal((await d.call('GET', `${url}?token=wrong`, undefined, { key: '' })).status, 401);
+    const page = await d.call('GET', `${url}?token=${d.key}`, undefined, { key: '' });
+    assert.equal(page.status, 200);
+    assert.match(page.headers['content-type'], /^text\/html/);
+    assert.match(page.headers['content-security-policy'], /default-src 'none'/);
+    assert.ok(page.text.includes('/v1/sandbox/{id}/exec'));
+  }
+  assert.equal((await d.call('GET', `/v1/openapi.json?token=${d.key}`, undefined, { key: '' })).json.openapi, '3.1.0');
+  assert.equal((await d.call('GET', `/v1/sandboxes?token=${d.key}`, undefined, { key: '' })).status, 401);
+});
+
+test('serve says what to export', () => {
+  assert.ok(d.output.includes(`export CLOUDFLARE_SANDBOX_WORKER_URL=${d.url} CLOUDFLARE_SANDBOX_API_KEY=$(cat ${d.dir}/api-key)`));
+});
+
 test('create answers an id of 26 base32 characters, whatever the body is, and makes nothing', async () => {
   const had = await count();
   for (const body of [{ exposedPorts: [8080], timeoutMs: 5, mounts: [{}] }, Buffer.from('not json'), undefined]) {

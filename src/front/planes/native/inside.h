@@ -20,6 +20,7 @@
     X(network)                                                                                     \
     X(templates)                                                                                   \
     X(keys)                                                                                        \
+    X(document)                                                                                    \
     X(system)
 
 #define X(name) extern const struct surface_row surface_##name[];
@@ -28,9 +29,13 @@ SURFACES(X)
 
 struct native {
     struct plane plane;
-    struct buf openapi;
+    struct buf openapi, page;
 };
 
+#define DOCUMENT_TOKEN "token" /* the parameter that may hold the key, where a row has it */
+
+/* The page for people, from the same. */
+int document_page(const struct plane *const *planes, size_t n, struct buf *out, struct err *e);
 /* The document, from the rows of planes that share no path. */
 int openapi_write(const struct plane *const *planes, size_t n, struct buf *out, struct err *e);
 

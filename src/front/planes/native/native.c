@@ -2,6 +2,7 @@
 #include "front/planes/native/native.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/own.h"
 #include "front/planes/native/inside.h"
@@ -16,14 +17,24 @@ static const struct surface_row *const surfaces[] = {
 #undef X
 };
 
+static bool takes_token(const struct surface_row *row)
+{
+    return row->query != NULL && row->query->n > 0 &&
+           strcmp(row->query->fields[0].name, DOCUMENT_TOKEN) == 0;
+}
+
 static int authorize(struct call *c, struct err *e)
 {
     const char *presented = http_header(c->r, "Authorization");
+    char token[AUTH_PRESENTED_MAX];
 
     if (c->row->scope == SCOPE_PUBLIC)
         return 0;
     if (presented == NULL)
         presented = http_header(c->r, "X-API-Key");
+    if (presented == NULL && takes_token(c->row) &&
+        route_query(http_head(c->r)->query.p, DOCUMENT_TOKEN, token, sizeof(token), e) == 1)
+        presented = token;
     if (auth_key(c->plane->auth, presented, &c->key, e) < 0)
         return -1;
     return auth_allows(c->plane->auth, c->key, c->row->scope, e);
@@ -56,16 +67,19 @@ int native_new(struct engine *g, struct auth *a, const struct config *c, const s
 {
     struct native *n = calloc(1, sizeof(*n));
     const struct plane *planes[2] = {NULL, beside};
+    size_t nplanes = beside != NULL ? 2 : 1;
 
     if (n == NULL)
         return err_set(e, ERR_INTERNAL, "out of memory");
     buf_init(&n->openapi, OPENAPI_MAX);
+    buf_init(&n->page, OPENAPI_MAX);
     if (plane_init(&n->plane, &manner, g, a, c, e) < 0) {
         free(n);
         return err_wrap(e, "native API");
     }
     planes[0] = &n->plane;
-    if (openapi_write(planes, beside != NULL ? 2 : 1, &n->openapi, e) < 0) {
+    if (openapi_write(planes, nplanes, &n->openapi, e) < 0 ||
+        document_page(planes, nplanes, &n->page, e) < 0) {
         native_free(n);
         return err_wrap(e, "native API");
     }
@@ -79,6 +93,7 @@ void native_free(struct native *n)
         return;
     plane_free(&n->plane);
     buf_free(&n->openapi);
+    buf_free(&n->page);
     free(n);
 }
 

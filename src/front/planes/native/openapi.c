@@ -293,6 +293,8 @@ static void put_content(struct json_w *w, const struct surface_row *row)
                         "The bytes of stdout and stderr as they come.");
     if (row->flags & SURFACE_TEXT)
         put_text_answer(w, "text/plain", NULL);
+    if (row->flags & SURFACE_PAGE)
+        put_text_answer(w, "text/html", NULL);
     if (row->flags & SURFACE_OTHER) {
         jw_key(w, "application/json");
         jw_open(w);

@@ -1,5 +1,4 @@
-/* system.c - the server itself: is it well, what does it do, how is it set, what
- * does it offer. */
+/* system.c - the server itself: is it well, what does it do, how is it set. */
 #include <dirent.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -61,18 +60,6 @@ static void config_get(struct call *c, const void *in)
         shape_append(&rows, &setting_shape, &(struct setting_view){k->name, value, k->def, k->doc});
     }
     call_reply_shape(c, &settings_shape, &(struct settings_view){shape_list(&rows)});
-}
-
-/* ---- /v1/openapi.json ---- */
-
-static void openapi_get(struct call *c, const void *in)
-{
-    const struct native *n = CONTAINER_OF(c->plane, struct native, plane);
-    autobuf struct buf copy = BUF_INIT(n->openapi.len + 1);
-
-    (void)in;
-    buf_add(&copy, buf_data(&n->openapi), n->openapi.len);
-    call_reply(c, 200, "application/json", &copy);
 }
 
 /* ---- /metrics ---- */
@@ -274,9 +261,6 @@ const struct surface_row surface_system[] = {
     {{"GET", "/v1/config"}, SCOPE_ADMIN, config_get, "getConfig",
      "How the server is set.",
      .status = 200, .answers = {&settings_shape}, .flags = SURFACE_EARLY},
-    {{"GET", "/v1/openapi.json"}, SCOPE_READ, openapi_get, "getOpenapi",
-     "This document.",
-     .status = 200, .flags = SURFACE_OTHER | SURFACE_EARLY},
     {.op = NULL},
 };
 /* clang-format on */
