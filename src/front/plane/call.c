@@ -236,7 +236,7 @@ static void fail_stream(struct call *c, struct buf *body)
         call_event(c, NULL, "error", body);
         call_end(c);
     } else {
-        http_reply_abort(client_end(c));
+        call_cut(c);
     }
 }
 
@@ -254,7 +254,7 @@ void call_fail(struct call *c, const struct err *e)
 
     if (e->kind == ERR_INTERNAL)
         log_error("%s %s: %s", c->request_id, c->row != NULL ? c->row->op : "-", e->msg);
-    if (c->r == NULL)
+    if (c->r == NULL || (c->plane->manner->fail != NULL && c->plane->manner->fail(c, e)))
         return;
     c->plane->manner->write_error(c, e, &body);
     if (c->streaming) {
@@ -286,18 +286,29 @@ static void drained(struct http_req *r, void *arg)
     pause_source(arg, false);
 }
 
-void call_begin(struct call *c, enum call_accept how)
+static bool begin(struct call *c, bool events)
 {
     if (c->r == NULL)
-        return;
+        return false;
     c->streaming = true;
-    c->events = how == CALL_SSE;
+    c->events = events;
     count(c, 200);
     http_on_drain(c->r, drained, c);
-    if (how == CALL_SSE)
+    return true;
+}
+
+void call_begin(struct call *c, enum call_accept how)
+{
+    if (how != CALL_SSE)
+        call_begin_bytes(c, "application/octet-stream");
+    else if (begin(c, true))
         http_sse_begin(c->r);
-    else
-        http_reply_begin(c->r, 200, "application/octet-stream");
+}
+
+void call_begin_bytes(struct call *c, const char *type)
+{
+    if (begin(c, false))
+        http_reply_begin(c->r, 200, type);
 }
 
 void call_event(struct call *c, const char *id, const char *event, struct buf *data)
@@ -305,7 +316,7 @@ void call_event(struct call *c, const char *id, const char *event, struct buf *d
     if (c->r == NULL)
         return;
     if (data->failed) {
-        http_reply_abort(client_end(c));
+        call_cut(c);
         return;
     }
     http_sse_event(c->r, id, event, buf_data(data), data->len);
@@ -335,4 +346,10 @@ void call_end(struct call *c)
 {
     if (c->r != NULL)
         http_reply_end(client_end(c));
+}
+
+void call_cut(struct call *c)
+{
+    if (c->r != NULL)
+        http_reply_abort(client_end(c));
 }
