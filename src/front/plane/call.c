@@ -203,6 +203,11 @@ void call_reply(struct call *c, int status, const char *type, struct buf *body)
 
 void call_reply_shape(struct call *c, const struct shape *s, const void *from)
 {
+    call_reply_shape_as(c, c->row->status, s, from);
+}
+
+void call_reply_shape_as(struct call *c, int status, const struct shape *s, const void *from)
+{
     autobuf struct buf body = BUF_INIT(ANSWER_MAX);
     struct json_w w;
 
@@ -210,7 +215,7 @@ void call_reply_shape(struct call *c, const struct shape *s, const void *from)
         return;
     jw_init(&w, &body);
     shape_write(&w, s, from);
-    call_reply(c, c->row->status, "application/json", &body);
+    call_reply(c, status, "application/json", &body);
 }
 
 void call_reply_none(struct call *c)
@@ -219,6 +224,13 @@ void call_reply_none(struct call *c)
         return;
     count(c, 204);
     http_reply(client_end(c), 204, NULL, NULL, 0);
+}
+
+void call_upgraded(struct call *c, int status)
+{
+    count(c, status);
+    c->source = NULL;
+    client_end(c);
 }
 
 static const struct {

@@ -15,6 +15,7 @@
     X(sandboxes)                                                                                   \
     X(exec)                                                                                        \
     X(processes)                                                                                   \
+    X(terminals)                                                                                   \
     X(logs)                                                                                        \
     X(events)                                                                                      \
     X(network)                                                                                     \
