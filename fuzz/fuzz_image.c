@@ -85,7 +85,7 @@ static void archive(const char *p, size_t n)
     int fd = memfd_create("fuzz", MFD_CLOEXEC);
 
     FUZZ_MUST(fd >= 0 && write(fd, p, n) == (ssize_t)n && lseek(fd, 0, SEEK_SET) == 0);
-    s = source_open(fd, &e);
+    s = source_open(fd, NULL, &e);
     if (s != NULL && tar_open(&t, s, &e) == 0) {
         entries(&t);
         tar_close(&t);

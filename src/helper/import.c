@@ -12,13 +12,16 @@
 #include "base/str.h"
 #include "helper/manifest.h"
 #include "helper/members.h"
-#include "helper/tree.h"
+#include "helper/path.h"
+#include "helper/say.h"
 #include "helper/unpack.h"
 #include "json/read.h"
 
 #define ARCHIVE "archive" /* in the spool */
 #define BLOBS "blobs/sha256/"
 #define PROGRESS_MS 200u
+#define PROGRESS_EVERY 200u /* entries */
+#define AS_ARCHIVED (UNPACK_OWNERS | UNPACK_LINKS | UNPACK_FIFOS)
 
 struct import {
     int root, spool, layers;
@@ -37,29 +40,19 @@ struct import {
 
 /* ---- what is said ---- */
 
-static void progress(void *arg)
+static int progress(void *arg, struct err *e)
 {
     struct import *im = arg;
-    uint64_t now = clock_mono_ms();
+    uint64_t now = im->count.entries % PROGRESS_EVERY == 0 ? clock_mono_ms() : im->said_ms;
 
+    (void)e;
     if (now - im->said_ms < PROGRESS_MS)
-        return;
+        return 0;
     im->said_ms = now;
     printf("P %llu %llu %s\n", im->from == NULL ? 0 : source_done(im->from),
            (unsigned long long)im->total, im->doing);
     fflush(stdout);
-}
-
-static void say_failed(const struct err *e)
-{
-    char text[sizeof(e->msg)];
-
-    /* One line, and nothing in it that a terminal would obey. */
-    str_fmt(text, sizeof(text), "%s", e->msg);
-    for (char *p = text; *p != '\0'; p++)
-        if ((unsigned char)*p < 0x20 || *p == 0x7f)
-            *p = '?';
-    printf("E %s %s\n", err_code(e->kind), text);
+    return 0;
 }
 
 static int say_result(struct import *im, struct err *e)
@@ -91,12 +84,12 @@ static int spool(struct import *im, struct err *e)
     ssize_t n;
 
     if (fd < 0)
-        return tree_sys(e, "make", ARCHIVE);
+        return say_sys(e, "make", ARCHIVE);
     while ((n = read(STDIN_FILENO, piece, sizeof(piece))) > 0) {
         for (ssize_t at = 0, w; at < n; at += w) {
             w = write(fd, piece + at, (size_t)(n - at));
             if (w < 0)
-                return tree_sys(e, "write", ARCHIVE);
+                return say_sys(e, "write", ARCHIVE);
         }
         im->size += (uint64_t)n;
     }
@@ -114,7 +107,7 @@ static struct source *open_archive(struct import *im, int *fd, const char *doing
     }
     im->doing = doing;
     im->total = im->size;
-    return source_open(*fd, e);
+    return source_open(*fd, NULL, e);
 }
 
 /* ---- one layer ---- */
@@ -126,7 +119,7 @@ static int new_layer(struct import *im, struct err *e)
 
     str_fmt(name, sizeof(name), "%u", im->n);
     if (mkdirat(im->layers, name, 0755) < 0)
-        return tree_sys(e, "make layer", name);
+        return say_sys(e, "make layer", name);
     fd = openat(im->layers, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0)
         return err_sys(e, "open layer %s", name);
@@ -151,9 +144,9 @@ static int add_layer(struct import *im, struct source *from, bool marks, const c
     struct unpack_opts o = {.fd = fd,
                             .lower = im->fds,
                             .nlower = im->n,
-                            .marks = marks,
+                            .flags = AS_ARCHIVED | (marks ? UNPACK_MARKS : 0),
                             .count = &im->count,
-                            .progress = progress,
+                            .step = progress,
                             .arg = im};
 
     if (fd < 0)
@@ -209,7 +202,7 @@ static int add_member(struct import *im, const struct members *m, const char *na
                       const char *digest, const char *diff_id, struct err *e)
 {
     autofd int fd = members_open(m, name, e);
-    autosource struct source *from = fd < 0 ? NULL : source_open(fd, e);
+    autosource struct source *from = fd < 0 ? NULL : source_open(fd, NULL, e);
     struct stat st;
 
     if (from == NULL || fstat(fd, &st) < 0)
@@ -341,7 +334,7 @@ static int detect(struct import *im, enum outer *ret, struct err *e)
 static int make_dir(struct import *im, const char *name, int *ret, struct err *e)
 {
     if (mkdirat(im->root, name, 0700) < 0 && errno != EEXIST)
-        return tree_sys(e, "make", name);
+        return say_sys(e, "make", name);
     *ret = openat(im->root, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     return *ret < 0 ? err_sys(e, "open %s", name) : 0;
 }
@@ -376,7 +369,7 @@ static int import(struct import *im, struct err *e)
     empty_spool(im);
     /* Durable here, where only this template waits for it. */
     if (syncfs(im->layers) < 0)
-        return tree_sys(e, "write out", "the layers");
+        return say_sys(e, "write out", "the layers");
     return say_result(im, e);
 }
 
@@ -392,8 +385,12 @@ int import_main(const char *root)
                          .doing = ""};
     umask(0);
     r = im.root < 0 ? err_sys(&e, "open %s", root) : import(&im, &e);
+    if (r < 0 && e.kind == ERR_DISK_FULL) {
+        e.kind = ERR_TOO_LARGE;
+        err_wrap(&e, "the image is larger than the disk of a sandbox (setting `disk`)");
+    }
     if (r < 0)
-        say_failed(&e);
+        say_failed(stdout, &e);
     fflush(stdout);
     for (unsigned i = 0; i < im.n; i++)
         drop_fd(&im.fds[i]);

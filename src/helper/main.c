@@ -8,25 +8,29 @@
 
 #include "base/own.h"
 #include "helper/import.h"
+#include "helper/pack.h"
+#include "helper/place.h"
 
-static int run_import(void)
+static int run_import(int argc, char **argv)
 {
+    (void)argc;
+    (void)argv;
     return import_main("/");
 }
 
 static const struct {
     const char *name;
-    int (*run)(void);
-} works[] = {{"import", run_import}};
+    int (*run)(int argc, char **argv); /* what follows the name; the exit status */
+} works[] = {{"import", run_import}, {"pack", pack_main}, {"unpack", place_main}};
 
 int main(int argc, char **argv)
 {
     prctl(PR_SET_NAME, "cove-helper"); /* executed from an fd it would be named after that */
     /* glibc's own, needs no file: libarchive converts names from UTF-8 to this. */
     setlocale(LC_ALL, "C.UTF-8");
-    for (size_t i = 0; argc == 2 && i < ARRAY_LEN(works); i++)
+    for (size_t i = 0; argc >= 2 && i < ARRAY_LEN(works); i++)
         if (strcmp(works[i].name, argv[1]) == 0)
-            return works[i].run();
+            return works[i].run(argc - 2, argv + 2);
     fputs("cove-helper: called by cove-init only\n", stderr);
     return 64;
 }

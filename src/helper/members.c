@@ -8,6 +8,7 @@
 #include "base/own.h"
 #include "base/str.h"
 #include "helper/manifest.h"
+#include "helper/say.h"
 #include "helper/tar.h"
 #include "helper/tree.h"
 
@@ -74,12 +75,12 @@ static int store(struct members *m, struct tar *t, unsigned at, int64_t size, st
     str_fmt(file, sizeof(file), "%u", at);
     fd = openat(m->dir, file, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (fd < 0)
-        return tree_sys(e, "make", file);
+        return say_sys(e, "make", file);
     while ((r = tar_data(t, &p, &n, &off, e)) > 0)
         if (pwrite(fd, p, n, off) != (ssize_t)n)
-            return tree_sys(e, "write", m->list[at].name);
+            return say_sys(e, "write", m->list[at].name);
     if (r == 0 && ftruncate(fd, size) < 0)
-        return tree_sys(e, "write", m->list[at].name);
+        return say_sys(e, "write", m->list[at].name);
     return r;
 }
 

@@ -14,6 +14,7 @@
 
 struct source {
     int fd;
+    const volatile sig_atomic_t *stop;
     const struct way *way;
     unsigned char in[SOURCE_IN];
     size_t at, end; /* of `in`: what is not yet used */
@@ -45,6 +46,8 @@ static int fill(struct source *s, size_t want, struct err *e)
         s->end -= s->at;
         s->at = 0;
         n = read(s->fd, s->in + s->end, sizeof(s->in) - s->end);
+        if (s->stop != NULL && *s->stop != 0)
+            return err_set(e, ERR_GONE, "the sender went away");
         if (n < 0 && errno == EINTR)
             continue;
         if (n < 0)
@@ -145,7 +148,7 @@ static const struct way *way_of(const struct source *s)
     return w;
 }
 
-struct source *source_open(int fd, struct err *e)
+struct source *source_open(int fd, const volatile sig_atomic_t *stop, struct err *e)
 {
     struct source *s = calloc(1, sizeof(*s));
 
@@ -154,6 +157,7 @@ struct source *source_open(int fd, struct err *e)
         return NULL;
     }
     s->fd = fd;
+    s->stop = stop;
     sha256_init(&s->stored);
     sha256_init(&s->plain);
     if (fill(s, SOURCE_MAGIC, e) == 0) {

@@ -7,6 +7,7 @@
 #ifndef HELPER_SOURCE_H
 #define HELPER_SOURCE_H
 
+#include <signal.h>
 #include <stdbool.h>
 #include <sys/types.h>
 
@@ -15,8 +16,10 @@
 
 struct source;
 
-/* `fd` is borrowed, and read from where it stands. NULL when out of memory. */
-struct source *source_open(int fd, struct err *e);
+/* `fd` is borrowed, and read from where it stands. NULL when out of memory. Once
+ * *stop (or NULL) is set, by a signal, reading ends with ERR_GONE: whoever wrote the
+ * other end is gone, and the end is not the end. */
+struct source *source_open(int fd, const volatile sig_atomic_t *stop, struct err *e);
 void source_close(struct source *s); /* NULL is fine */
 #define autosource __attribute__((cleanup(source_drop)))
 void source_drop(struct source **s);

@@ -12,16 +12,7 @@
 
 #include "base/own.h"
 #include "base/str.h"
-
-int tree_sys(struct err *e, const char *what, const char *path)
-{
-    if (errno == ENOSPC || errno == EDQUOT)
-        return err_set(e, ERR_TOO_LARGE,
-                       "the disk is full at '%.200s': the image is larger than "
-                       "the disk of a sandbox (setting `disk`)",
-                       path);
-    return err_sys(e, "%s '%.200s'", what, path);
-}
+#include "helper/say.h"
 
 int tree_open(int fd, const char *path, int flags)
 {
@@ -54,39 +45,55 @@ static int lower_stat(const struct tree *t, const char *path, struct stat *ret)
     return -1;
 }
 
-static int make_dir(struct tree *t, const char *path, struct err *e)
+/* Directory `name` in `parent`; `path` is all of it from the top. */
+static int make_dir(struct tree *t, int parent, const char *name, const char *path, struct err *e)
 {
     struct stat st;
 
-    if (mkdirat(t->fd, path, 0755) < 0)
-        return errno == EEXIST ? 0 : tree_sys(e, "make", path);
+    if (mkdirat(parent, name, 0755) < 0)
+        return errno == EEXIST ? 0 : say_sys(e, "make", path);
     if (lower_stat(t, path, &st) < 0 || !S_ISDIR(st.st_mode))
         return 0;
-    if (fchownat(t->fd, path, st.st_uid, st.st_gid, AT_SYMLINK_NOFOLLOW) < 0 ||
-        fchmodat(t->fd, path, st.st_mode & 07777, 0) < 0)
-        return tree_sys(e, "make", path);
+    if (fchownat(parent, name, st.st_uid, st.st_gid, AT_SYMLINK_NOFOLLOW) < 0 ||
+        fchmodat(parent, name, st.st_mode & 07777, 0) < 0)
+        return say_sys(e, "make", path);
     return 0;
 }
 
-/* Each part is checked by opening it before the next is made in it. */
+static int step_failed(const char *path, struct err *e)
+{
+    if (errno == ELOOP || errno == ENOTDIR)
+        return err_set(e, ERR_INVALID, "'%.200s' is a link or a file, and something is in it",
+                       path);
+    return say_sys(e, "open", path);
+}
+
+/* Part by part, each opened in the one before it and never by its whole path, which
+ * somebody might exchange for a link meanwhile. */
 static int make_dirs(struct tree *t, char *path, struct err *e)
 {
-    for (char *p = path; p != NULL;) {
-        autofd int fd = -1;
+    autofd int at = tree_open(t->fd, "", O_PATH | O_DIRECTORY);
 
-        p = strchr(p, '/');
-        if (p != NULL)
-            *p = '\0';
-        if (make_dir(t, path, e) < 0)
-            return -1;
-        fd = tree_open(t->fd, path, O_PATH | O_DIRECTORY);
+    for (char *name = path, *slash; name != NULL; name = slash) {
+        int fd;
+
+        slash = strchr(name, '/');
+        if (slash != NULL)
+            *slash = '\0';
+        fd = tree_open(at, name, O_PATH | O_DIRECTORY);
+        if (fd < 0 && errno == ENOENT) {
+            if (make_dir(t, at, name, path, e) < 0)
+                return -1;
+            fd = tree_open(at, name, O_PATH | O_DIRECTORY);
+        }
         if (fd < 0)
-            return err_set(e, ERR_INVALID, "'%.200s' is a link or a file, and something is in it",
-                           path);
-        if (p != NULL)
-            *p++ = '/';
+            return step_failed(path, e);
+        drop_fd(&at);
+        at = fd;
+        if (slash != NULL)
+            *slash++ = '/';
     }
-    return 0;
+    return take_fd(&at);
 }
 
 int tree_parent(struct tree *t, const char *path, struct err *e)
@@ -100,13 +107,8 @@ int tree_parent(struct tree *t, const char *path, struct err *e)
     if (t->parent_fd >= 0 && strcmp(parent, t->parent) == 0)
         return t->parent_fd;
     fd = tree_open(t->fd, parent, O_PATH | O_DIRECTORY);
-    if (fd < 0 && *parent != '\0') {
-        if (make_dirs(t, parent, e) < 0)
-            return -1;
-        fd = tree_open(t->fd, parent, O_PATH | O_DIRECTORY);
-    }
-    if (fd < 0)
-        return tree_sys(e, "open", parent);
+    if (fd < 0 && (fd = make_dirs(t, parent, e)) < 0)
+        return -1;
     drop_fd(&t->parent_fd);
     t->parent_fd = fd;
     str_fmt(t->parent, sizeof(t->parent), "%s", parent);
@@ -131,7 +133,7 @@ int tree_whiteout(struct tree *t, const char *path, struct err *e)
     /* Removed and made anew in one layer: what is there now is all there is. */
     if (fstatat(parent, path_name(path), &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(st.st_mode))
         return tree_opaque(t, path, e);
-    return mark(parent, path_name(path)) < 0 ? tree_sys(e, "mark as removed", path) : 0;
+    return mark(parent, path_name(path)) < 0 ? say_sys(e, "mark as removed", path) : 0;
 }
 
 static int hide(struct tree *t, const char *path, unsigned depth, struct err *e);
@@ -146,7 +148,7 @@ static int hide_name(struct tree *t, int dir, const char *path, const char *name
     if (strlen(path) + strlen(name) + 2 > sizeof(sub))
         return 0; /* longer than any path an archive may name */
     if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
-        return mark(dir, name) < 0 ? tree_sys(e, "mark as removed", name) : 0;
+        return mark(dir, name) < 0 ? say_sys(e, "mark as removed", name) : 0;
     if (!S_ISDIR(st.st_mode))
         return 0;
     str_fmt(sub, sizeof(sub), "%s%s%s", path, *path != '\0' ? "/" : "", name);
@@ -175,7 +177,7 @@ static int hide(struct tree *t, const char *path, unsigned depth, struct err *e)
     autofd int dir = tree_open(t->fd, path, O_PATH | O_DIRECTORY);
 
     if (dir < 0 || depth > PATH_DEPTH_MAX)
-        return tree_sys(e, "open", path);
+        return say_sys(e, "open", path);
     for (unsigned i = 0; i < t->nlower; i++)
         if (hide_of(t, t->lower[i], dir, path, depth, e) < 0)
             return -1;
@@ -192,4 +194,47 @@ int tree_opaque(struct tree *t, const char *path, struct err *e)
     if (*path != '\0' && strlen(path) + 3 < PATH_ROOM && tree_parent(t, inside, e) < 0)
         return -1;
     return hide(t, path, 0, e);
+}
+
+static int remove_in(int fd, unsigned depth, struct err *e);
+
+static int remove_one(int dir, const char *name, unsigned depth, struct err *e)
+{
+    int fd;
+
+    if (unlinkat(dir, name, 0) == 0 || errno == ENOENT)
+        return 0;
+    if (errno != EISDIR)
+        return say_sys(e, "remove", name);
+    if (depth >= TREE_DEPTH_MAX)
+        return err_set(e, ERR_LIMIT, "more than %u directories in one another", TREE_DEPTH_MAX);
+    fd = tree_open(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
+    if (fd < 0)
+        return say_sys(e, "remove", name);
+    if (remove_in(fd, depth + 1, e) < 0)
+        return -1;
+    return unlinkat(dir, name, AT_REMOVEDIR) < 0 ? say_sys(e, "remove", name) : 0;
+}
+
+/* Takes the fd. */
+static int remove_in(int fd, unsigned depth, struct err *e)
+{
+    DIR *d = fdopendir(fd);
+    int r = 0;
+
+    if (d == NULL) {
+        close(fd);
+        return say_sys(e, "list", "a directory to remove");
+    }
+    fchmod(fd, 0700); /* what is ours can be emptied whatever it says; else we are told below */
+    for (struct dirent *de; r == 0 && (de = readdir(d)) != NULL;)
+        if (strcmp(de->d_name, ".") != 0 && strcmp(de->d_name, "..") != 0)
+            r = remove_one(fd, de->d_name, depth, e);
+    closedir(d);
+    return r;
+}
+
+int tree_remove(int dir, const char *name, struct err *e)
+{
+    return remove_one(dir, name, 0, e);
 }

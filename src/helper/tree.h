@@ -33,7 +33,8 @@ int tree_whiteout(struct tree *t, const char *path, struct err *e);
  * each name. Not with an xattr, since only the host's root may set that one. */
 int tree_opaque(struct tree *t, const char *path, struct err *e);
 
-/* -1 with ERR_TOO_LARGE when errno says that the disk is full, else internal. */
-int tree_sys(struct err *e, const char *what, const char *path);
+#define TREE_DEPTH_MAX 400u /* directories in one another that can be removed */
+/* With everything in it, through no link and on no other filesystem. */
+int tree_remove(int dir, const char *name, struct err *e);
 
 #endif

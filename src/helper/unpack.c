@@ -9,10 +9,11 @@
 #include "base/buf.h"
 #include "base/own.h"
 #include "base/str.h"
+#include "helper/dirs.h"
+#include "helper/say.h"
 #include "helper/tar.h"
 #include "helper/tree.h"
 
-#define PROGRESS_EVERY 200u
 #define MARK ".wh."
 #define MARK_OPAQUE ".wh..wh..opq"
 #define MARK_OTHER ".wh..wh." /* aufs' own; they mean nothing to us */
@@ -25,7 +26,13 @@ struct job {
     char path[PATH_ROOM]; /* of the entry */
     struct buf marks;     /* removals: 'o' or 'w', a path and its NUL; done when all is there */
     unsigned nmarks;
+    struct dirs dirs; /* what directories become when all is in them */
 };
+
+static bool has(const struct job *j, unsigned flag)
+{
+    return (j->o->flags & flag) != 0;
+}
 
 /* ---- what all kinds have ---- */
 
@@ -59,11 +66,31 @@ static int xattrs(struct job *j, int fd, struct err *e)
         return err_set(e, ERR_INVALID, "'%.200s' has %d extended attributes, more than %u", j->path,
                        n, UNPACK_XATTRS_MAX);
     while (archive_entry_xattr_next(j->en, &name, &value, &len) == ARCHIVE_OK) {
-        if (strncmp(name, "user.", 5) != 0 && strcmp(name, "security.capability") != 0)
+        if (strncmp(name, "user.", 5) != 0 &&
+            (!has(j, UNPACK_OWNERS) || strcmp(name, "security.capability") != 0))
             continue;
-        if (fsetxattr(fd, name, value, len, 0) < 0)
-            return tree_sys(e, "set an extended attribute of", j->path);
+        if (fsetxattr(fd, name, value, len, 0) < 0 && errno != ENOTSUP)
+            return say_sys(e, "set an extended attribute of", j->path);
     }
+    return 0;
+}
+
+static mode_t mode_of(struct job *j)
+{
+    return archive_entry_perm(j->en) & (has(j, UNPACK_OWNERS) ? 07777 : 0777);
+}
+
+static int give_away(struct job *j, int fd, struct err *e)
+{
+    uid_t uid = 0;
+    gid_t gid = 0;
+
+    if (!has(j, UNPACK_OWNERS))
+        return 0;
+    if (owner(j, &uid, &gid, e) < 0)
+        return -1;
+    if (fchownat(fd, "", uid, gid, AT_EMPTY_PATH) < 0)
+        return say_sys(e, "set the owner of", j->path);
     return 0;
 }
 
@@ -71,62 +98,84 @@ static int xattrs(struct job *j, int fd, struct err *e)
 static int finish_fd(struct job *j, int fd, struct err *e)
 {
     struct timespec t[2];
-    uid_t uid;
-    gid_t gid;
 
     times(j, t);
-    if (owner(j, &uid, &gid, e) < 0)
+    if (give_away(j, fd, e) < 0)
         return -1;
-    if (fchown(fd, uid, gid) < 0 || fchmod(fd, archive_entry_perm(j->en) & 07777) < 0)
-        return tree_sys(e, "set owner and mode of", j->path);
+    if (fchmod(fd, mode_of(j)) < 0)
+        return say_sys(e, "set the mode of", j->path);
     if (xattrs(j, fd, e) < 0)
         return -1;
-    return futimens(fd, t) < 0 ? tree_sys(e, "set the time of", j->path) : 0;
+    return futimens(fd, t) < 0 ? say_sys(e, "set the time of", j->path) : 0;
 }
 
-/* For what cannot be opened. */
-static int finish_at(struct job *j, int dir, const char *name, bool mode, struct err *e)
+/* For what cannot be opened to be read: by an fd all the same, since the name may
+ * mean something else by now. `kind` says what it was made as. */
+static int finish_at(struct job *j, int dir, const char *name, mode_t kind, struct err *e)
 {
+    autofd int fd = openat(dir, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
     struct timespec t[2];
-    uid_t uid;
-    gid_t gid;
+    struct stat st;
 
     times(j, t);
-    if (owner(j, &uid, &gid, e) < 0)
+    if (fd < 0 || fstat(fd, &st) < 0 || (st.st_mode & S_IFMT) != kind)
+        return err_set(e, ERR_CONFLICT, "'%.200s' was replaced while it was unpacked", j->path);
+    if (give_away(j, fd, e) < 0)
         return -1;
-    if (fchownat(dir, name, uid, gid, AT_SYMLINK_NOFOLLOW) < 0 ||
-        (mode && fchmodat(dir, name, archive_entry_perm(j->en) & 07777, 0) < 0) ||
-        utimensat(dir, name, t, AT_SYMLINK_NOFOLLOW) < 0)
-        return tree_sys(e, "set owner and mode of", j->path);
+    if (utimensat(fd, "", t, AT_EMPTY_PATH) < 0)
+        return say_sys(e, "set the time of", j->path);
     return 0;
 }
 
-/* An archive may hold a file twice: the later one counts. A directory and
- * something else of one name is a contradiction. */
-static int make_way(struct job *j, int dir, const char *name, struct err *e)
+static int both(struct job *j, struct err *e)
+{
+    return err_set(e, has(j, UNPACK_MERGE) ? ERR_CONFLICT : ERR_INVALID,
+                   "'%.200s' is both a directory and something else", j->path);
+}
+
+/* Whether something of that name is there. A directory is a contradiction, as it
+ * would be in the archive itself. */
+static int look(struct job *j, int dir, const char *name, struct err *e)
 {
     struct stat st;
 
     if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
         return 0;
-    if (S_ISDIR(st.st_mode))
-        return err_set(e, ERR_INVALID, "'%.200s' is both a directory and something else", j->path);
-    return unlinkat(dir, name, 0) < 0 ? tree_sys(e, "replace", j->path) : 0;
+    return S_ISDIR(st.st_mode) ? both(j, e) : 1;
+}
+
+/* An archive may hold a file twice: the later one counts. */
+static int make_way(struct job *j, int dir, const char *name, struct err *e)
+{
+    int there = look(j, dir, name, e);
+
+    if (there > 0 && unlinkat(dir, name, 0) < 0 && errno != ENOENT)
+        return say_sys(e, "replace", j->path);
+    return there < 0 ? -1 : 0;
 }
 
 /* ---- the kinds ---- */
 
+/* A directory that was there stays as it is. */
 static int put_dir(struct job *j, int dir, const char *name, struct err *e)
 {
+    bool there = *name == '\0' || mkdirat(dir, name, 0700) < 0;
     autofd int fd = -1;
+    struct timespec t[2];
 
-    if (*name != '\0' && mkdirat(dir, name, 0700) < 0 && errno != EEXIST)
-        return tree_sys(e, "make", j->path);
-    fd = *name == '\0' ? tree_open(dir, "", O_RDONLY | O_DIRECTORY)
-                       : openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (there && *name != '\0' && errno != EEXIST)
+        return say_sys(e, "make", j->path);
+    fd = tree_open(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
+    if (fd < 0 && errno != ELOOP && errno != ENOTDIR)
+        return say_sys(e, "open", j->path);
     if (fd < 0)
-        return err_set(e, ERR_INVALID, "'%.200s' is both a directory and something else", j->path);
-    return finish_fd(j, fd, e);
+        return both(j, e);
+    if (there && has(j, UNPACK_MERGE))
+        return 0;
+    times(j, t);
+    if (give_away(j, fd, e) < 0 || xattrs(j, fd, e) < 0)
+        return -1;
+    return dirs_note(&j->dirs, j->path, mode_of(j), &t[1], e);
 }
 
 static int put_bytes(struct job *j, int fd, struct err *e)
@@ -143,49 +192,95 @@ static int put_bytes(struct job *j, int fd, struct err *e)
             ssize_t w = pwrite(fd, (const char *)p + at, n - at, off + (off_t)at);
 
             if (w < 0)
-                return tree_sys(e, "write", j->path);
+                return say_sys(e, "write", j->path);
             at += (size_t)w;
         }
     }
     if (r == 0 && ftruncate(fd, size) < 0)
-        return tree_sys(e, "write", j->path);
+        return say_sys(e, "write", j->path);
     j->o->count->bytes += (uint64_t)size;
     return r;
 }
 
+/* What is replaced stays until the new one is whole; one that is new and does not
+ * become whole goes again. */
 static int put_file(struct job *j, int dir, const char *name, struct err *e)
 {
+    char beside[32];
+    const char *as = name;
+    int there = look(j, dir, name, e);
     autofd int fd = -1;
 
-    if (make_way(j, dir, name, e) < 0)
+    if (there < 0)
         return -1;
-    fd = openat(dir, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    if (there > 0) {
+        str_fmt(beside, sizeof(beside), ".cove-%d", (int)getpid());
+        as = beside;
+    }
+    fd = openat(dir, as, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (fd < 0)
-        return tree_sys(e, "make", j->path);
-    return put_bytes(j, fd, e) < 0 ? -1 : finish_fd(j, fd, e);
+        return say_sys(e, "make", j->path);
+    if (put_bytes(j, fd, e) == 0 && finish_fd(j, fd, e) == 0) {
+        if (as == name || renameat(dir, as, dir, name) == 0)
+            return 0;
+        say_sys(e, "replace", j->path);
+    }
+    unlinkat(dir, as, 0);
+    return -1;
 }
 
-/* Where it leads is its own business: it is only ever followed inside. */
+/* Leads to what is beneath the top, whatever other links are there: ".." only at
+ * the beginning, where it means real directories, and no more of them than those. */
+static bool link_is_inside(const char *path, const char *target)
+{
+    size_t depth = 0;
+
+    for (const char *p = path; (p = strchr(p, '/')) != NULL; p++)
+        depth++;
+    if (*target == '/')
+        return false;
+    while (strncmp(target, "../", 3) == 0 || strncmp(target, "./", 2) == 0) {
+        if (target[1] == '.' && depth-- == 0)
+            return false;
+        target += target[1] == '.' ? 3 : 2;
+        target += strspn(target, "/");
+    }
+    if (strcmp(target, "..") == 0)
+        return depth > 0;
+    for (const char *p = target; (p = strstr(p, "/..")) != NULL; p += 3)
+        if (p[3] == '/' || p[3] == '\0')
+            return false;
+    return true;
+}
+
+/* It is stored, never followed. */
 static int put_symlink(struct job *j, int dir, const char *name, struct err *e)
 {
     const char *target = archive_entry_symlink(j->en);
 
     if (target == NULL || *target == '\0' || strlen(target) >= PATH_ROOM)
         return err_set(e, ERR_INVALID, "'%.200s' is a link to nothing", j->path);
+    if (!has(j, UNPACK_LINKS) && !link_is_inside(j->path, target))
+        return err_set(e, ERR_INVALID, "'%.200s' is a link that leads out, to '%.100s'", j->path,
+                       target);
     if (make_way(j, dir, name, e) < 0)
         return -1;
     if (symlinkat(target, dir, name) < 0)
-        return tree_sys(e, "link", j->path);
-    return finish_at(j, dir, name, false, e);
+        return say_sys(e, "link", j->path);
+    return finish_at(j, dir, name, S_IFLNK, e);
 }
 
 static int put_fifo(struct job *j, int dir, const char *name, struct err *e)
 {
+    if (!has(j, UNPACK_FIFOS)) {
+        j->o->count->skipped++;
+        return 0;
+    }
     if (make_way(j, dir, name, e) < 0)
         return -1;
-    if (mkfifoat(dir, name, 0600) < 0)
-        return tree_sys(e, "make", j->path);
-    return finish_at(j, dir, name, true, e);
+    if (mkfifoat(dir, name, mode_of(j)) < 0) /* the umask is 0 */
+        return say_sys(e, "make", j->path);
+    return finish_at(j, dir, name, S_IFIFO, e);
 }
 
 static int put_hardlink(struct job *j, int dir, const char *name, struct err *e)
@@ -207,9 +302,13 @@ static int put_hardlink(struct job *j, int dir, const char *name, struct err *e)
         return err_set(e, ERR_INVALID,
                        "'%.200s' is a hard link to '%.200s', which is no file of this archive",
                        j->path, target);
+    /* Elsewhere the same link may lead somewhere else. */
+    if (S_ISLNK(st.st_mode) && !has(j, UNPACK_LINKS))
+        return err_set(e, ERR_INVALID, "'%.200s' is a hard link to the link '%.200s'", j->path,
+                       target);
     if (make_way(j, dir, name, e) < 0)
         return -1;
-    return linkat(from, last, dir, name, 0) < 0 ? tree_sys(e, "link", j->path) : 0;
+    return linkat(from, last, dir, name, 0) < 0 ? say_sys(e, "link", j->path) : 0;
 }
 
 static int put_device(struct job *j, int dir, const char *name, struct err *e)
@@ -295,11 +394,11 @@ static int each(struct job *j, struct err *e)
     if (++n->entries > UNPACK_ENTRIES_MAX)
         return err_set(e, ERR_TOO_LARGE, "the archive has more than %u entries",
                        UNPACK_ENTRIES_MAX);
-    if (n->entries % PROGRESS_EVERY == 0)
-        j->o->progress(j->o->arg);
+    if (j->o->step(j->o->arg, e) < 0)
+        return -1;
     if (path_clean(archive_entry_pathname(j->en), "the name", j->path, e) < 0)
         return -1;
-    if (j->o->marks && strncmp(path_name(j->path), MARK, strlen(MARK)) == 0)
+    if (has(j, UNPACK_MARKS) && strncmp(path_name(j->path), MARK, strlen(MARK)) == 0)
         return put_mark(j, path_name(j->path), e);
     n->files += archive_entry_filetype(j->en) != AE_IFDIR;
     return put_entry(j, e);
@@ -314,6 +413,7 @@ int unpack(struct source *from, const struct unpack_opts *o, struct err *e)
         return err_set(e, ERR_INTERNAL, "out of memory");
     j->o = o;
     buf_init(&j->marks, 64u << 20);
+    dirs_init(&j->dirs, UNPACK_DIRS_MAX);
     tree_init(&j->tree, o->fd, o->lower, o->nlower);
     r = tar_open(&j->tar, from, e);
     if (r == 0) {
@@ -321,10 +421,13 @@ int unpack(struct source *from, const struct unpack_opts *o, struct err *e)
             continue;
         if (r == 0)
             r = finish_marks(j, e);
+        if (r == 0)
+            r = dirs_finish(&j->dirs, o->fd, e);
         tar_close(&j->tar);
     }
     tree_close(&j->tree);
     buf_free(&j->marks);
+    dirs_free(&j->dirs);
     free(j);
     return r;
 }

@@ -37,7 +37,7 @@ static size_t gzip_of(const void *p, size_t n, unsigned char *out, size_t room)
 
 static ssize_t read_all(int fd, char *to, size_t room, struct err *e)
 {
-    struct source *s = source_open(fd, e);
+    struct source *s = source_open(fd, NULL, e);
     size_t len = 0;
     ssize_t n = 0;
 
@@ -97,7 +97,7 @@ TEST(both_digests_are_of_everything)
     int fd = file_of(packed, n);
     struct sha256 h;
     struct err e;
-    struct source *s = source_open(fd, &e);
+    struct source *s = source_open(fd, NULL, &e);
 
     CHECK_INT(source_finish(s, &e), 0);
     source_digests(s, stored, plain);
@@ -120,7 +120,7 @@ TEST(a_tar_without_its_end_is_cut)
     struct archive_entry *en;
     struct err e;
     int fd = file_of(block, 512);
-    struct source *s = source_open(fd, &e);
+    struct source *s = source_open(fd, NULL, &e);
 
     if (tar_open(&t, s, &e) == 0) {
         CHECK_INT(tar_next(&t, &en, &e), -1);
@@ -129,7 +129,7 @@ TEST(a_tar_without_its_end_is_cut)
     source_close(s);
     close(fd);
     fd = file_of(block, 1024);
-    s = source_open(fd, &e);
+    s = source_open(fd, NULL, &e);
     CHECK_INT(tar_open(&t, s, &e), 0);
     CHECK_INT(tar_next(&t, &en, &e), 0);
     tar_close(&t);

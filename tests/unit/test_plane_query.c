@@ -6,7 +6,7 @@ struct in {
     uint64_t limit;
     bool follow;
     const char *state;
-    json_t *metadata;
+    json_t *metadata, *exclude;
 };
 
 static const struct json_field fields[] = {
@@ -14,6 +14,7 @@ static const struct json_field fields[] = {
     {"follow", JSON_FIELD_BOOL, offsetof(struct in, follow), 0, 0, false, ""},
     {"state", JSON_FIELD_STR, offsetof(struct in, state), 0, 20, false, ""},
     {"metadata", JSON_FIELD_STRMAP, offsetof(struct in, metadata), 0, 2, false, ""},
+    {"exclude", JSON_FIELD_STRLIST, offsetof(struct in, exclude), 0, 2, false, ""},
 };
 
 static struct err e;
@@ -40,6 +41,15 @@ TEST(each_parameter_becomes_what_its_field_wants)
     CHECK_INT(decode(""), 0);
     CHECK_INT(decode("&follow=false&"), 0);
     CHECK(!in.follow);
+}
+
+TEST(a_list_is_given_one_by_one)
+{
+    CHECK_INT(decode("exclude=b&limit=1&exclude=a%26"), 0);
+    CHECK_INT(json_array_size(in.exclude), 2);
+    CHECK_STR(json_string_value(json_array_get(in.exclude, 1)), "a&");
+    CHECK_INT(decode("exclude=1&exclude=2&exclude=3"), -1);
+    CHECK_INT(decode("exclude=%ff"), -1);
 }
 
 TEST(metadata_is_given_name_by_name)

@@ -9,6 +9,7 @@
  *   command.c   from options to a message      stream.c, call.c  the two halves of process.h
  *   box.c       sandboxes in memory            waiter.c   who is to be answered
  *   network.c   rules and traffic              work.c     one call of cove-helper
+ *   archive.c   directories in and out
  *   owners.c    whose sandboxes they are       list.c     in pages
  *   name.c      sandboxes by name              fdpass.c   fds from inside */
 #ifndef FRONT_ENGINE_INSIDE_H

@@ -203,11 +203,6 @@ void call_reply(struct call *c, int status, const char *type, struct buf *body)
 
 void call_reply_shape(struct call *c, const struct shape *s, const void *from)
 {
-    call_reply_shape_as(c, c->row->status, s, from);
-}
-
-void call_reply_shape_as(struct call *c, int status, const struct shape *s, const void *from)
-{
     autobuf struct buf body = BUF_INIT(ANSWER_MAX);
     struct json_w w;
 
@@ -215,7 +210,7 @@ void call_reply_shape_as(struct call *c, int status, const struct shape *s, cons
         return;
     jw_init(&w, &body);
     shape_write(&w, s, from);
-    call_reply(c, status, "application/json", &body);
+    call_reply(c, c->row->status, "application/json", &body);
 }
 
 void call_reply_none(struct call *c)
@@ -224,13 +219,6 @@ void call_reply_none(struct call *c)
         return;
     count(c, 204);
     http_reply(client_end(c), 204, NULL, NULL, 0);
-}
-
-void call_upgraded(struct call *c, int status)
-{
-    count(c, status);
-    c->source = NULL;
-    client_end(c);
 }
 
 static const struct {
@@ -248,7 +236,7 @@ static void fail_stream(struct call *c, struct buf *body)
         call_event(c, NULL, "error", body);
         call_end(c);
     } else {
-        call_cut(c);
+        http_reply_abort(client_end(c));
     }
 }
 
@@ -266,7 +254,7 @@ void call_fail(struct call *c, const struct err *e)
 
     if (e->kind == ERR_INTERNAL)
         log_error("%s %s: %s", c->request_id, c->row != NULL ? c->row->op : "-", e->msg);
-    if (c->r == NULL || (c->plane->manner->fail != NULL && c->plane->manner->fail(c, e)))
+    if (c->r == NULL)
         return;
     c->plane->manner->write_error(c, e, &body);
     if (c->streaming) {
@@ -328,7 +316,7 @@ void call_event(struct call *c, const char *id, const char *event, struct buf *d
     if (c->r == NULL)
         return;
     if (data->failed) {
-        call_cut(c);
+        http_reply_abort(client_end(c));
         return;
     }
     http_sse_event(c->r, id, event, buf_data(data), data->len);
@@ -358,10 +346,4 @@ void call_end(struct call *c)
 {
     if (c->r != NULL)
         http_reply_end(client_end(c));
-}
-
-void call_cut(struct call *c)
-{
-    if (c->r != NULL)
-        http_reply_abort(client_end(c));
 }

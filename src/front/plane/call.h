@@ -22,7 +22,6 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/list.h"
-#include "front/engine/engine.h"
 #include "http/http.h"
 #include "http/route.h"
 #include "loop/loop.h"
@@ -52,10 +51,8 @@ struct call {
     struct plane *plane;
     struct http_req *r; /* NULL: answered, or gone */
     struct loop *loop;
-    const struct surface_row *row;   /* NULL: no such route */
-    const char *key;                 /* id of the key; NULL on public routes */
-    char owner[ENGINE_KEY_MAX + 1];  /* what `key` points to, where no key was shown... */
-    char sandbox[ENGINE_ID_MAX + 1]; /* ...and what the call is about, if its path does not say */
+    const struct surface_row *row; /* NULL: no such route */
+    const char *key;               /* id of the key; NULL on public routes */
     struct route_match match;
     const struct call_source *source; /* what the engine owes us; NULL: nothing */
     void *handle;
@@ -100,15 +97,10 @@ bool call_told(struct call *c);
 void call_reply(struct call *c, int status, const char *type, struct buf *body);
 /* As JSON, with the status of the row. */
 void call_reply_shape(struct call *c, const struct shape *s, const void *from);
-void call_reply_shape_as(struct call *c, int status, const struct shape *s, const void *from);
 void call_reply_none(struct call *c); /* 204 */
 /* In the manner of the plane; as an `error` event when the stream has begun. What
  * is internal goes to the log and not to the client. */
 void call_fail(struct call *c, const struct err *e);
-
-/* The connection speaks something else now (`status` says whether it does): the call
- * is over, and what the engine owes it is somebody else's. */
-void call_upgraded(struct call *c, int status);
 
 /* Streams: while the client does not read, the source is paused. */
 void call_begin(struct call *c, enum call_accept how); /* CALL_SSE or CALL_RAW */
@@ -118,7 +110,5 @@ void call_event_shape(struct call *c, const char *id, const char *event, const s
                       const void *from);
 void call_write(struct call *c, const void *p, size_t n);
 void call_end(struct call *c);
-/* As if the connection had broken: the client sees that what came is not all. */
-void call_cut(struct call *c);
 
 #endif

@@ -88,6 +88,17 @@ static json_t *map_in(json_t *obj, const char *name)
     return map;
 }
 
+static int put_listed(json_t *obj, const char *name, const char *value, struct err *e)
+{
+    json_t *list = json_object_get(obj, name);
+
+    if (list == NULL && json_object_set_new(obj, name, list = json_array()) < 0)
+        return err_set(e, ERR_INTERNAL, "out of memory");
+    if (json_array_append_new(list, json_string(value)) < 0)
+        return err_set(e, ERR_INVALID, "query: %.60s: not UTF-8", name);
+    return 0;
+}
+
 static int put_pair(json_t *obj, const struct json_field *f, const char *name, const char *value,
                     struct err *e)
 {
@@ -97,6 +108,8 @@ static int put_pair(json_t *obj, const struct json_field *f, const char *name, c
         obj = map_in(obj, f->name);
         name += strlen(f->name) + 1;
     }
+    if (f != NULL && f->type == JSON_FIELD_STRLIST)
+        return put_listed(obj, name, value, e);
     if (json_object_get(obj, name) != NULL)
         return err_set(e, ERR_INVALID, "query: %.60s is given twice", full);
     if (json_object_set_new(obj, name, typed(f, value)) < 0)

@@ -11,7 +11,8 @@ int query_unescape(char *s, struct err *e);
 
 /* Makes the object that json_decode() takes. A parameter becomes what its field
  * wants: a number, true or false (1 and 0 too), text; a STRMAP `metadata` is
- * written metadata.NAME=VALUE, once for each name. ERR_INVALID for bad percent
+ * written metadata.NAME=VALUE, once for each name, a STRLIST once for each of its
+ * strings. ERR_INVALID for bad percent
  * encoding, a NUL, a parameter given twice. */
 int query_parse(const char *query, const struct json_field *fields, size_t n, json_t **ret,
                 struct err *e);

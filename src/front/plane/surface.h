@@ -36,8 +36,6 @@ struct surface_input {
     /* Fills in what is not zero by default; may be NULL. */
     void (*defaults)(void *in, const struct config *c);
     const struct surface_nested *nested; /* or NULL */
-    /* Takes the JSON out of what a body wraps around it; may be NULL. */
-    int (*unwrap)(const char **p, size_t *n, struct err *e);
 };
 
 enum surface_flags {
@@ -48,6 +46,7 @@ enum surface_flags {
     SURFACE_OTHER = 16,     /* the answer is JSON of a shape that is not ours to say */
     SURFACE_EARLY = 32,     /* answered while the engine is still starting */
     SURFACE_PAGE = 64,      /* the answer is text/html */
+    SURFACE_BYTES = 128,    /* the answer is bytes, of a type that depends */
 };
 
 /* The last row of a surface is all zero. */

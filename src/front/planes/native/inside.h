@@ -13,9 +13,9 @@
 
 #define SURFACES(X)                                                                                \
     X(sandboxes)                                                                                   \
+    X(archive)                                                                                     \
     X(exec)                                                                                        \
     X(processes)                                                                                   \
-    X(terminals)                                                                                   \
     X(logs)                                                                                        \
     X(events)                                                                                      \
     X(network)                                                                                     \

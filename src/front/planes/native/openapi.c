@@ -280,7 +280,7 @@ static void put_text_answer(struct json_w *w, const char *media, const char *doc
 
 static void put_content(struct json_w *w, const struct surface_row *row)
 {
-    if (row->status == 204 || row->status == 101)
+    if (row->status == 204)
         return;
     jw_key(w, "content");
     jw_open(w);
@@ -291,6 +291,8 @@ static void put_content(struct json_w *w, const struct surface_row *row)
     if (row->flags & SURFACE_RAW_ANSWER)
         put_text_answer(w, "application/octet-stream",
                         "The bytes of stdout and stderr as they come.");
+    if (row->flags & SURFACE_BYTES)
+        put_text_answer(w, "*/*", "The bytes.");
     if (row->flags & SURFACE_TEXT)
         put_text_answer(w, "text/plain", NULL);
     if (row->flags & SURFACE_PAGE)

@@ -1,0 +1,276 @@
+/* pack.c - see pack.h. */
+#include "helper/pack.h"
+
+#include <archive.h>
+#include <archive_entry.h>
+#include <dirent.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/xattr.h>
+
+#include "base/own.h"
+#include "base/str.h"
+#include "helper/glob.h"
+#include "helper/path.h"
+#include "helper/say.h"
+#include "helper/tree.h"
+#include "helper/where.h"
+
+#define XATTRS_ROOM (64u << 10)
+
+struct pack {
+    struct archive *a;
+    struct archive_entry *en;
+    struct globs exclude;
+    bool skip; /* what may not be read */
+    char path[PATH_ROOM];
+    size_t len; /* of it: "./" and what follows */
+    char piece[256 << 10];
+};
+
+/* ---- entries ---- */
+
+static int lost(struct pack *k, struct err *e)
+{
+    const char *text = archive_error_string(k->a);
+
+    return err_set(e, ERR_INTERNAL, "write the archive: %.200s", text != NULL ? text : "?");
+}
+
+/* Owners by number only: what the names mean where this goes, nobody here knows. */
+static int head(struct pack *k, const struct stat *st, const char *target, struct err *e)
+{
+    struct archive_entry *en = k->en;
+    int r;
+
+    archive_entry_set_pathname(en, k->path);
+    archive_entry_set_filetype(en, st->st_mode & S_IFMT);
+    archive_entry_set_perm(en, st->st_mode & 07777);
+    archive_entry_set_uid(en, st->st_uid);
+    archive_entry_set_gid(en, st->st_gid);
+    archive_entry_set_mtime(en, st->st_mtim.tv_sec, 0);
+    archive_entry_set_size(en, S_ISREG(st->st_mode) ? st->st_size : 0);
+    if (target != NULL)
+        archive_entry_set_symlink(en, target);
+    r = archive_write_header(k->a, en);
+    archive_entry_clear(en);
+    /* A warning is about a name that is not UTF-8: it is written as it is. */
+    return r == ARCHIVE_OK || r == ARCHIVE_WARN ? 0 : lost(k, e);
+}
+
+static void xattrs(struct pack *k, int fd)
+{
+    static char names[XATTRS_ROOM], value[XATTRS_ROOM];
+    ssize_t n = flistxattr(fd, names, sizeof(names)), len;
+
+    for (char *name = names; n > 0 && name < names + n; name += strlen(name) + 1)
+        if (strncmp(name, "user.", 5) == 0 &&
+            (len = fgetxattr(fd, name, value, sizeof(value))) >= 0)
+            archive_entry_xattr_add_entry(k->en, name, value, (size_t)len);
+}
+
+/* A file that became shorter is filled up with zeros, one that grew is cut: the size
+ * is in the head. */
+static int bytes(struct pack *k, int fd, int64_t size, struct err *e)
+{
+    while (size > 0) {
+        ssize_t n = read(fd, k->piece, sizeof(k->piece));
+
+        if (n < 0)
+            return say_sys(e, "read", k->path);
+        if (n == 0)
+            break;
+        n = n < size ? n : (ssize_t)size;
+        if (archive_write_data(k->a, k->piece, (size_t)n) != n)
+            return lost(k, e);
+        size -= n;
+    }
+    return 0;
+}
+
+/* 0 too if it is gone meanwhile, or may be left out. */
+static int cannot(struct pack *k, const char *what, struct err *e)
+{
+    if (errno == ENOENT || (k->skip && (errno == EACCES || errno == EPERM)))
+        return 0;
+    return say_sys(e, what, k->path);
+}
+
+static int add_file(struct pack *k, int dir, const char *name, struct err *e)
+{
+    /* It may have become anything since it was looked at. */
+    autofd int fd = openat(dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    struct stat st;
+
+    if (fd < 0)
+        return cannot(k, "open", e);
+    if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
+        return 0;
+    xattrs(k, fd);
+    return head(k, &st, NULL, e) < 0 ? -1 : bytes(k, fd, st.st_size, e);
+}
+
+static int add_link(struct pack *k, int dir, const char *name, const struct stat *st, struct err *e)
+{
+    char target[PATH_ROOM];
+    ssize_t n = readlinkat(dir, name, target, sizeof(target) - 1);
+
+    if (n < 0)
+        return cannot(k, "read", e);
+    target[n] = '\0';
+    return head(k, st, target, e);
+}
+
+static int add_all(struct pack *k, int fd, unsigned depth, struct err *e);
+
+static int add_dir(struct pack *k, int dir, const char *name, const struct stat *st, unsigned depth,
+                   struct err *e)
+{
+    int fd = tree_open(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
+
+    if (fd < 0 && errno == EXDEV)
+        return head(k, st, NULL, e); /* something is mounted there */
+    if (fd < 0)
+        return cannot(k, "open", e);
+    xattrs(k, fd);
+    if (head(k, st, NULL, e) < 0) {
+        close(fd);
+        return -1;
+    }
+    return add_all(k, fd, depth, e);
+}
+
+static int add(struct pack *k, int dir, const char *name, unsigned depth, struct err *e)
+{
+    struct stat st;
+
+    if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+        return cannot(k, "look at", e);
+    if (S_ISREG(st.st_mode))
+        return add_file(k, dir, name, e);
+    if (S_ISLNK(st.st_mode))
+        return add_link(k, dir, name, &st, e);
+    return S_ISDIR(st.st_mode) ? add_dir(k, dir, name, &st, depth, e) : 0;
+}
+
+/* `name` at the end of the path while it is dealt with. */
+static int add_named(struct pack *k, int dir, const char *name, unsigned depth, struct err *e)
+{
+    size_t len = k->len, n = strlen(name);
+    int r = 0;
+
+    if (len + n + 2 > sizeof(k->path) || depth > PATH_DEPTH_MAX)
+        return err_set(e, ERR_TOO_LARGE, "'%.80s...' is deeper than an archive goes", k->path);
+    memcpy(k->path + len, name, n + 1);
+    if (!globs_match(&k->exclude, k->path + 2)) {
+        k->len = len + n;
+        r = add(k, dir, name, depth, e);
+    }
+    k->len = len;
+    k->path[len] = '\0';
+    return r;
+}
+
+/* Takes the fd. */
+static int add_all(struct pack *k, int fd, unsigned depth, struct err *e)
+{
+    DIR *d = fdopendir(fd);
+    size_t len = k->len;
+    int r = 0;
+
+    if (d == NULL) {
+        close(fd);
+        return say_sys(e, "list", k->path);
+    }
+    if (k->path[len - 1] != '/')
+        k->path[k->len++] = '/';
+    for (struct dirent *de; r == 0 && (de = readdir(d)) != NULL;)
+        if (strcmp(de->d_name, ".") != 0 && strcmp(de->d_name, "..") != 0)
+            r = add_named(k, fd, de->d_name, depth + 1, e);
+    closedir(d);
+    k->len = len;
+    return r;
+}
+
+/* ---- the archive ---- */
+
+/* clang-format off */
+static const struct {
+    const char *name;
+    int (*filter)(struct archive *a);
+} formats[] = {
+    {"tar",     archive_write_add_filter_none},
+    {"tar.gz",  archive_write_add_filter_gzip},
+    {"tar.zst", archive_write_add_filter_zstd},
+};
+/* clang-format on */
+
+static int set_format(struct archive *a, const char *format, struct err *e)
+{
+    for (size_t i = 0; i < ARRAY_LEN(formats); i++) {
+        if (strcmp(formats[i].name, format) != 0)
+            continue;
+        if (formats[i].filter(a) != ARCHIVE_OK ||
+            archive_write_set_format_pax_restricted(a) != ARCHIVE_OK ||
+            archive_write_set_options(a, "pax:xattrheader=SCHILY") != ARCHIVE_OK)
+            return err_set(e, ERR_UNSUPPORTED, "%s is not in this build", format);
+        return 0;
+    }
+    return err_set(e, ERR_INVALID, "the format '%.20s' is not tar, tar.gz or tar.zst", format);
+}
+
+static int pack_root(struct pack *k, int fd, struct err *e)
+{
+    struct stat st;
+    int copy;
+
+    if (fstat(fd, &st) < 0 || (copy = fcntl(fd, F_DUPFD_CLOEXEC, 3)) < 0)
+        return err_sys(e, "look at the directory");
+    str_fmt(k->path, sizeof(k->path), "./");
+    k->len = 2;
+    if (head(k, &st, NULL, e) < 0) {
+        close(copy);
+        return -1;
+    }
+    return add_all(k, copy, 0, e);
+}
+
+static int pack(struct pack *k, const char *path, const char *format, struct err *e)
+{
+    autofd int fd = where_open(path, O_RDONLY | O_DIRECTORY, e);
+    int r;
+
+    if (fd < 0)
+        return -1;
+    k->a = archive_write_new();
+    k->en = archive_entry_new();
+    if (k->a == NULL || k->en == NULL)
+        return err_set(e, ERR_INTERNAL, "out of memory");
+    archive_write_set_bytes_per_block(k->a, PACK_BLOCK);
+    archive_write_set_bytes_in_last_block(k->a, 1);
+    r = set_format(k->a, format, e);
+    if (r == 0 && archive_write_open_fd(k->a, STDOUT_FILENO) != ARCHIVE_OK)
+        r = lost(k, e);
+    if (r == 0)
+        r = pack_root(k, fd, e);
+    if (r < 0)
+        archive_write_fail(k->a); /* or it would write what it holds as if all were well */
+    else if (archive_write_close(k->a) != ARCHIVE_OK)
+        r = lost(k, e);
+    archive_entry_free(k->en);
+    archive_write_free(k->a);
+    return r;
+}
+
+int pack_main(int argc, char **argv)
+{
+    static struct pack k;
+    struct err e;
+
+    if (argc < 3)
+        return 64;
+    k = (struct pack){.exclude = {argv + 3, (size_t)argc - 3},
+                      .skip = strchr(argv[2], 's') != NULL};
+    return pack(&k, argv[0], argv[1], &e) < 0 ? say_failed(stderr, &e) : 0;
+}

@@ -1,0 +1,58 @@
+/* where.c - see where.h. */
+#include "helper/where.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/own.h"
+#include "helper/say.h"
+
+int where_path(const char *named, char out[PATH_ROOM], struct err *e)
+{
+    const char *home = "", *rest = named;
+    int n;
+
+    if (named[0] == '~' && (named[1] == '/' || named[1] == '\0')) {
+        home = getenv("HOME") != NULL ? getenv("HOME") : "/";
+        rest = named + 1;
+    }
+    n = snprintf(out, PATH_ROOM, "%s%s", home, rest);
+    if (n == 0)
+        return err_set(e, ERR_INVALID, "path: it is empty");
+    if (n < 0 || n >= (int)PATH_ROOM)
+        return err_set(e, ERR_INVALID, "path: longer than %u bytes", PATH_ROOM - 1);
+    while (n > 1 && out[n - 1] == '/')
+        out[--n] = '\0';
+    return 0;
+}
+
+int where_open(const char *named, int flags, struct err *e)
+{
+    char path[PATH_ROOM];
+    int fd;
+
+    if (where_path(named, path, e) < 0)
+        return -1;
+    fd = open(path, flags | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+    return fd < 0 ? say_sys(e, "open", path) : fd;
+}
+
+int where_make(const char *named, struct err *e)
+{
+    char path[PATH_ROOM];
+
+    if (where_path(named, path, e) < 0)
+        return -1;
+    for (char *slash = path; slash != NULL;) {
+        slash = strchr(slash + 1, '/');
+        if (slash != NULL)
+            *slash = '\0';
+        if (mkdir(path, 0755) < 0 && errno != EEXIST)
+            return say_sys(e, "make", path);
+        if (slash != NULL)
+            *slash = '/';
+    }
+    return 0;
+}
