@@ -23,7 +23,6 @@ static int adopt_running(struct sandbox *sb, struct err *e)
         return err_set(e, ERR_GONE, "its init ended while no daemon was there");
     if (pool_watch_init(sb, e) < 0)
         return -1;
-    ids_keep(sb);
     sb->k->ngiven++;
     return 0;
 }
@@ -34,6 +33,10 @@ static void adopt(struct sandbox *sb)
     bool rebooted = strcmp(sb->rec.host_boot, k->host_boot) != 0;
     struct err e;
 
+    /* Also that of one that is going down: it gives the range back when it is gone, and
+     * nobody else may have it until then. */
+    if (!rebooted)
+        ids_keep(sb);
     if (sb->rec.phase == PHASE_GIVEN && !rebooted && adopt_running(sb, &e) == 0)
         return;
     if (sb->rec.phase == PHASE_GIVEN) {

@@ -123,7 +123,7 @@ static int read_tag(struct keeper *k, struct err *e)
     return 0;
 }
 
-static int read_host_boot(struct keeper *k, struct err *e)
+int host_boot_read(struct keeper *k, struct err *e)
 {
     autofd int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
     ssize_t n = fd < 0 ? -1 : read(fd, k->host_boot, sizeof(k->host_boot) - 1);
@@ -153,7 +153,7 @@ int dirs_open(struct keeper *k, struct err *e)
     if (realpath(k->config.state, real) == NULL || strlen(real) > 400)
         return err_set(e, ERR_INVALID, "cannot resolve --state %s", k->config.state);
     str_fmt(k->dir, sizeof(k->dir), "%s", real);
-    if (lock(k, e) < 0 || read_tag(k, e) < 0 || read_host_boot(k, e) < 0)
+    if (lock(k, e) < 0 || read_tag(k, e) < 0)
         return -1;
     k->run_fd = open_dir(k->dir_fd, "run", 0711, 0, 0, e);
     k->records_fd = k->run_fd < 0 ? -1 : open_dir(k->dir_fd, "records", 0700, 0, 0, e);

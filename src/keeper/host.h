@@ -104,6 +104,8 @@ int privileges_drop(struct keeper *k, struct err *e);
 /* One more of them, before there are threads. */
 int privileges_give_up(int cap, struct err *e);
 
+/* Which boot of the host this is, as its /proc says: before ours is mounted over it. */
+int host_boot_read(struct keeper *k, struct err *e);
 /* Opens DIR and everything in it, locked. */
 int dirs_open(struct keeper *k, struct err *e);
 

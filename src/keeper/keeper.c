@@ -97,6 +97,7 @@ static const struct {
     int (*run)(struct keeper *k, struct err *e);
 } steps[] = {
     {"privileges",         privileges_drop},
+    {"boot id",            host_boot_read},
     {"mounts",             own_mounts},
     {"state directory",    dirs_open},
     {"this host",          doctor_check},
