@@ -26,6 +26,7 @@
     X(ps)                                                                                          \
     X(logs)                                                                                        \
     X(kill)                                                                                        \
+    X(pause)                                                                                       \
     X(resume)                                                                                      \
     X(network)                                                                                     \
     X(delete)                                                                                      \

@@ -10,7 +10,8 @@ static const struct cmd_opt opts[] = {
     REQUEST_SANDBOX_OPTS,
     {'e', "env",        "K=V",  "a variable of every command in it; may be repeated"},
     {0,   "timeout",    "TIME", "how long it lives, such as 30m or 7d"},
-    {0,   "on-timeout", "WHAT", "delete (default) or stop"},
+    {0,   "on-timeout", "WHAT", "delete (default), stop or pause"},
+    {0,   "auto-resume", NULL,  "while it is paused, a command for it resumes it"},
     {0,   "json",       NULL,   "print the whole sandbox, not only its id"},
     {0},
 };
@@ -27,6 +28,8 @@ static int create(const struct args *a, struct err *e)
         return -1;
     if (on_timeout != NULL)
         json_object_set_new(body, "on_timeout", json_string(on_timeout));
+    if (args_flag(a, "auto-resume"))
+        json_object_set_new(body, "auto_resume", json_true());
     if (server_find(&s, e) < 0 || client_call(&s, "POST", "/v1/sandboxes", body, &sandbox, e) < 0)
         return -1;
     if (args_flag(a, "json"))

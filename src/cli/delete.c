@@ -3,7 +3,7 @@
 
 static int delete (const struct args *a, struct err *e)
 {
-    return each_sandbox(a, "delete", "DELETE", "", e);
+    return each_sandbox(a, "delete", "DELETE", "", NULL, e);
 }
 
 const struct cmd cmd_delete = {

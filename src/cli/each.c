@@ -7,7 +7,7 @@
 #include "cli/path.h"
 
 int each_sandbox(const struct args *a, const char *command, const char *method, const char *suffix,
-                 struct err *e)
+                 json_t *body, struct err *e)
 {
     struct server s;
     int status = 0;
@@ -18,7 +18,7 @@ int each_sandbox(const struct args *a, const char *command, const char *method, 
         char path[PATH_TEXT_MAX];
         struct err failure = {0};
 
-        if (client_call(&s, method, path_sandbox(path, a->operands[i], suffix), NULL, NULL,
+        if (client_call(&s, method, path_sandbox(path, a->operands[i], suffix), body, NULL,
                         &failure) == 0)
             continue;
         fprintf(stderr, "cove %s: %s: %s\n", command, a->operands[i], failure.msg);

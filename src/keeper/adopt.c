@@ -23,6 +23,7 @@ static int adopt_running(struct sandbox *sb, struct err *e)
         return err_set(e, ERR_GONE, "its init ended while no daemon was there");
     if (pool_watch_init(sb, e) < 0)
         return -1;
+    pool_adopt_pause(sb);
     sb->k->ngiven++;
     return 0;
 }

@@ -17,8 +17,8 @@
 
 #include "base/log.h"
 #include "base/str.h"
+#include "keeper/cgroup.h"
 #include "keeper/compat.h"
-#include "keeper/host.h"
 
 #define SOCKET_BYTES_MAX (64ull << 20) /* in the buffers of a sandbox's sockets, v1 only */
 
@@ -31,7 +31,7 @@ static const struct {
     [CTRL_PIDS] = {"pids", "no-pids-limit"},
 };
 
-static int put(int dfd, const char *name, const char *value, struct err *e)
+int cgroup_put(int dfd, const char *name, const char *value, struct err *e)
 {
     autofd int fd = openat(dfd, name, O_WRONLY | O_CLOEXEC);
 
@@ -40,7 +40,7 @@ static int put(int dfd, const char *name, const char *value, struct err *e)
     return 0;
 }
 
-static ssize_t get(int dfd, const char *name, char *out, size_t room)
+ssize_t cgroup_get(int dfd, const char *name, char *out, size_t room)
 {
     autofd int fd = openat(dfd, name, O_RDONLY | O_CLOEXEC);
     ssize_t n = fd < 0 ? -1 : read(fd, out, room - 1);
@@ -107,7 +107,7 @@ static int open_v2(struct keeper *k, const char *name, struct err *e)
     fd = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0)
         return err_sys(e, "open %s", root);
-    get(fd, "cgroup.controllers", have, sizeof(have));
+    cgroup_get(fd, "cgroup.controllers", have, sizeof(have));
     if (make(fd, name, &k->cgroups.v2_fd, e) < 0)
         return -1;
     str_fmt(k->cgroups.v2_path, sizeof(k->cgroups.v2_path), "%.200s/%s", root, name);
@@ -117,8 +117,8 @@ static int open_v2(struct keeper *k, const char *name, struct err *e)
         if (!has_word(have, ctrls[c].name))
             continue;
         str_fmt(on, sizeof(on), "+%s", ctrls[c].name);
-        if (put(fd, "cgroup.subtree_control", on, e) < 0 ||
-            put(k->cgroups.v2_fd, "cgroup.subtree_control", on, e) < 0)
+        if (cgroup_put(fd, "cgroup.subtree_control", on, e) < 0 ||
+            cgroup_put(k->cgroups.v2_fd, "cgroup.subtree_control", on, e) < 0)
             return err_wrap(e, "turn on %s", ctrls[c].name);
         k->cgroups.v2_has[c] = true;
     }
@@ -149,7 +149,7 @@ static int limit_pids(int fd, bool v2, uint64_t n, struct err *e)
 
     (void)v2;
     str_fmt(text, sizeof(text), "%llu", (unsigned long long)n);
-    return put(fd, "pids.max", text, e);
+    return cgroup_put(fd, "pids.max", text, e);
 }
 
 /* All sandboxes together leave the host a quarter of its pids: else a few dozen
@@ -162,7 +162,7 @@ static int limit_all_pids(struct keeper *k, struct err *e)
 
     if (fd < 0)
         return 0;
-    if (proc < 0 || get(proc, "pid_max", text, sizeof(text)) <= 0)
+    if (proc < 0 || cgroup_get(proc, "pid_max", text, sizeof(text)) <= 0)
         return err_sys(e, "read kernel.pid_max");
     return limit_pids(fd, true, strtoull(text, NULL, 10) / 4 * 3, e);
 }
@@ -204,7 +204,7 @@ void cgroup_close_all(struct keeper *k)
 
 /* ---- one sandbox ---- */
 
-static int open_at(const struct sandbox *sb, const char *sub)
+int cgroup_dir(const struct sandbox *sb, const char *sub)
 {
     char path[64];
 
@@ -227,8 +227,7 @@ int cgroup_up(struct sandbox *sb, struct err *e)
     return cgroup_limit(sb, e);
 }
 
-/* The group in which the limit of a controller is written, or -1. */
-static int limit_fd(const struct sandbox *sb, int c)
+int cgroup_ctrl_dir(const struct sandbox *sb, enum controller c)
 {
     const struct cgroups *g = &sb->k->cgroups;
     int parent = g->v2_has[c] ? g->v2_fd : g->v1_fd[c];
@@ -242,10 +241,10 @@ static int limit_cpu(int fd, bool v2, uint64_t milli, struct err *e)
 
     if (v2) {
         str_fmt(text, sizeof(text), "%llu 100000", (unsigned long long)milli * 100);
-        return put(fd, "cpu.max", text, e);
+        return cgroup_put(fd, "cpu.max", text, e);
     }
     str_fmt(text, sizeof(text), "%llu", (unsigned long long)milli * 100);
-    return put(fd, "cpu.cfs_quota_us", text, e);
+    return cgroup_put(fd, "cpu.cfs_quota_us", text, e);
 }
 
 /* v1 counts what lies in sockets only if asked to, and apart. All of the host's
@@ -257,7 +256,7 @@ static int limit_sockets(int fd, uint64_t memory, struct err *e)
     char text[32];
 
     str_fmt(text, sizeof(text), "%llu", (unsigned long long)most);
-    return put(fd, "memory.kmem.tcp.limit_in_bytes", text, e);
+    return cgroup_put(fd, "memory.kmem.tcp.limit_in_bytes", text, e);
 }
 
 static int limit_memory(int fd, bool v2, uint64_t bytes, struct err *e)
@@ -267,16 +266,16 @@ static int limit_memory(int fd, bool v2, uint64_t bytes, struct err *e)
 
     str_fmt(text, sizeof(text), "%llu", (unsigned long long)bytes);
     if (v2) {
-        put(fd, "memory.swap.max", "0", &ignored); /* absent without swap */
-        return put(fd, "memory.max", text, e);
+        cgroup_put(fd, "memory.swap.max", "0", &ignored); /* absent without swap */
+        return cgroup_put(fd, "memory.max", text, e);
     }
     /* v1 insists on memory <= memory+swap at every moment: raise the outer one
      * first. Kernels without swap accounting have no outer one. */
-    if (get(fd, "memory.memsw.limit_in_bytes", old, sizeof(old)) >= 0)
-        put(fd, "memory.memsw.limit_in_bytes", "-1", &ignored);
-    if (put(fd, "memory.limit_in_bytes", text, e) < 0)
+    if (cgroup_get(fd, "memory.memsw.limit_in_bytes", old, sizeof(old)) >= 0)
+        cgroup_put(fd, "memory.memsw.limit_in_bytes", "-1", &ignored);
+    if (cgroup_put(fd, "memory.limit_in_bytes", text, e) < 0)
         return -1;
-    put(fd, "memory.memsw.limit_in_bytes", text, &ignored);
+    cgroup_put(fd, "memory.memsw.limit_in_bytes", text, &ignored);
     return limit_sockets(fd, bytes, e);
 }
 
@@ -289,7 +288,7 @@ int cgroup_limit(struct sandbox *sb, struct err *e)
                                         [CTRL_PIDS] = sb->rec.limits.pids};
 
     for (int c = 0; c < CTRL_COUNT; c++) {
-        autofd int fd = limit_fd(sb, c);
+        autofd int fd = cgroup_ctrl_dir(sb, (enum controller)c);
 
         if (fd >= 0 && set[c](fd, sb->k->cgroups.v2_has[c], value[c], e) < 0)
             return err_wrap(e, "%s limit", ctrls[c].name);
@@ -297,9 +296,19 @@ int cgroup_limit(struct sandbox *sb, struct err *e)
     return 0;
 }
 
+/* v1 has one limit for memory and swap together, and that one stays as it is. */
+void cgroup_swap(struct sandbox *sb, bool allowed)
+{
+    autofd int fd = sb->k->cgroups.v2_has[CTRL_MEMORY] ? cgroup_ctrl_dir(sb, CTRL_MEMORY) : -1;
+    struct err ignored;
+
+    if (fd >= 0)
+        cgroup_put(fd, "memory.swap.max", allowed ? "max" : "0", &ignored);
+}
+
 int cgroup_birth_fd(struct sandbox *sb, struct err *e)
 {
-    int fd = open_at(sb, "");
+    int fd = cgroup_dir(sb, "");
 
     return fd < 0 ? err_sys(e, "open the cgroup") : fd;
 }
@@ -311,7 +320,7 @@ int cgroup_own(struct sandbox *sb, struct err *e)
 {
     static const char *const files[] = {"cgroup.procs", "run", "run/cgroup.procs"};
     uid_t base = ids_base(sb);
-    autofd int group = open_at(sb, "");
+    autofd int group = cgroup_dir(sb, "");
 
     for (size_t i = 0; i < ARRAY_LEN(files); i++)
         if (group < 0 || fchownat(group, files[i], base, base, 0) < 0)
@@ -347,36 +356,37 @@ int cgroup_open_v1(struct sandbox *sb, int ret[CTRL_COUNT], struct err *e)
 /* Nobody else is in that very group: commands are born below `run`. */
 pid_t cgroup_init_pid(struct sandbox *sb)
 {
-    autofd int fd = open_at(sb, "");
+    autofd int fd = cgroup_dir(sb, "");
     char text[64];
     unsigned pid = 0;
 
-    if (fd < 0 || get(fd, "cgroup.procs", text, sizeof(text)) <= 0 || sscanf(text, "%u", &pid) != 1)
+    if (fd < 0 || cgroup_get(fd, "cgroup.procs", text, sizeof(text)) <= 0 ||
+        sscanf(text, "%u", &pid) != 1)
         return 0;
     return (pid_t)pid;
 }
 
 void cgroup_kill(struct sandbox *sb)
 {
-    autofd int fd = open_at(sb, "");
+    autofd int fd = cgroup_dir(sb, "");
     struct err e;
 
-    if (fd >= 0 && put(fd, "cgroup.kill", "1", &e) < 0)
+    if (fd >= 0 && cgroup_put(fd, "cgroup.kill", "1", &e) < 0)
         log_warn("sandbox %s: %s", sb->rec.id, e.msg);
 }
 
 bool cgroup_is_empty(struct sandbox *sb)
 {
-    autofd int fd = open_at(sb, "");
+    autofd int fd = cgroup_dir(sb, "");
     char text[128];
 
-    return fd < 0 || get(fd, "cgroup.events", text, sizeof(text)) <= 0 ||
+    return fd < 0 || cgroup_get(fd, "cgroup.events", text, sizeof(text)) <= 0 ||
            strstr(text, "populated 0") != NULL;
 }
 
 int cgroup_oom_fd(struct sandbox *sb, struct err *e)
 {
-    autofd int dir = limit_fd(sb, CTRL_MEMORY);
+    autofd int dir = cgroup_ctrl_dir(sb, CTRL_MEMORY);
     const char *name = sb->k->cgroups.v2_has[CTRL_MEMORY] ? "memory.events" : "memory.oom_control";
     int fd =
         dir < 0 ? open("/dev/null", O_RDONLY | O_CLOEXEC) : openat(dir, name, O_RDONLY | O_CLOEXEC);
@@ -416,7 +426,7 @@ static int remove_group(int parent, const char *name)
 
 int cgroup_down(struct sandbox *sb)
 {
-    autofd int run = open_at(sb, "/run"), group = open_at(sb, "");
+    autofd int run = cgroup_dir(sb, "/run"), group = cgroup_dir(sb, "");
     int left = 0;
 
     remove_children(run);

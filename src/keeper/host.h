@@ -114,6 +114,8 @@ void cgroup_close_all(struct keeper *k); /* removes the daemon's own groups, if 
 /* The pid of a sandbox's init, 0 if it has none. */
 pid_t cgroup_init_pid(struct sandbox *sb);
 int cgroup_limit(struct sandbox *sb, struct err *e);
+/* Whether its memory may go to the host's swap; only while it is paused. */
+void cgroup_swap(struct sandbox *sb, bool allowed);
 /* True when no process is left in it, or it is not there. */
 bool cgroup_is_empty(struct sandbox *sb);
 /* Kills everything in the sandbox. */

@@ -25,6 +25,7 @@
 #include "keeper/pool.h"
 #include "keeper/ready.h"
 #include "keeper/template.h"
+#include "keeper/worker.h"
 
 /* A sandbox may mount its /proc only where one is seen whole: anything that the
  * host has mounted inside its own (lxcfs does) would forbid it to all of them. */
@@ -107,6 +108,7 @@ static const struct {
     {"cgroups",            cgroup_open},
     {"network",            network_open},
     {"closer",             closer_open},
+    {"workers",            worker_open},
     {"disks",              disk_open},
     {"templates",          template_open},
     {"images",             image_open},
@@ -193,7 +195,7 @@ static void leave(struct keeper *k)
 
     ready_unsay(k);
     pool_drain(k);
-    while (k->ndying > 0 && loop_turn(k->loop, -1, &e) == 0)
+    while ((k->ndying > 0 || worker_is_busy()) && loop_turn(k->loop, -1, &e) == 0)
         continue;
     closer_wait();
     if (k->sandboxes.count == 0) {

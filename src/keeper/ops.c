@@ -71,7 +71,9 @@ static void send_sandbox(struct keeper *k, uint32_t seq, const struct sandbox *s
     const struct record *r = &sb->rec;
     struct keeper_sandbox m = {
         .id = r->id,
-        .state = r->phase == PHASE_GIVEN ? KEEPER_RUNNING : KEEPER_STOPPED,
+        .state = r->phase != PHASE_GIVEN ? KEEPER_STOPPED
+                 : sb->paused            ? KEEPER_PAUSED
+                                         : KEEPER_RUNNING,
         .template = r->template,
         .boot_id = r->boot_id,
         .reason = r->reason,
@@ -167,6 +169,16 @@ static int op_destroy(struct keeper *k, uint32_t seq, const void *msg, struct er
 static int op_halt(struct keeper *k, uint32_t seq, const void *msg, struct err *e)
 {
     return pool_halt(k, seq, ((const struct keeper_halt *)msg)->id, e);
+}
+
+static int op_pause(struct keeper *k, uint32_t seq, const void *msg, struct err *e)
+{
+    return pool_pause(k, seq, ((const struct keeper_pause *)msg)->id, e);
+}
+
+static int op_thaw(struct keeper *k, uint32_t seq, const void *msg, struct err *e)
+{
+    return pool_thaw(k, seq, ((const struct keeper_thaw *)msg)->id, e);
 }
 
 static void send_template(struct keeper *k, uint32_t seq, const struct keeper_template *m)
@@ -301,6 +313,8 @@ static const struct op {
     {KEEPER_BOOT,      WHEN_LISTED, op_boot},
     {KEEPER_DESTROY,   WHEN_LISTED, op_destroy},
     {KEEPER_HALT,      WHEN_LISTED, op_halt},
+    {KEEPER_PAUSE,     WHEN_LISTED, op_pause},
+    {KEEPER_THAW,      WHEN_LISTED, op_thaw},
     {KEEPER_TEMPLATES, WHEN_LISTED, op_templates},
     {KEEPER_REFRESH,   WHEN_LISTED, op_refresh},
     {KEEPER_STAT,      WHEN_ALWAYS, op_stat},

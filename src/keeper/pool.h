@@ -22,6 +22,8 @@ int pool_boot(struct keeper *k, uint32_t seq, const struct keeper_boot *m, struc
 int pool_rules(struct keeper *k, uint32_t seq, const struct keeper_rules *m, struct err *e);
 int pool_destroy(struct keeper *k, uint32_t seq, const char *id, struct err *e);
 int pool_halt(struct keeper *k, uint32_t seq, const char *id, struct err *e);
+int pool_pause(struct keeper *k, uint32_t seq, const char *id, struct err *e);
+int pool_thaw(struct keeper *k, uint32_t seq, const char *id, struct err *e);
 
 /* A throw-away sandbox for cove-helper, and what becomes of it (image.h). */
 int pool_import(struct keeper *k, uint32_t seq, struct err *e);

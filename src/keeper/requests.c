@@ -13,7 +13,7 @@
 
 #define DYING_MAX 1000 /* teardowns waiting: creations are answered 503 */
 
-static struct sandbox *find_given(struct keeper *k, const char *id, struct err *e)
+struct sandbox *pool_find_given(struct keeper *k, const char *id, struct err *e)
 {
     struct sandbox *sb = pool_find(k, id);
 
@@ -21,6 +21,11 @@ static struct sandbox *find_given(struct keeper *k, const char *id, struct err *
         return sb;
     err_set(e, ERR_NOT_FOUND, "no sandbox %s", id);
     return NULL;
+}
+
+bool pool_is_busy(const struct sandbox *sb)
+{
+    return sb->ask != 0 && sb->ask != ASK_FORGOTTEN;
 }
 
 static uint64_t or_default(uint64_t asked, uint64_t def)
@@ -212,13 +217,13 @@ void pool_boot_now(struct sandbox *sb)
 int pool_boot(struct keeper *k, uint32_t seq, const struct keeper_boot *m, struct err *e)
 {
     const char *id = m->id;
-    struct sandbox *sb = find_given(k, id, e);
+    struct sandbox *sb = pool_find_given(k, id, e);
 
     if (sb == NULL || rules_check(&m->rules, e) < 0)
         return -1;
     if (sb->rec.phase != PHASE_STOPPED)
         return err_set(e, ERR_CONFLICT, "sandbox %s is running", id);
-    if (sb->ask != 0 && sb->ask != ASK_FORGOTTEN)
+    if (pool_is_busy(sb))
         return err_set(e, ERR_UNAVAILABLE, "sandbox %s is still stopping or booting", id);
     if (network_keep_rules(sb, &m->rules, e) < 0)
         return -1;
@@ -233,7 +238,7 @@ int pool_boot(struct keeper *k, uint32_t seq, const struct keeper_boot *m, struc
 /* One that is stopped gets them with its next boot. */
 int pool_rules(struct keeper *k, uint32_t seq, const struct keeper_rules *m, struct err *e)
 {
-    struct sandbox *sb = find_given(k, m->id, e);
+    struct sandbox *sb = pool_find_given(k, m->id, e);
     struct keeper_ok ok = {0};
 
     if (sb == NULL || rules_check(&m->rules, e) < 0)
@@ -252,7 +257,7 @@ int pool_destroy(struct keeper *k, uint32_t seq, const char *id, struct err *e)
     bool import = sb != NULL && sb->rec.phase == PHASE_IMPORT, running;
 
     if (!import)
-        sb = find_given(k, id, e);
+        sb = pool_find_given(k, id, e);
     if (sb == NULL)
         return -1;
     running = import || sb->rec.phase == PHASE_GIVEN;
@@ -278,7 +283,7 @@ int pool_destroy(struct keeper *k, uint32_t seq, const char *id, struct err *e)
 
 int pool_halt(struct keeper *k, uint32_t seq, const char *id, struct err *e)
 {
-    struct sandbox *sb = find_given(k, id, e);
+    struct sandbox *sb = pool_find_given(k, id, e);
 
     if (sb == NULL)
         return -1;

@@ -18,6 +18,7 @@
 #include "keeper/ops.h"
 #include "keeper/pool.h"
 #include "keeper/ready.h"
+#include "keeper/worker.h"
 
 #define STOP_WAIT_MS 30000
 
@@ -64,7 +65,7 @@ static int end_all(struct keeper *k, struct err *e)
     if (keeper_come_up(k, e) < 0)
         return -1;
     pool_end_all(k);
-    while (k->ndying > 0)
+    while (k->ndying > 0 || worker_is_busy())
         if (loop_turn(k->loop, -1, e) < 0)
             return -1;
     closer_wait();

@@ -108,6 +108,17 @@ static void import_ended(struct sandbox *sb)
     pool_bury(sb, false);
 }
 
+/* It was being paused, or some such. */
+static void fail_ask(struct sandbox *sb)
+{
+    struct err e;
+
+    err_set(&e, ERR_GONE, "sandbox %s: %s", sb->rec.id, sb->rec.reason);
+    if (sb->ask != 0)
+        link_fail(sb->k, sb->ask, &e);
+    sb->ask = 0;
+}
+
 static void init_died(struct loop_io *io, uint32_t events)
 {
     struct sandbox *sb = CONTAINER_OF(io, struct sandbox, pid_io);
@@ -136,6 +147,7 @@ static void init_died(struct loop_io *io, uint32_t events)
         say_why(sb, sb->rec.reason, sizeof(sb->rec.reason));
         log_warn("sandbox %s: %s", sb->rec.id, sb->rec.reason);
         link_send(sb->k, KEEPER_DIED, 0, &news);
+        fail_ask(sb);
     }
     sb->rec.phase = PHASE_STOPPED;
     if (record_save(sb, true, &e) < 0)

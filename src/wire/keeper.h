@@ -18,13 +18,13 @@
 #define KEEPER_NAME_MAX 64u /* of a template */
 #define KEEPER_TEXT_MAX 500u
 
-enum keeper_state { KEEPER_RUNNING, KEEPER_STOPPED };
+enum keeper_state { KEEPER_RUNNING, KEEPER_STOPPED, KEEPER_PAUSED };
 
 /* clang-format off */
 /* answers and news */
 #define KEEPER_FAIL_FIELDS(F, S)     F(S, STR, code, 32) F(S, STR, message, KEEPER_TEXT_MAX)
 #define KEEPER_OK_FIELDS(F, S)       F(S, U64, value, 0)
-#define KEEPER_SANDBOX_FIELDS(F, S)  F(S, STR, id, KEEPER_ID_MAX) F(S, U32, state, 1) \
+#define KEEPER_SANDBOX_FIELDS(F, S)  F(S, STR, id, KEEPER_ID_MAX) F(S, U32, state, KEEPER_PAUSED) \
                                      F(S, STR, template, KEEPER_NAME_MAX) F(S, STR, boot_id, 64) \
                                      F(S, STR, reason, KEEPER_TEXT_MAX) \
                                      F(S, U64, cpu_milli, 0) F(S, U64, memory, 0) F(S, U64, pids, 0) \
@@ -62,6 +62,8 @@ enum keeper_state { KEEPER_RUNNING, KEEPER_STOPPED };
 #define KEEPER_FORGET_FIELDS(F, S)   F(S, STR, name, KEEPER_NAME_MAX)
 #define KEEPER_RULES_FIELDS(F, S)    F(S, STR, id, KEEPER_ID_MAX) F(S, BYTES, rules, WIRE_RULES_BYTES)
 #define KEEPER_TRAFFIC_FIELDS(F, S)  F(S, U32, unused, 0)
+#define KEEPER_PAUSE_FIELDS(F, S)    F(S, STR, id, KEEPER_ID_MAX)
+#define KEEPER_THAW_FIELDS(F, S)     F(S, STR, id, KEEPER_ID_MAX)
 
 /*  list      -> sandbox..., end     what exists and was given out
  *  create    -> sandbox             running, its init listening; or fail
@@ -71,6 +73,9 @@ enum keeper_state { KEEPER_RUNNING, KEEPER_STOPPED };
  *  refresh   -> progress..., ok     builds it anew; sandboxes on the old one keep it
  *  stat      -> stats
  *  halt      -> ok                  its processes are gone, its files kept; its state is stopped
+ *  pause     -> ok                  nothing a tenant started runs any more, and all of it is there;
+ *                                   paused already is ok
+ *  thaw      -> ok                  it goes on where it was; running already is ok
  *  ready     (no answer)            the front has joined and serves requests
  *  import    -> sandbox             a throw-away one with an empty root, for cove-helper; it ends
  *                                   with commit, with destroy, or with this front
@@ -105,7 +110,9 @@ enum keeper_state { KEEPER_RUNNING, KEEPER_STOPPED };
     X(KEEPER_ALIAS,     keeper_alias,     50, KEEPER_ALIAS_FIELDS) \
     X(KEEPER_FORGET,    keeper_forget,    51, KEEPER_FORGET_FIELDS) \
     X(KEEPER_RULES,     keeper_rules,     60, KEEPER_RULES_FIELDS) \
-    X(KEEPER_TRAFFIC,   keeper_traffic,   61, KEEPER_TRAFFIC_FIELDS)
+    X(KEEPER_TRAFFIC,   keeper_traffic,   61, KEEPER_TRAFFIC_FIELDS) \
+    X(KEEPER_PAUSE,     keeper_pause,     62, KEEPER_PAUSE_FIELDS) \
+    X(KEEPER_THAW,      keeper_thaw,      63, KEEPER_THAW_FIELDS)
 /* clang-format on */
 
 #define X(kind, s, number, fields) kind = number,

@@ -256,7 +256,7 @@ test('doctor says in plain words what the host can give', async () => {
 test('resume boots a stopped sandbox, and says why it cannot', async () => {
   const s = await d.sandbox({ timeout_ms: 1, on_timeout: 'stop' });
   await poll('it is stopped', async () => (await d.get(`/v1/sandboxes/${s.id}`)).state === 'stopped');
-  const r = await cove(['resume', s.id]);
+  const r = await cove(['resume', '--timeout', '10m', s.id]);
   assert.equal(r.status, 0, r.stderr);
   assert.equal((await d.get(`/v1/sandboxes/${s.id}`)).state, 'running');
   const again = await cove(['resume', s.id, 'nope']);

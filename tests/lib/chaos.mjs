@@ -139,7 +139,7 @@ export async function listAll(d) {
 
 /** What exists must be what is listed and the pool, in every respect. */
 function compare(all, found, pool) {
-  const up = all.filter((s) => s.state === 'running').map((s) => s.id);
+  const up = all.filter((s) => s.state !== 'stopped').map((s) => s.id);
   const down = all.filter((s) => s.state === 'stopped').map((s) => s.id);
   const known = new Set([...up, ...down]);
   const pooled = found.records.filter((id) => !known.has(id));

@@ -72,7 +72,9 @@ const char *sandbox_state_name(enum sandbox_state s)
 
 const char *sandbox_end_name(enum sandbox_end s)
 {
-    return s == SANDBOX_END_STOP ? "stop" : "delete";
+    static const char *const names[] = {"delete", "stop", "pause"};
+
+    return names[s];
 }
 
 bool engine_is_ready(const struct engine *g)
@@ -105,10 +107,18 @@ void engine_delete(struct engine *g, const char *key, const char *id, engine_don
     fake.arg = arg;
 }
 
-void engine_resume(struct engine *g, const char *key, const char *id, engine_sandbox_cb *cb,
-                   void *arg)
+void engine_pause(struct engine *g, const char *key, const char *id, bool memory,
+                  engine_sandbox_cb *cb, void *arg)
 {
-    (void)g, (void)key, (void)id;
+    (void)g, (void)key, (void)id, (void)memory;
+    fake.got = cb;
+    fake.arg = arg;
+}
+
+void engine_resume(struct engine *g, const char *key, const char *id, enum resume_end end,
+                   uint64_t timeout_ms, engine_sandbox_cb *cb, void *arg)
+{
+    (void)g, (void)key, (void)id, (void)end, (void)timeout_ms;
     fake.got = cb;
     fake.arg = arg;
 }

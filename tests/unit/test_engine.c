@@ -66,21 +66,37 @@ static const struct cell {
     int row, has; /* enum store_state, enum keeper_state, or NO */
     const char *state;
     int destroyed, rows; /* rows: left in the end */
+    uint16_t asked;      /* what the keeper is asked for, so that it is what the row says */
 } cells[] = {
     /* clang-format off */
     {NO,             KEEPER_RUNNING, "none",    1, 0},
     {NO,             KEEPER_STOPPED, "none",    1, 0},
+    {NO,             KEEPER_PAUSED,  "none",    1, 0},
     {STORE_RUNNING,  NO,             "stopped", 0, 1},
     {STORE_RUNNING,  KEEPER_RUNNING, "running", 0, 1},
     {STORE_RUNNING,  KEEPER_STOPPED, "stopped", 0, 1},
+    {STORE_RUNNING,  KEEPER_PAUSED,  "running", 0, 1, KEEPER_THAW},
+    {STORE_PAUSED,   NO,             "stopped", 0, 1},
+    {STORE_PAUSED,   KEEPER_RUNNING, "paused",  0, 1, KEEPER_PAUSE},
+    {STORE_PAUSED,   KEEPER_PAUSED,  "paused",  0, 1},
+    {STORE_PAUSED,   KEEPER_STOPPED, "stopped", 0, 1},
+    {STORE_STOPPED,  KEEPER_PAUSED,  "running", 0, 1, KEEPER_THAW},
     {STORE_STOPPED,  NO,             "stopped", 0, 1},
     {STORE_STOPPED,  KEEPER_RUNNING, "running", 0, 1},
     {STORE_STOPPED,  KEEPER_STOPPED, "stopped", 0, 1},
     {STORE_DELETING, NO,             "none",    0, 0},
     {STORE_DELETING, KEEPER_RUNNING, "none",    1, 0},
     {STORE_DELETING, KEEPER_STOPPED, "none",    1, 0},
+    {STORE_DELETING, KEEPER_PAUSED,  "none",    1, 0},
     /* clang-format on */
 };
+
+static int row_of(const char *state)
+{
+    return strcmp(state, "running") == 0  ? STORE_RUNNING
+           : strcmp(state, "paused") == 0 ? STORE_PAUSED
+                                          : STORE_STOPPED;
+}
 
 static void try_cell(const struct cell *c)
 {
@@ -99,6 +115,8 @@ static void try_cell(const struct cell *c)
     }
     rig_join(&r, seq);
     CHECK_STR(state_of(&r, "sb"), c->state);
+    if (c->asked != 0)
+        keeper_ok_to(&r, keeper_hear(&r, c->asked, &m));
     if (c->destroyed) {
         seq = keeper_hear(&r, KEEPER_DESTROY, &m);
         CHECK_STR(m.keeper_destroy.id, "sb");
@@ -106,7 +124,7 @@ static void try_cell(const struct cell *c)
     }
     RIG_UNTIL(&r, rows(&r).n == c->rows);
     if (c->rows == 1)
-        CHECK_INT(rows(&r).state, strcmp(c->state, "running") == 0 ? STORE_RUNNING : STORE_STOPPED);
+        RIG_UNTIL(&r, (int)rows(&r).state == row_of(c->state));
     rig_free(&r);
 }
 
@@ -331,13 +349,13 @@ TEST(a_dead_init_stops_the_sandbox_and_resume_boots_it_with_a_new_boot_id)
 
     start(&r);
     rig_create(&r, "sb1", 0, SANDBOX_END_DELETE, &listen_fd, &monitor);
-    engine_resume(r.g, KEY, "sb1", told_sandbox, &a);
+    engine_resume(r.g, KEY, "sb1", RESUME_AS_MADE, 0, told_sandbox, &a);
     RIG_UNTIL(&r, a.n == 1);
     CHECK_INT(a.e.kind, ERR_CONFLICT);
     keeper_say(&r, KEEPER_DIED, 0, &(struct keeper_died){.id = "sb1", .reason = "out of memory"});
     RIG_UNTIL(&r, strcmp(state_of(&r, "sb1"), "stopped") == 0);
     CHECK_STR(rows(&r).reason, "out of memory");
-    engine_resume(r.g, KEY, "sb1", told_sandbox, &b);
+    engine_resume(r.g, KEY, "sb1", RESUME_AS_MADE, 0, told_sandbox, &b);
     seq = keeper_hear(&r, KEEPER_BOOT, &m);
     box.boot_id = "boot-2";
     keeper_say(&r, KEEPER_SANDBOX, seq, &box);
@@ -363,7 +381,7 @@ TEST(a_sandbox_deleted_while_it_boots_is_destroyed_when_the_boot_has_ended)
     seq = rig_start(&r);
     keeper_say(&r, KEEPER_SANDBOX, seq, &box);
     rig_join(&r, seq);
-    engine_resume(r.g, KEY, "sb", told_sandbox, &a);
+    engine_resume(r.g, KEY, "sb", RESUME_AS_MADE, 0, told_sandbox, &a);
     seq = keeper_hear(&r, KEEPER_BOOT, &m);
     engine_delete(r.g, KEY, "sb", told_done, &b);
     RIG_UNTIL(&r, a.n == 1);
@@ -412,6 +430,136 @@ TEST(a_timeout_can_be_moved_and_taken_away)
     CHECK_INT(rows(&r).ends_ms, 0);
     CHECK_INT(engine_set_timeout(r.g, KEY, "no", 0, &e), -1);
     CHECK_INT(e.kind, ERR_NOT_FOUND);
+    peer_close(&monitor);
+    close(listen_fd);
+    rig_free(&r);
+}
+
+/* ---- pause ---- */
+
+/* What a client was told of is in the row; what it was not is not. */
+TEST(a_pause_is_in_the_row_before_it_is_told_and_a_resume_likewise)
+{
+    struct rig r;
+    int listen_fd;
+    struct peer monitor;
+    struct told a = {0}, b = {0};
+    union rig_msg m;
+    uint32_t seq;
+
+    start(&r);
+    rig_create(&r, "sb1", 60000, SANDBOX_END_DELETE, &listen_fd, &monitor);
+    engine_pause(r.g, KEY, "sb1", true, told_sandbox, &a);
+    seq = keeper_hear(&r, KEEPER_PAUSE, &m);
+    CHECK_INT(rows(&r).state, STORE_RUNNING);
+    keeper_ok_to(&r, seq);
+    RIG_UNTIL(&r, rows(&r).state == STORE_PAUSED);
+    CHECK_INT(rows(&r).ends_ms, 0);
+    RIG_UNTIL(&r, a.n == 1);
+    CHECK_STR(a.state, "paused");
+    engine_resume(r.g, KEY, "sb1", RESUME_FOR, 120000, told_sandbox, &b);
+    seq = keeper_hear(&r, KEEPER_THAW, &m);
+    CHECK_INT(rows(&r).state, STORE_PAUSED);
+    keeper_ok_to(&r, seq);
+    RIG_UNTIL(&r, b.n == 1);
+    CHECK_INT(rows(&r).state, STORE_RUNNING);
+    CHECK(rows(&r).ends_ms > clock_real_ms() + 100000);
+    peer_close(&monitor);
+    close(listen_fd);
+    rig_free(&r);
+}
+
+TEST(a_pause_that_the_keeper_refuses_leaves_it_running_with_its_end)
+{
+    struct rig r;
+    int listen_fd;
+    struct peer monitor;
+    struct told a = {0};
+    struct keeper_fail no = {.code = "unresponsive", .message = "a process does not stop"};
+    union rig_msg m;
+
+    start(&r);
+    rig_create(&r, "sb1", 60000, SANDBOX_END_DELETE, &listen_fd, &monitor);
+    engine_pause(r.g, KEY, "sb1", true, told_sandbox, &a);
+    keeper_say(&r, KEEPER_FAIL, keeper_hear(&r, KEEPER_PAUSE, &m), &no);
+    RIG_UNTIL(&r, a.n == 1);
+    CHECK_INT(a.e.kind, ERR_UNRESPONSIVE);
+    CHECK_STR(state_of(&r, "sb1"), "running");
+    CHECK(rows(&r).ends_ms > clock_real_ms());
+    peer_close(&monitor);
+    close(listen_fd);
+    rig_free(&r);
+}
+
+TEST(a_resume_while_it_is_being_paused_waits_for_that_and_a_second_pause_does_not)
+{
+    struct rig r;
+    int listen_fd;
+    struct peer monitor;
+    struct told a = {0}, b = {0}, c = {0};
+    union rig_msg m;
+    uint32_t seq;
+
+    start(&r);
+    rig_create(&r, "sb1", 0, SANDBOX_END_DELETE, &listen_fd, &monitor);
+    engine_pause(r.g, KEY, "sb1", true, told_sandbox, &a);
+    seq = keeper_hear(&r, KEEPER_PAUSE, &m);
+    engine_connect(r.g, KEY, "sb1", 60000, told_sandbox, &b);
+    engine_pause(r.g, KEY, "sb1", true, told_sandbox, &c);
+    RIG_UNTIL(&r, c.n == 1);
+    CHECK_INT(c.e.kind, ERR_CONFLICT);
+    keeper_ok_to(&r, seq);
+    keeper_ok_to(&r, keeper_hear(&r, KEEPER_THAW, &m));
+    RIG_UNTIL(&r, a.n == 1 && b.n == 1);
+    CHECK_STR(b.state, "running");
+    CHECK(engine_get(r.g, KEY, "sb1")->ends_ms > clock_real_ms());
+    peer_close(&monitor);
+    close(listen_fd);
+    rig_free(&r);
+}
+
+TEST(connecting_to_one_that_runs_only_makes_it_live_longer)
+{
+    struct rig r;
+    int listen_fd;
+    struct peer monitor;
+    struct told a = {0};
+    uint64_t end;
+
+    start(&r);
+    rig_create(&r, "sb1", 60000, SANDBOX_END_DELETE, &listen_fd, &monitor);
+    end = engine_get(r.g, KEY, "sb1")->ends_ms;
+    engine_connect(r.g, KEY, "sb1", 1000, told_sandbox, &a);
+    RIG_UNTIL(&r, a.n == 1);
+    CHECK_INT(engine_get(r.g, KEY, "sb1")->ends_ms, end);
+    engine_connect(r.g, KEY, "sb1", 600000, told_sandbox, &a);
+    RIG_UNTIL(&r, a.n == 2);
+    CHECK(engine_get(r.g, KEY, "sb1")->ends_ms > end);
+    peer_close(&monitor);
+    close(listen_fd);
+    rig_free(&r);
+}
+
+TEST(a_sandbox_deleted_while_it_is_paused_is_destroyed_when_that_has_ended)
+{
+    struct rig r;
+    int listen_fd;
+    struct peer monitor;
+    struct told a = {0}, b = {0};
+    union rig_msg m;
+    uint32_t seq;
+
+    start(&r);
+    rig_create(&r, "sb1", 0, SANDBOX_END_DELETE, &listen_fd, &monitor);
+    engine_pause(r.g, KEY, "sb1", true, told_sandbox, &a);
+    seq = keeper_hear(&r, KEEPER_PAUSE, &m);
+    engine_delete(r.g, KEY, "sb1", told_done, &b);
+    RIG_UNTIL(&r, a.n == 1);
+    CHECK_INT(a.e.kind, ERR_GONE);
+    keeper_ok_to(&r, seq);
+    keeper_ok_to(&r, keeper_hear(&r, KEEPER_DESTROY, &m));
+    RIG_UNTIL(&r, b.n == 1);
+    CHECK_INT(b.failed, 0);
     peer_close(&monitor);
     close(listen_fd);
     rig_free(&r);

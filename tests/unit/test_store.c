@@ -128,7 +128,8 @@ TEST(a_change_of_a_row_that_is_not_there_is_not_found)
     struct store *s = open_ok(fresh("change"));
     struct err e;
 
-    CHECK_INT(store_sandbox_set_state(s, "no", STORE_STOPPED, "", "", &e), -1);
+    CHECK_INT(store_sandbox_set_life(s, "no", &(struct store_life){.state = STORE_STOPPED}, &e),
+              -1);
     CHECK_INT(e.kind, ERR_NOT_FOUND);
     CHECK_INT(store_sandbox_set_ends(s, "no", 1, &e), -1);
     CHECK_INT(e.kind, ERR_NOT_FOUND);

@@ -15,7 +15,7 @@ const char *sandbox_state_name(enum sandbox_state s)
 
 const char *sandbox_end_name(enum sandbox_end s)
 {
-    static const char *const names[SANDBOX_END_COUNT] = {"delete", "stop"};
+    static const char *const names[SANDBOX_END_COUNT] = {"delete", "stop", "pause"};
 
     return names[s];
 }
@@ -36,21 +36,47 @@ struct box *box_of(struct engine *g, const char *key, const char *id)
     return b->life == LIFE_DELETING || b->life == LIFE_DOOMED ? NULL : b;
 }
 
-struct box *box_running(struct engine *g, const char *key, const char *id, struct err *e)
+bool box_has_init(const struct box *b)
+{
+    return b->life == LIFE_RUNNING || b->life == LIFE_PAUSED || b->life == LIFE_PAUSING ||
+           b->life == LIFE_THAWING;
+}
+
+static int not_running(const struct box *b, struct err *e)
+{
+    if (b->life == LIFE_PAUSED)
+        return err_set(e, ERR_CONFLICT, "sandbox %s is paused; resume it first", b->pub.id);
+    if (b->life == LIFE_STOPPED)
+        return err_set(e, ERR_CONFLICT, "sandbox %s is stopped (%s); resume it first", b->pub.id,
+                       b->reason);
+    return err_set(e, ERR_CONFLICT, "sandbox %s is %s; try again", b->pub.id, life_doing(b));
+}
+
+struct box *box_alive(struct engine *g, const char *key, const char *id, struct err *e)
 {
     struct box *b = box_of(g, key, id);
 
-    if (b == NULL) {
+    if (b == NULL)
         err_set(e, ERR_NOT_FOUND, "no sandbox %.64s", id);
-        return NULL;
-    }
-    if (b->life == LIFE_RUNNING)
+    else if (box_has_init(b))
         return b;
-    if (b->life == LIFE_BOOTING || b->life == LIFE_HALTING)
-        err_set(e, ERR_CONFLICT, "sandbox %s is %s; try again", id,
-                b->life == LIFE_BOOTING ? "being resumed" : "being stopped");
     else
-        err_set(e, ERR_CONFLICT, "sandbox %s is stopped (%s); resume it first", id, b->reason);
+        not_running(b, e);
+    return NULL;
+}
+
+struct box *box_running(struct engine *g, const char *key, const char *id, struct err *e)
+{
+    struct life_news wake = {.end = RESUME_WAKE};
+    struct box *b = box_alive(g, key, id, e);
+
+    if (b == NULL || b->life == LIFE_RUNNING || b->life == LIFE_THAWING)
+        return b;
+    if (b->pub.auto_resume) {
+        life_event(b, LIFE_RESUME, &wake);
+        return b;
+    }
+    not_running(b, e);
     return NULL;
 }
 
@@ -133,17 +159,30 @@ static struct box *box_new(const struct store_sandbox *row)
 
 static void box_fill(struct box *b, const struct store_sandbox *row)
 {
+    /* One that is being deleted is no box. */
+    static const enum life lives[STORE_STATE_COUNT] = {[STORE_RUNNING] = LIFE_RUNNING,
+                                                       [STORE_PAUSED] = LIFE_PAUSED,
+                                                       [STORE_STOPPED] = LIFE_STOPPED,
+                                                       [STORE_DELETING] = LIFE_STOPPED};
+    static const enum sandbox_state states[STORE_STATE_COUNT] = {[STORE_RUNNING] = SANDBOX_RUNNING,
+                                                                 [STORE_PAUSED] = SANDBOX_PAUSED,
+                                                                 [STORE_STOPPED] = SANDBOX_STOPPED,
+                                                                 [STORE_DELETING] =
+                                                                     SANDBOX_STOPPED};
+
     b->seq = row->seq;
     b->pub.limits =
         (struct sandbox_limits){row->cpu_milli, row->memory, row->pids, row->disk, row->nofile};
     b->pub.created_ms = row->created_ms;
     b->pub.ends_ms = row->ends_ms;
-    b->pub.on_timeout = row->on_timeout == SANDBOX_END_STOP ? SANDBOX_END_STOP : SANDBOX_END_DELETE;
+    b->pub.changed_ms = row->changed_ms != 0 ? row->changed_ms : row->created_ms;
+    b->pub.timeout_ms = row->timeout_ms;
+    b->pub.on_timeout = (enum sandbox_end)row->on_timeout;
+    b->pub.auto_resume = row->auto_resume != 0;
     b->pub.boot_id = b->boot_id;
     b->pub.reason = b->reason;
-    b->life = row->state == STORE_RUNNING ? LIFE_RUNNING : LIFE_STOPPED;
-    box_set_state(b, row->state == STORE_RUNNING ? SANDBOX_RUNNING : SANDBOX_STOPPED, row->boot_id,
-                  row->reason);
+    b->life = lives[row->state];
+    box_set_state(b, states[row->state], row->boot_id, row->reason);
 }
 
 struct box *box_add(struct engine *g, const struct store_sandbox *row)
@@ -159,6 +198,7 @@ struct box *box_add(struct engine *g, const struct store_sandbox *row)
         return NULL;
     }
     list_init(&b->waiters);
+    list_init(&b->next);
     talk_peer_init(&b->peer, g->hub, b->pub.id);
     if (order_add(g, b) < 0) {
         free(b->rules);
@@ -183,6 +223,7 @@ void box_free(struct box *b)
     err_set(&why, ERR_GONE, "sandbox %s was deleted", b->pub.id);
     monitor_stop(b);
     talk_peer_reset(&b->peer, &why);
+    loop_undefer(&b->peer.quiet);
     loop_timer_stop(g->loop, &b->end);
     map_del(&g->boxes, &b->node);
     name_detach(b);

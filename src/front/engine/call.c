@@ -9,7 +9,7 @@
 #include "front/engine/terminal.h"
 
 /* clang-format off */
-static const struct talk_kind kind_start     = {INIT_START,     {{INIT_STARTED, TALK_LAST}}};
+static const struct talk_kind kind_start     = {INIT_START,     {{INIT_STARTED, TALK_LAST}}, .starts = true};
 static const struct talk_kind kind_list      = {INIT_LIST,      {{INIT_PROC, TALK_MORE}, {INIT_END, TALK_LAST}}};
 static const struct talk_kind kind_get       = {INIT_GET,       {{INIT_PROC, TALK_LAST}}};
 static const struct talk_kind kind_stdin     = {INIT_STDIN,     {{INIT_OK, TALK_LAST}}};
@@ -97,7 +97,7 @@ static struct process_call *ask(const struct process_call *as, const char *key, 
 {
     struct process_call *c = call_new(as);
     struct err e;
-    struct box *b = box_running(c->g, key, sandbox, &e);
+    struct box *b = box_alive(c->g, key, sandbox, &e);
 
     if (b != NULL && id != NULL && !command_id_is_valid(id)) {
         err_set(&e, ERR_NOT_FOUND, "no process %.64s", id);

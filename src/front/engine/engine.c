@@ -82,6 +82,7 @@ void engine_free(struct engine *g)
     imports_free(g);
     while (g->norder > 0) {
         engine_drop_waiters(&g->order[g->norder - 1]->waiters);
+        engine_drop_waiters(&g->order[g->norder - 1]->next);
         box_free(g->order[g->norder - 1]);
     }
     engine_drop_waiters(&g->answers);

@@ -35,9 +35,9 @@ enum sandbox_state { SANDBOX_RUNNING, SANDBOX_PAUSED, SANDBOX_STOPPED, SANDBOX_S
 #define SANDBOX_BIT(state) (1u << (state))
 const char *sandbox_state_name(enum sandbox_state s); /* "running", "paused", "stopped" */
 
-/* What happens when the timeout passes. Pausing comes with a later chapter. */
-enum sandbox_end { SANDBOX_END_DELETE, SANDBOX_END_STOP, SANDBOX_END_COUNT };
-const char *sandbox_end_name(enum sandbox_end s); /* "delete", "stop" */
+/* What happens when the timeout passes. Their numbers are in the database. */
+enum sandbox_end { SANDBOX_END_DELETE, SANDBOX_END_STOP, SANDBOX_END_PAUSE, SANDBOX_END_COUNT };
+const char *sandbox_end_name(enum sandbox_end s); /* "delete", "stop", "pause" */
 
 struct sandbox_limits {
     uint64_t cpu_milli, memory, pids, disk, nofile; /* 0: the configured default */
@@ -68,8 +68,11 @@ struct sandbox {
     const char *image; /* what its template's image says: user, workdir, then env, each with */
     size_t image_len;  /* its NUL; 0: not from an image */
     struct sandbox_limits limits;
-    uint64_t created_ms, ends_ms; /* ends_ms 0: never */
+    uint64_t created_ms, ends_ms; /* ends_ms 0: never, and always so while it is paused */
+    uint64_t changed_ms;          /* when it last became running, paused or stopped */
+    uint64_t timeout_ms;          /* as asked for at creation; 0: none */
     enum sandbox_end on_timeout;
+    bool auto_resume; /* a command for it while it is paused lets it go on */
     const char *boot_id;
     const char *reason; /* why it is stopped, else "" */
 };
@@ -107,6 +110,7 @@ struct create_opts { /* all borrowed for the call */
     struct sandbox_limits limits;
     uint64_t timeout_ms; /* 0: never */
     enum sandbox_end on_timeout;
+    bool auto_resume;
 };
 
 /* `s` is borrowed for the call; NULL on failure. ERR_UNAVAILABLE when full. */
@@ -132,12 +136,39 @@ void engine_delete_named(struct engine *g, const char *key, const char *name, en
 /* Answers once nothing of it runs any more and no restart can bring it back. */
 void engine_delete(struct engine *g, const char *key, const char *id, engine_done_cb *cb,
                    void *arg);
-/* Boots a stopped sandbox on its old disk. ERR_CONFLICT if it is not stopped. */
-void engine_resume(struct engine *g, const char *key, const char *id, engine_sandbox_cb *cb,
-                   void *arg);
-/* From now; 0: never. */
+/* With its memory: everything in it stands still where it is. Without: its processes
+ * are gone and it is stopped. ERR_CONFLICT if it does not run, or something else is
+ * being done with it. */
+void engine_pause(struct engine *g, const char *key, const char *id, bool memory,
+                  engine_sandbox_cb *cb, void *arg);
+
+/* How long it lives after a resume. */
+enum resume_end {
+    RESUME_AS_MADE, /* as long as it was made for, from now; one that stopped by itself keeps
+                     * the end it has */
+    RESUME_FOR,     /* timeout_ms from now, 0: for ever */
+    RESUME_WAKE,    /* as made, but not less than ENGINE_WAKE_MS */
+};
+#define ENGINE_WAKE_MS (300u * 1000u)
+/* A paused one goes on where it was, a stopped one boots on its old disk. While it is
+ * being paused or stopped that is waited for first. ERR_CONFLICT if it runs. */
+void engine_resume(struct engine *g, const char *key, const char *id, enum resume_end end,
+                   uint64_t timeout_ms, engine_sandbox_cb *cb, void *arg);
+/* The same, but one that runs is fine, and only lives longer if that is more than it
+ * has: its changed_ms tells whether it was resumed. */
+void engine_connect(struct engine *g, const char *key, const char *id, uint64_t timeout_ms,
+                    engine_sandbox_cb *cb, void *arg);
+/* Somebody wants something of it: if it is paused and may be resumed by that, it is;
+ * ERR_CONFLICT if it may not. Starting a command does this by itself. */
+void engine_wake(struct engine *g, const char *key, const char *id, engine_sandbox_cb *cb,
+                 void *arg);
+
+/* From now; 0: never. ERR_CONFLICT for a paused one, which has no end. */
 int engine_set_timeout(struct engine *g, const char *key, const char *id, uint64_t timeout_ms,
                        struct err *e);
+/* The same, if it is later than the end it has. */
+int engine_extend(struct engine *g, const char *key, const char *id, uint64_t timeout_ms,
+                  struct err *e);
 
 /* All rules at once, now; open connections that stay allowed notice nothing, those
  * that are denied end. */
@@ -226,8 +257,8 @@ struct engine_event {
     uint64_t at_ms;
     const char *key;     /* whose sandbox */
     const char *kind;    /* "sandbox.created", "sandbox.deleted", "sandbox.stopped",
-                          * "sandbox.resumed", "sandbox.timeout", "process.started",
-                          * "process.exited" */
+                          * "sandbox.paused", "sandbox.resumed", "sandbox.timeout",
+                          * "process.started", "process.exited" */
     const char *sandbox; /* id */
     const char *data;    /* JSON object with the rest: template, process, exit... */
 };

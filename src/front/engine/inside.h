@@ -3,7 +3,8 @@
  *   engine.c    birth, numbers                 keeper.c   the socket to the keeper
  *   template.c  templates and their names      import.c   adding one
  *   build.c     with debootstrap               image.c    what an image says
- *   join.c      the two records, at start      life.c     what happens to a sandbox when
+ *   join.c      the two records, at start      life.c     what happens to a sandbox when; with
+ *                                              life_rest.c and life_end.c
  *   sandbox.c   what planes ask of sandboxes   events.c   the ring behind /v1/events
  *   talk.c      conversations with inits       monitor.c  one per sandbox, for its news
  *   command.c   from options to a message      stream.c, call.c  the two halves of process.h
@@ -31,9 +32,12 @@ _Static_assert(ENGINE_ID_MAX == KEEPER_ID_MAX, "one id, two names");
 enum life {
     LIFE_RUNNING,
     LIFE_STOPPED,
+    LIFE_PAUSED,
     LIFE_BOOTING,  /* the keeper was asked to boot it */
     LIFE_HALTING,  /* the keeper was asked to halt it */
-    LIFE_DOOMED,   /* to be deleted as soon as that boot or halt has ended */
+    LIFE_PAUSING,  /* the keeper was asked to freeze it */
+    LIFE_THAWING,  /* the keeper was asked to let it go on */
+    LIFE_DOOMED,   /* to be deleted as soon as one of these four has ended */
     LIFE_DELETING, /* the row says so; the keeper was asked to destroy it */
     LIFE_STUCK,    /* the keeper could not destroy it; deleting again may */
     LIFE_COUNT
@@ -42,12 +46,17 @@ enum life {
 enum life_event {
     LIFE_DELETE,
     LIFE_RESUME,
+    LIFE_PAUSE,
     LIFE_DIED,    /* news: its init ended */
     LIFE_TIMEOUT, /* its time is over */
     LIFE_BOOTED,
     LIFE_BOOT_FAILED,
     LIFE_HALTED,
     LIFE_HALT_FAILED,
+    LIFE_FROZE,
+    LIFE_FREEZE_FAILED,
+    LIFE_THAWED,
+    LIFE_THAW_FAILED,
     LIFE_DESTROYED,
     LIFE_DESTROY_FAILED,
     LIFE_EVENT_COUNT
@@ -68,10 +77,14 @@ struct box {
     struct map_node node;
     uint64_t seq; /* order of creation, the cursor of lists */
     enum life life;
-    bool seen; /* by the join: the keeper has it */
-    struct list waiters;
-    struct loop_timer end; /* set while ends_ms is not 0 */
-    struct talk_peer peer; /* its init */
+    bool seen;           /* by the join: the keeper has it */
+    struct list waiters; /* for what is under way */
+    struct list next;    /* for what comes after it, if `wanted`: a resume */
+    bool wanted, wished; /* wished_end: the end it gets when it runs */
+    uint64_t wished_end;
+    const char *halt_reason; /* while LIFE_HALTING */
+    struct loop_timer end;   /* set while ends_ms is not 0 */
+    struct talk_peer peer;   /* its init */
     struct monitor monitor;
     char boot_id[65], reason[ENGINE_REASON_MAX];
     struct sandbox_rule *rules; /* belongs to the box; pub.rules */
@@ -113,8 +126,14 @@ void box_free(struct box *b);
 size_t box_after(const struct engine *g, uint64_t after);
 void box_set_state(struct box *b, enum sandbox_state state, const char *boot_id,
                    const char *reason);
-/* ERR_NOT_FOUND, or ERR_CONFLICT for one that does not run. */
+/* For whoever wants something done in it. One that is paused and has auto_resume is
+ * resumed by this; what is sent to its init waits for that. ERR_NOT_FOUND, or
+ * ERR_CONFLICT for one that does not run. */
 struct box *box_running(struct engine *g, const char *key, const char *id, struct err *e);
+/* For whoever only looks: also one that is paused, and it stays so. */
+struct box *box_alive(struct engine *g, const char *key, const char *id, struct err *e);
+/* It has an init. */
+bool box_has_init(const struct box *b);
 
 /* network.c: the rules as the wire and the row have them */
 void box_pack_rules(struct buf *out, const struct sandbox_rule *rules, size_t n);
@@ -158,10 +177,15 @@ struct life_news { /* what came with an event; unused members are zero */
     const char *reason;
     const struct err *err;
     struct waiter *waiter; /* belongs to whoever reacts */
+    bool no_memory;        /* LIFE_PAUSE */
+    enum resume_end end;   /* LIFE_RESUME */
+    uint64_t timeout_ms;   /* of RESUME_FOR */
 };
 void life_event(struct box *b, enum life_event ev, const struct life_news *news);
 /* No cell of the table is empty; for the test that says so. */
 bool life_is_decided(void);
+/* "running", "being paused"... */
+const char *life_doing(const struct box *b);
 /* For one whose row is durable: timer, monitor, counters. */
 void life_begin(struct box *b);
 void life_arm(struct box *b);

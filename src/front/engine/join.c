@@ -2,16 +2,18 @@
  *
  * The rows are read first, then the keeper is asked for its list. Every pair of
  * what a row says and what the keeper has is a cell of the table below. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/id.h"
 #include "base/log.h"
 #include "base/own.h"
-#include "front/engine/inside.h"
+#include "front/engine/life.h"
 
-enum join_row { ROW_NONE, ROW_RUNNING, ROW_STOPPED, ROW_DELETING, ROW_COUNT };
-enum join_has { HAS_NOTHING, HAS_RUNNING, HAS_STOPPED, HAS_COUNT };
+enum join_row { ROW_NONE, ROW_RUNNING, ROW_PAUSED, ROW_STOPPED, ROW_DELETING, ROW_COUNT };
+enum join_has { HAS_NOTHING, HAS_RUNNING, HAS_PAUSED, HAS_STOPPED, HAS_COUNT };
 
 /* A row that says deleting is no sandbox any more; only its id is kept. */
 struct doomed {
@@ -41,8 +43,18 @@ static void record(struct box *b, enum store_state state, const char *boot_id, c
     struct err e;
 
     box_set_state(b, state == STORE_RUNNING ? SANDBOX_RUNNING : SANDBOX_STOPPED, boot_id, reason);
-    if (store_sandbox_set_state(b->g->o.store, b->pub.id, state, b->boot_id, b->reason, &e) < 0)
+    b->pub.changed_ms = clock_real_ms();
+    if (life_save(b, state, &e) < 0)
         log_error("join: %s", e.msg);
+}
+
+/* It has an init: we are on speaking terms with it again. */
+static void meet(const struct pair *p)
+{
+    p->b->pub.address = p->m->address;
+    if (p->b->pub.nrules > 0)
+        network_reapply(p->b);
+    monitor_start(p->b);
 }
 
 static void adopt(const struct pair *p)
@@ -50,10 +62,27 @@ static void adopt(const struct pair *p)
     p->b->life = LIFE_RUNNING;
     if (p->b->pub.state != SANDBOX_RUNNING || strcmp(p->b->boot_id, p->m->boot_id) != 0)
         record(p->b, STORE_RUNNING, p->m->boot_id, "");
-    p->b->pub.address = p->m->address;
-    if (p->b->pub.nrules > 0)
-        network_reapply(p->b);
-    monitor_start(p->b);
+    meet(p);
+}
+
+static void adopt_paused(const struct pair *p)
+{
+    p->b->life = LIFE_PAUSED;
+    meet(p);
+}
+
+/* We were killed in the middle of a pause: nobody was told of it. */
+static void thaw(const struct pair *p)
+{
+    adopt(p);
+    life_adopt_thaw(p->b);
+}
+
+/* In the middle of a resume: likewise. */
+static void pause_again(const struct pair *p)
+{
+    adopt_paused(p);
+    life_adopt_pause(p->b);
 }
 
 static void stop(const struct pair *p)
@@ -63,6 +92,18 @@ static void stop(const struct pair *p)
     p->b->life = LIFE_STOPPED;
     record(p->b, STORE_STOPPED, p->b->boot_id, reason);
     events_say(p->b->g, p->b, "sandbox.stopped", "reason", p->b->reason);
+}
+
+/* It was paused with its memory, which is gone. */
+static void lose_memory(const struct pair *p)
+{
+    struct keeper_sandbox m = {.reason = "it is gone"};
+    char reason[ENGINE_REASON_MAX];
+
+    snprintf(reason, sizeof(reason), "%.400s while it was paused: its processes are lost",
+             p->m != NULL ? p->m->reason : m.reason);
+    m.reason = reason;
+    stop(&(struct pair){.j = p->j, .b = p->b, .id = p->id, .m = &m});
 }
 
 static void leave(const struct pair *p)
@@ -88,10 +129,11 @@ static void forget(const struct pair *p)
  * row. Nothing and nothing never meet. */
 /* clang-format off */
 static join_action *const actions[ROW_COUNT][HAS_COUNT] = {
-    [ROW_NONE]     = {[HAS_NOTHING] = leave,  [HAS_RUNNING] = destroy, [HAS_STOPPED] = destroy},
-    [ROW_RUNNING]  = {[HAS_NOTHING] = stop,   [HAS_RUNNING] = adopt,   [HAS_STOPPED] = stop},
-    [ROW_STOPPED]  = {[HAS_NOTHING] = leave,  [HAS_RUNNING] = adopt,   [HAS_STOPPED] = leave},
-    [ROW_DELETING] = {[HAS_NOTHING] = forget, [HAS_RUNNING] = destroy, [HAS_STOPPED] = destroy},
+    [ROW_NONE]     = {[HAS_NOTHING] = leave,  [HAS_RUNNING] = destroy,     [HAS_PAUSED] = destroy,      [HAS_STOPPED] = destroy},
+    [ROW_RUNNING]  = {[HAS_NOTHING] = stop,   [HAS_RUNNING] = adopt,       [HAS_PAUSED] = thaw,         [HAS_STOPPED] = stop},
+    [ROW_PAUSED]   = {[HAS_NOTHING] = lose_memory, [HAS_RUNNING] = pause_again, [HAS_PAUSED] = adopt_paused, [HAS_STOPPED] = lose_memory},
+    [ROW_STOPPED]  = {[HAS_NOTHING] = leave,  [HAS_RUNNING] = adopt,       [HAS_PAUSED] = thaw,         [HAS_STOPPED] = leave},
+    [ROW_DELETING] = {[HAS_NOTHING] = forget, [HAS_RUNNING] = destroy,     [HAS_PAUSED] = destroy,      [HAS_STOPPED] = destroy},
 };
 /* clang-format on */
 
@@ -115,7 +157,8 @@ static int on_row(void *arg, const struct store_sandbox *row, struct err *e)
 {
     struct join *j = arg;
 
-    if (row->state >= STORE_STATE_COUNT || !id_is_valid(row->id, KEEPER_ID_MAX))
+    if (row->state >= STORE_STATE_COUNT || row->on_timeout >= SANDBOX_END_COUNT ||
+        !id_is_valid(row->id, KEEPER_ID_MAX))
         return err_set(e, ERR_INTERNAL, "database: row %llu is not a sandbox",
                        (unsigned long long)row->seq);
     if (rules_check(&(struct wire_bytes){row->rules.p, (uint32_t)row->rules.len}, e) < 0)
@@ -127,8 +170,20 @@ static int on_row(void *arg, const struct store_sandbox *row, struct err *e)
 
 /* ---- the keeper's list ---- */
 
+static enum join_row row_of(const struct box *b)
+{
+    static const enum join_row rows[SANDBOX_STATE_COUNT] = {[SANDBOX_RUNNING] = ROW_RUNNING,
+                                                            [SANDBOX_PAUSED] = ROW_PAUSED,
+                                                            [SANDBOX_STOPPED] = ROW_STOPPED};
+
+    return rows[b->pub.state];
+}
+
 static void on_sandbox(void *arg, const void *msg)
 {
+    static const enum join_has has[] = {[KEEPER_RUNNING] = HAS_RUNNING,
+                                        [KEEPER_STOPPED] = HAS_STOPPED,
+                                        [KEEPER_PAUSED] = HAS_PAUSED};
     const struct keeper_sandbox *m = msg;
     struct join *j = arg;
     struct map_node *n = map_get(&j->deleting, m->id);
@@ -139,10 +194,10 @@ static void on_sandbox(void *arg, const void *msg)
         row = ROW_DELETING;
         CONTAINER_OF(n, struct doomed, node)->seen = true;
     } else if (p.b != NULL) {
-        row = p.b->pub.state == SANDBOX_RUNNING ? ROW_RUNNING : ROW_STOPPED;
+        row = row_of(p.b);
         p.b->seen = true;
     }
-    actions[row][m->state == KEEPER_RUNNING ? HAS_RUNNING : HAS_STOPPED](&p);
+    actions[row][has[m->state]](&p);
 }
 
 /* Rows of which the keeper said nothing. */
@@ -161,7 +216,7 @@ static void sweep(struct join *j)
         struct pair p = {.j = j, .b = b, .id = b->pub.id};
 
         if (!b->seen)
-            actions[b->pub.state == SANDBOX_RUNNING ? ROW_RUNNING : ROW_STOPPED][HAS_NOTHING](&p);
+            actions[row_of(b)][HAS_NOTHING](&p);
     }
 }
 

@@ -29,6 +29,8 @@ static const struct question {
     {KEEPER_REFRESH,   KEEPER_PROGRESS, KEEPER_OK,      15 * 60 * 1000},
     {KEEPER_STAT,      0,               KEEPER_STATS,   10 * 1000},
     {KEEPER_HALT,      0,               KEEPER_OK,      30 * 1000},
+    {KEEPER_PAUSE,     0,               KEEPER_OK,      10 * 1000},
+    {KEEPER_THAW,      0,               KEEPER_OK,      10 * 1000},
     {KEEPER_IMPORT,    0,               KEEPER_SANDBOX, 30 * 1000},
     {KEEPER_COMMIT,    0,               KEEPER_OK,      5 * 60 * 1000},
     {KEEPER_ALIAS,     0,               KEEPER_OK,      30 * 1000},

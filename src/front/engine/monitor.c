@@ -89,7 +89,7 @@ static void on_fail(struct talk *t, const struct err *e)
     uint64_t ms = (uint64_t)MONITOR_RETRY_MS << (m->failures < 10 ? m->failures : 10);
 
     loop_timer_stop(b->g->loop, &m->calm);
-    if (b->life != LIFE_RUNNING || e->kind == ERR_UNSUPPORTED)
+    if (!box_has_init(b) || e->kind == ERR_UNSUPPORTED)
         return;
     m->failures++;
     loop_timer_set(b->g->loop, &m->retry, ms < MONITOR_RETRY_MAX_MS ? ms : MONITOR_RETRY_MAX_MS,

@@ -120,7 +120,7 @@ static struct box *box_to_rule(struct engine *g, const char *key, const char *id
     else if (n > 0 && strcmp(b->pub.network, "egress") != 0)
         err_set(e, ERR_CONFLICT, "sandbox %s has no network (%s): there is nothing to rule", id,
                 b->pub.network);
-    else if (b->life != LIFE_RUNNING && b->life != LIFE_STOPPED)
+    else if (!box_has_init(b) && b->life != LIFE_STOPPED)
         err_set(e, ERR_CONFLICT, "sandbox %s is being started or stopped; try again", id);
     else
         return b;

@@ -1,4 +1,4 @@
-/* sandbox.c - what planes ask of sandboxes: create, get, delete, resume, timeout. */
+/* sandbox.c - what planes ask of sandboxes: create, get, delete, pause, resume, timeout. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,7 +20,6 @@ struct create {
     struct engine *g;
     struct waiter *waiter; /* NULL once the client was told that it took too long */
     struct store_sandbox row;
-    uint64_t timeout_ms;
     struct buf rules; /* packed */
     char text[];      /* what the row points to */
 };
@@ -55,7 +54,6 @@ static struct create *create_new(struct engine *g, const struct create_opts *o)
     buf_init(&c->rules, WIRE_RULES_BYTES);
     box_pack_rules(&c->rules, o->rules, o->nrules);
     c->g = g;
-    c->timeout_ms = o->timeout_ms;
     c->row.key = keep(&at, o->key);
     c->row.template = keep(&at, template);
     c->row.network = keep(&at, network);
@@ -66,6 +64,8 @@ static struct create *create_new(struct engine *g, const struct create_opts *o)
     if (o->env_len > 0)
         memcpy(at, o->env, o->env_len);
     c->row.on_timeout = o->on_timeout;
+    c->row.timeout_ms = o->timeout_ms;
+    c->row.auto_resume = o->auto_resume;
     c->row.cpu_milli = or_default(o->limits.cpu_milli, g->o.config->cpu_milli);
     c->row.memory = or_default(o->limits.memory, g->o.config->memory);
     c->row.pids = or_default(o->limits.pids, g->o.config->pids);
@@ -105,8 +105,8 @@ static struct box *create_keep(struct create *c, const struct keeper_sandbox *m,
     c->row.pids = m->pids;
     c->row.disk = m->disk;
     c->row.nofile = m->nofile;
-    c->row.created_ms = clock_real_ms();
-    c->row.ends_ms = c->timeout_ms == 0 ? 0 : c->row.created_ms + c->timeout_ms;
+    c->row.created_ms = c->row.changed_ms = clock_real_ms();
+    c->row.ends_ms = c->row.timeout_ms == 0 ? 0 : c->row.created_ms + c->row.timeout_ms;
     if (store_sandbox_insert(g->o.store, &c->row, e) < 0)
         return NULL;
     b = box_add(g, &c->row);
@@ -247,31 +247,105 @@ void engine_delete(struct engine *g, const char *key, const char *id, engine_don
         life_event(b, LIFE_DELETE, &n);
 }
 
-void engine_resume(struct engine *g, const char *key, const char *id, engine_sandbox_cb *cb,
-                   void *arg)
+void engine_pause(struct engine *g, const char *key, const char *id, bool memory,
+                  engine_sandbox_cb *cb, void *arg)
 {
-    struct life_news n = {.waiter = waiter_new(g, NULL, cb, arg)};
+    struct life_news n = {.waiter = waiter_new(g, NULL, cb, arg), .no_memory = !memory};
     struct box *b = box_of(g, key, id);
 
     if (b == NULL)
         waiter_fail(n.waiter, ERR_NOT_FOUND, "no sandbox %.64s", id);
     else
+        life_event(b, LIFE_PAUSE, &n);
+}
+
+void engine_resume(struct engine *g, const char *key, const char *id, enum resume_end end,
+                   uint64_t timeout_ms, engine_sandbox_cb *cb, void *arg)
+{
+    struct life_news n = {
+        .waiter = waiter_new(g, NULL, cb, arg), .end = end, .timeout_ms = timeout_ms};
+    struct box *b = box_of(g, key, id);
+
+    if (b == NULL)
+        waiter_fail(n.waiter, ERR_NOT_FOUND, "no sandbox %.64s", id);
+    else if (timeout_ms > SANDBOX_TIMEOUT_MAX)
+        waiter_fail(n.waiter, ERR_INVALID, "timeout_ms is too large");
+    else
         life_event(b, LIFE_RESUME, &n);
+}
+
+void engine_connect(struct engine *g, const char *key, const char *id, uint64_t timeout_ms,
+                    engine_sandbox_cb *cb, void *arg)
+{
+    struct box *b = box_of(g, key, id);
+    struct err e;
+
+    if (b == NULL || b->life != LIFE_RUNNING)
+        engine_resume(g, key, id, RESUME_FOR, timeout_ms, cb, arg);
+    else if (engine_extend(g, key, id, timeout_ms, &e) < 0)
+        waiter_answer(waiter_new(g, NULL, cb, arg), id, &e);
+    else
+        waiter_answer(waiter_new(g, NULL, cb, arg), id, NULL);
+}
+
+void engine_wake(struct engine *g, const char *key, const char *id, engine_sandbox_cb *cb,
+                 void *arg)
+{
+    struct waiter *w = waiter_new(g, NULL, cb, arg);
+    struct life_news n = {.waiter = w, .end = RESUME_WAKE};
+    struct err e;
+    struct box *b = box_running(g, key, id, &e);
+
+    if (b == NULL)
+        waiter_answer(w, "", &e);
+    else if (b->life == LIFE_RUNNING)
+        waiter_answer(w, id, NULL);
+    else
+        life_event(b, LIFE_RESUME, &n);
+}
+
+static int set_end(struct box *b, uint64_t ends_ms, struct err *e)
+{
+    if (store_sandbox_set_ends(b->g->o.store, b->pub.id, ends_ms, e) < 0)
+        return -1;
+    b->pub.ends_ms = ends_ms;
+    life_arm(b);
+    return 0;
+}
+
+static struct box *box_with_end(struct engine *g, const char *key, const char *id,
+                                uint64_t timeout_ms, struct err *e)
+{
+    struct box *b = box_of(g, key, id);
+
+    if (b == NULL || b->life == LIFE_STUCK)
+        err_set(e, ERR_NOT_FOUND, "no sandbox %.64s", id);
+    else if (b->life == LIFE_PAUSED)
+        err_set(e, ERR_CONFLICT, "sandbox %s is paused and has no end; resume it with one", id);
+    else if (timeout_ms > SANDBOX_TIMEOUT_MAX)
+        err_set(e, ERR_INVALID, "timeout_ms is too large");
+    else
+        return b;
+    return NULL;
 }
 
 int engine_set_timeout(struct engine *g, const char *key, const char *id, uint64_t timeout_ms,
                        struct err *e)
 {
-    struct box *b = box_of(g, key, id);
-    uint64_t ends_ms = timeout_ms == 0 ? 0 : clock_real_ms() + timeout_ms;
+    struct box *b = box_with_end(g, key, id, timeout_ms, e);
 
-    if (b == NULL || b->life == LIFE_STUCK)
-        return err_set(e, ERR_NOT_FOUND, "no sandbox %.64s", id);
-    if (timeout_ms > SANDBOX_TIMEOUT_MAX)
-        return err_set(e, ERR_INVALID, "timeout_ms is too large");
-    if (store_sandbox_set_ends(g->o.store, id, ends_ms, e) < 0)
+    return b == NULL ? -1 : set_end(b, timeout_ms == 0 ? 0 : clock_real_ms() + timeout_ms, e);
+}
+
+int engine_extend(struct engine *g, const char *key, const char *id, uint64_t timeout_ms,
+                  struct err *e)
+{
+    struct box *b = box_with_end(g, key, id, timeout_ms, e);
+    uint64_t ends_ms = clock_real_ms() + timeout_ms;
+
+    if (b == NULL)
         return -1;
-    b->pub.ends_ms = ends_ms;
-    life_arm(b);
-    return 0;
+    if (b->pub.ends_ms == 0 || (timeout_ms != 0 && ends_ms <= b->pub.ends_ms))
+        return 0;
+    return set_end(b, timeout_ms == 0 ? 0 : ends_ms, e);
 }

@@ -9,7 +9,7 @@
 #include "front/engine/terminal.h"
 
 /* clang-format off */
-static const struct talk_kind kind_run    = {INIT_START,  {{INIT_STARTED, TALK_MORE}, {INIT_OUTPUT, TALK_MORE}, {INIT_EXIT, TALK_LAST}}};
+static const struct talk_kind kind_run    = {INIT_START,  {{INIT_STARTED, TALK_MORE}, {INIT_OUTPUT, TALK_MORE}, {INIT_EXIT, TALK_LAST}}, .starts = true};
 static const struct talk_kind kind_follow = {INIT_ATTACH, {{INIT_OUTPUT, TALK_MORE}, {INIT_TRUNCATED, TALK_MORE}, {INIT_EXIT, TALK_LAST}}};
 static const struct talk_kind kind_look   = {INIT_ATTACH, {{INIT_OUTPUT, TALK_MORE}, {INIT_TRUNCATED, TALK_MORE}, {INIT_END, TALK_LAST}}};
 static const struct talk_kind kind_view   = {INIT_VIEW,   {{INIT_SCREEN, TALK_MORE}, {INIT_OUTPUT, TALK_MORE}, {INIT_TRUNCATED, TALK_MORE}, {INIT_EXIT, TALK_LAST}}};
@@ -205,7 +205,7 @@ struct process_stream *process_attach(struct engine *g, const char *key, const c
     struct init_attach ask = {
         .id = id, .since = since, .streams = streams, .flags = follow ? INIT_ATTACH_FOLLOW : 0};
     struct err e;
-    struct box *b = box_running(g, key, sandbox, &e);
+    struct box *b = box_alive(g, key, sandbox, &e);
 
     if (b != NULL && !command_id_is_valid(id)) {
         err_set(&e, ERR_NOT_FOUND, "no process %.64s", id);

@@ -109,8 +109,29 @@ static void conn_release(struct conn *c)
 
 /* ---- the end of a talk ---- */
 
+static void tell_quiet(struct loop_later *l)
+{
+    struct talk_peer *p = CONTAINER_OF(l, struct talk_peer, quiet);
+
+    if (p->on_quiet != NULL)
+        p->on_quiet(p);
+}
+
+static void talk_count(struct talk *t, bool starting)
+{
+    struct talk_peer *p = t->peer;
+
+    if (t->starting == starting)
+        return;
+    t->starting = starting;
+    p->nstarts += starting ? 1u : -1u;
+    if (p->nstarts == 0 && p->on_quiet != NULL)
+        loop_defer(p->hub->loop, &p->quiet, tell_quiet);
+}
+
 static void talk_detach(struct talk *t)
 {
+    talk_count(t, false);
     t->conn = NULL;
     list_del(&t->link);
     loop_timer_stop(t->hub->loop, &t->deadline);
@@ -182,7 +203,8 @@ static void talk_arm(struct talk *t)
  * understand something else. */
 static bool conn_may_send(const struct conn *c)
 {
-    return c->state == CONN_OPEN || (c->state == CONN_SILENT && c->peer->version == INIT_VERSION);
+    return !c->peer->held &&
+           (c->state == CONN_OPEN || (c->state == CONN_SILENT && c->peer->version == INIT_VERSION));
 }
 
 static void conn_wait(struct conn *c)
@@ -307,6 +329,8 @@ static int deliver(struct conn *c, uint16_t type, const union talk_msg *m, struc
         return err_set(e, ERR_INVALID, "an answer of type %u to a request of type %u", type,
                        t->kind->request);
     if (step == TALK_MORE) {
+        t->heard = true;
+        talk_count(t, false);
         talk_arm(t);
         return t->ops->on_msg(t, type, m, e);
     }
@@ -563,6 +587,7 @@ void talk_begin(struct talk *t, struct talk_peer *p, const struct talk_kind *kin
     list_add_tail(&p->talks, &t->link);
     t->conn->talk = t;
     t->seq = ++t->conn->seq;
+    talk_count(t, kind->starts && !p->held);
     if (talk_put(t, kind->request, msg, &e) < 0) {
         talk_fail(t, &e);
         return;
@@ -657,6 +682,18 @@ void talk_peer_init(struct talk_peer *p, struct talk_hub *h, const char *id)
     list_init(&p->idle);
 }
 
+void talk_peer_hold(struct talk_peer *p, bool held)
+{
+    struct talk *t;
+
+    p->held = held;
+    LIST_EACH (&p->talks, t, struct talk, link) {
+        if (!held && t->kind->starts && !t->heard)
+            talk_count(t, true);
+        conn_push(t->conn);
+    }
+}
+
 void talk_peer_reset(struct talk_peer *p, const struct err *why)
 {
     struct talk *t;
@@ -667,6 +704,7 @@ void talk_peer_reset(struct talk_peer *p, const struct err *why)
     while ((c = LIST_FIRST(&p->idle, struct conn, idle)) != NULL)
         conn_close(c);
     p->version = 0;
+    p->held = false;
 }
 
 struct talk_hub *talk_hub_new(struct loop *loop, int run_fd)

@@ -37,6 +37,11 @@ struct talk_peer {
     struct list idle;  /* connections */
     unsigned nidle;
     uint32_t version; /* what its hello said, 0: not heard yet */
+    bool held;        /* nothing is sent until it is let go */
+    unsigned nstarts; /* sent, and not answered: init may be about to start a process */
+    /* Called from the loop when nstarts has become 0; or NULL. */
+    void (*on_quiet)(struct talk_peer *p);
+    struct loop_later quiet;
 };
 
 enum talk_step { TALK_MORE = 1, TALK_LAST };
@@ -47,6 +52,7 @@ struct talk_kind {
         uint16_t type;
         enum talk_step step;
     } answers[4]; /* `fail` may always come, and is the last */
+    bool starts;  /* makes init start a process, before the first answer */
 };
 
 /* Any message, decoded; points into the hub's memory, dies with the call. */
@@ -75,6 +81,8 @@ struct talk { /* zeroed memory is one that never began */
     struct list link;
     uint32_t seq;
     bool paused, fed;
+    bool heard;           /* something was answered */
+    bool starting;        /* counted in the peer's nstarts */
     uint64_t deadline_ms; /* 0: none */
     struct loop_timer deadline;
     struct loop_later later; /* a failure to tell from the loop */
@@ -95,6 +103,9 @@ int talk_connect(const struct talk_hub *h, int fd, const char *id);
 #define TALK_RETRY_MS 5 /* ...then again after so long */
 /* What a `fail` of an init is to us: it may not speak of everything. */
 void talk_failure(const struct init_fail *m, struct err *ret);
+
+/* While it is held, what is to be sent is queued. */
+void talk_peer_hold(struct talk_peer *p, bool held);
 
 /* Sends the request. deadline_ms (0: none) bounds the silence between any two
  * steps: connecting, hello, each answer. Always ends in a callback. */

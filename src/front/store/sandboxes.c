@@ -78,19 +78,22 @@ static int change(struct store *s, sqlite3_stmt *q, const char *id, struct err *
     return 0;
 }
 
-int store_sandbox_set_state(struct store *s, const char *id, enum store_state state,
-                            const char *boot_id, const char *reason, struct err *e)
+int store_sandbox_set_life(struct store *s, const char *id, const struct store_life *l,
+                           struct err *e)
 {
-    sqlite3_stmt *q =
-        store_stmt(s, STMT_SANDBOX_STATE,
-                   "UPDATE sandboxes SET state = ?, boot_id = ?, reason = ? WHERE id = ?", e);
+    sqlite3_stmt *q = store_stmt(s, STMT_SANDBOX_LIFE,
+                                 "UPDATE sandboxes SET state = ?, boot_id = ?, reason = ?, ends_ms "
+                                 "= ?, changed_ms = ? WHERE id = ?",
+                                 e);
 
     if (q == NULL)
         return -1;
-    sqlite3_bind_int(q, 1, (int)state);
-    store_bind_text(q, 2, boot_id);
-    store_bind_text(q, 3, reason);
-    store_bind_text(q, 4, id);
+    sqlite3_bind_int(q, 1, (int)l->state);
+    store_bind_text(q, 2, l->boot_id);
+    store_bind_text(q, 3, l->reason);
+    sqlite3_bind_int64(q, 4, (sqlite3_int64)l->ends_ms);
+    sqlite3_bind_int64(q, 5, (sqlite3_int64)l->changed_ms);
+    store_bind_text(q, 6, id);
     return change(s, q, id, e);
 }
 

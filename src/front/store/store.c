@@ -31,6 +31,9 @@ static const char *const migrations[] = {
     "ALTER TABLE keys ADD COLUMN admin INTEGER NOT NULL DEFAULT 0;",
     "ALTER TABLE sandboxes ADD COLUMN plane TEXT NOT NULL DEFAULT '';",
     "ALTER TABLE sandboxes ADD COLUMN name TEXT NOT NULL DEFAULT '';",
+    "ALTER TABLE sandboxes ADD COLUMN timeout_ms INTEGER NOT NULL DEFAULT 0;"
+    "ALTER TABLE sandboxes ADD COLUMN auto_resume INTEGER NOT NULL DEFAULT 0;"
+    "ALTER TABLE sandboxes ADD COLUMN changed_ms INTEGER NOT NULL DEFAULT 0;",
 };
 
 int store_fail(struct store *s, const char *what, struct err *e)

@@ -27,7 +27,8 @@ void store_rollback(struct store *s);
 
 /* ---- sandboxes ---- */
 
-enum store_state { STORE_RUNNING, STORE_STOPPED, STORE_DELETING, STORE_STATE_COUNT };
+/* Their numbers are in the database. */
+enum store_state { STORE_RUNNING, STORE_STOPPED, STORE_DELETING, STORE_PAUSED, STORE_STATE_COUNT };
 
 struct store_bytes {
     const void *p;
@@ -39,7 +40,8 @@ struct store_bytes {
     X(TEXT, id) X(TEXT, key) X(NUMBER, state) X(TEXT, template) X(TEXT, network) X(TEXT, metadata) \
     X(BYTES, env) X(NUMBER, cpu_milli) X(NUMBER, memory) X(NUMBER, pids) X(NUMBER, disk) X(NUMBER, nofile) \
     X(NUMBER, created_ms) X(NUMBER, ends_ms) X(NUMBER, on_timeout) X(TEXT, boot_id) X(TEXT, reason) \
-    X(BYTES, image) X(BYTES, rules) X(TEXT, plane) X(TEXT, name)
+    X(BYTES, image) X(BYTES, rules) X(TEXT, plane) X(TEXT, name) X(NUMBER, timeout_ms) X(NUMBER, auto_resume) \
+    X(NUMBER, changed_ms)
 /* clang-format on */
 
 #define STORE_C_TEXT const char * /* NULL is stored as "" and never read back */
@@ -55,8 +57,13 @@ struct store_sandbox {
 
 int store_sandbox_insert(struct store *s, struct store_sandbox *row, struct err *e);
 /* These change what they name and nothing else; a missing row is ERR_NOT_FOUND. */
-int store_sandbox_set_state(struct store *s, const char *id, enum store_state state,
-                            const char *boot_id, const char *reason, struct err *e);
+struct store_life {
+    enum store_state state;
+    const char *boot_id, *reason;
+    uint64_t ends_ms, changed_ms;
+};
+int store_sandbox_set_life(struct store *s, const char *id, const struct store_life *l,
+                           struct err *e);
 int store_sandbox_set_ends(struct store *s, const char *id, uint64_t ends_ms, struct err *e);
 int store_sandbox_set_rules(struct store *s, const char *id, const struct store_bytes *rules,
                             struct err *e);

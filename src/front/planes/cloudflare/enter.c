@@ -27,7 +27,7 @@ static void on_there(void *arg, const struct sandbox *s, const struct err *e)
     struct call *c = y->c;
 
     if (s != NULL && s->state != SANDBOX_RUNNING && c->r != NULL && y->boots++ < BOOTS_MAX) {
-        engine_resume(c->plane->engine, c->key, s->id, on_there, y);
+        engine_resume(c->plane->engine, c->key, s->id, RESUME_AS_MADE, 0, on_there, y);
         return;
     }
     if (call_told(c)) {

@@ -381,16 +381,6 @@ static const struct surface_input connect_input = {SURFACE_INPUT(connect_fields,
 static const struct surface_input refresh_input = {
     SURFACE_INPUT(refresh_fields, struct timeout_in)};
 
-/* Never shortens. */
-static int extend(struct call *c, const struct sandbox *s, int64_t seconds, struct err *e)
-{
-    uint64_t ms = (uint64_t)seconds * 1000;
-
-    if (s->ends_ms == 0 || s->ends_ms >= clock_real_ms() + ms)
-        return 0;
-    return engine_set_timeout(c->plane->engine, c->key, s->id, ms, e);
-}
-
 static void sandbox_timeout(struct call *c, const void *in)
 {
     int64_t seconds = ((const struct timeout_in *)in)->seconds;
@@ -418,7 +408,8 @@ static void sandbox_refresh(struct call *c, const void *in)
         return;
     if (seconds < REFRESH_MIN_S)
         seconds = REFRESH_MIN_S;
-    if (check_timeout(seconds, &e) < 0 || extend(c, s, seconds, &e) < 0)
+    if (check_timeout(seconds, &e) < 0 ||
+        engine_extend(c->plane->engine, c->key, s->id, (uint64_t)seconds * 1000, &e) < 0)
         call_fail(c, &e);
     else
         call_reply_none(c);
@@ -428,44 +419,38 @@ static void sandbox_refresh(struct call *c, const void *in)
 
 struct connect {
     struct call *c;
-    int64_t seconds;
+    bool ran;
+    uint64_t changed_ms; /* then */
 };
 
-static void resumed(void *arg, const struct sandbox *s, const struct err *why)
+static void connected(void *arg, const struct sandbox *s, const struct err *e)
 {
     struct connect *k = arg;
-    struct err e;
 
     if (!call_told(k->c))
         return;
     if (s == NULL)
-        call_fail(k->c, why);
-    else if (engine_set_timeout(k->c->plane->engine, k->c->key, s->id, (uint64_t)k->seconds * 1000,
-                                &e) < 0)
-        call_fail(k->c, &e);
+        call_fail(k->c, e);
     else
-        e2b_reply_sandbox(k->c, 201, s);
+        e2b_reply_sandbox(k->c, k->ran && s->changed_ms == k->changed_ms ? 200 : 201, s);
 }
 
 static void sandbox_connect(struct call *c, const void *in)
 {
+    int64_t seconds = ((const struct timeout_in *)in)->seconds;
     struct connect *k = call_state(c, sizeof(*k), NULL);
     const struct sandbox *s = k == NULL ? NULL : e2b_named(c);
     struct err e;
 
     if (s == NULL)
         return;
-    *k = (struct connect){.c = c, .seconds = ((const struct timeout_in *)in)->seconds};
-    if (check_timeout(k->seconds, &e) < 0) {
+    if (check_timeout(seconds, &e) < 0) {
         call_fail(c, &e);
-    } else if (s->state != SANDBOX_RUNNING) {
-        call_expect(c, &call_pending, NULL);
-        engine_resume(c->plane->engine, c->key, s->id, resumed, k);
-    } else if (extend(c, s, k->seconds, &e) < 0) {
-        call_fail(c, &e);
-    } else {
-        e2b_reply_sandbox(c, 200, s);
+        return;
     }
+    *k = (struct connect){.c = c, .ran = s->state == SANDBOX_RUNNING, .changed_ms = s->changed_ms};
+    call_expect(c, &call_pending, NULL);
+    engine_connect(c->plane->engine, c->key, s->id, (uint64_t)seconds * 1000, connected, k);
 }
 
 /* clang-format off */

@@ -112,7 +112,9 @@ static struct listed_view listed_of(const struct sandbox *s)
         .state = s->state == SANDBOX_RUNNING ? "running" : "paused",
         .metadata = s->metadata,
         .started_ms = s->created_ms,
-        .ends_ms = s->ends_ms != 0 ? s->ends_ms : VIEW_NEVER_MS,
+        .ends_ms = s->state != SANDBOX_RUNNING ? s->changed_ms
+                   : s->ends_ms != 0           ? s->ends_ms
+                                               : VIEW_NEVER_MS,
         .cpus = (s->limits.cpu_milli + 999) / 1000,
         .memory_mb = s->limits.memory / VIEW_MEGABYTE,
         .disk_mb = s->limits.disk / VIEW_MEGABYTE,

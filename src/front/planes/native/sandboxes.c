@@ -35,7 +35,8 @@ static SHAPE(limits_shape, "Limits", "What a sandbox may use at most.", limits_f
 
 struct sandbox_view {
     const char *id, *state, *template, *network, *metadata, *on_timeout, *boot_id, *reason;
-    uint64_t created_ms, ends_ms;
+    uint64_t created_ms, changed_ms, ends_ms;
+    bool auto_resume;
     const struct sandbox_limits *limits;
     struct shape_bytes env_names;
 };
@@ -50,8 +51,10 @@ static const struct shape_field sandbox_fields[] = {
     {"env_names", SHAPE_STRV, offsetof(struct sandbox_view, env_names),
      "Names of the variables given at creation; their values may be secrets and are never shown."},
     {"created_at", SHAPE_TIME, offsetof(struct sandbox_view, created_ms), "When it was made."},
-    {"ends_at", SHAPE_TIME, offsetof(struct sandbox_view, ends_ms), "When its timeout passes; null: never.", SHAPE_NULLABLE},
-    {"on_timeout", SHAPE_STR, offsetof(struct sandbox_view, on_timeout), "What happens then: delete or stop."},
+    {"changed_at", SHAPE_TIME, offsetof(struct sandbox_view, changed_ms), "When it became what its state says."},
+    {"ends_at", SHAPE_TIME, offsetof(struct sandbox_view, ends_ms), "When its timeout passes; null: never, or not while it is paused.", SHAPE_NULLABLE},
+    {"on_timeout", SHAPE_STR, offsetof(struct sandbox_view, on_timeout), "What happens then: delete, stop or pause."},
+    {"auto_resume", SHAPE_BOOL, offsetof(struct sandbox_view, auto_resume), "A command for it while it is paused resumes it."},
     {"limits", SHAPE_OBJECT, offsetof(struct sandbox_view, limits), "What it may use at most.", SHAPE_ALWAYS, &limits_shape},
     {"boot_id", SHAPE_STR, offsetof(struct sandbox_view, boot_id), "Another one after each resume from stopped."},
 };
@@ -92,6 +95,8 @@ static void view_of(struct sandbox_view *v, const struct sandbox *s, struct buf 
         .boot_id = s->boot_id,
         .reason = s->state == SANDBOX_STOPPED ? s->reason : NULL,
         .created_ms = s->created_ms,
+        .changed_ms = s->changed_ms,
+        .auto_resume = s->auto_resume,
         .ends_ms = s->ends_ms,
         .limits = &s->limits,
         .env_names = shape_list(names),
@@ -125,6 +130,7 @@ struct create_in {
     const char *template, *on_timeout;
     json_t *env, *metadata, *limits, *network;
     uint64_t timeout_ms;
+    bool auto_resume;
 };
 
 /* clang-format off */
@@ -143,7 +149,8 @@ static const struct json_field create_fields[] = {
     {"env", JSON_FIELD_STRMAP, offsetof(struct create_in, env), 0, MAPS_ENV_MAX, false, "Variables of every command in it."},
     {"metadata", JSON_FIELD_STRMAP, offsetof(struct create_in, metadata), 0, MAPS_METADATA_MAX, false, "Your own names and values, shown and found again in lists."},
     {"timeout_ms", JSON_FIELD_U64, offsetof(struct create_in, timeout_ms), 0, COMMAND_TIMEOUT_MAX, false, "Lifetime in ms; 0: until it is deleted; without it the configured default."},
-    {"on_timeout", JSON_FIELD_STR, offsetof(struct create_in, on_timeout), 1, NAME_MAX_BYTES, false, "What happens then: delete (the default) or stop, which keeps the files."},
+    {"on_timeout", JSON_FIELD_STR, offsetof(struct create_in, on_timeout), 1, NAME_MAX_BYTES, false, "What happens then: delete (the default), stop, which keeps the files, or pause, which keeps everything."},
+    {"auto_resume", JSON_FIELD_BOOL, offsetof(struct create_in, auto_resume), 0, 0, false, "While it is paused, a command for it resumes it, for as long as it was made for and at least 5 minutes."},
     {"limits", JSON_FIELD_ANY, offsetof(struct create_in, limits), 0, 0, false, "What it may use at most; what is not given is the configured default."},
     {"network", JSON_FIELD_ANY, offsetof(struct create_in, network), 0, 0, false, "Its network; a string is taken as the mode. Without it: egress where the server can give it."},
 };
@@ -214,6 +221,7 @@ static int decode_create(const struct create_in *in, struct create_opts *o, stru
     o->env_len = env->len;
     o->timeout_ms = in->timeout_ms;
     o->on_timeout = (enum sandbox_end)end;
+    o->auto_resume = in->auto_resume;
     return 0;
 }
 
@@ -357,11 +365,58 @@ static void sandbox_delete(struct call *c, const void *in)
     engine_delete(c->plane->engine, c->key, call_param(c, 0), deleted, c);
 }
 
+struct pause_in {
+    bool memory;
+};
+static const struct json_field pause_fields[] = {
+    {"memory", JSON_FIELD_BOOL, offsetof(struct pause_in, memory), 0, 0, false,
+     "true (the default): its processes stand still and go on later. false: only its files are "
+     "kept; it is stopped."},
+};
+
+static void pause_defaults(void *in, const struct config *c)
+{
+    (void)c;
+    ((struct pause_in *)in)->memory = true;
+}
+
+static const struct surface_input pause_input = {SURFACE_INPUT(pause_fields, struct pause_in),
+                                                 .defaults = pause_defaults};
+
+static void sandbox_pause(struct call *c, const void *in)
+{
+    const struct pause_in *p = in;
+
+    call_expect(c, &call_pending, NULL);
+    engine_pause(c->plane->engine, c->key, call_param(c, 0), p->memory, sandbox_told, c);
+}
+
+struct resume_in {
+    uint64_t timeout_ms; /* UINT64_MAX: not given */
+};
+static const struct json_field resume_fields[] = {
+    {"timeout_ms", JSON_FIELD_U64, offsetof(struct resume_in, timeout_ms), 0, COMMAND_TIMEOUT_MAX,
+     false,
+     "Lifetime in ms from now on; 0: until it is deleted; without it what it was made with."},
+};
+
+static void resume_defaults(void *in, const struct config *c)
+{
+    (void)c;
+    ((struct resume_in *)in)->timeout_ms = UINT64_MAX;
+}
+
+static const struct surface_input resume_input = {SURFACE_INPUT(resume_fields, struct resume_in),
+                                                  .defaults = resume_defaults};
+
 static void sandbox_resume(struct call *c, const void *in)
 {
-    (void)in;
+    const struct resume_in *r = in;
+    bool given = r->timeout_ms != UINT64_MAX;
+
     call_expect(c, &call_pending, NULL);
-    engine_resume(c->plane->engine, c->key, call_param(c, 0), sandbox_told, c);
+    engine_resume(c->plane->engine, c->key, call_param(c, 0), given ? RESUME_FOR : RESUME_AS_MADE,
+                  given ? r->timeout_ms : 0, sandbox_told, c);
 }
 
 struct timeout_in {
@@ -402,9 +457,12 @@ const struct surface_row surface_sandboxes[] = {
     {{"POST",   "/v1/sandboxes/{id}/timeout"}, SCOPE_RUN, sandbox_timeout, "setSandboxTimeout",
      "Sets how long a sandbox lives, from now on.",
      .body = &timeout_input, .status = 200, .answers = {&sandbox_shape}},
+    {{"POST",   "/v1/sandboxes/{id}/pause"}, SCOPE_RUN, sandbox_pause, "pauseSandbox",
+     "Pauses a sandbox: nothing in it runs any more, and all of it is there to be resumed.",
+     .body = &pause_input, .status = 200, .answers = {&sandbox_shape}},
     {{"POST",   "/v1/sandboxes/{id}/resume"}, SCOPE_RUN, sandbox_resume, "resumeSandbox",
-     "Boots a stopped sandbox again, with its files and a new boot id.",
-     .status = 200, .answers = {&sandbox_shape}},
+     "A paused sandbox goes on where it was; a stopped one boots again, with its files and a new boot id.",
+     .body = &resume_input, .status = 200, .answers = {&sandbox_shape}},
     {.op = NULL},
 };
 /* clang-format on */

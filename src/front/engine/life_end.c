@@ -1,0 +1,165 @@
+/* life_end.c - deleting a sandbox: the row says `deleting`, durably; then the keeper is
+ * asked; then the row goes. A crash anywhere in between ends the same way. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/own.h"
+#include "front/engine/life.h"
+
+#define LIFE_BURY_MS 50 /* rows of the deleted are removed together */
+
+static void on_destroyed(void *arg, const void *msg, const struct err *e)
+{
+    struct life_news n = {.err = e};
+    bool gone = e == NULL || e->kind == ERR_NOT_FOUND;
+
+    (void)msg;
+    life_event(arg, gone ? LIFE_DESTROYED : LIFE_DESTROY_FAILED, &n);
+}
+
+static const struct keeper_asker destroyer = {.last = on_destroyed, .late = life_late};
+
+void life_destroy(struct box *b, const struct life_news *n)
+{
+    struct keeper_destroy ask = {.id = b->pub.id};
+
+    (void)n;
+    b->life = LIFE_DELETING;
+    keeper_ask(b->g->keeper, KEEPER_DESTROY, &ask, &destroyer, b);
+}
+
+static int mark_deleting(struct box *b, const struct life_news *n)
+{
+    struct err e;
+
+    if (life_save(b, STORE_DELETING, &e) == 0)
+        return 0;
+    log_error("delete: %s", e.msg);
+    waiter_answer(n->waiter, b->pub.id, &e);
+    return -1;
+}
+
+void life_silence(struct box *b, const char *what)
+{
+    struct err why;
+
+    err_set(&why, ERR_GONE, "sandbox %s %s", b->pub.id, what);
+    monitor_stop(b);
+    talk_peer_reset(&b->peer, &why);
+}
+
+void life_end_it(struct box *b, const struct life_news *n)
+{
+    if (mark_deleting(b, n) < 0)
+        return;
+    name_detach(b);
+    loop_timer_stop(b->g->loop, &b->end);
+    life_silence(b, "was deleted");
+    life_wait(b, n);
+    life_destroy(b, n);
+}
+
+void life_doom(struct box *b, const struct life_news *n)
+{
+    struct err e;
+
+    if (mark_deleting(b, n) < 0)
+        return;
+    name_detach(b);
+    loop_timer_stop(b->g->loop, &b->end);
+    err_set(&e, ERR_GONE, "sandbox %s was deleted", b->pub.id);
+    life_call_next(b);
+    life_answer(b, &e);
+    life_silence(b, "was deleted");
+    life_wait(b, n);
+    b->life = LIFE_DOOMED;
+}
+
+static void on_bury(struct loop_timer *t)
+{
+    life_bury_now(CONTAINER_OF(t, struct engine, bury));
+}
+
+/* A row that cannot be removed now still says `deleting`: the next start does it. */
+void life_bury_now(struct engine *g)
+{
+    struct wire_strv ids = wire_strv_of(&g->graves);
+    const char *id;
+    uint32_t at = 0;
+    struct err e;
+    int r;
+
+    if (ids.count == 0)
+        return;
+    r = store_begin(g->o.store, &e);
+    while (r == 0 && (id = wire_strv_next(&ids, &at)) != NULL)
+        r = store_sandbox_delete(g->o.store, id, &e);
+    if (r == 0)
+        r = store_commit(g->o.store, &e);
+    if (r < 0) {
+        store_rollback(g->o.store);
+        log_warn("rows of deleted sandboxes: %s", e.msg);
+    }
+    buf_clear(&g->graves);
+}
+
+static void bury(struct engine *g, const char *id)
+{
+    wire_strv_add(&g->graves, id);
+    if (g->bury.slot == 0)
+        loop_timer_set(g->loop, &g->bury, LIFE_BURY_MS, on_bury);
+}
+
+void life_buried(struct box *b, const struct life_news *n)
+{
+    struct engine *g = b->g;
+
+    (void)n;
+    g->stats.deletes++;
+    events_add(g, b, "sandbox.deleted", "{}");
+    life_answer(b, NULL);
+    bury(g, b->pub.id);
+    box_free(b);
+}
+
+void life_stuck(struct box *b, const struct life_news *n)
+{
+    log_error("sandbox %s cannot be deleted: %s", b->pub.id, n->err->msg);
+    b->life = LIFE_STUCK;
+    box_set_state(b, SANDBOX_STOPPED, b->boot_id, "it could not be deleted yet");
+    life_answer(b, n->err);
+    life_again(b, LIFE_RETRY_MS);
+}
+
+/* ---- what nobody owns ---- */
+
+struct leftover {
+    struct engine *g;
+    char id[KEEPER_ID_MAX + 1];
+};
+
+static void on_leftover(void *arg, const void *msg, const struct err *e)
+{
+    struct leftover *l = arg;
+
+    (void)msg;
+    if (e == NULL || e->kind == ERR_NOT_FOUND)
+        bury(l->g, l->id);
+    else
+        log_error("sandbox %s, which nobody was told of, cannot be destroyed: %s", l->id, e->msg);
+    free(l);
+}
+
+void life_destroy_leftover(struct engine *g, const char *id)
+{
+    static const struct keeper_asker asker = {.last = on_leftover, .drop = free};
+    struct leftover *l = calloc(1, sizeof(*l));
+    struct keeper_destroy ask = {.id = id};
+
+    if (l == NULL)
+        return; /* the next start finds it again */
+    l->g = g;
+    strncpy(l->id, id, KEEPER_ID_MAX);
+    keeper_ask(g->keeper, KEEPER_DESTROY, &ask, &asker, l);
+}

@@ -1,0 +1,158 @@
+/* pause.c - pausing a sandbox with its memory, and letting it go on.
+ *
+ * Nothing is written: that it is paused is what the kernel remembers (freezer.h),
+ * and it outlives every daemon as long as the memory does. The front's row says
+ * what a client was told, and its join makes the two agree. */
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "keeper/cgroup.h"
+#include "keeper/freezer.h"
+#include "keeper/ops.h"
+#include "keeper/pool_inside.h"
+#include "keeper/worker.h"
+
+#define PAUSE_SPIN_NS 300000u  /* a process that sleeps is frozen within this, mostly */
+#define PAUSE_LOOK_MS 1        /* later on */
+#define PAUSE_WAIT_MS 5000     /* then it is let go again: something in it does not stop */
+#define PAUSE_RECLAIM_MS 2000u /* paused for so long: its memory goes back to the host */
+
+/* ---- memory ---- */
+
+struct reclaim {
+    struct work work;
+    int dir;
+    bool v2;
+};
+
+static void reclaim_run(struct work *w)
+{
+    struct reclaim *r = CONTAINER_OF(w, struct reclaim, work);
+
+    freezer_reclaim(r->dir, r->v2);
+}
+
+static void reclaim_done(struct work *w)
+{
+    struct reclaim *r = CONTAINER_OF(w, struct reclaim, work);
+
+    drop_fd(&r->dir);
+    free(r);
+}
+
+static void reclaim(struct loop_timer *t)
+{
+    struct sandbox *sb = CONTAINER_OF(t, struct sandbox, timer);
+    struct reclaim *r = calloc(1, sizeof(*r));
+
+    if (r == NULL)
+        return;
+    r->work = (struct work){.run = reclaim_run, .done = reclaim_done};
+    r->v2 = sb->k->cgroups.v2_has[CTRL_MEMORY];
+    r->dir = cgroup_ctrl_dir(sb, CTRL_MEMORY);
+    if (r->dir < 0) {
+        free(r);
+        return;
+    }
+    cgroup_swap(sb, true);
+    worker_give(&r->work);
+}
+
+/* ---- freezing ---- */
+
+static void give_up(struct sandbox *sb)
+{
+    struct err e, ignored;
+
+    freezer_set(sb, FREEZE_COMMANDS, false, &ignored);
+    sb->paused = false;
+    err_set(&e, ERR_UNRESPONSIVE, "a process in sandbox %s does not stop; it was not paused",
+            sb->rec.id);
+    if (sb->ask != 0)
+        link_fail(sb->k, sb->ask, &e);
+    sb->ask = 0;
+}
+
+static bool frozen_soon(struct sandbox *sb)
+{
+    uint64_t until = clock_mono_ns() + PAUSE_SPIN_NS;
+
+    do {
+        if (freezer_is_frozen(sb, FREEZE_COMMANDS))
+            return true;
+    } while (clock_mono_ns() < until);
+    return false;
+}
+
+static void look(struct loop_timer *t)
+{
+    struct sandbox *sb = CONTAINER_OF(t, struct sandbox, timer);
+
+    if (sb->rec.phase != PHASE_GIVEN || !sb->paused)
+        return;
+    if (frozen_soon(sb)) {
+        pool_answer_ok(sb);
+        loop_timer_set(sb->k->loop, &sb->timer, PAUSE_RECLAIM_MS, reclaim);
+    } else if (clock_mono_ms() > sb->pause_by_ms) {
+        give_up(sb);
+    } else {
+        loop_timer_set(sb->k->loop, &sb->timer, PAUSE_LOOK_MS, look);
+    }
+}
+
+static struct sandbox *find_free(struct keeper *k, const char *id, struct err *e)
+{
+    struct sandbox *sb = pool_find_given(k, id, e);
+
+    if (sb == NULL)
+        return NULL;
+    if (sb->rec.phase == PHASE_STOPPED)
+        err_set(e, ERR_CONFLICT, "sandbox %s is stopped", id);
+    else if (pool_is_busy(sb))
+        err_set(e, ERR_CONFLICT, "something else is being done with sandbox %s; try again", id);
+    else
+        return sb;
+    return NULL;
+}
+
+/* Once more is no error: a new front makes sure that way. */
+int pool_pause(struct keeper *k, uint32_t seq, const char *id, struct err *e)
+{
+    struct sandbox *sb = find_free(k, id, e);
+
+    if (sb == NULL || freezer_set(sb, FREEZE_COMMANDS, true, e) < 0)
+        return -1;
+    sb->paused = true;
+    sb->ask = seq;
+    sb->pause_by_ms = clock_mono_ms() + PAUSE_WAIT_MS;
+    look(&sb->timer);
+    return 0;
+}
+
+int pool_thaw(struct keeper *k, uint32_t seq, const char *id, struct err *e)
+{
+    struct sandbox *sb = find_free(k, id, e);
+    struct keeper_ok ok = {0};
+
+    if (sb == NULL || freezer_set(sb, FREEZE_COMMANDS, false, e) < 0)
+        return -1;
+    if (sb->paused)
+        cgroup_swap(sb, false);
+    sb->paused = false;
+    loop_timer_stop(k->loop, &sb->timer);
+    link_send(k, KEEPER_OK, seq, &ok);
+    return 0;
+}
+
+/* A snapshot that was cut off holds everything; a pause is a pause. */
+void pool_adopt_pause(struct sandbox *sb)
+{
+    struct err e;
+
+    if (freezer_set(sb, FREEZE_ALL, false, &e) < 0)
+        log_warn("sandbox %s: %s", sb->rec.id, e.msg);
+    sb->paused = freezer_is_on(sb, FREEZE_COMMANDS);
+    if (sb->paused)
+        loop_timer_set(sb->k->loop, &sb->timer, PAUSE_RECLAIM_MS, reclaim);
+}
