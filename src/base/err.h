@@ -20,6 +20,7 @@
     X(ERR_GONE,          "gone",           410, 66,  "it was there and has ended")                           \
     X(ERR_PRECONDITION,  "precondition",   412, 75,  "If-Match or If-None-Match did not hold; nothing changed") \
     X(ERR_TOO_LARGE,     "too_large",      413, 64,  "more bytes than this call takes")                      \
+    X(ERR_RANGE,         "range",          416, 64,  "the bytes asked for are not in the file")              \
     X(ERR_MEDIA,         "media_type",     415, 64,  "a content type this call does not read")               \
     X(ERR_CANNOT_START,  "cannot_start",   422, 65,  "the command could not be started; nothing ran")        \
     X(ERR_LIMIT,         "limit",          429, 75,  "a limit of yours or of the sandbox is reached")        \

@@ -7,6 +7,7 @@
 #include <sys/prctl.h>
 
 #include "base/own.h"
+#include "helper/files.h"
 #include "helper/import.h"
 #include "helper/pack.h"
 #include "helper/place.h"
@@ -21,7 +22,10 @@ static int run_import(int argc, char **argv)
 static const struct {
     const char *name;
     int (*run)(int argc, char **argv); /* what follows the name; the exit status */
-} works[] = {{"import", run_import}, {"pack", pack_main}, {"unpack", place_main}};
+} works[] = {
+    {"import", run_import}, {"pack", pack_main},    {"read", read_main},
+    {"stat", stat_main},    {"unpack", place_main}, {"write", write_main},
+};
 
 int main(int argc, char **argv)
 {

@@ -62,6 +62,7 @@ void http_conn_free(struct http_conn *c)
 
     c->broken = true;
     tell_gone(c);
+    http_file_drop(c);
     http_ws_free(c);
     http_request_reset(c);
     loop_undefer(&c->later);
@@ -382,6 +383,7 @@ static void run(struct http_conn *c, const char *p, size_t n)
     }
     if (c->out.len > 0 && !c->blocked && !c->broken)
         http_send_flush(c);
+    http_file_step(c);
     c->busy = false;
     settle(c);
 }

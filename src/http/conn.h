@@ -39,6 +39,7 @@ enum reply_state {
     REPLY_CHUNKED,
     REPLY_LENGTH,
     REPLY_RAW,  /* HTTP/1.0: the end of the connection ends it */
+    REPLY_FILE, /* file.c is at it */
     REPLY_MUTE, /* HEAD, 204, 304: whatever is written is dropped */
     REPLY_ENDED,
 };
@@ -101,6 +102,7 @@ struct http_conn {
     struct http_msg msg;
     struct http_req req;
     struct http_ws *ws;
+    struct http_file *file;
 };
 
 struct http_server {
@@ -148,8 +150,14 @@ void http_request_reset(struct http_conn *c);
 
 /* reply.c */
 #define HTTP_PIECES_MAX 4
+/* The last byte of the answer is with the kernel, or queued. */
+void http_reply_sent(struct http_req *r);
 /* http_write() of several pieces as one chunk. */
 void http_write_pieces(struct http_req *r, const struct iovec *iov, size_t n);
+
+/* file.c */
+void http_file_step(struct http_conn *c); /* goes on if it may */
+void http_file_drop(struct http_conn *c);
 
 /* send.c */
 /* Queues the pieces; they go out at once if they are worth a system call, else

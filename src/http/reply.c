@@ -149,7 +149,7 @@ static bool begin(struct http_req *r, int status, const char *type, enum reply_s
 
 /* ---- the body ---- */
 
-static void end(struct http_req *r)
+void http_reply_sent(struct http_req *r)
 {
     struct http_conn *c = http_conn_of(r);
 
@@ -170,7 +170,7 @@ void http_reply(struct http_req *r, int status, const char *type, const void *bo
     if (!begin(r, status, type, REPLY_LENGTH, len))
         return;
     http_send_now(http_conn_of(r), &iov, r->reply != REPLY_MUTE);
-    end(r);
+    http_reply_sent(r);
 }
 
 /* The head waits for the first bytes of the body or the end of this turn. */
@@ -267,11 +267,11 @@ void http_reply_end(struct http_req *r)
         return;
     }
     http_send_now(http_conn_of(r), &iov, r->reply == REPLY_CHUNKED);
-    end(r);
+    http_reply_sent(r);
 }
 
 void http_reply_abort(struct http_req *r)
 {
-    end(r);
+    http_reply_sent(r);
     http_conn_break(http_conn_of(r));
 }

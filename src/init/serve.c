@@ -41,6 +41,8 @@ union request {
     struct init_view view;
     struct init_resize resize;
     struct init_open open;
+    struct init_look look;
+    struct init_write write;
     struct init_connect connect;
 };
 
@@ -286,12 +288,48 @@ static void on_view_resize(struct conn *c, const union request *r)
 static void on_open(struct conn *c, const union request *r)
 {
     struct err e;
-    int fd = file_open(c->serve->procs.root_fd, r->open.user, r->open.path, &e);
+    int fd = file_open(c->serve->procs.root_fd, &r->open, &e);
 
     if (fd < 0)
         conn_fail(c, &e);
     else
         conn_pass(c, INIT_FD_FILE, fd);
+}
+
+static void send_file(struct conn *c, const struct file_answer *a, int r, const struct err *e)
+{
+    if (r < 0) {
+        conn_fail(c, e);
+        return;
+    }
+    conn_send(c, INIT_FILE, &a->file);
+    conn_done(c);
+}
+
+static void on_look(struct conn *c, const union request *r)
+{
+    autofree struct file_answer *a = malloc(sizeof(*a));
+    struct err e;
+
+    if (a == NULL) {
+        err_set(&e, ERR_UNAVAILABLE, "out of memory");
+        conn_fail(c, &e);
+        return;
+    }
+    send_file(c, a, file_look(c->serve->procs.root_fd, &r->look, a, &e), &e);
+}
+
+static void on_write(struct conn *c, const union request *r)
+{
+    autofree struct file_answer *a = malloc(sizeof(*a));
+    struct err e;
+
+    if (a == NULL) {
+        err_set(&e, ERR_UNAVAILABLE, "out of memory");
+        conn_fail(c, &e);
+        return;
+    }
+    send_file(c, a, file_write(c->serve->procs.root_fd, &r->write, a, &e), &e);
 }
 
 static void on_connect(struct conn *c, const union request *r)
@@ -322,6 +360,8 @@ static const struct {
     {INIT_RESIZE,    TALK_NONE, on_resize},
     {INIT_RESIZE,    TALK_VIEW, on_view_resize},
     {INIT_OPEN,      TALK_NONE, on_open},
+    {INIT_LOOK,      TALK_NONE, on_look},
+    {INIT_WRITE,     TALK_NONE, on_write},
     {INIT_CONNECT,   TALK_NONE, on_connect},
 };
 /* clang-format on */

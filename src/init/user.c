@@ -211,3 +211,26 @@ int user_find(int root, const char *spec, struct user *ret, struct err *e)
         add_group(ret, ret->gid);
     return 0;
 }
+
+static void find_name(int root, const char *file, unsigned id, char ret[INIT_USER_MAX + 1])
+{
+    struct text t;
+    char *f[3], *line;
+    size_t at = 0;
+    unsigned v;
+
+    ret[0] = '\0';
+    read_text(root, file, &t);
+    while (ret[0] == '\0' && (line = next_line(&t, &at)) != NULL)
+        if (split(line, f, 3) == 3 && parse_id(strsep(&f[2], ":"), &v) == 0 && v == id &&
+            strlen(f[0]) <= INIT_USER_MAX)
+            strcpy(ret, f[0]);
+    free(t.p);
+}
+
+void user_names(int root, uid_t uid, gid_t gid, char owner[INIT_USER_MAX + 1],
+                char group[INIT_USER_MAX + 1])
+{
+    find_name(root, "etc/passwd", uid, owner);
+    find_name(root, "etc/group", gid, group);
+}

@@ -30,5 +30,8 @@ struct user {
  * without any file. `root` is a directory fd of the sandbox's "/". ERR_CANNOT_START
  * when there is no such user. */
 int user_find(int root, const char *spec, struct user *ret, struct err *e);
+/* What the two are called; "" without an entry. */
+void user_names(int root, uid_t uid, gid_t gid, char owner[INIT_USER_MAX + 1],
+                char group[INIT_USER_MAX + 1]);
 
 #endif

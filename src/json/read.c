@@ -156,10 +156,11 @@ static int take_any(const struct json_field *f, json_t *v, void *at, struct err 
 }
 
 static int (*const takers[])(const struct json_field *f, json_t *v, void *at, struct err *e) = {
-    [JSON_FIELD_STR] = take_str,         [JSON_FIELD_U64] = take_u64,
-    [JSON_FIELD_I64] = take_i64,         [JSON_FIELD_DOUBLE] = take_double,
-    [JSON_FIELD_BOOL] = take_bool,       [JSON_FIELD_STRMAP] = take_strmap,
-    [JSON_FIELD_STRLIST] = take_strlist, [JSON_FIELD_ANY] = take_any,
+    [JSON_FIELD_PATH] = take_str,      [JSON_FIELD_STR] = take_str,
+    [JSON_FIELD_U64] = take_u64,       [JSON_FIELD_I64] = take_i64,
+    [JSON_FIELD_DOUBLE] = take_double, [JSON_FIELD_BOOL] = take_bool,
+    [JSON_FIELD_STRMAP] = take_strmap, [JSON_FIELD_STRLIST] = take_strlist,
+    [JSON_FIELD_ANY] = take_any,
 };
 
 static const struct json_field *field_named(const struct json_field *fields, size_t n,

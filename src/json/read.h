@@ -27,6 +27,7 @@ enum json_type {
     JSON_FIELD_STRMAP,  /* json_t *, an object of strings; max: entries */
     JSON_FIELD_STRLIST, /* json_t *, an array of strings; max: entries */
     JSON_FIELD_ANY,     /* json_t * as it is */
+    JSON_FIELD_PATH,    /* as STR; in a query any bytes but NUL, not only UTF-8 */
 };
 
 struct json_field {

@@ -14,13 +14,15 @@
 #ifndef WIRE_INIT_H
 #define WIRE_INIT_H
 
+#include "wire/file.h"
 #include "wire/wire.h"
 
 #define INIT_VERSION 1u
 
 #define INIT_ID_MAX 64u
 #define INIT_USER_MAX 64u
-#define INIT_PATH_MAX 4096u
+#define INIT_PATH_MAX FILE_PATH_MAX
+#define INIT_FILE_MAX (64u << 10)   /* bytes of a file that init reads or writes itself */
 #define INIT_ARGS_MAX (2u << 20)    /* argv and env together: what execve takes */
 #define INIT_CHUNK_MAX (256u << 10) /* bytes of output or stdin in one message */
 #define INIT_TEXT_MAX 4096u         /* a text to wait for in a log */
@@ -42,6 +44,13 @@ enum init_attach_flags { INIT_ATTACH_FOLLOW = 1 };               /* until exit, 
 enum init_view_flags { INIT_VIEW_SINCE = 1, INIT_VIEW_NOW = 2 }; /* else the oldest kept */
 enum init_kill_flags { INIT_KILL_FORGET = 1 }; /* a terminal, and its record and id with it */
 enum init_signal_to { INIT_TO_ROOT, INIT_TO_TREE, INIT_TO_FOREGROUND };
+enum init_look_flags { INIT_LOOK_FOLLOW = 1, INIT_LOOK_READ = 2, INIT_LOOK_ROOT = 4 };
+enum init_write_flags {
+    INIT_WRITE_APPEND = 1,
+    INIT_WRITE_PARENTS = 2, /* make the directories it is to be in */
+    INIT_WRITE_NEW = 4,     /* fail precondition if there is one */
+    INIT_WRITE_ROOT = 8,    /* with root's power; what is made belongs to the user */
+};
 enum init_fd_kind { INIT_FD_FILE = 1, INIT_FD_SOCKET };
 enum init_stream { INIT_STDOUT = 1, INIT_STDERR = 2 }; /* bits of a mask; 0 means both */
 enum init_exit_flags {
@@ -79,6 +88,8 @@ enum init_event_kind { INIT_EVENT_STARTED, INIT_EVENT_EXITED };
 #define INIT_SCREEN_FIELDS(F, S)    F(S, U64, cursor, 0) F(S, U64, end, 0) F(S, U32, cols, INIT_TERM_SIDE_MAX) \
                                     F(S, U32, rows, INIT_TERM_SIDE_MAX) F(S, U32, pid, 0)
 #define INIT_FD_FIELDS(F, S)        F(S, U32, kind, INIT_FD_SOCKET)
+#define INIT_FILE_FIELDS(F, S)      F(S, U32, elsewhere, 1) FILE_STAT_FIELDS(F, S) F(S, U32, has_data, 1) \
+                                    F(S, BYTES, data, INIT_FILE_MAX)
 /* requests */
 #define INIT_START_FIELDS(F, S)     F(S, STR, id, INIT_ID_MAX) F(S, STRV, argv, INIT_ARGS_MAX) \
                                     F(S, STRV, env, INIT_ARGS_MAX) F(S, STR, cwd, INIT_PATH_MAX) \
@@ -100,7 +111,10 @@ enum init_event_kind { INIT_EVENT_STARTED, INIT_EVENT_EXITED };
 #define INIT_VIEW_FIELDS(F, S)      F(S, STR, id, INIT_ID_MAX) F(S, U64, since, 0) F(S, U32, flags, 0)
 #define INIT_RESIZE_FIELDS(F, S)    F(S, STR, id, INIT_ID_MAX) F(S, U32, cols, INIT_TERM_SIDE_MAX) \
                                     F(S, U32, rows, INIT_TERM_SIDE_MAX)
-#define INIT_OPEN_FIELDS(F, S)      F(S, STR, path, INIT_PATH_MAX) F(S, STR, user, INIT_USER_MAX)
+#define INIT_LOOK_FIELDS(F, S)      F(S, STR, path, FILE_PATH_MAX) F(S, STR, user, INIT_USER_MAX) F(S, U32, flags, 0)
+#define INIT_WRITE_FIELDS(F, S)     F(S, STR, path, FILE_PATH_MAX) F(S, STR, user, INIT_USER_MAX) F(S, U32, flags, 0) \
+                                    F(S, U32, mode, FILE_MODE_NONE) F(S, BYTES, data, INIT_FILE_MAX)
+#define INIT_OPEN_FIELDS(F, S)      F(S, STR, path, FILE_PATH_MAX) F(S, STR, user, INIT_USER_MAX) F(S, U32, root, 1)
 #define INIT_CONNECT_FIELDS(F, S)   F(S, U32, port, 65535) F(S, U64, timeout_ms, 0)
 
 /*  row: enumerator, struct, number. Numbers are for ever.
@@ -125,6 +139,9 @@ enum init_event_kind { INIT_EVENT_STARTED, INIT_EVENT_EXITED };
  *                follow on the same connection, as with start
  *  resize     -> ok
  *  (a path is absolute, or begins with ~ for the home of the user it is used as)
+ *  look       -> file: what the path names; with READ also its bytes if they are few
+ *  write      -> file, as it is then. Both answer `elsewhere` when it is nothing for init
+ *                (another mount, a large file): then it is cove-helper's work
  *  open       -> fd, of a regular file of the root filesystem, to be read
  *  connect    -> fd, a TCP connection to that port of 127.0.0.1, else of ::1; fail gone if
  *                nobody listens, fail timeout. These two come with their fd, and so only on
@@ -142,6 +159,7 @@ enum init_event_kind { INIT_EVENT_STARTED, INIT_EVENT_EXITED };
     X(INIT_EVENT,     init_event,     10, INIT_EVENT_FIELDS) \
     X(INIT_SCREEN,    init_screen,    14, INIT_SCREEN_FIELDS) \
     X(INIT_FD,        init_fd,        17, INIT_FD_FIELDS) \
+    X(INIT_FILE,      init_file,      18, INIT_FILE_FIELDS) \
     X(INIT_START,     init_start,     32, INIT_START_FIELDS) \
     X(INIT_ATTACH,    init_attach,    33, INIT_ATTACH_FIELDS) \
     X(INIT_STDIN,     init_stdin,     34, INIT_STDIN_FIELDS) \
@@ -156,6 +174,8 @@ enum init_event_kind { INIT_EVENT_STARTED, INIT_EVENT_EXITED };
     X(INIT_VIEW,      init_view,      53, INIT_VIEW_FIELDS) \
     X(INIT_RESIZE,    init_resize,    54, INIT_RESIZE_FIELDS) \
     X(INIT_OPEN,      init_open,      63, INIT_OPEN_FIELDS) \
+    X(INIT_LOOK,      init_look,      64, INIT_LOOK_FIELDS) \
+    X(INIT_WRITE,     init_write,     65, INIT_WRITE_FIELDS) \
     X(INIT_CONNECT,   init_connect,   76, INIT_CONNECT_FIELDS)
 /* clang-format on */
 

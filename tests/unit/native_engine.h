@@ -5,6 +5,7 @@
 
 #include "front/auth/auth.h"
 #include "front/engine/process.h"
+#include "native_files.h"
 
 struct process_stream {
     const struct process_ops *ops;

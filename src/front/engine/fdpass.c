@@ -12,8 +12,7 @@
 
 #include "base/own.h"
 #include "base/str.h"
-#include "front/engine/command.h"
-#include "front/engine/inside.h"
+#include "front/engine/file_inside.h"
 #include "loop/job.h"
 
 #define ANSWER_MAX 2048u /* hello and the longest `fail` together */
@@ -388,16 +387,14 @@ static struct fd_call *call_new(struct engine *g, enum init_fd_kind want, fd_cb 
     return c;
 }
 
-struct fd_call *fd_open(struct engine *g, const char *key, const char *sandbox, const char *user,
-                        const char *path, fd_cb *cb, void *arg)
+struct fd_call *fd_open(struct engine *g, const struct file_at *at, fd_cb *cb, void *arg)
 {
     struct fd_call *c = call_new(g, INIT_FD_FILE, cb, arg);
+    struct file_kept k;
     struct err e;
-    struct box *b = box_running(g, key, sandbox, &e);
-    struct init_open m = {.path = path};
+    struct box *b = file_keep(g, at, &k, &e);
+    struct init_open m = {.path = k.path, .user = k.user, .root = at->as_root};
 
-    if (b != NULL)
-        m.user = user != NULL ? user : command_user(&b->pub);
     if (b == NULL || call_begin(c, b, INIT_OPEN, &m, FD_DEADLINE_MS, &e) < 0)
         fail_later(c, &e);
     return c;

@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 
 #include "front/engine/engine.h"
+#include "front/engine/file.h"
 
 #define FD_DEADLINE_MS 10000 /* for an answer that does not depend on the tenant */
 
@@ -22,10 +23,8 @@ struct fd_call; /* one question */
  * socket. Comes from the loop. */
 typedef void fd_cb(void *arg, int fd, const struct stat *st, const struct err *e);
 
-/* A regular file, to be read, opened as `user` (NULL: the sandbox's default). `path`
- * is absolute, or begins with ~. */
-struct fd_call *fd_open(struct engine *g, const char *key, const char *sandbox, const char *user,
-                        const char *path, fd_cb *cb, void *arg);
+/* A regular file, to be read. */
+struct fd_call *fd_open(struct engine *g, const struct file_at *at, fd_cb *cb, void *arg);
 /* A connection to a port of the sandbox's loopback. ERR_GONE: nobody listens.
  * ERR_TIMEOUT: whoever does has not taken it in time. */
 struct fd_call *fd_connect(struct engine *g, const char *key, const char *sandbox, unsigned port,

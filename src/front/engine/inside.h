@@ -12,7 +12,8 @@
  *   network.c   rules and traffic              work.c     one call of cove-helper
  *   archive.c   directories in and out
  *   owners.c    whose sandboxes they are       list.c     in pages
- *   name.c      sandboxes by name              fdpass.c   fds from inside */
+ *   name.c      sandboxes by name              fdpass.c   fds from inside
+ *   file*.c     files, by init or cove-helper */
 #ifndef FRONT_ENGINE_INSIDE_H
 #define FRONT_ENGINE_INSIDE_H
 

@@ -10,6 +10,7 @@
 #include "base/str.h"
 #include "front/engine/process.h"
 #include "front/plane/surface.h"
+#include "loop/job.h"
 
 #define ANSWER_MAX (1u << 30) /* the sum of what handlers keep is far below */
 
@@ -199,6 +200,25 @@ void call_reply(struct call *c, int status, const char *type, struct buf *body)
         return;
     }
     http_reply(client_end(c), status, type, buf_cstr(body), body->len);
+}
+
+void call_reply_bytes(struct call *c, int status, const char *type, const void *p, size_t n)
+{
+    if (c->r == NULL)
+        return;
+    count(c, status);
+    http_reply(client_end(c), status, type, p, n);
+}
+
+void call_reply_file(struct call *c, int status, const char *type, int fd, uint64_t at,
+                     uint64_t length)
+{
+    if (c->r == NULL) {
+        job_close(c->loop, fd);
+        return;
+    }
+    count(c, status);
+    http_reply_file(client_end(c), status, type, fd, at, length);
 }
 
 void call_reply_shape(struct call *c, const struct shape *s, const void *from)

@@ -95,6 +95,11 @@ bool call_told(struct call *c);
 
 /* `body` is emptied if it is long: the call sends it piece by piece. */
 void call_reply(struct call *c, int status, const char *type, struct buf *body);
+/* Few bytes, borrowed. */
+void call_reply_bytes(struct call *c, int status, const char *type, const void *p, size_t n);
+/* A part of a file, whose fd is taken; see http_reply_file(). */
+void call_reply_file(struct call *c, int status, const char *type, int fd, uint64_t at,
+                     uint64_t length);
 /* As JSON, with the status of the row. */
 void call_reply_shape(struct call *c, const struct shape *s, const void *from);
 void call_reply_none(struct call *c); /* 204 */

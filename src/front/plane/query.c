@@ -58,6 +58,8 @@ static json_t *typed(const struct json_field *f, const char *value)
         return number(value);
     if (f != NULL && f->type == JSON_FIELD_BOOL)
         return boolean(value);
+    if (f != NULL && f->type == JSON_FIELD_PATH)
+        return json_string_nocheck(value);
     return json_string(value);
 }
 

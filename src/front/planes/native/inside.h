@@ -18,6 +18,7 @@
     X(processes)                                                                                   \
     X(logs)                                                                                        \
     X(events)                                                                                      \
+    X(files)                                                                                       \
     X(network)                                                                                     \
     X(templates)                                                                                   \
     X(keys)                                                                                        \

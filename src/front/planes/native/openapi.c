@@ -87,7 +87,7 @@ static void in_any(struct json_w *w, const struct json_field *f)
 static void (*const in_types[])(struct json_w *w, const struct json_field *f) = {
     [JSON_FIELD_STR] = in_string,    [JSON_FIELD_U64] = in_integer,  [JSON_FIELD_I64] = in_integer,
     [JSON_FIELD_DOUBLE] = in_number, [JSON_FIELD_BOOL] = in_boolean, [JSON_FIELD_STRMAP] = in_map,
-    [JSON_FIELD_STRLIST] = in_list,  [JSON_FIELD_ANY] = in_any,
+    [JSON_FIELD_STRLIST] = in_list,  [JSON_FIELD_ANY] = in_any,      [JSON_FIELD_PATH] = in_string,
 };
 
 static void put_fields(struct json_w *w, const struct json_field *fields, size_t n,

@@ -1,0 +1,95 @@
+/* file.h - files in a sandbox, by the paths and with the rights of somebody inside.
+ *
+ * What is short is done by init, and what is long, or on another mount than the root, by
+ * cove-helper as a child of init; what they say is not trusted. Large files are read
+ * through an fd (fdpass.h). Nothing of a file that is being written is visible before
+ * all of it is there, and what was being written when this daemon died is either whole
+ * or was never there. All callbacks come from the loop. */
+#ifndef FRONT_ENGINE_FILE_H
+#define FRONT_ENGINE_FILE_H
+
+#include "front/engine/engine.h"
+#include "wire/file.h"
+#include "wire/init.h"
+
+#define FILE_STREAM_MAX (1u << 30) /* bytes of a file that is not of the root filesystem */
+
+/* Which file, and as whom. All borrowed for the call. */
+struct file_at {
+    const char *key, *sandbox;
+    const char *path; /* absolute; relative to where commands start; or ~ and below */
+    const char *user; /* NULL: the sandbox's default; a name, or uid, or uid:gid */
+    bool as_root;     /* with root's power; what is made belongs to the user */
+};
+
+struct file_call; /* one question; not to be used after its last callback */
+/* No callback follows. NULL is fine. */
+void file_cancel(struct file_call *c);
+/* Back-pressure on what comes as a stream. */
+void file_pause(struct file_call *c, bool paused);
+
+/* `f` is borrowed for the call; NULL on failure. */
+typedef void file_entry_cb(void *arg, const struct file_entry *f, const struct err *e);
+
+struct file_call *file_stat(struct engine *g, const struct file_at *at, bool follow,
+                            file_entry_cb *cb, void *arg);
+
+/* ---- reading ---- */
+
+/* How the bytes of a file come: at once, as an fd, or (neither) through on_data. */
+struct file_content {
+    const struct file_entry *entry; /* NULL for a stream: nothing is sure of it beforehand */
+    const char *data;               /* entry->size bytes, borrowed; or NULL */
+    int fd;                         /* the callee's, to be closed with fd_close(); or -1 */
+};
+
+/* Exactly one of on_content, with data or an fd, and on_done is the last. */
+struct file_read_ops {
+    void (*on_content)(void *arg, const struct file_content *c);
+    void (*on_data)(void *arg, const char *p, size_t n); /* of a stream */
+    void (*on_done)(void *arg, const struct err *e);     /* of a stream, or it cannot be read */
+};
+
+struct file_call *file_read(struct engine *g, const struct file_at *at,
+                            const struct file_read_ops *ops, void *arg);
+
+/* ---- writing ---- */
+
+struct file_write_opts { /* all borrowed for the call */
+    uint32_t mode;       /* FILE_MODE_NONE: as it is, or 0644 */
+    const char *owner;   /* NULL: as it is, or the user */
+    const char *match;   /* what If-Match says, or NULL */
+    bool append, atomic, parents, only_new, gzip;
+};
+
+struct file_write;
+struct file_write_ops {
+    void (*on_drain)(void *arg); /* more bytes may come */
+    file_entry_cb *on_done;      /* the last one; the file as it is now */
+};
+
+struct file_write *file_write(struct engine *g, const struct file_at *at,
+                              const struct file_write_opts *o, const struct file_write_ops *ops,
+                              void *arg);
+/* Returns how much waits here: above FILE_FEED_HIGH wait for on_drain. `last`: that was
+ * all, and now it is written. */
+#define FILE_FEED_HIGH (256u << 10)
+size_t file_feed(struct file_write *w, const void *p, size_t n, bool last);
+/* Nothing will have been written, unless `last` was given. No callback follows. */
+void file_write_cancel(struct file_write *w);
+
+/* ---- work on files and trees, by cove-helper ---- */
+
+struct file_work_ops { /* all but on_done may be NULL: such a record is then nonsense */
+    void (*on_entry)(void *arg, const struct file_entry *f);
+    void (*on_line)(void *arg, const struct file_line *l);
+    void (*on_xattr)(void *arg, const struct file_xattr *x);
+    void (*on_done)(void *arg, const struct file_done *d, const struct err *e);
+};
+
+#define FILE_WORK_ARGS_MAX 16
+/* `kind` and `args` as helper/files.h has them, without the path; NULL ends. */
+struct file_call *file_work(struct engine *g, const struct file_at *at, const char *kind,
+                            const char *const *args, const struct file_work_ops *ops, void *arg);
+
+#endif

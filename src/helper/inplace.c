@@ -1,0 +1,132 @@
+/* inplace.c - see inplace.h. */
+#include "helper/inplace.h"
+
+#include <fcntl.h>
+#include <linux/fs.h>
+#include <stdint.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/own.h"
+
+#define BLOCK 4096u /* what extents are shared in */
+#define PIECE (256u << 10)
+#define PIECE_KERNEL (1u << 30) /* one copy_file_range */
+
+static int put_at(int fd, const char *p, size_t n, off_t at)
+{
+    while (n > 0) {
+        ssize_t w = pwrite(fd, p, n, at);
+
+        if (w < 0 && errno == EINTR)
+            continue;
+        if (w <= 0) {
+            errno = w == 0 ? ENOSPC : errno;
+            return -1;
+        }
+        p += w;
+        n -= (size_t)w;
+        at += w;
+    }
+    return 0;
+}
+
+static int copy_by_hand(int from, int to, off_t at, off_t shift, off_t end)
+{
+    static char piece[PIECE];
+
+    while (at < end) {
+        size_t want = end - at < (off_t)PIECE ? (size_t)(end - at) : PIECE;
+        ssize_t n = pread(from, piece, want, at);
+
+        if (n <= 0 || put_at(to, piece, (size_t)n, at + shift) < 0)
+            return -1;
+        at += n;
+    }
+    return 0;
+}
+
+/* [0, end) of `from` to `shift` in `to`. */
+static int copy(int from, int to, off_t shift, off_t end)
+{
+    off_t at = 0, out = shift;
+
+    while (at < end) {
+        size_t want = end - at < (off_t)PIECE_KERNEL ? (size_t)(end - at) : PIECE_KERNEL;
+        ssize_t n = copy_file_range(from, &at, to, &out, want, 0);
+
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0 && (errno == ENOSPC || errno == EDQUOT || errno == EFBIG))
+            return -1;
+        if (n <= 0) /* not between these two */
+            return copy_by_hand(from, to, at, shift, end);
+    }
+    return 0;
+}
+
+/* The target is longer: its last block is shared with nobody, so that one is written
+ * first, being all or nothing, and put back if the rest cannot be had. */
+static int share_over_longer(int from, int to, off_t size)
+{
+    size_t tail = (size_t)(size % (off_t)BLOCK);
+    struct file_clone_range r = {.src_fd = from, .src_length = (uint64_t)size - tail};
+    char was[BLOCK], is[BLOCK];
+    off_t at = size - (off_t)tail;
+    int saved;
+
+    if (tail > 0 &&
+        (pread(to, was, tail, at) != (ssize_t)tail || pread(from, is, tail, at) != (ssize_t)tail))
+        return -1;
+    if (put_at(to, is, tail, at) < 0)
+        return -1;
+    if (r.src_length == 0 || ioctl(to, FICLONERANGE, &r) == 0)
+        return ftruncate(to, size);
+    saved = errno;
+    put_at(to, was, tail, at);
+    errno = saved;
+    return -1;
+}
+
+static int share(int from, int to, off_t size, off_t old)
+{
+    if (size == 0)
+        return ftruncate(to, 0);
+    return old <= size ? ioctl(to, FICLONE, from) : share_over_longer(from, to, size);
+}
+
+static int reserve(int to, off_t size)
+{
+    if (fallocate(to, FALLOC_FL_KEEP_SIZE, 0, size) == 0)
+        return 0;
+    return errno == ENOSPC || errno == EDQUOT ? -1 : 0;
+}
+
+int inplace_replace(int from, int to)
+{
+    struct stat is, was;
+
+    if (fstat(from, &is) < 0 || fstat(to, &was) < 0)
+        return -1;
+    if (share(from, to, is.st_size, was.st_size) == 0)
+        return 0;
+    if (errno == ENOSPC || errno == EDQUOT || reserve(to, is.st_size) < 0)
+        return -1;
+    return copy(from, to, 0, is.st_size) < 0 ? -1 : ftruncate(to, is.st_size);
+}
+
+int inplace_append(int from, int to)
+{
+    struct stat is, was;
+    int saved;
+
+    if (fstat(from, &is) < 0 || fstat(to, &was) < 0)
+        return -1;
+    if (copy(from, to, was.st_size, is.st_size) == 0)
+        return 0;
+    saved = errno;
+    if (ftruncate(to, was.st_size) == 0)
+        errno = saved;
+    return -1;
+}

@@ -1,0 +1,132 @@
+/* names.c - see names.h. */
+#include "helper/names.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/own.h"
+#include "base/str.h"
+
+#define ID_MAX 4294967294u
+
+struct named {
+    char *name;
+    unsigned id, gid;
+};
+
+struct names {
+    const char *file;
+    bool read;
+    struct named *list;
+    size_t n, cap;
+};
+
+static struct names users = {.file = "/etc/passwd"}, groups = {.file = "/etc/group"};
+
+static char *read_text(const char *path)
+{
+    autofd int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
+    char *text = malloc(NAMES_FILE_MAX + 1);
+    size_t len = 0;
+    ssize_t n;
+
+    if (text == NULL)
+        return NULL;
+    while (fd >= 0 && len < NAMES_FILE_MAX && (n = read(fd, text + len, NAMES_FILE_MAX - len)) > 0)
+        len += (size_t)n;
+    text[len] = '\0';
+    return text;
+}
+
+static void take_line(struct names *t, char *line)
+{
+    char *name = strsep(&line, ":"), *id, *gid;
+    uint64_t v, g = 0;
+
+    strsep(&line, ":");
+    id = strsep(&line, ":");
+    gid = strsep(&line, ":");
+    if (id == NULL || str_u64(id, ID_MAX, &v) < 0 || *name == '\0')
+        return;
+    if (t == &users && (gid == NULL || str_u64(gid, ID_MAX, &g) < 0))
+        return;
+    if (t->n == t->cap) {
+        size_t cap = t->cap == 0 ? 64 : 2 * t->cap;
+        struct named *list = realloc(t->list, cap * sizeof(*list));
+
+        if (list == NULL)
+            return;
+        t->list = list;
+        t->cap = cap;
+    }
+    t->list[t->n++] = (struct named){name, (unsigned)v, (unsigned)g};
+}
+
+static const struct named *find(struct names *t, const char *name, unsigned id)
+{
+    if (!t->read) {
+        char *rest = read_text(t->file), *line; /* kept for ever: the names are in it */
+
+        t->read = true;
+        while ((line = strsep(&rest, "\n")) != NULL)
+            take_line(t, line);
+    }
+    for (size_t i = 0; i < t->n; i++)
+        if (name != NULL ? strcmp(t->list[i].name, name) == 0 : t->list[i].id == id)
+            return &t->list[i];
+    return NULL;
+}
+
+const char *names_user(uid_t uid)
+{
+    const struct named *f = find(&users, NULL, uid);
+
+    return f != NULL ? f->name : "";
+}
+
+const char *names_group(gid_t gid)
+{
+    const struct named *f = find(&groups, NULL, gid);
+
+    return f != NULL ? f->name : "";
+}
+
+gid_t names_gid_of(uid_t uid)
+{
+    const struct named *f = find(&users, NULL, uid);
+
+    return f != NULL ? f->gid : uid;
+}
+
+static int id_of(struct names *t, const char *text, const char *what, unsigned *ret, struct err *e)
+{
+    const struct named *f;
+    uint64_t v;
+
+    if (*text == '\0')
+        return 0;
+    if (str_u64(text, ID_MAX, &v) == 0) {
+        *ret = (unsigned)v;
+        return 0;
+    }
+    f = find(t, text, 0);
+    if (f == NULL)
+        return err_set(e, ERR_INVALID, "%s %.60s: there is none", what, text);
+    *ret = f->id;
+    return 0;
+}
+
+int names_parse(const char *spec, uid_t *ret_uid, gid_t *ret_gid, struct err *e)
+{
+    char copy[256], *rest = copy, *user;
+
+    *ret_uid = *ret_gid = (unsigned)-1;
+    if (strlen(spec) >= sizeof(copy) || *spec == '\0')
+        return err_set(e, ERR_INVALID, "owner: USER, USER:GROUP or :GROUP");
+    strcpy(copy, spec);
+    user = strsep(&rest, ":");
+    if (id_of(&users, user, "user", ret_uid, e) < 0)
+        return -1;
+    return rest == NULL ? 0 : id_of(&groups, rest, "group", ret_gid, e);
+}

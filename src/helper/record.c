@@ -1,0 +1,95 @@
+/* record.c - see record.h. */
+#include "helper/record.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/own.h"
+#include "helper/names.h"
+
+#define GATHER (32u << 10)
+
+static struct buf out = BUF_INIT(WIRE_FRAME_MAX);
+
+void record_flush(void)
+{
+    while (out.len > 0) {
+        ssize_t n = write(STDOUT_FILENO, buf_data(&out), out.len);
+
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            _exit(1);
+        buf_consume(&out, (size_t)n);
+    }
+}
+
+void record_put(uint16_t type, const void *msg)
+{
+    struct err e;
+
+    if (wire_put(&out, file_msg(type), 0, msg, &e) < 0)
+        _exit(70); /* a field over its bound: ours to have checked */
+    if (out.len >= GATHER)
+        record_flush();
+}
+
+static uint64_t nanoseconds(const struct timespec *t)
+{
+    return (uint64_t)t->tv_sec * 1000000000u + (uint64_t)t->tv_nsec;
+}
+
+static void put_entry(const struct stat *st, const char *path, const char *target)
+{
+    struct file_entry m = {.path = path,
+                           .target = target,
+                           .owner = names_user(st->st_uid),
+                           .group = names_group(st->st_gid),
+                           .mode = st->st_mode,
+                           .uid = st->st_uid,
+                           .gid = st->st_gid,
+                           .size = (uint64_t)st->st_size,
+                           .ino = st->st_ino,
+                           .nlink = st->st_nlink,
+                           .mtime_ns = nanoseconds(&st->st_mtim),
+                           .ctime_ns = nanoseconds(&st->st_ctim)};
+
+    if (strlen(m.owner) > FILE_NAME_MAX)
+        m.owner = "";
+    if (strlen(m.group) > FILE_NAME_MAX)
+        m.group = "";
+    record_put(FILE_ENTRY, &m);
+}
+
+int record_entry_at(int dir, const char *name, const char *path, struct err *e)
+{
+    char target[FILE_PATH_MAX + 1] = "";
+    struct stat st;
+    ssize_t n;
+
+    if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+        return err_path(e, "%.200s", path);
+    if (S_ISLNK(st.st_mode) && (n = readlinkat(dir, name, target, FILE_PATH_MAX)) > 0)
+        target[n] = '\0';
+    put_entry(&st, path, target);
+    return 0;
+}
+
+int record_entry_of(int fd, const char *path, struct err *e)
+{
+    struct stat st;
+
+    if (fstat(fd, &st) < 0)
+        return err_path(e, "%.200s", path);
+    put_entry(&st, path, "");
+    return 0;
+}
+
+int record_done(const struct file_done *d)
+{
+    record_put(FILE_DONE, d);
+    record_flush();
+    return 0;
+}

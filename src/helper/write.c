@@ -1,0 +1,229 @@
+/* write.c - a file from stdin: received whole, then in one step, or nothing of it.
+ *
+ *   path [mode=N] [owner=USER:GROUP [chown]] [append] [atomic] [parents] [new] [gzip] [match=TAGS]
+ *
+ * An existing file is overwritten in place, unless it is to be atomic: then a new one
+ * takes its name. `new` and `match` are conditions (base/etag.h).
+ * `owner` is whose everything becomes that is made here, and with `chown` also what was there. */
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/etag.h"
+#include "base/own.h"
+#include "base/str.h"
+#include "helper/args.h"
+#include "helper/files.h"
+#include "helper/inplace.h"
+#include "helper/names.h"
+#include "helper/record.h"
+#include "helper/say.h"
+#include "helper/spool.h"
+#include "helper/where.h"
+
+struct job {
+    struct args a;
+    char path[PATH_ROOM]; /* where it is, through links */
+    char dir[PATH_ROOM];
+    int spool;
+    uid_t uid;
+    gid_t gid;
+    uint32_t mode; /* FILE_MODE_NONE: as it is, or as usual */
+    bool exists;
+    struct stat was;
+};
+
+/* ---- where ---- */
+
+/* The real name of what is there; a link that leads nowhere is made real by hand. */
+static int resolve(struct job *j, struct err *e)
+{
+    char *real;
+
+    if (where_path(args_get(&j->a, "path"), j->path, e) < 0)
+        return -1;
+    real = realpath(j->path, NULL);
+    if (real != NULL && strlen(real) < sizeof(j->path))
+        strcpy(j->path, real);
+    free(real);
+    str_fmt(j->dir, sizeof(j->dir), "%s", j->path);
+    *strrchr(j->dir, '/') = '\0';
+    if (j->dir[0] == '\0')
+        strcpy(j->dir, "/");
+    return 0;
+}
+
+static int make_parents(const struct job *j, struct err *e)
+{
+    char path[PATH_ROOM];
+
+    strcpy(path, j->path);
+    for (char *at = strchr(path + 1, '/'); at != NULL; at = strchr(at + 1, '/')) {
+        *at = '\0';
+        if (mkdir(path, 0755) == 0) {
+            if (j->uid != (uid_t)-1 && lchown(path, j->uid, j->gid) < 0)
+                return err_path(e, "%.200s", path);
+        } else if (errno != EEXIST) {
+            return err_path(e, "%.200s", path);
+        }
+        *at = '/';
+    }
+    return 0;
+}
+
+/* ---- conditions ---- */
+
+static int look(struct job *j, struct err *e)
+{
+    j->exists = stat(j->path, &j->was) == 0;
+    if (!j->exists && errno != ENOENT)
+        return err_path(e, "%.200s", j->path);
+    if (j->exists && !S_ISREG(j->was.st_mode))
+        return err_set(e, ERR_INVALID, "%.200s: is %s", j->path,
+                       S_ISDIR(j->was.st_mode) ? "a directory" : "not a regular file");
+    return 0;
+}
+
+static int check(struct job *j, struct err *e)
+{
+    const char *match = args_get(&j->a, "match");
+    char tag[ETAG_MAX];
+
+    if (look(j, e) < 0)
+        return -1;
+    if (j->exists && args_has(&j->a, "new"))
+        return err_set(e, ERR_PRECONDITION, "%.200s: there is one already", j->path);
+    if (match == NULL)
+        return 0;
+    if (j->exists)
+        etag_of(&j->was, tag);
+    if (!j->exists || !etag_listed(match, tag))
+        return err_set(e, ERR_PRECONDITION, "%.200s: it is another one than expected", j->path);
+    return 0;
+}
+
+/* ---- the step ---- */
+
+static int dress(const struct job *j, struct err *e)
+{
+    mode_t mode = j->mode != FILE_MODE_NONE ? j->mode : j->exists ? j->was.st_mode & 07777 : 0644;
+    uid_t uid = j->uid != (uid_t)-1 ? j->uid : j->exists ? j->was.st_uid : (uid_t)-1;
+    gid_t gid = j->gid != (gid_t)-1 ? j->gid : j->exists ? j->was.st_gid : (gid_t)-1;
+    bool asked = j->uid != (uid_t)-1 || j->gid != (gid_t)-1;
+
+    /* Keeping the old one's owner is a wish: another user's file becomes one's own. */
+    if (fchown(j->spool, uid, gid) < 0 && asked)
+        return err_path(e, "%.200s", j->path);
+    return fchmod(j->spool, mode) < 0 ? err_path(e, "%.200s", j->path) : 0;
+}
+
+static int give_name(int fd, const char *path)
+{
+    char self[32];
+
+    str_fmt(self, sizeof(self), "/proc/self/fd/%d", fd);
+    return linkat(AT_FDCWD, self, AT_FDCWD, path, AT_SYMLINK_FOLLOW);
+}
+
+/* A name of its own first: only a rename takes the place of another. */
+static int take_name(const struct job *j, struct err *e)
+{
+    char temp[PATH_ROOM + 32];
+    int saved;
+
+    str_fmt(temp, sizeof(temp), "%s/.cove-%d", j->dir, getpid());
+    unlink(temp); /* of one who had our pid before */
+    if (give_name(j->spool, temp) < 0)
+        return err_path(e, "%.200s", j->path);
+    if (rename(temp, j->path) == 0)
+        return 0;
+    saved = errno;
+    unlink(temp);
+    errno = saved;
+    return err_path(e, "%.200s", j->path);
+}
+
+static int open_target(const char *path)
+{
+    int flags = O_NONBLOCK | O_NOCTTY | O_CLOEXEC, fd = open(path, O_RDWR | flags);
+
+    return fd < 0 && errno == EACCES ? open(path, O_WRONLY | flags) : fd;
+}
+
+static int write_over(const struct job *j, struct err *e)
+{
+    autofd int fd = open_target(j->path);
+    struct stat st;
+
+    if (fd < 0 || fstat(fd, &st) < 0)
+        return err_path(e, "%.200s", j->path);
+    if (!S_ISREG(st.st_mode))
+        return err_set(e, ERR_INVALID, "%.200s: is not a regular file", j->path);
+    if (j->mode != FILE_MODE_NONE && fchmod(fd, j->mode) < 0)
+        return err_path(e, "%.200s", j->path);
+    if ((j->uid != (uid_t)-1 || j->gid != (gid_t)-1) && args_has(&j->a, "chown") &&
+        fchown(fd, j->uid, j->gid) < 0)
+        return err_path(e, "%.200s", j->path);
+    if ((args_has(&j->a, "append") ? inplace_append : inplace_replace)(j->spool, fd) < 0)
+        return err_path(e, "%.200s", j->path);
+    return 0;
+}
+
+static int commit(struct job *j, struct err *e)
+{
+    if (check(j, e) < 0)
+        return -1;
+    if (j->exists && !args_has(&j->a, "atomic"))
+        return write_over(j, e);
+    if (dress(j, e) < 0)
+        return -1;
+    if (j->exists)
+        return take_name(j, e);
+    if (give_name(j->spool, j->path) == 0)
+        return 0;
+    if (errno != EEXIST)
+        return err_path(e, "%.200s", j->path);
+    return args_has(&j->a, "new")
+               ? err_set(e, ERR_PRECONDITION, "%.200s: there is one already", j->path)
+               : take_name(j, e);
+}
+
+static int prepare(struct job *j, struct err *e)
+{
+    const char *owner = args_get(&j->a, "owner");
+
+    j->uid = (uid_t)-1;
+    j->gid = (gid_t)-1;
+    j->mode = (uint32_t)args_u64(&j->a, "mode", FILE_MODE_NONE);
+    if (owner != NULL && names_parse(owner, &j->uid, &j->gid, e) < 0)
+        return -1;
+    if (j->uid != (uid_t)-1 && j->gid == (gid_t)-1)
+        j->gid = names_gid_of(j->uid);
+    if (resolve(j, e) < 0 || check(j, e) < 0)
+        return -1;
+    return !j->exists && args_has(&j->a, "parents") ? make_parents(j, e) : 0;
+}
+
+static int run(struct job *j, struct err *e)
+{
+    if (prepare(j, e) < 0 || (j->spool = spool_open(j->dir, e)) < 0 ||
+        spool_fill(j->spool, args_has(&j->a, "gzip"), e) < 0)
+        return -1;
+    spool_whole();
+    if (commit(j, e) < 0)
+        return -1;
+    return record_entry_at(AT_FDCWD, j->path, j->path, e);
+}
+
+int write_main(int argc, char **argv)
+{
+    struct job j = {.a = {argc, argv}, .spool = -1};
+    struct err e;
+
+    if (run(&j, &e) < 0)
+        return say_failed(stderr, &e);
+    return record_done(&(struct file_done){.count = 1, .bytes = 0});
+}

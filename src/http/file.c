@@ -1,0 +1,155 @@
+/* file.c - an answer whose body is a part of a file.
+ *
+ * Sent from the page cache to the socket without passing through us, and by a thread:
+ * what is not in the cache is waited for there. The thread has an fd of its own for
+ * the socket, so a connection may die at any time; what was lent to it is then ended
+ * by shutdown and closed when the thread has let go. A file that became shorter
+ * meanwhile cuts the connection, as the length was promised. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/sendfile.h>
+
+#include "base/own.h"
+#include "http/conn.h"
+#include "loop/job.h"
+
+#define FILE_PIECE (1u << 20) /* one system call */
+#define FILE_TURN (16u << 20) /* then others may have the thread */
+
+enum file_end { FILE_MORE, FILE_BLOCKED, FILE_WHOLE, FILE_CUT };
+
+struct http_file {
+    struct job job;
+    struct loop *loop;
+    struct http_conn *conn; /* NULL: it is gone */
+    int fd, sock;
+    off_t at;
+    uint64_t left;
+    enum file_end end; /* how the last turn of the thread ended */
+};
+
+static void send_run(struct job *j)
+{
+    struct http_file *f = CONTAINER_OF(j, struct http_file, job);
+    uint64_t turn = FILE_TURN;
+
+    f->end = FILE_MORE;
+    while (f->left > 0 && turn > 0) {
+        size_t want = f->left < FILE_PIECE ? (size_t)f->left : FILE_PIECE;
+        ssize_t n = sendfile(f->sock, f->fd, &f->at, want);
+
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0) {
+            f->end = n < 0 && errno == EAGAIN ? FILE_BLOCKED : FILE_CUT;
+            return;
+        }
+        f->left -= (uint64_t)n;
+        turn -= (uint64_t)n < turn ? (uint64_t)n : turn;
+    }
+    if (f->left == 0)
+        f->end = FILE_WHOLE;
+}
+
+static void close_run(struct job *j)
+{
+    struct http_file *f = CONTAINER_OF(j, struct http_file, job);
+
+    drop_fd(&f->fd);
+    drop_fd(&f->sock);
+}
+
+static void close_done(struct job *j)
+{
+    free(CONTAINER_OF(j, struct http_file, job));
+}
+
+static void file_end(struct http_file *f)
+{
+    if (f->conn != NULL)
+        f->conn->file = NULL;
+    job_start(f->loop, &f->job, close_run, close_done);
+}
+
+void http_file_drop(struct http_conn *c)
+{
+    struct http_file *f = c->file;
+
+    if (f == NULL)
+        return;
+    shutdown(f->sock, SHUT_RDWR); /* the thread sees it at once */
+    f->conn = NULL;
+    c->file = NULL;
+    if (!f->job.busy || job_cancel(f->loop, &f->job))
+        file_end(f);
+}
+
+static void send_done(struct job *j)
+{
+    struct http_file *f = CONTAINER_OF(j, struct http_file, job);
+    struct http_conn *c = f->conn;
+
+    if (c == NULL || c->broken) {
+        file_end(f);
+    } else if (f->end == FILE_WHOLE) {
+        file_end(f);
+        http_reply_sent(&c->req);
+    } else if (f->end == FILE_CUT) {
+        http_conn_break(c);
+    } else {
+        c->blocked = f->end == FILE_BLOCKED;
+        if (c->blocked)
+            http_conn_deadline(c, &c->send_due_ns, HTTP_SEND_MS);
+        http_conn_kick(c);
+    }
+}
+
+void http_file_step(struct http_conn *c)
+{
+    struct http_file *f = c->file;
+
+    if (f == NULL || f->job.busy || c->blocked || c->broken || c->out.len > 0)
+        return;
+    c->send_due_ns = 0; /* from here on the disk may be slow, not the peer */
+    job_start(f->loop, &f->job, send_run, send_done);
+}
+
+static struct http_file *file_new(struct http_req *r, int fd, uint64_t at, uint64_t length)
+{
+    struct http_file *f = calloc(1, sizeof(*f));
+
+    if (f == NULL)
+        return NULL;
+    *f = (struct http_file){.loop = http_loop(r),
+                            .conn = http_conn_of(r),
+                            .fd = fd,
+                            .sock = fcntl(http_fd(r), F_DUPFD_CLOEXEC, 3),
+                            .at = (off_t)at,
+                            .left = length};
+    if (f->sock >= 0)
+        return f;
+    free(f);
+    return NULL;
+}
+
+void http_reply_file(struct http_req *r, int status, const char *type, int fd, uint64_t at,
+                     uint64_t length)
+{
+    struct http_conn *c = http_conn_of(r);
+
+    http_reply_begin_length(r, status, type, length);
+    r->active = false; /* the handler has said all it has to say */
+    if (c->broken || r->reply != REPLY_LENGTH || length == 0) {
+        job_close(http_loop(r), fd);
+        http_reply_sent(r);
+        return;
+    }
+    c->file = file_new(r, fd, at, length);
+    if (c->file == NULL) {
+        job_close(http_loop(r), fd);
+        http_conn_break(c);
+        return;
+    }
+    r->reply = REPLY_FILE;
+}

@@ -1,0 +1,270 @@
+// Files of a sandbox over HTTP: one at a time, read and written.
+import assert from 'node:assert/strict';
+import crypto from 'node:crypto';
+import http from 'node:http';
+import zlib from 'node:zlib';
+import { after, before, test } from 'node:test';
+import { startDaemon } from '../lib/cove.mjs';
+
+let d, s;
+before(async () => {
+  d = await startDaemon({});
+  s = await d.sandbox();
+});
+after(() => d?.stop());
+
+const q = (o) => Object.entries(o).map(([k, v]) => `${k}=${v instanceof Buffer ? [...v].map((b) => '%' + b.toString(16).padStart(2, '0')).join('') : encodeURIComponent(v)}`).join('&');
+const url = (path, o = {}, what = '') => `/v1/sandboxes/${s.id}/files${what}?${q({ path, ...o })}`;
+const put = (path, body, o, headers = {}) => d.api('PUT', url(path, o), Buffer.from(body), { headers });
+const read = (path, headers = {}, o) => d.call('GET', url(path, o), undefined, { headers });
+const stat = (path, o) => d.get(url(path, o, '/stat'));
+const sh = async (command, opts) => {
+  const r = await d.exec(s.id, command, opts);
+  assert.equal(r.exit_code, 0, r.stderr);
+  return r.stdout;
+};
+
+test('what was written is read, by absolute, relative and home paths', async () => {
+  const f = await put('/workspace/a.txt', 'hello\n');
+  assert.equal(f.path, '/workspace/a.txt');
+  assert.deepEqual([f.name, f.type, f.size, f.mode, f.owner, f.group], ['a.txt', 'file', 6, '0644', 'user', 'user']);
+  assert.equal((await read('a.txt')).text, 'hello\n');
+  await put('~/b', 'home');
+  assert.equal(await sh('cat ~/b; cat /workspace/a.txt'), 'homehello\n');
+  const a = await read('~/b');
+  assert.equal(a.text, 'home');
+  assert.equal(a.headers['content-type'], 'application/octet-stream');
+  assert.equal((await read('a.txt')).headers['content-type'], 'text/plain; charset=utf-8');
+});
+
+test('an empty file, and one that becomes shorter', async () => {
+  await put('e', 'something long');
+  await put('e', 'short');
+  assert.equal((await read('e')).text, 'short');
+  const f = await put('e', '');
+  assert.equal(f.size, 0);
+  const a = await read('e');
+  assert.equal(a.status, 200);
+  assert.equal(a.bytes.length, 0);
+});
+
+test('a large file goes in and out unchanged', async () => {
+  const big = crypto.randomBytes(5 * 1024 * 1024 + 123);
+  const f = await put('big', big);
+  assert.equal(f.size, big.length);
+  const a = await read('big');
+  assert.equal(a.headers['content-length'], String(big.length));
+  assert.ok(a.bytes.equals(big));
+  // over it: longer, shorter, shorter by less than a block, small
+  for (const n of [6 << 20, 100_000, 99_999, 98_304, 70_000, 10]) {
+    await put('big', big.subarray(0, Math.min(n, big.length)));
+    assert.ok((await read('big')).bytes.equals(big.subarray(0, Math.min(n, big.length))), `${n} bytes`);
+  }
+});
+
+test('in place the inode, the mode and links stay; atomic makes another', async () => {
+  await put('p', 'one');
+  await sh('chmod 600 p; ln -f p p2');
+  const was = await stat('p');
+  for (const body of ['two', crypto.randomBytes(200_000)]) {
+    const f = await put('p', body);
+    assert.equal(f.inode, was.inode);
+    assert.equal(f.mode, '0600');
+    assert.equal(f.links, 2);
+    assert.ok((await read('p2')).bytes.equals(Buffer.from(body)));
+  }
+  const f = await put('p', 'three', { atomic: 1 });
+  assert.notEqual(f.inode, was.inode);
+  assert.equal(f.mode, '0600');
+  assert.equal(f.links, 1);
+  assert.equal((await read('p')).text, 'three');
+  assert.notEqual((await read('p2')).text, 'three');
+});
+
+test('append, parents, mode and owner', async () => {
+  await put('new/deep/er', 'a', { parents: 1, mode: '0750' });
+  await put('new/deep/er', 'b', { append: 1 });
+  const big = Buffer.alloc(100_000, 'c');
+  const f = await put('new/deep/er', big, { append: 1 });
+  assert.equal(f.mode, '0750');
+  assert.ok((await read('new/deep/er')).bytes.equals(Buffer.concat([Buffer.from('ab'), big])));
+  await d.fails(404, 'not_found', 'PUT', url('not/there'), Buffer.from('x'));
+  const o = await put('owned', 'x', { owner: 'root:0', user: 'root' });
+  assert.deepEqual([o.owner, o.group], ['root', 'root']);
+  await d.fails(400, 'invalid', 'PUT', url('owned', { owner: 'nobody-knows', user: 'root' }), Buffer.from('x'));
+  await d.fails(403, 'denied', 'PUT', url('mine', { owner: 'root' }), Buffer.from('x'));
+});
+
+test('conditions: what does not hold changes nothing', async () => {
+  const f = await put('c', 'first', {}, { 'if-none-match': '*' });
+  await d.fails(412, 'precondition', 'PUT', url('c'), Buffer.from('x'), { headers: { 'if-none-match': '*' } });
+  await d.fails(412, 'precondition', 'PUT', url('c'), Buffer.alloc(100_000), { headers: { 'if-none-match': '*' } });
+  const g = await put('c', 'second', {}, { 'if-match': f.etag });
+  await d.fails(412, 'precondition', 'PUT', url('c'), Buffer.from('third'), { headers: { 'if-match': f.etag } });
+  await put('c', 'fourth', {}, { 'if-match': `"other", ${g.etag}` });
+  await d.fails(412, 'precondition', 'PUT', url('missing'), Buffer.from('x'), { headers: { 'if-match': '*' } });
+  assert.equal((await read('c')).text, 'fourth');
+});
+
+test('a tag names one state; 304 and 412 by it', async () => {
+  await put('t', 'x'.repeat(100_000));
+  const a = await read('t');
+  const tag = a.headers.etag;
+  assert.equal(tag, (await stat('t')).etag);
+  const same = await read('t', { 'if-none-match': tag });
+  assert.equal(same.status, 304);
+  assert.equal(same.headers.etag, tag);
+  assert.equal(same.bytes.length, 0);
+  assert.equal((await read('t', { 'if-match': '"nope"' })).status, 412);
+  await put('t', 'y'.repeat(100_000));
+  assert.equal((await read('t', { 'if-none-match': tag })).status, 200);
+});
+
+test('ranges', async () => {
+  for (const [name, n] of [['small', 1000], ['large', 300_000]]) {
+    const body = crypto.randomBytes(n);
+    await put(name, body);
+    const range = async (text, headers = {}) => read(name, { range: text, ...headers });
+    let a = await range('bytes=10-19');
+    assert.equal(a.status, 206);
+    assert.equal(a.headers['content-range'], `bytes 10-19/${n}`);
+    assert.ok(a.bytes.equals(body.subarray(10, 20)));
+    a = await range(`bytes=${n - 5}-`);
+    assert.ok(a.bytes.equals(body.subarray(n - 5)));
+    a = await range('bytes=-7');
+    assert.ok(a.bytes.equals(body.subarray(n - 7)));
+    a = await range(`bytes=5-${n * 9}`);
+    assert.ok(a.bytes.equals(body.subarray(5)));
+    a = await range(`bytes=${n}-`);
+    assert.equal(a.status, 416);
+    assert.equal(a.headers['content-range'], `bytes */${n}`);
+    assert.equal((await range('bytes=-0')).status, 416);
+    for (const odd of ['bytes=0-1,5-6', 'lines=1-2', 'bytes=x-y', 'bytes=9-3', 'bytes=']) assert.equal((await range(odd)).status, 200, odd);
+    const tag = a.headers.etag ?? (await read(name)).headers.etag;
+    assert.equal((await range('bytes=0-1', { 'if-range': tag })).status, 206);
+    assert.equal((await range('bytes=0-1', { 'if-range': '"old"' })).status, 200);
+  }
+});
+
+test('HEAD says what GET would, and sends nothing', async () => {
+  await put('h.html', '<p>'.repeat(50_000));
+  const a = await d.call('HEAD', url('h.html'));
+  assert.equal(a.status, 200);
+  assert.equal(a.headers['content-length'], '150000');
+  assert.equal(a.headers['content-type'], 'text/html; charset=utf-8');
+  assert.match(a.headers['content-security-policy'], /sandbox/);
+  assert.equal(a.bytes.length, 0);
+  assert.equal((await d.call('HEAD', url('nothing-here'))).status, 404);
+});
+
+test('download names the file', async () => {
+  await put('a "b" é.txt', 'x');
+  const a = await read('a "b" é.txt', {}, { download: 1 });
+  assert.equal(a.headers['content-disposition'], `attachment; filename="a _b_ __.txt"; filename*=UTF-8''a%20%22b%22%20%C3%A9.txt`);
+});
+
+test('a body in gzip is inflated; one that is not is refused and nothing changes', async () => {
+  const text = Buffer.from('inflate me '.repeat(100_000));
+  await put('z', zlib.gzipSync(text), {}, { 'content-encoding': 'gzip' });
+  assert.ok((await read('z')).bytes.equals(text));
+  await put('z', Buffer.concat([zlib.gzipSync('one '), zlib.gzipSync('two')]), {}, { 'content-encoding': 'gzip' });
+  assert.equal((await read('z')).text, 'one two');
+  for (const bad of [Buffer.from('no gzip at all'), zlib.gzipSync(text).subarray(0, 100)])
+    await d.fails(400, 'invalid', 'PUT', url('z'), bad, { headers: { 'content-encoding': 'gzip' } });
+  await d.fails(415, 'media_type', 'PUT', url('z'), Buffer.from('x'), { headers: { 'content-encoding': 'br' } });
+  assert.equal((await read('z')).text, 'one two');
+});
+
+test('names that are not UTF-8', async () => {
+  const name = Buffer.from([0x2f, 0x74, 0x6d, 0x70, 0x2f, 0xff, 0xfe, 0x20, 0x0a]);
+  const f = await put(name, 'odd');
+  assert.equal(f.path_encoding, 'base64');
+  assert.ok(Buffer.from(f.path, 'base64').equals(name));
+  assert.equal((await read(name)).text, 'odd');
+  assert.equal((await d.fails(404, 'not_found', 'GET', url(Buffer.concat([name, Buffer.from('x')])))).message.includes('�'), true);
+});
+
+test('links are followed when reading and writing, and shown as such', async () => {
+  await put('target', 'there');
+  await sh('ln -sf target link; ln -sf nowhere dangling; ln -sf loop loop');
+  assert.equal((await read('link')).text, 'there');
+  await put('link', 'through');
+  assert.equal((await read('target')).text, 'through');
+  await put('link', 'x'.repeat(100_000), { atomic: 1 });
+  const l = await stat('link');
+  assert.deepEqual([l.type, l.target], ['symlink', 'target']);
+  assert.equal((await stat('link', { follow: 1 })).size, 100_000);
+  await d.fails(404, 'not_found', 'GET', url('dangling'));
+  await d.fails(400, 'invalid', 'GET', url('loop'));
+});
+
+test('what is not a regular file is refused at once, and /proc is a stream', async () => {
+  await sh('rm -f fifo; mkfifo fifo; python3 -c "import socket; socket.socket(socket.AF_UNIX).bind(\'/workspace/sock\')"');
+  for (const path of ['fifo', 'sock', '/workspace', '/dev/null', '/dev/zero', '/dev/shm']) await d.fails(400, 'invalid', 'GET', url(path));
+  for (const path of ['fifo', '/workspace']) await d.fails(400, 'invalid', 'PUT', url(path), Buffer.from('x'));
+  const a = await read('/proc/self/status');
+  assert.equal(a.status, 200);
+  assert.match(a.text, /^Name:\tcove-helper\n/);
+  assert.match((await read('/proc/meminfo')).text, /MemTotal/);
+  assert.equal((await stat('/proc/self')).type, 'symlink');
+  await d.fails(404, 'not_found', 'GET', url('/proc/nothing'));
+  await put('/dev/shm/m', 'in memory');
+  await put('/dev/shm/m', 'x'.repeat(200_000));
+  await put('/dev/shm/m', 'y'.repeat(5000));
+  assert.equal((await read('/dev/shm/m')).text, 'y'.repeat(5000));
+});
+
+test('precise errors', async () => {
+  await put('file', 'x');
+  await d.fails(404, 'not_found', 'GET', url('no'));
+  await d.fails(400, 'invalid', 'GET', url('file/below'));
+  await d.fails(400, 'invalid', 'GET', url('n'.repeat(256)));
+  await d.fails(400, 'invalid', 'GET', url('/' + 'n/'.repeat(2100)));
+  await d.fails(400, 'invalid', 'GET', `/v1/sandboxes/${s.id}/files?path=a%00b`);
+  await d.fails(400, 'invalid', 'GET', `/v1/sandboxes/${s.id}/files`);
+  await d.fails(400, 'invalid', 'GET', url('', {}));
+  await d.fails(400, 'invalid', 'GET', url('file', { user: 'no-such-user' }));
+  await d.fails(400, 'invalid', 'PUT', url('file', { mode: '99' }), Buffer.from('x'));
+  await d.fails(400, 'invalid', 'PUT', url('file', { append: 1, atomic: 1 }), Buffer.from('x'));
+  await d.fails(404, 'not_found', 'GET', `/v1/sandboxes/none/files?path=x`);
+  await d.fails(403, 'denied', 'PUT', url('/etc/new'), Buffer.from('x'));
+  await d.fails(403, 'denied', 'PUT', url('/etc/passwd'), Buffer.from('x'));
+  await d.fails(403, 'denied', 'PUT', url('/etc/passwd'), Buffer.alloc(100_000));
+  await d.fails(403, 'denied', 'GET', url('/etc/shadow'));
+  assert.equal((await read('/etc/shadow', {}, { user: 'root' })).status, 200);
+});
+
+test('a client that leaves in the middle of an upload leaves nothing', async () => {
+  await put('kept', 'old');
+  await new Promise((resolve, reject) => {
+    const r = http.request(d.url + url('kept'), { method: 'PUT', headers: { authorization: `Bearer ${d.key}`, 'content-length': 10 << 20 } });
+    r.on('error', resolve);
+    r.on('response', reject);
+    let sent = 0;
+    const more = () => {
+      if (sent >= 4 << 20) return r.destroy();
+      sent += 65536;
+      r.write(Buffer.alloc(65536, 'n'), more);
+    };
+    more();
+  });
+  assert.equal((await read('kept')).text, 'old');
+  assert.equal(await sh('ls -a /workspace | grep -c "^.cove" || true'), '0\n');
+});
+
+test('a file that is cut while it is sent cuts the connection', async () => {
+  await sh('truncate -s 64M hole');
+  const ended = await new Promise((resolve, reject) => {
+    const r = http.get(d.url + url('hole'), { headers: { authorization: `Bearer ${d.key}` } }, (res) => {
+      res.once('data', () => {
+        res.pause();
+        sh('truncate -s 1M hole').then(() => res.resume(), reject);
+      });
+      res.on('aborted', () => resolve('cut'));
+      res.on('error', () => resolve('cut'));
+      res.on('end', () => resolve('whole'));
+    });
+    r.on('error', () => resolve('cut'));
+  });
+  assert.equal(ended, 'cut');
+});
