@@ -88,18 +88,17 @@ static bool is_plain(unsigned char c)
 /* RFC 6266: the name as it is if it is plain, and percent-encoded for everybody. */
 static void put_disposition(struct http_req *r, const char *name)
 {
-    char value[NAME_SHOWN * 4 + 64], *at = value;
+    autobuf struct buf value = BUF_INIT(NAME_SHOWN * 4 + 64);
     size_t n = strnlen(name, NAME_SHOWN);
 
-    at += sprintf(at, "attachment; filename=\"");
+    buf_adds(&value, "attachment; filename=\"");
     for (size_t i = 0; i < n; i++)
-        *at++ = is_plain((unsigned char)name[i]) || name[i] == ' ' ? name[i] : '_';
-    at += sprintf(at, "\"; filename*=UTF-8''");
+        buf_addc(&value, is_plain((unsigned char)name[i]) || name[i] == ' ' ? name[i] : '_');
+    buf_adds(&value, "\"; filename*=UTF-8''");
     for (size_t i = 0; i < n; i++)
-        at += is_plain((unsigned char)name[i]) ? sprintf(at, "%c", name[i])
-                                               : sprintf(at, "%%%02X", (unsigned char)name[i]);
-    *at = '\0';
-    http_reply_header(r, "Content-Disposition", value);
+        buf_addf(&value, is_plain((unsigned char)name[i]) ? "%c" : "%%%02X",
+                 (unsigned char)name[i]);
+    http_reply_header(r, "Content-Disposition", buf_cstr(&value));
 }
 
 /* A page of a tenant's, shown from our own origin, may do nothing. */
