@@ -34,6 +34,7 @@
     X(SIZE,     disk,         "disk",          "10G",              16ull << 20, 1ull << 50, "default limit of what a sandbox may write to its disk") \
     X(NUMBER,   nofile,       "nofile",        "4096",             64,    1048576,   "default limit of open files of each process in a sandbox") \
     X(DURATION, timeout_ms,   "timeout",       "0",                0,     1ull << 50, "default lifetime of a sandbox; 0: until it is deleted")  \
+    X(TEXT,     mounts,       "mounts",        "",                 0,     0,         "what sandboxes may mount, comma-separated: NAME (a volume of Cove's own) or NAME=/DIRECTORY (of the host; read-only)") \
     X(TEXT,     bridge_template, "bridge-template", "base",        0,     0,         "template of sandboxes that Cloudflare clients make")     \
     X(DURATION, exec_ms,      "exec-timeout",  "0",                0,     1ull << 50, "default time limit of an exec; 0: none")                 \
     X(SIZE,     output,       "output",        "1M",               4096,  64ull << 20, "output of a process that is kept for replay")           \

@@ -253,16 +253,28 @@ static int way_limit(struct sandbox *sb, struct err *e)
     return 0;
 }
 
-static int make_new(struct sandbox *sb, struct err *e)
+static int make_subvolume(int dir, const char *name, uint64_t limit)
 {
     struct btrfs_qgroup_inherit in = {
         .flags = BTRFS_QGROUP_INHERIT_SET_LIMITS,
-        .lim = {.flags = BTRFS_QGROUP_LIMIT_MAX_RFER, .max_rfer = sb->rec.limits.disk}};
+        .lim = {.flags = BTRFS_QGROUP_LIMIT_MAX_RFER, .max_rfer = limit}};
     struct btrfs_ioctl_vol_args_v2 a = {
         .flags = BTRFS_SUBVOL_QGROUP_INHERIT, .size = sizeof(in), .qgroup_inherit = &in};
 
-    str_fmt(a.name, sizeof(a.name), "%s", sb->rec.id);
-    if (ioctl(sb->k->disk.fd, BTRFS_IOC_SUBVOL_CREATE_V2, &a) < 0 &&
+    str_fmt(a.name, sizeof(a.name), "%s", name);
+    return ioctl(dir, BTRFS_IOC_SUBVOL_CREATE_V2, &a);
+}
+
+static int way_volume(int dir, const char *name, uint64_t limit, struct err *e)
+{
+    if (make_subvolume(dir, name, limit) < 0 && errno != EEXIST)
+        return err_sys(e, "make volume %s", name);
+    return 0;
+}
+
+static int make_new(struct sandbox *sb, struct err *e)
+{
+    if (make_subvolume(sb->k->disk.fd, sb->rec.id, sb->rec.limits.disk) < 0 &&
         !(errno == EEXIST && sb->keep_disk))
         return err_sys(e, "make the subvolume");
     return disk_make_dirs(sb->k->disk.fd, sb->rec.id, e);
@@ -339,5 +351,6 @@ const struct disk_way disk_btrfs = {
     .make = way_make,
     .limit = way_limit,
     .remove = way_remove,
+    .volume = way_volume,
     .counters = way_counters,
 };

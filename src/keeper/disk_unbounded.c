@@ -31,6 +31,14 @@ static int way_make(struct sandbox *sb, struct err *e)
     return disk_make_dirs(sb->k->disk.fd, sb->rec.id, e);
 }
 
+static int way_volume(int dir, const char *name, uint64_t limit, struct err *e)
+{
+    (void)limit;
+    if (mkdirat(dir, name, 0755) < 0 && errno != EEXIST)
+        return err_sys(e, "make volume %s", name);
+    return 0;
+}
+
 static int way_limit(struct sandbox *sb, struct err *e)
 {
     (void)sb;
@@ -74,5 +82,6 @@ const struct disk_way disk_unbounded = {
     .make = way_make,
     .limit = way_limit,
     .remove = way_remove,
+    .volume = way_volume,
     .counters = way_counters,
 };

@@ -72,6 +72,7 @@ struct keeper {
     int init_fd;           /* sealed memfd of cove-init, 0111 */
     int helper_fd;         /* the same of cove-helper */
     int dev_fd;            /* mount of /dev, cloned for each */
+    struct mounts *mounts; /* that the operator allows */
     uint8_t *filter;       /* compiled seccomp filter */
     size_t filter_len;
 
@@ -147,6 +148,8 @@ struct disk_way {
     int (*make)(struct sandbox *sb, struct err *e);
     int (*limit)(struct sandbox *sb, struct err *e);
     int (*remove)(struct keeper *k, const char *id);
+    /* A volume of bounded size in a directory of the disks; fine if it is there. */
+    int (*volume)(int dir, const char *name, uint64_t limit, struct err *e);
     /* Opens the two counters that init answers `df` from. */
     int (*counters)(struct sandbox *sb, int *ret_used, int *ret_quota, struct err *e);
 };

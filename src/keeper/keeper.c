@@ -20,6 +20,7 @@
 #include "keeper/image.h"
 #include "keeper/key.h"
 #include "keeper/listen.h"
+#include "keeper/mount.h"
 #include "keeper/network.h"
 #include "keeper/ops.h"
 #include "keeper/pool.h"
@@ -107,9 +108,11 @@ static const struct {
     {"id ranges",          ids_open},
     {"cgroups",            cgroup_open},
     {"network",            network_open},
+    {"mounts",             mount_read},
     {"closer",             closer_open},
     {"workers",            worker_open},
     {"disks",              disk_open},
+    {"volumes",            mount_open},
     {"templates",          template_open},
     {"images",             image_open},
     {"/dev",               devfs_open},

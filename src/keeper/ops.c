@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "keeper/front.h"
 #include "keeper/image.h"
+#include "keeper/mount.h"
 #include "keeper/network.h"
 #include "keeper/pool.h"
 #include "keeper/template.h"
@@ -291,6 +292,22 @@ static int op_stat(struct keeper *k, uint32_t seq, const void *msg, struct err *
     return 0;
 }
 
+static int op_mount(struct keeper *k, uint32_t seq, const void *msg, struct err *e)
+{
+    if (mount_up(k, msg, e) < 0)
+        return -1;
+    link_send(k, KEEPER_OK, seq, &(struct keeper_ok){0});
+    return 0;
+}
+
+static int op_unmount(struct keeper *k, uint32_t seq, const void *msg, struct err *e)
+{
+    if (mount_down(k, msg, e) < 0)
+        return -1;
+    link_send(k, KEEPER_OK, seq, &(struct keeper_ok){0});
+    return 0;
+}
+
 static int op_ready(struct keeper *k, uint32_t seq, const void *msg, struct err *e)
 {
     (void)seq;
@@ -325,6 +342,8 @@ static const struct op {
     {KEEPER_COMMIT,    WHEN_LISTED, op_commit},
     {KEEPER_ALIAS,     WHEN_LISTED, op_alias},
     {KEEPER_FORGET,    WHEN_LISTED, op_forget},
+    {KEEPER_MOUNT,     WHEN_LISTED, op_mount},
+    {KEEPER_UNMOUNT,   WHEN_LISTED, op_unmount},
 };
 /* clang-format on */
 

@@ -20,6 +20,7 @@ static const int kept[] = {
     CAP_KILL,            /* ending the front */
     CAP_SYS_PTRACE,      /* opening the namespaces of an init */
     CAP_SYS_RESOURCE,    /* the hard limit of open files */
+    CAP_SYS_CHROOT,      /* entering a sandbox's mounts, where the operator has some to give */
     CAP_NET_ADMIN,       /* veths, routes, the firewall's table, forwarding */
 };
 

@@ -134,6 +134,7 @@ int rootfs_up(struct sandbox *sb, struct err *e)
 
     if (disk < 0)
         return err_sys(e, "open the disk");
+    sb->nmounts = 0;
     if (sb->import)
         return import_root(sb, disk, e);
     if (map_lowers(sb, &low, e) == 0)

@@ -89,6 +89,7 @@ struct sandbox {
     struct loop_io pid_io, boot_io;
     struct loop_timer timer; /* boot deadline, then pausing, then teardown retries */
     unsigned retries;
+    unsigned nmounts;     /* mount.h */
     uint64_t pause_by_ms; /* when freezing it is given up */
     bool asked;           /* counted in the keeper's nasked */
     bool reboot;          /* `ask` is to boot it as soon as it is down */

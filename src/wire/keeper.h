@@ -17,6 +17,7 @@
 #define KEEPER_ID_MAX 32u
 #define KEEPER_NAME_MAX 64u /* of a template */
 #define KEEPER_TEXT_MAX 500u
+#define KEEPER_PATH_MAX 4096u
 
 enum keeper_state { KEEPER_RUNNING, KEEPER_STOPPED, KEEPER_PAUSED };
 
@@ -64,6 +65,9 @@ enum keeper_state { KEEPER_RUNNING, KEEPER_STOPPED, KEEPER_PAUSED };
 #define KEEPER_TRAFFIC_FIELDS(F, S)  F(S, U32, unused, 0)
 #define KEEPER_PAUSE_FIELDS(F, S)    F(S, STR, id, KEEPER_ID_MAX)
 #define KEEPER_THAW_FIELDS(F, S)     F(S, STR, id, KEEPER_ID_MAX)
+#define KEEPER_MOUNT_FIELDS(F, S)    F(S, STR, id, KEEPER_ID_MAX) F(S, STR, name, KEEPER_NAME_MAX) \
+                                     F(S, STR, path, KEEPER_PATH_MAX) F(S, U32, read_only, 1)
+#define KEEPER_UNMOUNT_FIELDS(F, S)  F(S, STR, id, KEEPER_ID_MAX) F(S, STR, path, KEEPER_PATH_MAX)
 
 /*  list      -> sandbox..., end     what exists and was given out
  *  create    -> sandbox             running, its init listening; or fail
@@ -85,6 +89,9 @@ enum keeper_state { KEEPER_RUNNING, KEEPER_STOPPED, KEEPER_PAUSED };
  *  forget    -> ok                  a template's name is gone; fail conflict while it is in use
  *  rules     -> ok                  what it may reach, all of it at once (wire/rules.h)
  *  traffic   -> count..., end       what went over each network since its boot
+ *  mount     -> ok                  a directory that the operator named, at a place inside; it is gone
+ *                                   with the next boot
+ *  unmount   -> ok                  fail not_found if none of those is there
  *  died      (news, seq 0)          an init ended without being asked to */
 #define KEEPER_MSGS(X) \
     X(KEEPER_FAIL,      keeper_fail,      1,  KEEPER_FAIL_FIELDS) \
@@ -112,7 +119,9 @@ enum keeper_state { KEEPER_RUNNING, KEEPER_STOPPED, KEEPER_PAUSED };
     X(KEEPER_RULES,     keeper_rules,     60, KEEPER_RULES_FIELDS) \
     X(KEEPER_TRAFFIC,   keeper_traffic,   61, KEEPER_TRAFFIC_FIELDS) \
     X(KEEPER_PAUSE,     keeper_pause,     62, KEEPER_PAUSE_FIELDS) \
-    X(KEEPER_THAW,      keeper_thaw,      63, KEEPER_THAW_FIELDS)
+    X(KEEPER_THAW,      keeper_thaw,      63, KEEPER_THAW_FIELDS) \
+    X(KEEPER_MOUNT,     keeper_mount,     90, KEEPER_MOUNT_FIELDS) \
+    X(KEEPER_UNMOUNT,   keeper_unmount,   91, KEEPER_UNMOUNT_FIELDS)
 /* clang-format on */
 
 #define X(kind, s, number, fields) kind = number,

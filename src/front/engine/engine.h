@@ -196,6 +196,20 @@ int engine_list(struct engine *g, const struct list_opts *o,
 void engine_owners(struct engine *g, void (*each)(void *arg, const char *key, size_t sandboxes),
                    void *arg);
 
+/* ---- mounts ---- */
+
+/* A directory that the operator allows, by its name (setting `mounts`), at a directory of
+ * the sandbox's own disk. It stays until it is unmounted or the sandbox boots again.
+ * ERR_UNSUPPORTED: the operator allows none of that name. */
+struct mount_opts { /* all borrowed for the call */
+    const char *name, *path;
+    bool read_only;
+};
+void engine_mount(struct engine *g, const char *key, const char *id, const struct mount_opts *o,
+                  engine_done_cb *cb, void *arg);
+void engine_unmount(struct engine *g, const char *key, const char *id, const char *path,
+                    engine_done_cb *cb, void *arg);
+
 /* ---- templates ---- */
 
 struct template_info {

@@ -13,7 +13,8 @@
  *   archive.c   directories in and out
  *   owners.c    whose sandboxes they are       list.c     in pages
  *   name.c      sandboxes by name              fdpass.c   fds from inside
- *   file*.c     files, by init or cove-helper */
+ *   file*.c     files, by init or cove-helper
+ *   mount.c     directories of the operator's */
 #ifndef FRONT_ENGINE_INSIDE_H
 #define FRONT_ENGINE_INSIDE_H
 

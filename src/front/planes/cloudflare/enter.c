@@ -63,8 +63,7 @@ void bridge_look(struct call *c, const void *in, void (*go)(struct call *c, cons
         bridge_enter(c, in, go);
         return;
     }
-    err_set(&e, ERR_NOT_FOUND, "there is no %.64s: this sandbox has not been used",
-            call_param(c, 1));
+    err_set(&e, ERR_NOT_FOUND, "there is nothing here: this sandbox has not been used");
     call_fail(c, &e);
 }
 

@@ -15,6 +15,7 @@
     X(exec)                                                                                        \
     X(process)                                                                                     \
     X(logs)                                                                                        \
+    X(mount)                                                                                       \
     X(pool)
 
 #define X(name) extern const struct surface_row bridge_##name[];
@@ -65,6 +66,8 @@ void bridge_command_free(struct bridge_command *c);
 
 /* words.c: what a client writes */
 
+/* Appends what an absolute path means without "." and ".."; nothing for the root. */
+void bridge_resolve(struct buf *out, const char *path);
 /* An absolute path, "." and ".." resolved; a relative one begins in /workspace. ERR_DENIED
  * if it leads out of there, naming `what` it was for. */
 int bridge_path(const char *what, const char *path, struct buf *out, struct err *e);

@@ -13,7 +13,7 @@ static void up(struct buf *path)
         path->len--;
 }
 
-static void resolve(struct buf *out, const char *path)
+void bridge_resolve(struct buf *out, const char *path)
 {
     while (*path != '\0') {
         size_t n = strcspn(path, "/");
@@ -37,7 +37,7 @@ int bridge_path(const char *what, const char *path, struct buf *out, struct err 
         return err_set(e, ERR_INVALID, "%s must have at most %u bytes", what, INIT_PATH_MAX);
     if (*path != '/')
         buf_adds(out, root);
-    resolve(out, path);
+    bridge_resolve(out, path);
     if (out->failed)
         return err_set(e, ERR_INVALID, "%s is too long", what);
     if (out->len < n || memcmp(buf_cstr(out), root, n) != 0 ||

@@ -1,0 +1,310 @@
+/* mount.c - see mount.h.
+ *
+ * A mount can only be placed by somebody inside that mount namespace, and no thread of
+ * the keeper's may be seen there: a thread is made for it that shares nothing but
+ * memory, enters, and ends. Its root is then the sandbox's, so that a path a stranger
+ * wrote leads to what is the stranger's own. Where it ends must be the root filesystem:
+ * nothing is laid over /proc, /sys, /dev or what masks parts of them. */
+#include "keeper/mount.h"
+
+#include <linux/capability.h>
+#include <linux/openat2.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+
+#include "base/str.h"
+#include "keeper/compat.h"
+
+#define VOLUMES ".volumes" /* hidden from the sweep of disks */
+
+struct place {
+    char name[KEEPER_NAME_MAX + 1];
+    const char *host; /* points into the setting's copy; NULL: a volume */
+    int fd;
+};
+
+struct mounts {
+    struct place places[MOUNTS_MAX];
+    size_t n;
+    char text[CONFIG_TEXT_MAX];
+};
+
+/* ---- what the operator named ---- */
+
+static bool name_is_valid(const char *s)
+{
+    size_t n = strspn(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-");
+
+    return n > 0 && n <= KEEPER_NAME_MAX && s[n] == '\0';
+}
+
+static struct place *find_place(struct mounts *m, const char *name)
+{
+    for (size_t i = 0; i < m->n; i++)
+        if (strcmp(m->places[i].name, name) == 0)
+            return &m->places[i];
+    return NULL;
+}
+
+static int read_one(struct mounts *m, char *word, struct err *e)
+{
+    const char *name = strsep(&word, "=");
+
+    if (!name_is_valid(name) || (word != NULL && *word != '/'))
+        return err_set(e, ERR_INVALID, "mounts: '%.60s' is neither NAME nor NAME=/DIRECTORY", name);
+    if (find_place(m, name) != NULL)
+        return err_set(e, ERR_INVALID, "mounts: %s is there twice", name);
+    if (m->n == MOUNTS_MAX)
+        return err_set(e, ERR_INVALID, "mounts: more than %u", MOUNTS_MAX);
+    str_fmt(m->places[m->n].name, sizeof(m->places[m->n].name), "%s", name);
+    m->places[m->n].host = word;
+    m->places[m->n++].fd = -1;
+    return 0;
+}
+
+int mount_read(struct keeper *k, struct err *e)
+{
+    struct mounts *m = calloc(1, sizeof(*m));
+    char *rest, *word;
+
+    if (m == NULL)
+        return err_set(e, ERR_INTERNAL, "out of memory");
+    k->mounts = m;
+    str_fmt(m->text, sizeof(m->text), "%s", k->config.mounts);
+    for (rest = m->text; *m->text != '\0' && (word = strsep(&rest, ",")) != NULL;)
+        if (read_one(m, word, e) < 0)
+            return -1;
+    return m->n > 0 ? 0 : privileges_give_up(CAP_SYS_CHROOT, e);
+}
+
+static int open_volume(struct keeper *k, const char *name, struct err *e)
+{
+    autofd int dir = -1;
+    int fd;
+
+    if (mkdirat(k->disk.fd, VOLUMES, 0700) < 0 && errno != EEXIST)
+        return err_sys(e, "make the directory of volumes");
+    dir = openat(k->disk.fd, VOLUMES, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (dir < 0)
+        return err_sys(e, "open the directory of volumes");
+    if (k->disk.way->volume(dir, name, k->config.disk, e) < 0)
+        return -1;
+    fd = openat(dir, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    return fd < 0 ? err_sys(e, "open volume %s", name) : fd;
+}
+
+int mount_open(struct keeper *k, struct err *e)
+{
+    for (size_t i = 0; i < k->mounts->n; i++) {
+        struct place *p = &k->mounts->places[i];
+
+        p->fd = p->host == NULL ? open_volume(k, p->name, e)
+                                : open(p->host, O_PATH | O_DIRECTORY | O_CLOEXEC);
+        if (p->fd < 0 && p->host != NULL)
+            return err_set(e, ERR_INVALID, "mounts: %s: %s: %s", p->name, p->host, strerror(errno));
+        if (p->fd < 0)
+            return -1;
+    }
+    return 0;
+}
+
+/* ---- inside ---- */
+
+struct job {
+    struct keeper *k;
+    const char *path;
+    int ns, tree; /* tree -1: what is there goes */
+    int r;
+    struct err e;
+};
+
+static int open_inside(const char *path, struct err *e)
+{
+    struct open_how how = {.flags = O_PATH | O_DIRECTORY | O_CLOEXEC,
+                           .resolve = RESOLVE_NO_MAGICLINKS};
+    int fd = (int)syscall(SYS_openat2, AT_FDCWD, path, &how, sizeof(how));
+
+    if (fd >= 0)
+        return fd;
+    if (errno == ENOENT)
+        return err_set(e, ERR_NOT_FOUND, "there is no directory %.200s", path);
+    if (errno == ENOTDIR || errno == ELOOP || errno == ENAMETOOLONG || errno == EXDEV)
+        return err_set(e, ERR_INVALID, "%.200s: %s", path, strerror(errno));
+    return err_sys(e, "open the place of a mount");
+}
+
+static int look(int fd, struct statx *st, struct err *e)
+{
+    struct statx root;
+
+    if (statx(fd, "", AT_EMPTY_PATH, STATX_MNT_ID | STATX_INO, st) < 0 ||
+        statx(AT_FDCWD, "/", 0, STATX_MNT_ID | STATX_INO, &root) < 0)
+        return err_sys(e, "look at the place of a mount");
+    return st->stx_mnt_id == root.stx_mnt_id && st->stx_ino != root.stx_ino;
+}
+
+static int place_it(const struct job *j, struct err *e)
+{
+    autofd int at = open_inside(j->path, e);
+    struct statx st;
+    int own = at < 0 ? -1 : look(at, &st, e);
+
+    if (own < 0)
+        return -1;
+    if (own == 0)
+        return err_set(e, ERR_CONFLICT, "%.200s is not a directory of the sandbox's own disk",
+                       j->path);
+    if (sys_move_mount(j->tree, "", at, "", MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH) < 0)
+        return err_sys(e, "place the mount");
+    return 0;
+}
+
+/* One of ours shows what one of the operator's directories is; everything else that is
+ * mounted inside is a wall. */
+static bool is_ours(const struct keeper *k, const struct statx *st)
+{
+    struct statx source;
+
+    if (!(st->stx_attributes & STATX_ATTR_MOUNT_ROOT))
+        return false;
+    for (size_t i = 0; i < k->mounts->n; i++)
+        if (statx(k->mounts->places[i].fd, "", AT_EMPTY_PATH, STATX_INO, &source) == 0 &&
+            source.stx_ino == st->stx_ino && source.stx_dev_major == st->stx_dev_major &&
+            source.stx_dev_minor == st->stx_dev_minor)
+            return true;
+    return false;
+}
+
+static int remove_it(const struct job *j, struct err *e)
+{
+    autofd int at = open_inside(j->path, e);
+    struct statx st;
+    int own = at < 0 ? -1 : look(at, &st, e);
+
+    if (own < 0)
+        return -1;
+    if (own > 0 || !is_ours(j->k, &st))
+        return err_set(e, ERR_NOT_FOUND, "nothing is mounted at %.200s", j->path);
+    /* by where we stand and not by its path, which may lead elsewhere by now */
+    if (fchdir(at) < 0 || umount2(".", MNT_DETACH) < 0)
+        return err_sys(e, "unmount");
+    return 0;
+}
+
+static void *enter(void *arg)
+{
+    struct job *j = arg;
+
+    if (unshare(CLONE_FS) < 0 || setns(j->ns, CLONE_NEWNS) < 0)
+        j->r = err_sys(&j->e, "enter the sandbox's mounts");
+    else
+        j->r = j->tree >= 0 ? place_it(j, &j->e) : remove_it(j, &j->e);
+    return NULL;
+}
+
+static int run(struct job *j, struct err *e)
+{
+    sigset_t all, old;
+    pthread_t t;
+    int r;
+
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &old); /* signals are the loop's */
+    r = pthread_create(&t, NULL, enter, j);
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    if (r != 0)
+        return err_set(e, ERR_INTERNAL, "start a thread: %s", strerror(r));
+    pthread_join(t, NULL);
+    if (j->r < 0)
+        *e = j->e;
+    return j->r;
+}
+
+/* ---- asked for ---- */
+
+static struct sandbox *find_running(struct keeper *k, const char *id, struct err *e)
+{
+    struct map_node *n = map_get(&k->sandboxes, id);
+    struct sandbox *sb = n == NULL ? NULL : CONTAINER_OF(n, struct sandbox, by_id);
+
+    if (sb != NULL && sb->rec.phase == PHASE_GIVEN && sb->pid > 0)
+        return sb;
+    err_set(e, ERR_NOT_FOUND, "no sandbox %s runs", id);
+    return NULL;
+}
+
+static int open_ns(const struct sandbox *sb, const char *which, struct err *e)
+{
+    char path[64];
+    int fd;
+
+    str_fmt(path, sizeof(path), "/proc/%d/ns/%s", (int)sb->pid, which);
+    fd = open(path, O_RDONLY | O_CLOEXEC);
+    return fd < 0 ? err_sys(e, "open a namespace of the sandbox") : fd;
+}
+
+/* Detached, to be placed. A volume's files carry ids from 0 on, as a disk's do; those of
+ * a host's directory stay the host's. */
+static int clone_place(const struct sandbox *sb, const struct place *p, bool read_only,
+                       struct err *e)
+{
+    autofd int tree = sys_open_tree(p->fd, "", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_EMPTY_PATH);
+    autofd int userns = p->host == NULL ? open_ns(sb, "user", e) : -1;
+    struct mount_attr attr = {.attr_set = MOUNT_ATTR_NODEV | MOUNT_ATTR_NOSUID};
+
+    if (tree < 0)
+        return err_sys(e, "clone %s", p->name);
+    if (p->host == NULL && userns < 0)
+        return -1;
+    if (p->host == NULL) {
+        attr.attr_set |= MOUNT_ATTR_IDMAP;
+        attr.userns_fd = (uint64_t)userns;
+    }
+    if (read_only || p->host != NULL)
+        attr.attr_set |= MOUNT_ATTR_RDONLY;
+    if (sys_mount_setattr(tree, "", AT_EMPTY_PATH, &attr) < 0)
+        return err_sys(e, "set up %s", p->name);
+    return take_fd(&tree);
+}
+
+int mount_up(struct keeper *k, const struct keeper_mount *m, struct err *e)
+{
+    struct sandbox *sb = find_running(k, m->id, e);
+    struct place *p = find_place(k->mounts, m->name);
+    autofd int ns = -1, tree = -1;
+
+    if (sb == NULL)
+        return -1;
+    if (p == NULL)
+        return err_set(e, ERR_UNSUPPORTED,
+                       "there is nothing called '%.64s' to mount; the operator names what there is "
+                       "(setting `mounts`)",
+                       m->name);
+    if (sb->nmounts >= MOUNTS_EACH_MAX)
+        return err_set(e, ERR_LIMIT, "a sandbox takes %d mounts", MOUNTS_EACH_MAX);
+    ns = open_ns(sb, "mnt", e);
+    tree = ns < 0 ? -1 : clone_place(sb, p, m->read_only, e);
+    if (tree < 0 || run(&(struct job){.k = k, .path = m->path, .ns = ns, .tree = tree}, e) < 0)
+        return -1;
+    sb->nmounts++;
+    return 0;
+}
+
+int mount_down(struct keeper *k, const struct keeper_unmount *m, struct err *e)
+{
+    struct sandbox *sb = find_running(k, m->id, e);
+    autofd int ns = sb == NULL ? -1 : open_ns(sb, "mnt", e);
+
+    if (k->mounts->n == 0)
+        return err_set(e, ERR_NOT_FOUND, "nothing is mounted at %.200s", m->path);
+    if (ns < 0 || run(&(struct job){.k = k, .path = m->path, .ns = ns, .tree = -1}, e) < 0)
+        return -1;
+    if (sb->nmounts > 0)
+        sb->nmounts--;
+    return 0;
+}
