@@ -8,7 +8,7 @@
 set -eu
 cd "$(dirname "$0")/.."
 build=${COVE_BUILD:-build}
-programs=${*:-exec create idle stream network}
+programs=${*:-exec create idle stream network bridge}
 [ "$(id -u)" = 0 ] || {
     echo "bench/run.sh: needs root, as the daemon does" >&2
     exit 77
