@@ -80,6 +80,9 @@ const struct http_head *http_head(const struct http_req *r);
 /* The value of the only header of that name (case-insensitive), or NULL if
  * there is none. Several of one name are joined with ", " as the RFC allows. */
 const char *http_header(struct http_req *r, const char *name);
+/* The header in that place, 0 and up, as it was sent; false behind the last. */
+bool http_header_at(const struct http_req *r, size_t i, struct http_str *ret_name,
+                    struct http_str *ret_value);
 /* For tracing: "r" and a number unique to this server, in answers and the log. */
 const char *http_request_id(const struct http_req *r);
 /* One slot for whoever handles the request. */

@@ -162,6 +162,19 @@ const char *http_header(struct http_req *r, const char *name)
     return found > 1 ? join(r, name, need) : first;
 }
 
+bool http_header_at(const struct http_req *r, size_t i, struct http_str *ret_name,
+                    struct http_str *ret_value)
+{
+    const struct http_conn *c = http_conn_of(r);
+    const struct http_field *f = &c->msg.fields[i];
+
+    if (i >= c->msg.nfields)
+        return false;
+    *ret_name = (struct http_str){.p = c->head + f->name.at, .len = f->name.len};
+    *ret_value = (struct http_str){.p = c->head + f->value.at, .len = f->value.len};
+    return true;
+}
+
 const char *http_request_id(const struct http_req *r)
 {
     return r->id;

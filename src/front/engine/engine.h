@@ -192,6 +192,9 @@ int engine_list(struct engine *g, const struct list_opts *o,
                 void (*each)(void *arg, const struct sandbox *s), void *arg, char **ret_next,
                 struct err *e);
 
+/* Every sandbox, whoever's it is, in no order; for who was shown something better than
+ * a key. */
+void engine_each(struct engine *g, void (*each)(void *arg, const struct sandbox *s), void *arg);
 /* How many sandboxes each key has; once per key that has any, in the order of keys. */
 void engine_owners(struct engine *g, void (*each)(void *arg, const char *key, size_t sandboxes),
                    void *arg);

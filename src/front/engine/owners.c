@@ -10,6 +10,13 @@ static int by_key(const void *x, const void *y)
     return strcmp(*(const char *const *)x, *(const char *const *)y);
 }
 
+void engine_each(struct engine *g, void (*each)(void *arg, const struct sandbox *s), void *arg)
+{
+    for (size_t i = 0; i < g->norder; i++)
+        if (box_of(g, g->order[i]->pub.key, g->order[i]->pub.id) != NULL)
+            each(arg, &g->order[i]->pub);
+}
+
 void engine_owners(struct engine *g, void (*each)(void *arg, const char *key, size_t sandboxes),
                    void *arg)
 {

@@ -256,7 +256,7 @@ static void fail_stream(struct call *c, struct buf *body)
         call_event(c, NULL, "error", body);
         call_end(c);
     } else {
-        http_reply_abort(client_end(c));
+        call_cut(c);
     }
 }
 
@@ -274,7 +274,7 @@ void call_fail(struct call *c, const struct err *e)
 
     if (e->kind == ERR_INTERNAL)
         log_error("%s %s: %s", c->request_id, c->row != NULL ? c->row->op : "-", e->msg);
-    if (c->r == NULL)
+    if (c->r == NULL || (c->plane->manner->fail != NULL && c->plane->manner->fail(c, e)))
         return;
     c->plane->manner->write_error(c, e, &body);
     if (c->streaming) {
@@ -336,7 +336,7 @@ void call_event(struct call *c, const char *id, const char *event, struct buf *d
     if (c->r == NULL)
         return;
     if (data->failed) {
-        http_reply_abort(client_end(c));
+        call_cut(c);
         return;
     }
     http_sse_event(c->r, id, event, buf_data(data), data->len);
@@ -366,4 +366,10 @@ void call_end(struct call *c)
 {
     if (c->r != NULL)
         http_reply_end(client_end(c));
+}
+
+void call_cut(struct call *c)
+{
+    if (c->r != NULL)
+        http_reply_abort(client_end(c));
 }

@@ -22,6 +22,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/list.h"
+#include "front/engine/engine.h"
 #include "http/http.h"
 #include "http/route.h"
 #include "loop/loop.h"
@@ -51,8 +52,10 @@ struct call {
     struct plane *plane;
     struct http_req *r; /* NULL: answered, or gone */
     struct loop *loop;
-    const struct surface_row *row; /* NULL: no such route */
-    const char *key;               /* id of the key; NULL on public routes */
+    const struct surface_row *row;   /* NULL: no such route */
+    const char *key;                 /* id of the key; NULL on public routes */
+    char owner[ENGINE_KEY_MAX + 1];  /* what `key` points to, where no key was shown... */
+    char sandbox[ENGINE_ID_MAX + 1]; /* ...and what the call is about, if its path does not say */
     struct route_match match;
     const struct call_source *source; /* what the engine owes us; NULL: nothing */
     void *handle;
@@ -115,5 +118,7 @@ void call_event_shape(struct call *c, const char *id, const char *event, const s
                       const void *from);
 void call_write(struct call *c, const void *p, size_t n);
 void call_end(struct call *c);
+/* As if the connection had broken: the client sees that what came is not all. */
+void call_cut(struct call *c);
 
 #endif

@@ -166,11 +166,16 @@ static int run_query(struct call *c, struct err *e)
 /* No body at all is an empty object: most fields have defaults. */
 static int run_body(struct call *c, const char *p, size_t n, struct err *e)
 {
-    autojson json_t *doc = n == 0 ? json_object() : NULL;
+    const struct surface_input *input = c->row->body;
+    autojson json_t *doc = NULL;
 
-    if (n > 0 && json_parse(p, n, &doc, e) < 0)
+    if (input->unwrap != NULL && input->unwrap(&p, &n, e) < 0)
         return -1;
-    return run(c, c->row->body, doc, e);
+    if (n == 0)
+        doc = json_object();
+    else if (json_parse(p, n, &doc, e) < 0)
+        return -1;
+    return run(c, input, doc, e);
 }
 
 static void got_body(struct http_req *r, struct buf *body, void *arg)

@@ -35,6 +35,8 @@ struct plane_manner {
     int (*status)(const struct call *c, const struct err *e);
     /* The same in openapi.json: NULL: the native one. */
     const struct shape *error;
+    /* Answers in its own way, body, status and all; false: it has not. Or NULL. */
+    bool (*fail)(struct call *c, const struct err *e);
     /* As the server whose clients these are: fields and parameters that are unknown
      * are left alone, and so is what a body says it is. */
     bool lenient;

@@ -36,6 +36,8 @@ struct surface_input {
     /* Fills in what is not zero by default; may be NULL. */
     void (*defaults)(void *in, const struct config *c);
     const struct surface_nested *nested; /* or NULL */
+    /* Takes the JSON out of what a body wraps around it; may be NULL. */
+    int (*unwrap)(const char **p, size_t *n, struct err *e);
 };
 
 enum surface_flags {

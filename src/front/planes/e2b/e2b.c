@@ -36,15 +36,20 @@ static int status_of(const struct call *c, const struct err *e)
 }
 
 /* Clients branch on `code`, which must be there and be the status. */
-static void write_error(struct call *c, const struct err *e, struct buf *out)
+void e2b_write_error(int status, const struct err *e, struct buf *out)
 {
     struct json_w w;
 
     jw_init(&w, out);
     jw_open(&w);
-    jw_ku64(&w, "code", (uint64_t)status_of(c, e));
+    jw_ku64(&w, "code", (uint64_t)status);
     jw_kstr(&w, "message", e->kind == ERR_INTERNAL ? "internal error" : e->msg);
     jw_close(&w);
+}
+
+static void write_error(struct call *c, const struct err *e, struct buf *out)
+{
+    e2b_write_error(status_of(c, e), e, out);
 }
 
 static const struct plane_manner api_manner = {
@@ -81,6 +86,11 @@ int e2b_new(const struct e2b_opts *o, struct e2b **ret, struct err *e)
         free(p);
         return err_wrap(e, "E2B's API");
     }
+    if (e2b_data_init(p, e) < 0) {
+        plane_free(&p->api);
+        free(p);
+        return err_wrap(e, "E2B's API");
+    }
     *ret = p;
     return 0;
 }
@@ -89,6 +99,7 @@ void e2b_free(struct e2b *p)
 {
     if (p == NULL)
         return;
+    plane_free(&p->data);
     plane_free(&p->api);
     free(p);
 }

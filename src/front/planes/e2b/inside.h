@@ -3,8 +3,11 @@
  *   e2b.c        both planes and their manners      sandboxes.c  create, list, get, end
  *   options.c    what is kept with a sandbox        templates.c  what there is to start from
  *   missing.c    what is not offered, and says so   view.c       a sandbox as E2B shows it
+ *   data.c       the data plane: who may, errors    connect.c    its RPC protocol
+ *   signature.c  URLs of one file
  *
- * EXTEND  A new surface: a file, its table in E2B_API_SURFACES below, and meson.build. */
+ * EXTEND  A new surface: a file, its table in E2B_API_SURFACES or E2B_DATA_SURFACES
+ *         below, and meson.build. */
 #ifndef E2B_INSIDE_H
 #define E2B_INSIDE_H
 
@@ -27,20 +30,32 @@
     X(templates)                                                                                   \
     X(missing)
 
+#define E2B_DATA_SURFACES(X) X(health)
+
 #define X(name) extern const struct surface_row e2b_##name[];
 E2B_API_SURFACES(X)
+E2B_DATA_SURFACES(X)
 #undef X
 
 struct e2b {
     struct e2b_opts o;
-    struct plane api;
+    struct plane api, data;
     char domain[E2B_DOMAIN_MAX];
 };
 
+/* Of a call of the control plane. */
 static inline struct e2b *e2b_of(const struct call *c)
 {
     return CONTAINER_OF(c->plane, struct e2b, api);
 }
+
+/* Of a call of the data plane. */
+static inline struct e2b *e2b_behind(const struct call *c)
+{
+    return CONTAINER_OF(c->plane, struct e2b, data);
+}
+
+void e2b_write_error(int status, const struct err *e, struct buf *out);
 
 /* The id in a path: what follows a dash is the client's, and ignored. */
 const char *e2b_id(const struct call *c, char out[ENGINE_ID_MAX + 1]);
@@ -58,6 +73,21 @@ struct e2b_options {
 void e2b_options_write(const struct e2b_options *o, struct buf *out);
 /* A sandbox that was made by another plane has none: all zero. */
 struct e2b_options e2b_options_of(const struct sandbox *s);
+
+/* ---- data.c: calls are about c->sandbox, and on behalf of its owner, c->key ---- */
+
+#define E2B_ABSENT 502 /* what E2B's gateway says of sandboxes that are not there */
+#define E2B_USER_MAX 64u
+#define E2B_PATH_MAX 4096u
+#define E2B_NO_TOKEN                                                                               \
+    "unauthorized access, please provide a valid access token or method signing if supported"
+#define E2B_STARTING "{\"code\":503,\"message\":\"starting\"}"
+
+int e2b_data_init(struct e2b *p, struct err *e);
+/* The request carries the sandbox's token, or needs none. */
+bool e2b_has_token(struct call *c);
+/* The user that the request names; *ret is NULL if it names none, else `out`. */
+int e2b_user(struct call *c, char out[E2B_USER_MAX + 1], const char **ret, struct err *e);
 
 /* ---- view.c ---- */
 

@@ -1,0 +1,124 @@
+/* signature.c - see signature.h. */
+#include "front/planes/e2b/signature.h"
+
+#include <openssl/crypto.h>
+#include <openssl/evp.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/own.h"
+#include "base/str.h"
+#include "front/planes/e2b/inside.h"
+#include "http/http.h"
+
+static void add(EVP_MD_CTX *md, const char *text)
+{
+    EVP_DigestUpdate(md, text, strlen(text));
+}
+
+void signature_make(const struct signature *s, const char *token, char out[SIGNATURE_SIZE])
+{
+    const char *parts[] = {s->path != NULL ? s->path : "", ":", s->operation, ":",
+                           s->user != NULL ? s->user : "", ":", token};
+    autobuf struct buf text = BUF_INIT(SIGNATURE_SIZE);
+    unsigned char hash[EVP_MAX_MD_SIZE];
+    EVP_MD_CTX *md = EVP_MD_CTX_new();
+
+    if (md == NULL || EVP_DigestInit_ex(md, EVP_sha256(), NULL) != 1)
+        abort(); /* as token.c does */
+    for (size_t i = 0; i < ARRAY_LEN(parts); i++)
+        add(md, parts[i]);
+    if (s->expiration != NULL) {
+        add(md, ":");
+        add(md, s->expiration);
+    }
+    EVP_DigestFinal_ex(md, hash, NULL);
+    EVP_MD_CTX_free(md);
+    str_base64(&text, hash, 32);
+    str_fmt(out, SIGNATURE_SIZE, "v1_%.43s", buf_cstr(&text));
+}
+
+static bool is_of(const struct e2b *p, const struct sandbox *box, const struct signature *s,
+                  const char *presented)
+{
+    char token[TOKEN_SIZE], want[SIGNATURE_SIZE];
+
+    if (strlen(presented) != SIGNATURE_SIZE - 1)
+        return false;
+    token_make(p->o.tokens, TOKEN_ENVD, box->id, token);
+    signature_make(s, token, want);
+    return CRYPTO_memcmp(want, presented, SIGNATURE_SIZE - 1) == 0;
+}
+
+int signature_check(struct call *c, const struct signature *s, const char *presented, struct err *e)
+{
+    const struct sandbox *box = engine_find(c->plane->engine, c->sandbox);
+    uint64_t ends = UINT64_MAX;
+
+    if (e2b_has_token(c))
+        return 0;
+    if (http_header(c->r, "X-Access-Token") != NULL)
+        return err_set(e, ERR_UNAUTHORIZED, "access token present in header but does not match");
+    if (presented == NULL)
+        return err_set(e, ERR_UNAUTHORIZED, "missing signature query parameter");
+    if (box == NULL || !is_of(e2b_behind(c), box, s, presented))
+        return err_set(e, ERR_UNAUTHORIZED, "invalid signature");
+    if (s->expiration != NULL && str_u64(s->expiration, UINT64_MAX / 1000, &ends) < 0)
+        return err_set(e, ERR_UNAUTHORIZED, "invalid signature expiration");
+    if (s->expiration != NULL && ends * 1000 < clock_real_ms())
+        return err_set(e, ERR_UNAUTHORIZED, "signature is already expired");
+    return 0;
+}
+
+/* ---- whose it is ---- */
+
+struct search {
+    const struct e2b *p;
+    const struct signature *s;
+    const char *presented;
+    const struct sandbox *found;
+};
+
+static void try_one(void *arg, const struct sandbox *box)
+{
+    struct search *f = arg;
+
+    if (f->found == NULL && box->state == SANDBOX_RUNNING && is_of(f->p, box, f->s, f->presented))
+        f->found = box;
+}
+
+struct signed_query {
+    char path[E2B_PATH_MAX + 1], user[E2B_USER_MAX + 1], expiration[24];
+    char signature[SIGNATURE_SIZE];
+};
+
+/* What is missing is ""; false: there is no signature to look for. */
+static bool read_query(const char *query, struct signed_query *q, bool *expires)
+{
+    struct err e;
+    int r = route_query(query, "signature_expiration", q->expiration, sizeof(q->expiration), &e);
+
+    *q->path = *q->user = '\0';
+    *expires = r == 1;
+    return r >= 0 && route_query(query, "path", q->path, sizeof(q->path), &e) >= 0 &&
+           route_query(query, "username", q->user, sizeof(q->user), &e) >= 0 &&
+           route_query(query, "signature", q->signature, sizeof(q->signature), &e) == 1;
+}
+
+const struct sandbox *signature_owner(struct e2b *p, struct http_req *r)
+{
+    const struct http_head *h = http_head(r);
+    struct signed_query q;
+    bool expires;
+    struct signature s = {.path = q.path,
+                          .user = q.user,
+                          .operation = strcmp(h->method.p, "POST") == 0 ? "write" : "read"};
+    struct search f = {.p = p, .s = &s, .presented = q.signature};
+
+    if (!read_query(h->query.p, &q, &expires))
+        return NULL;
+    s.expiration = expires ? q.expiration : NULL;
+    engine_each(p->o.engine, try_one, &f);
+    return f.found;
+}

@@ -1,0 +1,34 @@
+/* signature.h - URLs of one file that need no token: it is in their signature.
+ *
+ *     "v1_" base64(SHA-256(PATH ":" read|write ":" USER ":" TOKEN [":" EXPIRATION]))
+ *
+ * without padding; PATH and USER as in the query, EXPIRATION in seconds since 1970.
+ * Such a URL may come without the id of its sandbox. */
+#ifndef E2B_SIGNATURE_H
+#define E2B_SIGNATURE_H
+
+#include "base/err.h"
+
+struct call;
+struct e2b;
+struct http_req;
+struct sandbox;
+
+#define SIGNATURE_SIZE 47 /* "v1_", 43 characters and a NUL */
+
+struct signature {           /* what is signed; all borrowed */
+    const char *path, *user; /* NULL is "" */
+    const char *operation;
+    const char *expiration; /* as written, or NULL */
+};
+void signature_make(const struct signature *s, const char *token, char out[SIGNATURE_SIZE]);
+
+/* Whether the request may touch that file: with the sandbox's token, a signature
+ * that is right and not too old, or because the sandbox is open. ERR_UNAUTHORIZED. */
+int signature_check(struct call *c, const struct signature *s, const char *presented,
+                    struct err *e);
+
+/* The running sandbox that the signature of a /files URL is of; NULL: none. */
+const struct sandbox *signature_owner(struct e2b *p, struct http_req *r);
+
+#endif
