@@ -104,6 +104,7 @@ void dial_free(struct dial *d); /* connect.c */
 int stream_check(const struct proc *p, uint64_t cursor, struct err *e);
 /* view.c: the talk of somebody who looks at a terminal. */
 void view_start(struct conn *c, struct proc *p, const struct init_view *m);
+unsigned view_count(const struct serve *s, const struct proc *p); /* NULL: of all */
 
 /* serve.c: one request. */
 void serve_request(struct conn *c, const struct wire_head *h, const char *body);

@@ -196,6 +196,7 @@ void list_pump(struct conn *c)
         if (c->out.len > LIST_BATCH)
             return;
         proc_fill(p, &m);
+        m.viewers = view_count(c->serve, p);
         conn_send(c, INIT_PROC, &m);
         if (c->closing)
             return;
@@ -221,6 +222,7 @@ static void on_get(struct conn *c, const union request *r)
     if (p == NULL)
         return;
     proc_fill(p, &m);
+    m.viewers = view_count(c->serve, p);
     conn_send(c, INIT_PROC, &m);
     conn_done(c);
 }

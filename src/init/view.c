@@ -5,7 +5,7 @@
  * program does not read (conn.c). */
 #include "init/serve_state.h"
 
-static unsigned count_viewers(const struct serve *s, const struct proc *p)
+unsigned view_count(const struct serve *s, const struct proc *p)
 {
     const struct conn *c;
     unsigned n = 0;
@@ -17,10 +17,10 @@ static unsigned count_viewers(const struct serve *s, const struct proc *p)
 
 static int check_room(const struct serve *s, const struct proc *p, struct err *e)
 {
-    if (count_viewers(s, p) >= VIEWERS_MAX)
+    if (view_count(s, p) >= VIEWERS_MAX)
         return err_set(e, ERR_LIMIT, "%u viewers look at terminal %s already", VIEWERS_MAX,
                        p->record.id);
-    if (count_viewers(s, NULL) >= VIEWERS_ALL_MAX)
+    if (view_count(s, NULL) >= VIEWERS_ALL_MAX)
         return err_set(e, ERR_LIMIT, "%u viewers look at terminals of this sandbox already",
                        VIEWERS_ALL_MAX);
     return 0;

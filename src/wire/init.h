@@ -81,7 +81,7 @@ enum init_event_kind { INIT_EVENT_STARTED, INIT_EVENT_EXITED };
                                     F(S, U64, ended_ms, 0) F(S, U32, code, 255) F(S, U32, signal, 64) \
                                     F(S, U32, flags, 0) F(S, U64, cpu_us, 0) F(S, U64, maxrss_kb, 0) \
                                     F(S, U64, timeout_ms, 0) F(S, U32, cols, INIT_TERM_SIDE_MAX) \
-                                    F(S, U32, rows, INIT_TERM_SIDE_MAX)
+                                    F(S, U32, rows, INIT_TERM_SIDE_MAX) F(S, U32, viewers, 0)
 #define INIT_END_FIELDS(F, S)       F(S, U64, value, 0) F(S, U32, exited, 1)
 #define INIT_EVENT_FIELDS(F, S)     F(S, U32, kind, 1) F(S, STR, id, INIT_ID_MAX) F(S, U32, pid, 0) \
                                     F(S, U32, code, 255) F(S, U32, signal, 64) F(S, U32, flags, 0) F(S, U64, at_ms, 0)

@@ -5,6 +5,7 @@
 
 #include "front/auth/auth.h"
 #include "front/engine/process.h"
+#include "front/engine/terminal.h"
 #include "native_files.h"
 
 struct process_stream {
@@ -14,6 +15,7 @@ struct process_stream {
     char fed[64];
     size_t nfed;
     bool fed_last, forget;
+    unsigned cols, rows;
     struct process_opts o;
 };
 struct process_call {
@@ -341,6 +343,42 @@ struct process_call *process_kill(struct engine *g, const char *key, const char 
 {
     (void)g, (void)key, (void)sandbox, (void)id, (void)grace_ms;
     return fake_call(cb, NULL, arg);
+}
+
+struct process_stream *terminal_view(struct engine *g, const char *key, const char *sandbox,
+                                     const char *id, const struct terminal_from *from,
+                                     const struct process_ops *ops, void *arg)
+{
+    (void)from;
+    return process_attach(g, key, sandbox, id, 0, true, 0, ops, arg);
+}
+
+void terminal_view_resize(struct process_stream *s, unsigned cols, unsigned rows)
+{
+    s->cols = cols;
+    s->rows = rows;
+}
+
+void terminal_resize(struct engine *g, const char *key, const char *sandbox, const char *id,
+                     unsigned cols, unsigned rows, engine_done_cb *cb, void *arg)
+{
+    (void)g, (void)key, (void)sandbox, (void)id, (void)cols, (void)rows;
+    fake.done = cb;
+    fake.arg = arg;
+}
+
+void terminal_signal(struct engine *g, const char *key, const char *sandbox, const char *id,
+                     int signo, engine_done_cb *cb, void *arg)
+{
+    terminal_resize(g, key, sandbox, id, 0, 0, cb, arg);
+    fake.signo = signo;
+}
+
+struct process_call *terminal_delete(struct engine *g, const char *key, const char *sandbox,
+                                     const char *id, uint64_t grace_ms, process_exit_cb *cb,
+                                     void *arg)
+{
+    return process_kill(g, key, sandbox, id, grace_ms, cb, arg);
 }
 
 struct process_call *process_wait(struct engine *g, const char *key, const char *sandbox,

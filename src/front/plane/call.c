@@ -223,6 +223,11 @@ void call_reply_file(struct call *c, int status, const char *type, int fd, uint6
 
 void call_reply_shape(struct call *c, const struct shape *s, const void *from)
 {
+    call_reply_shape_as(c, c->row->status, s, from);
+}
+
+void call_reply_shape_as(struct call *c, int status, const struct shape *s, const void *from)
+{
     autobuf struct buf body = BUF_INIT(ANSWER_MAX);
     struct json_w w;
 
@@ -230,7 +235,7 @@ void call_reply_shape(struct call *c, const struct shape *s, const void *from)
         return;
     jw_init(&w, &body);
     shape_write(&w, s, from);
-    call_reply(c, c->row->status, "application/json", &body);
+    call_reply(c, status, "application/json", &body);
 }
 
 void call_reply_none(struct call *c)
@@ -239,6 +244,13 @@ void call_reply_none(struct call *c)
         return;
     count(c, 204);
     http_reply(client_end(c), 204, NULL, NULL, 0);
+}
+
+void call_upgraded(struct call *c, int status)
+{
+    count(c, status);
+    c->source = NULL;
+    client_end(c);
 }
 
 static const struct {

@@ -105,10 +105,15 @@ void call_reply_file(struct call *c, int status, const char *type, int fd, uint6
                      uint64_t length);
 /* As JSON, with the status of the row. */
 void call_reply_shape(struct call *c, const struct shape *s, const void *from);
+void call_reply_shape_as(struct call *c, int status, const struct shape *s, const void *from);
 void call_reply_none(struct call *c); /* 204 */
 /* In the manner of the plane; as an `error` event when the stream has begun. What
  * is internal goes to the log and not to the client. */
 void call_fail(struct call *c, const struct err *e);
+
+/* The connection speaks something else now (`status` says whether it does): the call
+ * is over, and what the engine owes it is somebody else's. */
+void call_upgraded(struct call *c, int status);
 
 /* Streams: while the client does not read, the source is paused. */
 void call_begin(struct call *c, enum call_accept how); /* CALL_SSE or CALL_RAW */

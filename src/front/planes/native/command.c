@@ -30,10 +30,15 @@ static int decode_argv(json_t *list, const char ***ret, struct err *e)
 
 int command_decode(const struct command *in, struct command_opts *ret, struct err *e)
 {
-    buf_init(&ret->env, INIT_ARGS_MAX);
-    ret->argv = NULL;
     if ((in->argv == NULL) == (in->command == NULL))
         return err_set(e, ERR_INVALID, "exactly one of argv and command is wanted");
+    return command_decode_rest(in, ret, e);
+}
+
+int command_decode_rest(const struct command *in, struct command_opts *ret, struct err *e)
+{
+    buf_init(&ret->env, INIT_ARGS_MAX);
+    ret->argv = NULL;
     if (in->argv != NULL && decode_argv(in->argv, &ret->argv, e) < 0)
         return -1;
     if (maps_env(in->env, &ret->env, e) < 0)

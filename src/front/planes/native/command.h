@@ -47,6 +47,8 @@ void command_opts_free(struct command_opts *c);
 
 /* Checks what a table of fields cannot. Points into `in`. */
 int command_decode(const struct command *in, struct command_opts *ret, struct err *e);
+/* The same where nothing to run need be said. */
+int command_decode_rest(const struct command *in, struct command_opts *ret, struct err *e);
 
 /* "stdout", "stderr", "both" or NULL as a mask of enum init_stream. */
 int command_streams(const char *name, unsigned *ret, struct err *e);

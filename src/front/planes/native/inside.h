@@ -16,6 +16,7 @@
     X(archive)                                                                                     \
     X(exec)                                                                                        \
     X(processes)                                                                                   \
+    X(terminals)                                                                                   \
     X(logs)                                                                                        \
     X(events)                                                                                      \
     X(files)                                                                                       \

@@ -280,7 +280,7 @@ static void put_text_answer(struct json_w *w, const char *media, const char *doc
 
 static void put_content(struct json_w *w, const struct surface_row *row)
 {
-    if (row->status == 204)
+    if (row->status == 204 || row->status == 101)
         return;
     jw_key(w, "content");
     jw_open(w);

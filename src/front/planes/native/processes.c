@@ -8,22 +8,17 @@
 #include "front/planes/native/command.h"
 #include "front/planes/native/exec.h"
 #include "front/planes/native/inside.h"
+#include "front/planes/native/processes.h"
 
 #define LIST_BYTES_MAX (64u << 20)
-#define GRACE_DEFAULT_MS 5000u
-#define GRACE_MAX_MS (3600u * 1000)
 
 /* ---- answers ---- */
-
-struct extent_view {
-    uint64_t first, end;
-};
 
 struct process_view {
     const char *id, *state, *cwd, *user;
     struct shape_bytes argv;
     uint64_t pid, started_ms, ended_ms;
-    bool stdin_open;
+    bool stdin_open, terminal;
     const struct exit_view *exit;
     const struct extent_view *output;
 };
@@ -33,7 +28,7 @@ static const struct shape_field extent_fields[] = {
     {"first", SHAPE_U64, offsetof(struct extent_view, first), "Position of the oldest byte still kept."},
     {"end", SHAPE_U64, offsetof(struct extent_view, end), "Position behind the newest."},
 };
-static SHAPE(extent_shape, "OutputExtent", "Which part of the output can be read; positions count the bytes of stdout and stderr together.", extent_fields);
+SHAPE(extent_shape, "OutputExtent", "Which part of the output can be read; positions count the bytes of stdout and stderr together.", extent_fields);
 
 static const struct shape_field process_fields[] = {
     {"id", SHAPE_STR, offsetof(struct process_view, id), "Its name in every other call."},
@@ -45,6 +40,7 @@ static const struct shape_field process_fields[] = {
     {"started_at", SHAPE_TIME, offsetof(struct process_view, started_ms), "When it started."},
     {"ended_at", SHAPE_TIME, offsetof(struct process_view, ended_ms), "When it ended; null: it runs.", SHAPE_NULLABLE},
     {"stdin_open", SHAPE_BOOL, offsetof(struct process_view, stdin_open), "Its stdin takes bytes."},
+    {"terminal", SHAPE_BOOL, offsetof(struct process_view, terminal), "It runs on a terminal."},
     {"exit", SHAPE_OBJECT, offsetof(struct process_view, exit), "How it ended; null: it runs.", SHAPE_NULLABLE, &exit_shape},
     {"output", SHAPE_OBJECT, offsetof(struct process_view, output), "Which part of its output can be read.", SHAPE_NULLABLE, &extent_shape},
 };
@@ -78,9 +74,8 @@ struct process_full {
     struct extent_view output;
 };
 
-static void view_of(struct process_full *v, const struct init_proc *p)
+void process_exit_of(struct exit_view *v, const struct init_proc *p)
 {
-    bool ended = p->state == INIT_EXITED;
     struct init_exit end = {.code = p->code,
                             .signal = p->signal,
                             .flags = p->flags,
@@ -88,7 +83,14 @@ static void view_of(struct process_full *v, const struct init_proc *p)
                             .cpu_us = p->cpu_us,
                             .maxrss_kb = p->maxrss_kb};
 
-    exit_view_of(&v->exit, &end);
+    exit_view_of(v, &end);
+}
+
+static void view_of(struct process_full *v, const struct init_proc *p)
+{
+    bool ended = p->state == INIT_EXITED;
+
+    process_exit_of(&v->exit, p);
     v->output = (struct extent_view){p->output_first, p->output_end};
     v->p = (struct process_view){
         .id = p->id,
@@ -100,6 +102,7 @@ static void view_of(struct process_full *v, const struct init_proc *p)
         .started_ms = p->started_ms,
         .ended_ms = ended ? p->ended_ms : 0,
         .stdin_open = p->stdin_open,
+        .terminal = p->cols != 0,
         .exit = ended ? &v->exit : NULL,
         .output = &v->output,
     };
@@ -120,7 +123,7 @@ static void got(void *arg, const struct init_proc *p, const struct err *e)
     call_reply_shape(c, &process_shape, &v.p);
 }
 
-static void done(void *arg, const struct err *e)
+void process_done(void *arg, const struct err *e)
 {
     struct call *c = arg;
 
@@ -132,7 +135,7 @@ static void done(void *arg, const struct err *e)
         call_reply_none(c);
 }
 
-static void ended(void *arg, const struct init_exit *m, const struct err *e)
+void process_ended(void *arg, const struct init_exit *m, const struct err *e)
 {
     struct call *c = arg;
     struct exit_view v;
@@ -331,7 +334,7 @@ static void process_signal_(struct call *c, const void *body)
     }
     call_expect(c, &call_pending, NULL);
     process_signal(c->plane->engine, c->key, call_param(c, 0), call_param(c, 1), signo, in->tree,
-                   done, c);
+                   process_done, c);
 }
 
 struct kill_in {
@@ -357,7 +360,7 @@ static void process_kill_(struct call *c, const void *body)
 
     call_expect(c, &call_wait,
                 process_kill(c->plane->engine, c->key, call_param(c, 0), call_param(c, 1),
-                             in->grace_ms, ended, c));
+                             in->grace_ms, process_ended, c));
 }
 
 /* ---- wait ---- */
@@ -435,7 +438,7 @@ static int wait_exit(struct call *c, const struct wait_in *in, struct err *e)
     (void)e;
     call_expect(c, &call_wait,
                 process_wait(c->plane->engine, c->key, call_param(c, 0), call_param(c, 1),
-                             in->timeout_ms, ended, c));
+                             in->timeout_ms, process_ended, c));
     return 0;
 }
 
@@ -654,8 +657,8 @@ static void process_stdin_close(struct call *c, const void *in)
 {
     (void)in;
     call_expect(c, &call_pending, NULL);
-    process_stdin(c->plane->engine, c->key, call_param(c, 0), call_param(c, 1), NULL, 0, true, done,
-                  c);
+    process_stdin(c->plane->engine, c->key, call_param(c, 0), call_param(c, 1), NULL, 0, true,
+                  process_done, c);
 }
 
 /* clang-format off */
