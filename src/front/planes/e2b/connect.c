@@ -30,6 +30,7 @@ static const struct {
     [ERR_PRECONDITION] = {"failed_precondition", 400},
     [ERR_TOO_LARGE]    = {"resource_exhausted",  429},
     [ERR_MEDIA]        = {"unknown",             415},
+    [ERR_RANGE]        = {"out_of_range",        400},
     [ERR_CANNOT_START] = {"invalid_argument",    400},
     [ERR_LIMIT]        = {"resource_exhausted",  429},
     [ERR_UNSUPPORTED]  = {"unimplemented",       501},
