@@ -63,7 +63,8 @@ int err_set(struct err *e, enum err_kind kind, const char *fmt, ...)
     return -1;
 }
 
-static int set_errno(struct err *e, enum err_kind kind, int sys, const char *fmt, va_list ap)
+__attribute__((format(printf, 4, 0))) static int set_errno(struct err *e, enum err_kind kind,
+                                                           int sys, const char *fmt, va_list ap)
 {
     size_t n;
 
