@@ -30,7 +30,7 @@ int http_conn_new(struct http_server *s, int fd, struct err *e)
     c->server = s;
     buf_init(&c->in, HTTP_READ_SIZE + HTTP_HEAD_MAX);
     buf_init(&c->out, HTTP_BACKLOG_MAX);
-    buf_init(&c->extra, HTTP_HEAD_MAX);
+    buf_init(&c->extra, HTTP_EXTRA_MAX);
     if (loop_io_start(s->opts.loop, &c->io, fd, EPOLLIN, on_io, e) < 0) {
         free(c);
         return -1;
@@ -64,6 +64,7 @@ void http_conn_free(struct http_conn *c)
     tell_gone(c);
     http_file_drop(c);
     http_ws_free(c);
+    http_tunnel_free(c);
     http_request_reset(c);
     loop_undefer(&c->later);
     loop_timer_stop(s->opts.loop, &c->timer);
@@ -318,7 +319,7 @@ static int throw_away(struct http_conn *c, const char *p, size_t n, size_t *used
 static int (*const take[PHASE_COUNT])(struct http_conn *c, const char *p, size_t n,
                                       size_t *used) = {
     [PHASE_HEAD] = take_head,    [PHASE_BODY] = take_body,  [PHASE_WAIT] = take_nothing,
-    [PHASE_LINGER] = throw_away, [PHASE_WS] = http_ws_take,
+    [PHASE_LINGER] = throw_away, [PHASE_WS] = http_ws_take, [PHASE_TUNNEL] = http_tunnel_take,
 };
 
 static size_t step(struct http_conn *c, const char *p, size_t n)
@@ -352,6 +353,8 @@ static bool wants_input(const struct http_conn *c)
         return !c->req.body.paused && (c->in.len == 0 || c->req.body.use != BODY_UNASKED);
     case PHASE_WS:
         return http_ws_wants_input(c);
+    case PHASE_TUNNEL:
+        return http_tunnel_wants_input(c);
     default:
         return c->in.len == 0;
     }
@@ -399,7 +402,10 @@ static void receive(struct http_conn *c)
         return;
     }
     c->eof = n == 0;
-    run(c, c->server->read, (size_t)n);
+    if (c->eof && c->req.active && c->req.eof_is_gone)
+        http_conn_break(c);
+    else
+        run(c, c->server->read, (size_t)n);
 }
 
 static void tell_drained(struct http_conn *c)
@@ -411,6 +417,8 @@ static void tell_drained(struct http_conn *c)
     r->above_low = false;
     if (c->phase == PHASE_WS)
         http_ws_drained(c);
+    else if (c->phase == PHASE_TUNNEL)
+        http_tunnel_drained(c);
     else if (r->active && r->on_drain != NULL)
         r->on_drain(r, r->drain_arg);
 }

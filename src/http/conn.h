@@ -20,6 +20,8 @@
 #define HTTP_DISCARD_MAX (64u << 10) /* of a body nobody wanted, to keep the connection */
 #define HTTP_LINGER_MAX (16u << 20)  /* of what still arrives after the last answer */
 #define HTTP_LINGER_MS 3000
+/* Headers of an answer: also all of a relayed one, each a blank longer than it came. */
+#define HTTP_EXTRA_MAX (HTTP_HEAD_MAX + 2 * HTTP_HEADERS_MAX)
 #define HTTP_ID_MAX 24
 #define HTTP_DATE_MAX 40
 
@@ -29,6 +31,7 @@ enum http_phase {
     PHASE_WAIT,   /* the handler runs; the whole request is here */
     PHASE_LINGER, /* all is said; what comes is thrown away until the peer closes */
     PHASE_WS,     /* no longer HTTP */
+    PHASE_TUNNEL, /* nor anything we know */
     PHASE_COUNT
 };
 
@@ -54,6 +57,7 @@ struct http_req {
     bool active; /* a handler knows of it and has not ended its answer */
     void (*on_gone)(struct http_req *r, void *arg);
     void *gone_arg;
+    bool eof_is_gone;
     struct http_joined *joined;
 
     struct {
@@ -70,6 +74,7 @@ struct http_req {
 
     enum reply_state reply;
     bool is_head, keep_alive;
+    bool bare;           /* somebody else's answer */
     uint64_t reply_left; /* REPLY_LENGTH */
     bool above_low;      /* on_drain is owed */
     void (*on_drain)(struct http_req *r, void *arg);
@@ -103,6 +108,7 @@ struct http_conn {
     struct http_req req;
     struct http_ws *ws;
     struct http_file *file;
+    struct http_tunnel *tunnel;
 };
 
 struct http_server {
@@ -166,6 +172,12 @@ void http_send(struct http_conn *c, const struct iovec *iov, size_t n);
 /* Queues the pieces and tries to send everything now. */
 void http_send_now(struct http_conn *c, const struct iovec *iov, size_t n);
 void http_send_flush(struct http_conn *c);
+
+/* tunnel.c */
+int http_tunnel_take(struct http_conn *c, const char *p, size_t n, size_t *used);
+bool http_tunnel_wants_input(const struct http_conn *c);
+void http_tunnel_drained(struct http_conn *c);
+void http_tunnel_free(struct http_conn *c);
 
 /* ws.c */
 int http_ws_take(struct http_conn *c, const char *p, size_t n, size_t *used);

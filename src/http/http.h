@@ -97,6 +97,9 @@ int http_fd(const struct http_req *r);
  * inside a call of the handler's. A client that has sent its whole request and
  * shut down its sending side is not gone: it may be waiting for the answer. */
 void http_on_gone(struct http_req *r, void (*cb)(struct http_req *r, void *arg), void *arg);
+/* For this request it is: whoever holds something costly for a client that can only
+ * be told from a patient one by that. */
+void http_eof_is_gone(struct http_req *r);
 
 /* Both ways to read a body call back from the loop, never before they return.
  *
@@ -122,6 +125,8 @@ void http_body_pause(struct http_req *r, bool paused);
 /* Adds a header to the coming answer. Names and values are ours; a value with a
  * control character in it is dropped with a log line rather than sent. */
 void http_reply_header(struct http_req *r, const char *name, const char *value);
+/* The coming answer is somebody else's: no Date and no X-Request-Id of ours. */
+void http_reply_bare(struct http_req *r);
 void http_reply(struct http_req *r, int status, const char *type, const void *body, size_t len);
 /* Chunked; type as "application/json". HEAD gets no body whatever is written. */
 void http_reply_begin(struct http_req *r, int status, const char *type);
@@ -174,5 +179,25 @@ void http_ws_send(struct http_ws *ws, bool binary, const void *p, size_t n);
 size_t http_ws_backlog(const struct http_ws *ws);
 void http_ws_pause(struct http_ws *ws, bool paused); /* stop reading from the peer */
 void http_ws_close(struct http_ws *ws, int code, const char *reason);
+
+/* ---- the bare connection, for who relays another protocol ---- */
+
+struct http_tunnel;
+struct http_tunnel_ops {
+    void (*on_data)(struct http_tunnel *t, const char *p, size_t n, void *arg);
+    void (*on_eof)(struct http_tunnel *t, void *arg);   /* the client sends no more; at most once */
+    void (*on_drain)(struct http_tunnel *t, void *arg); /* backlog low again; may be NULL */
+    /* Called exactly once, whatever ended it; the tunnel dies after it. */
+    void (*on_close)(struct http_tunnel *t, void *arg);
+};
+/* Answers 101 with the headers given by http_reply_header(). The request is over; the
+ * returned tunnel belongs to its connection. NULL: it was closed instead. */
+struct http_tunnel *http_tunnel_begin(struct http_req *r, const struct http_tunnel_ops *ops,
+                                      void *arg);
+void http_tunnel_send(struct http_tunnel *t, const void *p, size_t n);
+size_t http_tunnel_backlog(const struct http_tunnel *t);
+void http_tunnel_pause(struct http_tunnel *t, bool paused); /* stop reading from the client */
+void http_tunnel_end(struct http_tunnel *t);                /* once all that was sent is gone */
+void http_tunnel_abort(struct http_tunnel *t);              /* at once */
 
 #endif

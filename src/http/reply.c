@@ -77,6 +77,11 @@ void http_reply_header(struct http_req *r, const char *name, const char *value)
     }
 }
 
+void http_reply_bare(struct http_req *r)
+{
+    r->bare = true;
+}
+
 /* A body that was announced, that nobody will read, and that is too long to be
  * drained or is still held back by the client. */
 static bool leaves_body_behind(const struct http_conn *c)
@@ -132,8 +137,10 @@ static bool begin(struct http_req *r, int status, const char *type, enum reply_s
     buf_addc(b, ' ');
     buf_adds(b, reason(status));
     buf_add(b, "\r\n", 2);
-    add_header(b, "Date", http_server_date(c->server));
-    add_header(b, "X-Request-Id", r->id);
+    if (!r->bare) {
+        add_header(b, "Date", http_server_date(c->server));
+        add_header(b, "X-Request-Id", r->id);
+    }
     if (type != NULL)
         add_header(b, "Content-Type", type);
     add_framing(c, status, length);
@@ -272,6 +279,10 @@ void http_reply_end(struct http_req *r)
 
 void http_reply_abort(struct http_req *r)
 {
+    struct http_conn *c = http_conn_of(r);
+
     http_reply_sent(r);
-    http_conn_break(http_conn_of(r));
+    if (!c->blocked)
+        http_send_flush(c); /* what was said before it went wrong */
+    http_conn_break(c);
 }

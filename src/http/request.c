@@ -200,6 +200,11 @@ int http_fd(const struct http_req *r)
     return http_conn_of(r)->io.fd;
 }
 
+void http_eof_is_gone(struct http_req *r)
+{
+    r->eof_is_gone = true;
+}
+
 void http_on_gone(struct http_req *r, void (*cb)(struct http_req *r, void *arg), void *arg)
 {
     r->on_gone = cb;

@@ -165,7 +165,7 @@ void http_server_drain(struct http_server *s, void (*done)(void *arg), void *arg
     LIST_EACH (&s->conns, c, struct http_conn, link) {
         if (c->phase == PHASE_WS)
             http_ws_goodbye(c);
-        else if (http_conn_is_idle(c))
+        else if (c->phase == PHASE_TUNNEL || http_conn_is_idle(c))
             http_conn_break(c);
     }
     http_server_shrunk(s);
