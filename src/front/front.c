@@ -19,6 +19,7 @@
 #include "front/planes/cloudflare/cloudflare.h"
 #include "front/planes/e2b/e2b.h"
 #include "front/planes/native/native.h"
+#include "front/proxy/proxy.h"
 #include "front/store/store.h"
 #include "http/http.h"
 #include "json/write.h"
@@ -37,6 +38,7 @@ struct front {
     struct plane *cloudflare;
     struct native *native;
     struct e2b *e2b;
+    struct proxy *proxy;
     struct http_server *server;
     struct loop_timer drain;
     int status; /* to exit with */
@@ -109,10 +111,26 @@ static void nowhere(struct http_req *r)
     http_reply(r, err_http(ERR_NOT_FOUND), "application/json", buf_data(&body), body.len);
 }
 
+/* A request that names a sandbox is for it, whatever its path. */
+static bool to_sandbox(struct front *f, struct http_req *r)
+{
+    struct proxy_target t;
+    const char *why = NULL;
+    int named = proxy_target_of(r, &t, &why);
+
+    if (named < 0)
+        proxy_refuse(r, 400, NULL, why);
+    else if (named > 0)
+        proxy_handle(f->proxy, r, &t);
+    return named != 0;
+}
+
 static void on_request(void *arg, struct http_req *r)
 {
     const struct http_str *path = &http_head(r)->path;
 
+    if (to_sandbox(arg, r))
+        return;
     for (size_t i = 0; i < ARRAY_LEN(doors); i++) {
         if (is_for(&doors[i], path)) {
             doors[i].handle(arg, r);
@@ -252,6 +270,11 @@ static int make_e2b(struct front *f, struct err *e)
     return e2b_new(&o, &f->e2b, e);
 }
 
+static int make_proxy(struct front *f, struct err *e)
+{
+    return proxy_new(f->loop, f->engine, &f->proxy, e);
+}
+
 static int make_native(struct front *f, struct err *e)
 {
     return native_new(f->engine, f->auth, &f->config, f->cloudflare, &f->native, e);
@@ -273,8 +296,8 @@ static int settings(struct front *f, int argc, char **argv, struct err *e)
 static int make_all(struct front *f, struct err *e)
 {
     static int (*const parts[])(struct front * f, struct err * e) = {
-        make_loop,   make_store,      make_auth,   make_tokens,
-        make_engine, make_cloudflare, make_native, make_e2b};
+        make_loop,       make_store,  make_auth, make_tokens, make_engine,
+        make_cloudflare, make_native, make_e2b,  make_proxy};
 
     for (size_t i = 0; i < ARRAY_LEN(parts); i++)
         if (parts[i](f, e) < 0)
@@ -289,6 +312,7 @@ static void unmake(struct front *f)
     if (f->native != NULL)
         native_plane(f->native)->server = NULL;
     http_server_free(f->server);
+    proxy_free(f->proxy);
     engine_free(f->engine);
     native_free(f->native);
     cloudflare_free(f->cloudflare);

@@ -1,0 +1,183 @@
+/* outward.c - what the server inside answers, parsed, and written anew to the client.
+ * While the client does not read, neither is the server read. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "base/own.h"
+#include "base/str.h"
+#include "front/proxy/inside.h"
+
+#define HEADER_NAME_MAX 256 /* a longer one is not passed on */
+
+static void add_answer_headers(struct relay *y)
+{
+    const struct http_msg *m = &y->answer.msg;
+    const char *head = buf_data(&y->answer.head);
+    struct http_span connection = {0};
+    char name[HEADER_NAME_MAX], *value;
+
+    http_field_find(m, head, "connection", &connection);
+    for (size_t i = 0; i < m->nfields; i++) {
+        struct http_span n = m->fields[i].name, v = m->fields[i].value;
+
+        if (n.len >= sizeof(name) ||
+            request_is_hop(head + n.at, n.len, head + connection.at, connection.len))
+            continue;
+        str_fmt(name, sizeof(name), "%.*s", (int)n.len, head + n.at);
+        value = strndup(head + v.at, v.len);
+        if (value != NULL)
+            http_reply_header(y->r, name, value);
+        free(value);
+    }
+}
+
+static void begin_tunnel(struct relay *y)
+{
+    const char *head = buf_data(&y->answer.head);
+    struct http_span upgrade = {0};
+    char protocol[256];
+
+    http_field_find(&y->answer.msg, head, "upgrade", &upgrade);
+    str_fmt(protocol, sizeof(protocol), "%.*s", upgrade.len < sizeof(protocol) ? upgrade.len : 0,
+            head + upgrade.at);
+    add_answer_headers(y);
+    http_reply_header(y->r, "Connection", "Upgrade");
+    http_reply_header(y->r, "Upgrade", protocol);
+    y->whole = false;
+    y->tunnel = http_tunnel_begin(relay_client_end(y), &relay_tunnel, y);
+}
+
+static void begin_answer(struct relay *y)
+{
+    const struct answer *a = &y->answer;
+
+    y->begun = true;
+    add_answer_headers(y);
+    http_reply_bare(y->r);
+    if (a->msg.content_length >= 0)
+        http_reply_begin_length(y->r, a->msg.status, NULL, (uint64_t)a->msg.content_length);
+    else
+        http_reply_begin(y->r, a->msg.status, NULL);
+}
+
+static void end_answer(struct relay *y)
+{
+    http_reply_end(relay_client_end(y));
+    relay_free(y);
+}
+
+enum step { STEP_MORE, STEP_WAIT, STEP_TUNNEL, STEP_GONE };
+
+static enum step begin(struct relay *y)
+{
+    if (y->answer.msg.status != 101) {
+        begin_answer(y);
+        return STEP_MORE;
+    }
+    begin_tunnel(y);
+    if (y->tunnel != NULL)
+        return STEP_TUNNEL;
+    relay_free(y);
+    return STEP_GONE;
+}
+
+static enum step step(struct relay *y, const char *p, size_t n, size_t *used)
+{
+    struct http_str data;
+    struct http_fault f;
+
+    switch (answer_next(&y->answer, p, n, used, &data, &f)) {
+    case ANSWER_HEAD:
+        return begin(y);
+    case ANSWER_DATA:
+        http_write(y->r, data.p, data.len);
+        return STEP_MORE;
+    case ANSWER_MORE:
+        return STEP_WAIT;
+    case ANSWER_END:
+        end_answer(y);
+        return STEP_GONE;
+    default:
+        relay_fail(y, f.status, f.why);
+        return STEP_GONE;
+    }
+}
+
+/* False: the relay is gone. */
+static bool feed(struct relay *y, const char *p, size_t n)
+{
+    enum step done = y->tunnel != NULL ? STEP_TUNNEL : STEP_MORE;
+    size_t used;
+
+    while (done == STEP_MORE) {
+        done = step(y, p, n, &used);
+        p += used;
+        n -= used;
+    }
+    if (done == STEP_TUNNEL && n > 0)
+        http_tunnel_send(y->tunnel, p, n);
+    return done != STEP_GONE;
+}
+
+static void on_eof(struct relay *y)
+{
+    struct http_fault f;
+
+    if (y->tunnel != NULL) {
+        loop_io_stop(y->p->loop, &y->io);
+        http_tunnel_end(y->tunnel); /* on_close frees */
+    } else if (answer_eof(&y->answer, &f) == ANSWER_BAD) {
+        relay_fail(y, f.status, f.why);
+    } else {
+        end_answer(y);
+    }
+}
+
+static size_t backlog(const struct relay *y)
+{
+    return y->tunnel != NULL ? http_tunnel_backlog(y->tunnel) : http_backlog(y->r);
+}
+
+static void receive(struct relay *y)
+{
+    ssize_t n = recv(y->fd, y->p->read, PROXY_READ, MSG_DONTWAIT);
+
+    if (n < 0 && (errno == EAGAIN || errno == EINTR))
+        return;
+    if (n < 0) {
+        relay_fail(y, 502, "the connection to the server in the sandbox broke");
+    } else if (n == 0) {
+        on_eof(y);
+    } else if (feed(y, y->p->read, (size_t)n) && backlog(y) > HTTP_BACKLOG_HIGH) {
+        y->stalled = true;
+        relay_watch(y);
+    }
+}
+
+void outward_on_io(struct loop_io *io, uint32_t events)
+{
+    struct relay *y = CONTAINER_OF(io, struct relay, io);
+
+    if (events & EPOLLOUT)
+        inward_flush(y);
+    /* Reported whether we want it or not, and again at once: look away until the
+     * client has read what is there. */
+    if (y->stalled && (events & (EPOLLHUP | EPOLLERR)))
+        loop_io_stop(y->p->loop, io);
+    else if (!y->stalled && (events & (EPOLLIN | EPOLLHUP | EPOLLERR)))
+        receive(y);
+}
+
+/* The client has read: on with it. */
+void outward_pump(struct relay *y)
+{
+    struct err e;
+
+    y->stalled = false;
+    if (y->io.fd >= 0)
+        relay_watch(y);
+    else if (loop_io_start(y->p->loop, &y->io, y->fd, EPOLLIN, outward_on_io, &e) < 0)
+        relay_fail(y, 502, "out of memory");
+}

@@ -1,0 +1,192 @@
+/* proxy.c - see proxy.h: one relay from its connection to its last byte.
+ *
+ *   client ──> http body ──> out ──> socket inside      slow inside: the body is paused
+ *   client <── http answer <── answer <── socket        slow client: the socket is not read
+ *
+ * A relay belongs to the client's end: it is freed when that has been answered or is
+ * gone. The socket is shared with a tenant, so no call on it may wait (MSG_DONTWAIT)
+ * and it is closed by fd_close() only. */
+#include "front/proxy/proxy.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/own.h"
+#include "front/engine/fdpass.h"
+#include "front/proxy/inside.h"
+
+#define SWEEP_MS 2000 /* how soon relays into a sandbox that is gone end */
+
+/* ---- the end ---- */
+
+void relay_free(struct relay *y)
+{
+    fd_cancel(y->call);
+    loop_io_stop(y->p->loop, &y->io);
+    fd_close(y->p->engine, y->fd);
+    buf_free(&y->out);
+    answer_free(&y->answer);
+    list_del(&y->link);
+    if (list_empty(&y->p->relays))
+        loop_timer_stop(y->p->loop, &y->p->sweep);
+    free(y);
+}
+
+struct http_req *relay_client_end(struct relay *y)
+{
+    struct http_req *r = take_ptr(&y->r);
+
+    http_on_gone(r, NULL, NULL);
+    http_on_drain(r, NULL, NULL);
+    return r;
+}
+
+static void on_gone(struct http_req *r, void *arg)
+{
+    (void)r;
+    relay_free(arg);
+}
+
+void relay_fail(struct relay *y, int status, const char *message)
+{
+    struct http_req *r;
+
+    if (y->tunnel != NULL) {
+        http_tunnel_abort(y->tunnel); /* on_close frees */
+        return;
+    }
+    r = relay_client_end(y);
+    if (y->begun)
+        http_reply_abort(r);
+    else
+        proxy_refuse(r, status, &y->target, message);
+    relay_free(y);
+}
+
+static void on_sweep(struct loop_timer *t)
+{
+    struct proxy *p = CONTAINER_OF(t, struct proxy, sweep);
+    struct relay *y;
+
+    loop_timer_set(p->loop, t, SWEEP_MS, on_sweep);
+    LIST_EACH (&p->relays, y, struct relay, link) {
+        const struct sandbox *s = engine_find(p->engine, y->target.id);
+
+        if (s == NULL || s->state == SANDBOX_STOPPED)
+            relay_fail(y, 502, PROXY_NOT_FOUND);
+    }
+}
+
+/* ---- the beginning ---- */
+
+static void on_drain(struct http_req *r, void *arg)
+{
+    (void)r;
+    outward_pump(arg);
+}
+
+static void refuse_connect(struct relay *y, const struct err *e)
+{
+    switch (e->kind) {
+    case ERR_GONE:
+        relay_fail(y, 502, PROXY_CLOSED);
+        return;
+    case ERR_NOT_FOUND:
+    case ERR_CONFLICT:
+        y->target.port = 0;
+        relay_fail(y, 502, PROXY_NOT_FOUND);
+        return;
+    case ERR_TIMEOUT:
+    case ERR_UNRESPONSIVE:
+        relay_fail(y, 504, "the server in the sandbox did not take the connection in time");
+        return;
+    default:
+        relay_fail(y, 502, e->kind == ERR_INTERNAL ? "internal error" : e->msg);
+    }
+}
+
+static void connected(void *arg, int fd, const struct stat *st, const struct err *why)
+{
+    struct relay *y = arg;
+    struct err e;
+
+    (void)st;
+    y->call = NULL;
+    if (why != NULL) {
+        refuse_connect(y, why);
+        return;
+    }
+    y->fd = fd;
+    if (loop_io_start(y->p->loop, &y->io, fd, EPOLLIN, outward_on_io, &e) < 0) {
+        relay_fail(y, 502, "out of memory");
+        return;
+    }
+    http_on_drain(y->r, on_drain, y);
+    inward_begin(y);
+}
+
+static struct relay *relay_new(struct proxy *p, struct http_req *r, const struct proxy_target *t)
+{
+    struct relay *y = calloc(1, sizeof(*y));
+
+    if (y == NULL)
+        return NULL;
+    y->p = p;
+    y->r = r;
+    y->target = *t;
+    y->fd = y->io.fd = -1;
+    buf_init(&y->out, PROXY_OUT_MAX);
+    answer_init(&y->answer);
+    y->answer.to_head = strcmp(http_head(r)->method.p, "HEAD") == 0;
+    request_write(r, &y->out, &y->chunked, &y->answer.upgrade);
+    if (list_empty(&p->relays))
+        loop_timer_set(p->loop, &p->sweep, SWEEP_MS, on_sweep);
+    list_add_tail(&p->relays, &y->link);
+    return y;
+}
+
+void proxy_handle(struct proxy *p, struct http_req *r, const struct proxy_target *t)
+{
+    const struct sandbox *s = engine_find(p->engine, t->id);
+    struct relay *y;
+
+    if (s == NULL || s->state != SANDBOX_RUNNING) {
+        struct proxy_target named = *t;
+
+        named.port = 0;
+        proxy_refuse(r, 502, &named, PROXY_NOT_FOUND);
+        return;
+    }
+    y = relay_new(p, r, t);
+    if (y == NULL) {
+        proxy_refuse(r, 502, t, "out of memory");
+        return;
+    }
+    http_on_gone(r, on_gone, y);
+    http_eof_is_gone(r); /* else a server that says nothing would be held for nobody */
+    y->call = fd_connect(p->engine, s->key, s->id, t->port, PROXY_CONNECT_MS, connected, y);
+}
+
+int proxy_new(struct loop *loop, struct engine *g, struct proxy **ret, struct err *e)
+{
+    struct proxy *p = calloc(1, sizeof(*p));
+
+    if (p == NULL)
+        return err_set(e, ERR_INTERNAL, "proxy: out of memory");
+    p->loop = loop;
+    p->engine = g;
+    list_init(&p->relays);
+    *ret = p;
+    return 0;
+}
+
+void proxy_free(struct proxy *p)
+{
+    struct relay *y;
+
+    if (p == NULL)
+        return;
+    while ((y = LIST_FIRST(&p->relays, struct relay, link)) != NULL)
+        relay_free(y);
+    free(p);
+}

@@ -1,0 +1,36 @@
+/* proxy.h - HTTP into a sandbox: one request, one connection to a port inside.
+ *
+ * Both sides may be hostile to each other and to us. The request is parsed by our
+ * server and written anew, the answer by http/answer.h and written anew, so no two
+ * programs read the same bytes differently. Bodies stream both ways and whoever is
+ * slow holds up only the other side. An upgrade (WebSocket) that the server inside
+ * agrees to becomes a tunnel of bytes. There is no limit to how long any of it takes.
+ *
+ * The socket comes from the sandbox's init, connected inside: services on 127.0.0.1
+ * are reached, whatever the sandbox's network. */
+#ifndef PROXY_PROXY_H
+#define PROXY_PROXY_H
+
+#include "base/err.h"
+#include "front/proxy/target.h"
+
+struct http_req;
+struct loop;
+struct proxy;
+
+#define PROXY_CONNECT_MS 10000 /* until whoever listens inside takes it; 504 */
+
+/* Both borrowed for ever. */
+int proxy_new(struct loop *loop, struct engine *g, struct proxy **ret, struct err *e);
+/* After the server, whose connections are relayed, and before the engine. */
+void proxy_free(struct proxy *p);
+void proxy_handle(struct proxy *p, struct http_req *r, const struct proxy_target *t);
+
+/* As E2B's own gateway: {"sandboxId":…,"message":…,"port":…,"code":…}. `t` may be
+ * NULL; its port is left out when it is 0. */
+void proxy_refuse(struct http_req *r, int status, const struct proxy_target *t,
+                  const char *message);
+#define PROXY_NOT_FOUND "The sandbox was not found"
+#define PROXY_CLOSED "The sandbox is running but port is not open"
+
+#endif

@@ -1,0 +1,131 @@
+/* request.c - a request, written anew for the server inside.
+ *
+ * Nothing is copied that our own parser has not understood: method, target, host and
+ * headers are, the framing is ours. */
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/socket.h>
+
+#include "base/own.h"
+#include "front/proxy/inside.h"
+#include "http/http.h"
+#include "http/parse.h"
+
+static bool is_named(const char *name, size_t len, const char *const *names, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (strlen(names[i]) == len && strncasecmp(name, names[i], len) == 0)
+            return true;
+    return false;
+}
+
+bool request_is_hop(const char *name, size_t len, const char *connection, size_t connection_len)
+{
+    static const char *const hop[] = {"Connection",
+                                      "Keep-Alive",
+                                      "Proxy-Connection",
+                                      "Proxy-Authenticate",
+                                      "Proxy-Authorization",
+                                      "TE",
+                                      "Trailer",
+                                      "Transfer-Encoding",
+                                      "Upgrade",
+                                      "Expect",
+                                      "Content-Length"};
+    char token[64];
+
+    if (is_named(name, len, hop, ARRAY_LEN(hop)))
+        return true;
+    if (connection == NULL || len >= sizeof(token))
+        return false;
+    memcpy(token, name, len);
+    token[len] = '\0';
+    return http_list_has(connection, connection_len, token);
+}
+
+/* Ours to write, or ours to keep. */
+static bool is_ours(const struct http_str *name)
+{
+    static const char *const ours[] = {"Host", "X-Forwarded-For", "E2B-Traffic-Access-Token"};
+
+    return is_named(name->p, name->len, ours, ARRAY_LEN(ours));
+}
+
+static void add(struct buf *out, const char *name, const char *value)
+{
+    buf_adds(out, name);
+    buf_adds(out, ": ");
+    buf_adds(out, value);
+    buf_adds(out, "\r\n");
+}
+
+static const char *peer_of(struct http_req *r, char out[INET6_ADDRSTRLEN])
+{
+    struct sockaddr_storage a = {0};
+    socklen_t n = sizeof(a);
+
+    strcpy(out, "unknown");
+    if (getpeername(http_fd(r), (struct sockaddr *)&a, &n) < 0)
+        return out;
+    if (a.ss_family == AF_INET)
+        inet_ntop(AF_INET, &((struct sockaddr_in *)&a)->sin_addr, out, INET6_ADDRSTRLEN);
+    else if (a.ss_family == AF_INET6)
+        inet_ntop(AF_INET6, &((struct sockaddr_in6 *)&a)->sin6_addr, out, INET6_ADDRSTRLEN);
+    return out;
+}
+
+/* Where it came from: what stood there, and whom we see. */
+static void add_forwarded(struct http_req *r, struct buf *out)
+{
+    const char *before = http_header(r, "X-Forwarded-For");
+    char peer[INET6_ADDRSTRLEN];
+
+    buf_adds(out, "X-Forwarded-For: ");
+    if (before != NULL)
+        buf_addf(out, "%s, ", before);
+    buf_addf(out, "%s\r\n", peer_of(r, peer));
+    if (http_header(r, "X-Forwarded-Host") == NULL)
+        add(out, "X-Forwarded-Host", http_head(r)->host.p);
+    if (http_header(r, "X-Forwarded-Proto") == NULL)
+        add(out, "X-Forwarded-Proto", "http");
+}
+
+static void add_headers(struct http_req *r, struct buf *out, const char *connection)
+{
+    size_t len = connection != NULL ? strlen(connection) : 0;
+    struct http_str name, value;
+
+    for (size_t i = 0; http_header_at(r, i, &name, &value); i++)
+        if (!request_is_hop(name.p, name.len, connection, len) && !is_ours(&name))
+            add(out, name.p, value.p);
+}
+
+static bool asks_upgrade(struct http_req *r, const char *connection)
+{
+    return connection != NULL && http_list_has(connection, strlen(connection), "upgrade") &&
+           http_header(r, "Upgrade") != NULL && !http_head(r)->has_body;
+}
+
+void request_write(struct http_req *r, struct buf *out, bool *ret_chunked, bool *ret_upgrade)
+{
+    const char *connection = http_header(r, "Connection");
+    const struct http_head *h = http_head(r);
+
+    *ret_chunked = h->has_body && h->content_length < 0;
+    *ret_upgrade = asks_upgrade(r, connection);
+    buf_addf(out, "%s %s%s%s HTTP/1.1\r\n", h->method.p, h->path.p, h->query.len > 0 ? "?" : "",
+             h->query.p);
+    add(out, "Host", h->host.p);
+    add_headers(r, out, connection);
+    add_forwarded(r, out);
+    if (*ret_chunked)
+        add(out, "Transfer-Encoding", "chunked");
+    else if (h->content_length >= 0)
+        buf_addf(out, "Content-Length: %lld\r\n", (long long)h->content_length);
+    if (*ret_upgrade)
+        add(out, "Upgrade", http_header(r, "Upgrade"));
+    add(out, "Connection", *ret_upgrade ? "Upgrade" : "close");
+    buf_adds(out, "\r\n");
+}

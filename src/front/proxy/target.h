@@ -1,0 +1,25 @@
+/* target.h - which port of which sandbox a request is for, if it names one.
+ *
+ * A host `<port>-<id>.<domain>` names one and always wins: a page that a sandbox
+ * serves must not be able to name another one by a header. Else the headers
+ * E2b-Sandbox-Id and E2b-Sandbox-Port do, on hosts that no page of a sandbox has:
+ * localhost, an address, `sandbox.<domain>`. */
+#ifndef PROXY_TARGET_H
+#define PROXY_TARGET_H
+
+#include "front/engine/engine.h"
+
+struct http_req;
+
+struct proxy_target {
+    char id[ENGINE_ID_MAX + 1];
+    unsigned port;
+};
+
+/* 1: it names one; 0: it does not; -1: half of one, and *ret_why says what is wrong. */
+int proxy_target_of(struct http_req *r, struct proxy_target *ret, const char **ret_why);
+
+/* `<port>-<id>[-<ignored>].<domain>[:<port>]`; exposed for its test. */
+bool proxy_target_host(const char *host, struct proxy_target *ret);
+
+#endif
