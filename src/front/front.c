@@ -62,6 +62,12 @@ static void to_e2b(struct front *f, struct http_req *r)
     plane_handle(e2b_api(f->e2b), r);
 }
 
+/* A signed URL says whose file it means by its signature alone. */
+static void to_signed(struct front *f, struct http_req *r)
+{
+    e2b_data(f->e2b, r, NULL);
+}
+
 /* One port, one table; the first that fits. A path stands for itself and everything below it.
  *
  * EXTEND  Another plane: a row here, its _new and _free in `parts` below. */
@@ -83,6 +89,7 @@ static const struct door {
     {"/volumes",    to_e2b},
     {"/secrets",    to_e2b},
     {"/teams",      to_e2b},
+    {"/files",      to_signed},
     /* clang-format on */
 };
 
@@ -120,6 +127,8 @@ static bool to_sandbox(struct front *f, struct http_req *r)
 
     if (named < 0)
         proxy_refuse(r, 400, NULL, why);
+    else if (named > 0 && t.port == E2B_DATA_PORT)
+        e2b_data(f->e2b, r, t.id);
     else if (named > 0)
         proxy_handle(f->proxy, r, &t);
     return named != 0;

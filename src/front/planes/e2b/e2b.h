@@ -29,6 +29,7 @@ int e2b_new(const struct e2b_opts *o, struct e2b **ret, struct err *e);
 /* As plane_free() says. */
 void e2b_free(struct e2b *p);
 struct plane *e2b_api(struct e2b *p);
+#define E2B_DATA_PORT 49983u /* of a sandbox; nothing inside is asked */
 /* The data plane of a sandbox. `id` is NULL for a request that names none: a signed
  * URL says whose it is. */
 void e2b_data(struct e2b *p, struct http_req *r, const char *id);
