@@ -1,29 +1,13 @@
-/* archive.c - a directory as one stream, out of a sandbox and into one.
- *
- * An answer begins when there are bytes to send, so whatever is wrong with the path
- * is a status; a failure behind that cuts the connection, since HTTP has no other way
- * to say that what came is not all. */
-#include "front/engine/archive.h"
-
+/* archive.c - a directory as one stream, out of a sandbox and into one. */
 #include <string.h>
 
 #include "base/own.h"
 #include "base/str.h"
+#include "front/plane/transfer.h"
 #include "front/planes/native/inside.h"
 
 #define EXCLUDES_MAX 50u /* in one query */
-
-static void close_work(void *handle)
-{
-    work_close(handle);
-}
-
-static void pause_work(void *handle, bool paused)
-{
-    work_pause(handle, paused);
-}
-
-static const struct call_source work_source = {close_work, pause_work};
+#define NAME_MAX_SHOWN 256u
 
 /* ---- out ---- */
 
@@ -44,42 +28,6 @@ static const struct json_field get_fields[] = {
 /* clang-format on */
 static const struct surface_input get_input = {SURFACE_INPUT(get_fields, struct get_in)};
 
-struct get {
-    struct call *c;
-    enum archive_format format;
-    char name[256]; /* a file to save it as */
-};
-
-static void get_data(void *arg, const char *p, size_t n)
-{
-    struct get *g = arg;
-    char value[sizeof(g->name) + 32];
-
-    if (g->c->r == NULL)
-        return;
-    if (!g->c->streaming) {
-        str_fmt(value, sizeof(value), "attachment; filename=\"%s\"", g->name);
-        http_reply_header(g->c->r, "Content-Disposition", value);
-        call_begin_bytes(g->c, archive_format_type(g->format));
-    }
-    call_write(g->c, p, n);
-}
-
-static void get_done(void *arg, const struct err *e)
-{
-    struct get *g = arg;
-    struct err none;
-
-    if (!call_told(g->c))
-        return;
-    if (e == NULL && !g->c->streaming)
-        e = (err_set(&none, ERR_INTERNAL, "the helper sent nothing"), &none);
-    if (e != NULL)
-        call_fail(g->c, e);
-    else
-        call_end(g->c);
-}
-
 static int format_of(const char *name, enum archive_format *ret, struct err *e)
 {
     for (unsigned f = 0; f < ARCHIVE_FORMAT_COUNT; f++) {
@@ -92,7 +40,7 @@ static int format_of(const char *name, enum archive_format *ret, struct err *e)
 }
 
 /* The last part of the path, without what a header or a shell would stumble over. */
-static void name_file(struct get *g, const char *path)
+static void name_file(char out[NAME_MAX_SHOWN], const char *path, enum archive_format format)
 {
     const char *end = path + strlen(path), *p;
     size_t n = 0;
@@ -103,9 +51,9 @@ static void name_file(struct get *g, const char *path)
         p--;
     for (; p < end && n < 200; p++)
         if (*p > ' ' && *p < 0x7f && strchr("\"\\'`$;%", *p) == NULL)
-            g->name[n++] = *p;
-    str_fmt(g->name + n, sizeof(g->name) - n, "%s.%s", n == 0 || g->name[0] == '.' ? "archive" : "",
-            archive_format_name(g->format));
+            out[n++] = *p;
+    str_fmt(out + n, NAME_MAX_SHOWN - n, "%s.%s", n == 0 || out[0] == '.' ? "archive" : "",
+            archive_format_name(format));
 }
 
 static size_t strings_of(const json_t *list, const char *out[EXCLUDES_MAX], struct err *e)
@@ -124,28 +72,22 @@ static size_t strings_of(const json_t *list, const char *out[EXCLUDES_MAX], stru
 
 static void archive_get(struct call *c, const void *query)
 {
-    static const struct work_ops ops = {.on_data = get_data, .on_done = get_done};
     const struct get_in *in = query;
     const char *exclude[EXCLUDES_MAX];
+    char name[NAME_MAX_SHOWN];
     struct archive_pack_opts o = {.path = in->path,
                                   .user = in->user,
                                   .exclude = exclude,
                                   .skip_unreadable = in->skip_unreadable};
-    struct get *g = call_state(c, sizeof(*g), NULL);
     struct err e;
 
-    if (g == NULL)
-        return;
     o.nexclude = strings_of(in->exclude, exclude, &e);
     if (o.nexclude == SIZE_MAX || format_of(in->format, &o.format, &e) < 0) {
         call_fail(c, &e);
         return;
     }
-    g->c = c;
-    g->format = o.format;
-    name_file(g, in->path);
-    call_expect(c, &work_source,
-                archive_pack(c->plane->engine, c->key, call_param(c, 0), &o, &ops, g));
+    name_file(name, in->path, o.format);
+    transfer_pack(c, call_param(c, 0), &o, name);
 }
 
 /* ---- in ---- */
@@ -181,71 +123,11 @@ static const struct shape_field view_fields[] = {
 /* clang-format on */
 static SHAPE(put_shape, "Unpacked", "What was in an archive.", view_fields);
 
-struct put {
-    struct call *c;
-    bool reading; /* the body was asked for */
-    struct buf line;
-};
-
-static void put_drop(void *state)
+static void unpacked(struct call *c, const struct archive_result *got)
 {
-    buf_free(&((struct put *)state)->line);
-}
+    struct put_view v = {got->entries, got->bytes, got->skipped, got->left};
 
-static void put_said(void *arg, const char *p, size_t n)
-{
-    buf_add(&((struct put *)arg)->line, p, n);
-}
-
-static void put_done(void *arg, const struct err *e)
-{
-    struct put *p = arg;
-    struct archive_result got;
-    struct put_view v;
-    struct err bad;
-
-    if (!call_told(p->c))
-        return;
-    if (e == NULL && archive_result(buf_cstr(&p->line), p->line.len, &got, &bad) < 0)
-        e = &bad;
-    if (e != NULL) {
-        call_fail(p->c, e);
-        return;
-    }
-    v = (struct put_view){got.entries, got.bytes, got.skipped, got.left};
-    call_reply_shape(p->c, &put_shape, &v);
-}
-
-static void body_data(struct http_req *r, const char *data, size_t n, void *arg)
-{
-    struct put *p = arg;
-
-    if (p->c->source == &work_source && work_feed(p->c->handle, data, n, false) > PROCESS_FEED_HIGH)
-        http_body_pause(r, true);
-}
-
-static void body_end(struct http_req *r, void *arg)
-{
-    struct put *p = arg;
-
-    (void)r;
-    if (p->c->source == &work_source)
-        work_feed(p->c->handle, NULL, 0, true);
-}
-
-/* The body is asked for when the helper runs: a client that waits for 100 Continue
- * has sent nothing to a sandbox that is not there. */
-static void put_drain(void *arg)
-{
-    struct put *p = arg;
-
-    if (p->c->r == NULL)
-        return;
-    if (p->reading)
-        http_body_pause(p->c->r, false);
-    else
-        http_body_stream(p->c->r, body_data, body_end, p);
-    p->reading = true;
+    call_reply_shape(c, &put_shape, &v);
 }
 
 static int links_of(const char *word, bool *any, struct err *e)
@@ -258,27 +140,18 @@ static int links_of(const char *word, bool *any, struct err *e)
 
 static void archive_put(struct call *c, const void *query)
 {
-    static const struct work_ops ops = {
-        .on_data = put_said, .on_drain = put_drain, .on_done = put_done};
     const struct put_in *in = query;
     struct archive_unpack_opts o = {.path = in->path,
                                     .user = in->user,
                                     .atomic = in->atomic,
                                     .parents = in->parents,
                                     .owners = in->owners};
-    struct put *p = call_state(c, sizeof(*p), put_drop);
     struct err e;
 
-    if (p == NULL)
-        return;
-    p->c = c;
-    buf_init(&p->line, ARCHIVE_RESULT_MAX);
-    if (links_of(in->links, &o.any_links, &e) < 0) {
+    if (links_of(in->links, &o.any_links, &e) < 0)
         call_fail(c, &e);
-        return;
-    }
-    call_expect(c, &work_source,
-                archive_unpack(c->plane->engine, c->key, call_param(c, 0), &o, &ops, p));
+    else
+        transfer_unpack(c, call_param(c, 0), &o, unpacked);
 }
 
 /* clang-format off */

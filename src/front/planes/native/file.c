@@ -7,18 +7,6 @@
 
 #include "base/etag.h"
 
-static void cancel(void *handle)
-{
-    file_cancel(handle);
-}
-
-static void pause_call(void *handle, bool paused)
-{
-    file_pause(handle, paused);
-}
-
-const struct call_source file_source = {.take_back = cancel, .pause = pause_call};
-
 struct file_at file_at_of(const struct call *c, const struct file_in *in)
 {
     return (struct file_at){

@@ -4,6 +4,7 @@
 #define NATIVE_FILE_H
 
 #include "front/engine/file.h"
+#include "front/plane/transfer.h" /* file_source */
 #include "front/planes/native/inside.h"
 
 /* Which file, and as whom; first in every input struct of this kind. */
@@ -35,7 +36,5 @@ void file_reply(struct call *c, const struct file_entry *f);
 
 /* "644", "0755"; ERR_INVALID. NULL is FILE_MODE_NONE. */
 int file_mode(const char *text, uint32_t *ret, struct err *e);
-
-extern const struct call_source file_source; /* a struct file_call */
 
 #endif

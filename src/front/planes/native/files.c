@@ -3,7 +3,7 @@
 #include <strings.h>
 
 #include "base/own.h"
-#include "front/plane/download.h"
+#include "front/plane/transfer.h"
 #include "front/planes/native/file.h"
 
 /* ---- look ---- */
@@ -56,59 +56,12 @@ static const struct json_field read_fields[] = {
 /* clang-format on */
 static const struct surface_input read_input = {SURFACE_INPUT(read_fields, struct read_in)};
 
-struct reading {
-    struct call *c;
-    enum download_as as;
-    char path[FILE_PATH_MAX + 1];
-};
-
-static void read_content(void *arg, const struct file_content *f)
-{
-    struct reading *r = arg;
-
-    if (f->entry != NULL) {
-        call_told(r->c);
-        download_reply(r->c, f, r->path, r->as);
-    } else if (r->c->r != NULL) {
-        download_stream_headers(r->c, r->path, r->as);
-        call_begin_bytes(r->c, download_type(r->path));
-    }
-}
-
-static void read_data(void *arg, const char *p, size_t n)
-{
-    struct reading *r = arg;
-
-    call_write(r->c, p, n);
-}
-
-static void read_done(void *arg, const struct err *e)
-{
-    struct reading *r = arg;
-
-    if (!call_told(r->c))
-        return;
-    if (e != NULL)
-        call_fail(r->c, e);
-    else
-        call_end(r->c);
-}
-
-static const struct file_read_ops read_ops = {
-    .on_content = read_content, .on_data = read_data, .on_done = read_done};
-
 static void on_read(struct call *c, const void *input)
 {
     const struct read_in *in = input;
     struct file_at at = file_at_of(c, &in->at);
-    struct reading *r = call_state(c, sizeof(*r), NULL);
 
-    if (r == NULL)
-        return;
-    r->c = c;
-    r->as = in->download ? DOWNLOAD_SAVED : DOWNLOAD_SHOWN;
-    strcpy(r->path, in->at.path);
-    call_expect(c, &file_source, file_read(c->plane->engine, &at, &read_ops, r));
+    transfer_read(c, &at, in->at.path, in->download ? DOWNLOAD_SAVED : DOWNLOAD_SHOWN);
 }
 
 /* ---- write ---- */
@@ -130,52 +83,6 @@ static const struct json_field write_fields[] = {
 };
 /* clang-format on */
 static const struct surface_input write_input = {SURFACE_INPUT(write_fields, struct write_in)};
-
-struct writing {
-    struct call *c;
-    bool paused;
-};
-
-static void cancel_write(void *handle)
-{
-    file_write_cancel(handle);
-}
-
-static const struct call_source write_source = {.take_back = cancel_write};
-
-static void written(void *arg, const struct file_entry *f, const struct err *e)
-{
-    struct writing *w = arg;
-
-    shown(w->c, f, e);
-}
-
-static void write_drain(void *arg)
-{
-    struct writing *w = arg;
-
-    if (w->c->r != NULL && w->paused)
-        http_body_pause(w->c->r, w->paused = false);
-}
-
-static void write_data(struct http_req *r, const char *p, size_t n, void *arg)
-{
-    struct writing *w = arg;
-
-    if (w->c->source == &write_source && file_feed(w->c->handle, p, n, false) > FILE_FEED_HIGH)
-        http_body_pause(r, w->paused = true);
-}
-
-static void write_end(struct http_req *r, void *arg)
-{
-    struct writing *w = arg;
-
-    (void)r;
-    if (w->c->source == &write_source)
-        file_feed(w->c->handle, NULL, 0, true);
-}
-
-static const struct file_write_ops write_ops = {.on_drain = write_drain, .on_done = written};
 
 /* What the headers say. */
 static int write_conditions(struct call *c, struct file_write_opts *o, struct err *e)
@@ -199,7 +106,6 @@ static void on_write(struct call *c, const void *input)
     struct file_write_opts o = {
         .owner = in->owner, .append = in->append, .atomic = in->atomic, .parents = in->parents};
     struct file_at at = file_at_of(c, &in->at);
-    struct writing *w;
     struct err e;
 
     if (file_mode(in->mode, &o.mode, &e) < 0 || write_conditions(c, &o, &e) < 0) {
@@ -211,12 +117,7 @@ static void on_write(struct call *c, const void *input)
         call_fail(c, &e);
         return;
     }
-    w = call_state(c, sizeof(*w), NULL);
-    if (w == NULL)
-        return;
-    w->c = c;
-    call_expect(c, &write_source, file_write(c->plane->engine, &at, &o, &write_ops, w));
-    http_body_stream(c->r, write_data, write_end, w);
+    transfer_write(c, &at, &o, file_reply);
 }
 
 /* clang-format off */
