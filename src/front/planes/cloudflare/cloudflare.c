@@ -74,11 +74,18 @@ static const struct word {
 };
 /* clang-format on */
 
+/* What a path or an archive turned out to be, inside: the request was well formed. */
+static bool is_found_inside(const struct call *c, const struct err *e)
+{
+    return e->kind == ERR_INVALID && c->state != NULL && c->row != NULL &&
+           (c->row->flags & (SURFACE_RAW_BODY | SURFACE_BYTES)) != 0;
+}
+
 static struct word word_of(const struct call *c, const struct err *e)
 {
     const struct surface_row *row = c->row;
 
-    if (words[e->kind].code != NULL)
+    if (words[e->kind].code != NULL && !is_found_inside(c, e))
         return words[e->kind];
     if (e->kind == ERR_NOT_FOUND && (row == NULL || row->missing != NULL))
         return (struct word){404, row == NULL ? "not_found" : row->missing};

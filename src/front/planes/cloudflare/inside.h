@@ -15,6 +15,7 @@
     X(exec)                                                                                        \
     X(process)                                                                                     \
     X(logs)                                                                                        \
+    X(files)                                                                                       \
     X(mount)                                                                                       \
     X(pool)
 
@@ -71,6 +72,8 @@ void bridge_resolve(struct buf *out, const char *path);
 /* An absolute path, "." and ".." resolved; a relative one begins in /workspace. ERR_DENIED
  * if it leads out of there, naming `what` it was for. */
 int bridge_path(const char *what, const char *path, struct buf *out, struct err *e);
+/* 1 to BRIDGE_SESSION_MAX letters, digits, '.', '_' and '-', without "..". */
+int bridge_check_session(const char *id, struct err *e);
 /* One argument as a word of bash. */
 void bridge_quote(struct buf *out, const char *arg);
 

@@ -46,6 +46,15 @@ int bridge_path(const char *what, const char *path, struct buf *out, struct err 
     return 0;
 }
 
+int bridge_check_session(const char *id, struct err *e)
+{
+    size_t n = strspn(id, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-");
+
+    if (n > 0 && n <= BRIDGE_SESSION_MAX && id[n] == '\0' && strstr(id, "..") == NULL)
+        return 0;
+    return err_set(e, ERR_INVALID, "Invalid session ID format");
+}
+
 /* As the bridge does it: bare if nothing in it means anything to a shell, else $'...',
  * which can hold any byte on one line. */
 void bridge_quote(struct buf *out, const char *arg)
