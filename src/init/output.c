@@ -4,7 +4,8 @@
  * it has not taken, the pipes are left alone until it takes some. Without an owner
  * the oldest bytes go. The end comes when the root has ended and what was in the
  * pipes at that moment is in the ring; a background child that keeps them open
- * delays nothing, its later output goes to the same ring. */
+ * delays nothing, its later output goes to the same ring. Unless it was started with
+ * INIT_START_WHOLE: then the end waits for that child, until it is told to end. */
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/ioctl.h>
@@ -99,6 +100,12 @@ static void pause_pipes(struct proc *p)
         loop_timer_set(p->all->loop, &p->retry, RETRY_MS, retry);
 }
 
+/* Its end is the end of its pipes and not what was in them at some moment. */
+static bool is_whole(const struct proc *p)
+{
+    return (p->flags & INIT_START_WHOLE) != 0 && !p->cut;
+}
+
 static void end_if_drained(struct proc *p)
 {
     if (p->output == OUTPUT_DRAINING && p->out[0].left == 0 && p->out[1].left == 0)
@@ -136,7 +143,8 @@ static bool read_some(struct proc *p, struct outpipe *o)
     }
     /* Less than FIONREAD had promised: the tenant may open the pipe by its /proc
      * name and read from it too. */
-    o->left = 0;
+    if (!is_whole(p))
+        o->left = 0;
     if (n == 0 || errno != EAGAIN)
         close_pipe(p, o);
     return false;
@@ -157,7 +165,7 @@ static void pipe_ready(struct loop_io *io, uint32_t events)
 static void drain_more(struct proc *p)
 {
     for (int i = 0; i < 2; i++)
-        while (p->out[i].left > 0 && !p->paused)
+        while (p->out[i].left > 0 && !p->paused && !is_whole(p))
             read_some(p, &p->out[i]);
     end_if_drained(p);
 }
@@ -171,12 +179,23 @@ void output_drain(struct proc *p)
         struct outpipe *o = &p->out[i];
         int held = 0;
 
-        if (o->fd >= 0 && proc_is_term(p))
+        if (o->fd >= 0 && is_whole(p))
+            o->left = SIZE_MAX;
+        else if (o->fd >= 0 && proc_is_term(p))
             o->left = TTY_HELD;
         else if (o->fd >= 0 && ioctl(o->fd, FIONREAD, &held) == 0)
             o->left = (size_t)held;
     }
     drain_more(p);
+}
+
+void output_cut(struct proc *p)
+{
+    if (!is_whole(p))
+        return;
+    p->cut = true;
+    if (p->output == OUTPUT_DRAINING)
+        output_drain(p);
 }
 
 void output_resume(struct proc *p)

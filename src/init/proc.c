@@ -105,10 +105,27 @@ static void proc_free(struct proc *p)
     free(p);
 }
 
+/* Pids are used again: the last one that had it. */
+static struct proc *find_pid(struct procs *ps, const char *text)
+{
+    struct proc *p, *found = NULL;
+    uint64_t pid;
+
+    if (str_u64(text, INT32_MAX, &pid) < 0)
+        return NULL;
+    LIST_EACH (&ps->all, p, struct proc, link)
+        if (p->record.pid == pid && !proc_is_own(p))
+            found = p;
+    return found;
+}
+
 struct proc *proc_find(struct procs *ps, const char *id, struct err *e)
 {
     struct map_node *n = map_get(&ps->by_id, id);
+    struct proc *p = id[0] == '@' ? find_pid(ps, id + 1) : NULL;
 
+    if (p != NULL)
+        return p;
     if (n != NULL)
         return CONTAINER_OF(n, struct proc, node);
     err_set(e, ERR_NOT_FOUND, "no process %s in this sandbox", id);
@@ -275,12 +292,19 @@ static void pull_leash(struct proc *p)
     feed_finish(p);
 }
 
+/* Its root may have ended, and those it left behind hold its output open. */
+static void expire(struct proc *p)
+{
+    output_cut(p);
+    proc_event(p, p->pid != 0 ? EV_TIMEOUT : EV_FORCE);
+}
+
 static void time_is_over(struct proc *p)
 {
     if ((p->flags & INIT_START_LEASH) != 0)
         pull_leash(p);
     else
-        proc_event(p, EV_TIMEOUT);
+        expire(p);
 }
 
 /* A process's time stands still while the sandbox is paused: what it was frozen
@@ -367,6 +391,7 @@ void proc_output_ended(struct proc *p)
 
     p->output = OUTPUT_ENDED;
     p->output_end = p->ring.end;
+    loop_timer_stop(ps->loop, &p->timeout);
     feed_close(p);
     if (proc_is_term(p))
         term_close(p);
@@ -427,7 +452,8 @@ static void act_reap(struct proc *p)
     p->all->running--;
     p->all->terms -= proc_is_term(p);
     p->pid = 0;
-    loop_timer_stop(p->all->loop, &p->timeout);
+    if ((p->flags & INIT_START_WHOLE) == 0)
+        loop_timer_stop(p->all->loop, &p->timeout);
     output_drain(p);
     if (group_watch(p->group, group_is_empty, p))
         proc_event(p, EV_EMPTY);
@@ -472,6 +498,7 @@ void proc_kill(struct proc *p, uint64_t grace_ms)
 {
     enum proc_state before = p->state;
 
+    output_cut(p);
     if (grace_ms == 0) {
         proc_event(p, EV_FORCE);
         return;
@@ -485,6 +512,8 @@ void proc_kill(struct proc *p, uint64_t grace_ms)
 
 int proc_signal(struct proc *p, int signo, enum init_signal_to to, struct err *e)
 {
+    if (signo == SIGTERM || signo == SIGKILL)
+        output_cut(p);
     if (to == INIT_TO_FOREGROUND)
         return term_signal(p, signo, e);
     if (to == INIT_TO_TREE && p->group != NULL)
@@ -533,6 +562,19 @@ static bool is_id(const char *s)
     return n > 0 && n <= INIT_ID_MAX && s[n] == '\0';
 }
 
+/* The ended process whose id is wanted again gives it up; whoever looks at it still
+ * sees its end. */
+static void make_room(struct procs *ps, const struct init_start *m)
+{
+    struct map_node *n = map_get(&ps->by_id, m->id);
+    struct proc *p = n != NULL ? CONTAINER_OF(n, struct proc, node) : NULL;
+
+    if ((m->flags & INIT_START_REUSE) == 0 || p == NULL || p->output != OUTPUT_ENDED)
+        return;
+    proc_forget(p);
+    proc_unname(p);
+}
+
 static int choose_id(struct procs *ps, const struct init_start *m, char out[INIT_ID_MAX + 1],
                      struct err *e)
 {
@@ -541,6 +583,7 @@ static int choose_id(struct procs *ps, const struct init_start *m, char out[INIT
 
     if (wish[0] != '\0' && !is_id(wish))
         return err_set(e, ERR_INVALID, "an id is 1 to %u of A-Z a-z 0-9 . _ -", INIT_ID_MAX);
+    make_room(ps, m);
     if (map_get(&ps->by_id, wish) != NULL)
         return err_set(e, ERR_CONFLICT, "there is a process %s already", wish);
     if (wish[0] != '\0') {

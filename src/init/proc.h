@@ -85,6 +85,7 @@ struct proc {
     struct outpipe out[2];
     int slave;   /* a terminal's, held while its root runs; else -1. See term.c */
     bool paused; /* nobody reads out: the ring is full of what the owner wants */
+    bool cut;    /* INIT_START_WHOLE no longer: it was told to end */
     struct {
         struct loop_io io;
         int fd; /* -1: closed, or it reads /dev/null */
@@ -146,6 +147,7 @@ void proc_changed(struct proc *p);
 int output_open(struct proc *p, int ret_write[2], struct err *e);
 int output_start(struct proc *p, struct err *e);
 void output_drain(struct proc *p); /* the root ended: read what it left, then the end */
+void output_cut(struct proc *p);   /* the end waits for nobody who still holds the pipes */
 void output_resume(struct proc *p);
 void output_sink(struct proc *p); /* from now on throw it away, until it is closed */
 void output_close(struct proc *p);

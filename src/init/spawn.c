@@ -358,14 +358,27 @@ static void add_user_env(char **env, const struct user *u, char text[ENV_ADDED][
     }
 }
 
+/* "~" and "~/x" are in the user's home. */
+static const char *place(const struct spawn_opts *o, char *out, size_t room)
+{
+    const char *cwd = o->cwd;
+
+    if (cwd[0] == '\0')
+        return "/";
+    if (cwd[0] != '~' || (cwd[1] != '\0' && cwd[1] != '/'))
+        return cwd;
+    snprintf(out, room, "%s%s", o->user->home, cwd + 1);
+    return out;
+}
+
 int spawn(struct spawner *s, const struct spawn_opts *o, pid_t *ret, struct err *e)
 {
     autofree char **argv = pointers(o->argv, 1, 0), **env = pointers(o->env, 0, ENV_ADDED);
-    char user_env[ENV_ADDED][ENV_ENTRY_MAX];
+    char user_env[ENV_ADDED][ENV_ENTRY_MAX], cwd[USER_TEXT_MAX + INIT_PATH_MAX];
     struct plan p = {.o = o,
                      .argv = argv,
                      .env = env,
-                     .cwd = o->cwd[0] != '\0' ? o->cwd : "/",
+                     .cwd = place(o, cwd, sizeof(cwd)),
                      .helper = o->helper ? s->helper_fd : -1,
                      .nofile = {s->nofile, s->nofile}};
 

@@ -38,6 +38,9 @@ enum init_start_flags {
                             * at all); then it gets TERM, and the end of its stdin */
     INIT_START_TERMINAL = 64, /* on a pty of its own, cols x rows; stdin is what is typed */
     INIT_START_GET = 128,     /* a terminal of that id that runs is the answer */
+    INIT_START_WHOLE = 512,   /* its end waits until nobody holds its stdout and stderr any
+                               * more; TERM, KILL and its timeout cut that short */
+    INIT_START_REUSE = 1024,  /* a process of that id that has ended makes room */
 };
 
 enum init_attach_flags { INIT_ATTACH_FOLLOW = 1 };               /* until exit, else until now */
@@ -124,6 +127,8 @@ enum init_event_kind { INIT_EVENT_STARTED, INIT_EVENT_EXITED };
  *                reading the connection while the process does not read. Without a
  *                record of that id: fail conflict. An id that begins with '.' is the
  *                front's own: in no list (but `list` with own) and in no event.
+ *  (an id `@N` is the youngest process whose root is or was pid N; a cwd may begin
+ *                with ~, as a path below)
  *  attach     -> (output | truncated)..., then end (value: next cursor; exited) or,
  *                with FOLLOW, exit
  *  stdin      -> ok once the bytes are in the pipe or our bounded queue; fail limit

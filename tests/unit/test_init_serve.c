@@ -364,6 +364,74 @@ TEST(a_background_child_that_holds_the_pipe_does_not_delay_the_end)
     bench_close(&b);
 }
 
+TEST(the_end_of_a_whole_one_waits_for_everybody_who_holds_its_output)
+{
+    struct bench b = bench_open();
+
+    run(&b, INIT_START_OWN | INIT_START_WHOLE,
+        "(sleep 0.2; echo late; exit 3) & echo early; exit 7");
+    CHECK_STR(buf_cstr(&b.out), "early\nlate\n");
+    CHECK_INT(b.peer.m.exit.code, 7);
+    run(&b, INIT_START_OWN | INIT_START_WHOLE, "exec >&- 2>&-; exec sleep 0.05");
+    CHECK_INT(b.peer.m.exit.code, 0);
+    bench_close(&b);
+}
+
+TEST(a_whole_one_that_is_killed_signalled_or_out_of_time_waits_for_nobody)
+{
+    static const char script[] = "setsid sleep 1000 & echo early; exec sleep 1000";
+    static const char gone[] = "setsid sleep 1000 & echo early";
+    struct bench b = bench_open();
+    struct init_signal sig = {.id = "a", .signal = SIGTERM};
+    struct init_wait_log log = {.id = "a", .text = {"early", 5}, .timeout_ms = 10000};
+    struct init_start m =
+        peer_words("c", INIT_START_OWN | INIT_START_WHOLE, "/bin/sh", "-c", gone, NULL);
+
+    peer_sh(&b.peer, "a", INIT_START_WHOLE, script);
+    peer_ask(&b.peer, INIT_WAIT_LOG, &log, INIT_OK);
+    peer_ask(&b.peer, INIT_SIGNAL, &sig, INIT_OK);
+    wait_exit(&b.peer, "a");
+    CHECK_INT(b.peer.m.exit.signal, SIGTERM);
+    kill_tree(&b.peer, "a", 0);
+    peer_sh(&b.peer, "b", INIT_START_WHOLE, gone);
+    log.id = "b";
+    peer_ask(&b.peer, INIT_WAIT_LOG, &log, INIT_OK);
+    kill_tree(&b.peer, "b", 0);
+    CHECK_INT(b.peer.m.exit.code, 0);
+    m.timeout_ms = 200;
+    peer_ask(&b.peer, INIT_START, &m, INIT_STARTED);
+    CHECK_INT(peer_collect(&b.peer, &b.out, &b.err), INIT_EXIT);
+    CHECK_STR(buf_cstr(&b.out), "early\n");
+    kill_tree(&b.peer, "c", 0);
+    bench_close(&b);
+}
+
+TEST(a_process_is_found_by_its_pid_too_and_an_ended_one_gives_up_its_id_when_asked)
+{
+    struct bench b = bench_open();
+    struct init_start m = peer_words("tag", INIT_START_REUSE, "true", NULL);
+    char name[INIT_ID_MAX];
+    uint32_t first;
+
+    peer_ask(&b.peer, INIT_START, &m, INIT_STARTED);
+    first = b.peer.m.started.pid;
+    wait_exit(&b.peer, "tag");
+    str_fmt(name, sizeof(name), "@%u", first);
+    CHECK_INT(get(&b.peer, name), INIT_PROC);
+    CHECK_STR(b.peer.m.proc.id, "tag");
+    peer_ask(&b.peer, INIT_START, &m, INIT_STARTED);
+    wait_exit(&b.peer, "tag");
+    CHECK_INT(get(&b.peer, "tag"), INIT_PROC);
+    CHECK(b.peer.m.proc.pid != first);
+    CHECK_INT(get(&b.peer, "@"), INIT_FAIL);
+    CHECK_INT(get(&b.peer, "@x"), INIT_FAIL);
+    CHECK_INT(get(&b.peer, "@999999999999"), INIT_FAIL);
+    m = peer_words("tag", 0, "sleep", "1000", NULL);
+    peer_ask(&b.peer, INIT_START, &m, INIT_FAIL);
+    check_fail(&b.peer, "conflict", "tag");
+    bench_close(&b);
+}
+
 TEST(a_timeout_kills_the_whole_tree_and_keeps_what_was_printed)
 {
     struct bench b = bench_open();

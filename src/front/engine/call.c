@@ -99,7 +99,7 @@ static struct process_call *ask(const struct process_call *as, const char *key, 
     struct err e;
     struct box *b = box_alive(c->g, key, sandbox, &e);
 
-    if (b != NULL && id != NULL && !command_id_is_valid(id)) {
+    if (b != NULL && id != NULL && !command_is_named(id)) {
         err_set(&e, ERR_NOT_FOUND, "no process %.64s", id);
         b = NULL;
     }

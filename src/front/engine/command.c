@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/own.h"
+#include "base/str.h"
 #include "front/engine/inside.h"
 
 static const char base_env[] = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin\0"
@@ -21,6 +22,13 @@ struct var {
     size_t name; /* its length */
     size_t order;
 };
+
+bool command_is_named(const char *id)
+{
+    uint64_t pid;
+
+    return id[0] == '@' ? str_u64(id + 1, INT32_MAX, &pid) == 0 : command_id_is_valid(id);
+}
 
 bool command_id_is_valid(const char *id)
 {
@@ -113,13 +121,18 @@ static int build_argv(struct buf *out, const struct process_opts *o, struct err 
     return 0;
 }
 
+static bool is_place(const char *path)
+{
+    return path[0] == '/' || (path[0] == '~' && (path[1] == '/' || path[1] == '\0'));
+}
+
 static int check(const struct process_opts *o, struct err *e)
 {
     if (o->id != NULL && *o->id != '\0' && !command_id_is_valid(o->id))
         return err_set(e, ERR_INVALID,
                        "id: 1 to %u letters, digits, '.', '_' and '-', not beginning with '.'",
                        INIT_ID_MAX);
-    if (o->cwd != NULL && (*o->cwd != '/' || strlen(o->cwd) > INIT_PATH_MAX))
+    if (o->cwd != NULL && (!is_place(o->cwd) || strlen(o->cwd) > INIT_PATH_MAX))
         return err_set(e, ERR_INVALID, "cwd: an absolute path of at most %u bytes", INIT_PATH_MAX);
     if (o->user != NULL && (*o->user == '\0' || strlen(o->user) > INIT_USER_MAX))
         return err_set(e, ERR_INVALID, "user: a name, a uid or uid:gid, at most %u bytes",
@@ -186,15 +199,16 @@ int command_build(struct command *c, const struct sandbox *sb, const struct proc
     if (c->argv.failed || c->env.failed || c->argv.len + c->env.len > INIT_ARGS_MAX)
         return err_set(e, ERR_TOO_LARGE, "arguments and environment: more than %u bytes together",
                        INIT_ARGS_MAX);
-    c->start = (struct init_start){.id = o->id,
-                                   .argv = wire_strv_of(&c->argv),
-                                   .env = wire_strv_of(&c->env),
-                                   .cwd = o->cwd != NULL ? o->cwd : d.cwd,
-                                   .user = o->user != NULL ? o->user : d.user,
-                                   .timeout_ms = o->timeout_ms,
-                                   .flags = (o->stdin_open ? INIT_START_STDIN : 0) |
-                                            (o->helper ? INIT_START_HELPER : 0) |
-                                            (o->leash ? INIT_START_LEASH : 0)};
+    c->start = (struct init_start){
+        .id = o->id,
+        .argv = wire_strv_of(&c->argv),
+        .env = wire_strv_of(&c->env),
+        .cwd = o->cwd != NULL ? o->cwd : d.cwd,
+        .user = o->user != NULL ? o->user : d.user,
+        .timeout_ms = o->timeout_ms,
+        .flags = (o->stdin_open ? INIT_START_STDIN : 0) | (o->helper ? INIT_START_HELPER : 0) |
+                 (o->leash ? INIT_START_LEASH : 0) | (o->whole ? INIT_START_WHOLE : 0) |
+                 (o->reuse ? INIT_START_REUSE : 0)};
     if (o->term != NULL)
         on_terminal(&c->start, o->term);
     return 0;

@@ -31,5 +31,7 @@ const char *command_cwd(const struct sandbox *sb);
 
 /* What a caller may call a process: letters, digits, '.', '_' and '-'. */
 bool command_id_is_valid(const char *id);
+/* What a caller may mean one by: that, or `@` and its pid. */
+bool command_is_named(const char *id);
 
 #endif

@@ -24,12 +24,15 @@ struct process_opts {        /* all borrowed for the call */
     const char *const *argv; /* NULL-terminated; or... */
     const char *command;     /* ...a text for bash -c (exactly one of the two; on a
                               * terminal neither is a login shell) */
-    const char *cwd;         /* NULL: "/workspace", or as the image of the template says */
+    const char *cwd;         /* NULL: "/workspace", or as the image of the template says; ~ is
+                              * the user's home */
     const char *user;        /* NULL: "user", or the image's; a name, or uid, or uid:gid */
     const char *env;         /* strv bytes: over the sandbox's own */
     size_t env_len;
     uint64_t timeout_ms; /* 0: none */
     bool stdin_open;
+    bool whole;                      /* its end waits for everybody who holds its output */
+    bool reuse;                      /* of `id`: one that has ended makes room */
     bool helper;                     /* our own cove-helper, whatever argv[0] says... */
     bool leash;                      /* ...that ends when nobody has watched it for timeout_ms */
     const struct process_term *term; /* NULL: on pipes */
@@ -65,7 +68,9 @@ void process_pause(struct process_stream *s, bool paused);
 /* We look away; the command goes on. No callback follows. */
 void process_close(struct process_stream *s);
 
-/* Starts a command nobody owns; done when it is launched. */
+/* From here on an `id` may also be `@` and a pid: the youngest process that has it.
+ *
+ * Starts a command nobody owns; done when it is launched. */
 void process_start(struct engine *g, const char *key, const char *sandbox,
                    const struct process_opts *o,
                    void (*cb)(void *arg, const struct init_started *m, const struct err *e),

@@ -207,7 +207,7 @@ struct process_stream *process_attach(struct engine *g, const char *key, const c
     struct err e;
     struct box *b = box_alive(g, key, sandbox, &e);
 
-    if (b != NULL && !command_id_is_valid(id)) {
+    if (b != NULL && !command_is_named(id)) {
         err_set(&e, ERR_NOT_FOUND, "no process %.64s", id);
         b = NULL;
     }
@@ -235,7 +235,7 @@ struct process_stream *terminal_view(struct engine *g, const char *key, const ch
     struct err e;
     struct box *b = box_running(g, key, sandbox, &e);
 
-    if (b != NULL && !command_id_is_valid(id)) {
+    if (b != NULL && !command_is_named(id)) {
         err_set(&e, ERR_NOT_FOUND, "no terminal %.64s", id);
         b = NULL;
     }
