@@ -15,13 +15,15 @@ run="btrfs-progs util-linux iproute2 procps passwd bash sudo python3 python-is-p
      ncurses-bin ca-certificates debootstrap"
 # to test it: the other compiler, the strictness peer, the rivals of the benchmark
 test="nftables clang clang-format clang-tidy libclang-rt-14-dev nginx-light bubblewrap crun runc strace
-      zstd"
+      zstd tmux less"
 
 want="$build $run"
 if [ "${1:-}" = --test ]; then
     want="$want $test"
     # any node from 18.19 on will do, also one that is not Debian's
     command -v node >/dev/null || want="$want nodejs"
+    # any vi
+    command -v vi >/dev/null || want="$want vim-tiny"
     command -v npm >/dev/null || want="$want npm"
 fi
 

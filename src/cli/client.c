@@ -18,6 +18,7 @@
 
 #define CONNECT_MS 10000
 #define RECEIVE (64u << 10)
+#define SWITCHING 101
 
 struct reply {
     int fd;
@@ -25,6 +26,7 @@ struct reply {
     size_t given; /* bytes at the front of `in` that the last piece points into */
     struct http_msg msg;
     bool sse;
+    char accept[64]; /* Sec-WebSocket-Accept */
     enum http_framing framing;
     uint64_t left; /* HTTP_BODY_LENGTH */
     struct http_chunk chunk;
@@ -149,8 +151,15 @@ static int send_request(int fd, const struct server *s, const struct call *c, st
         return err_set(e, ERR_INTERNAL, "out of memory");
     buf_addf(&head, "%s %s HTTP/1.1\r\nHost: %s%s%s:%s\r\n", c->method, c->path, v6 ? "[" : "",
              s->host, v6 ? "]" : "", s->port);
-    buf_addf(&head, "Authorization: Bearer %s\r\nAccept: %s\r\nConnection: close\r\n", s->key,
+    buf_addf(&head, "Authorization: Bearer %s\r\nAccept: %s\r\n", s->key,
              c->accept != NULL ? c->accept : "application/json");
+    if (c->ws_key != NULL)
+        buf_addf(&head,
+                 "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"
+                 "Sec-WebSocket-Key: %s\r\n",
+                 c->ws_key);
+    else
+        buf_adds(&head, "Connection: close\r\n");
     if (body != NULL)
         buf_addf(&head, "Content-Type: %s\r\nContent-Length: %zu\r\n",
                  json != NULL ? "application/json" : "application/octet-stream", len);
@@ -191,6 +200,15 @@ static int receive(struct reply *r, int flags, struct err *e)
     return n > 0;
 }
 
+static void copy_field(const struct reply *r, const char *name, char *out, size_t room)
+{
+    struct http_span v;
+
+    out[0] = '\0';
+    if (http_field_find(&r->msg, buf_data(&r->in), name, &v) == 1)
+        snprintf(out, room, "%.*s", (int)v.len, buf_data(&r->in) + v.at);
+}
+
 static int read_head(struct reply *r, struct err *e)
 {
     struct http_fault fault = {0};
@@ -210,6 +228,7 @@ static int read_head(struct reply *r, struct err *e)
         return err_set(e, ERR_INTERNAL, "the server's answer is not HTTP: %s", fault.why);
     r->sse = http_field_find(&r->msg, buf_data(&r->in), "content-type", &type) == 1 &&
              strncasecmp(buf_data(&r->in) + type.at, "text/event-stream", 17) == 0;
+    copy_field(r, "sec-websocket-accept", r->accept, sizeof(r->accept));
     r->framing = http_response_framing(&r->msg, false);
     if (r->framing == HTTP_BODY_LENGTH)
         r->left = (uint64_t)r->msg.content_length;
@@ -218,7 +237,7 @@ static int read_head(struct reply *r, struct err *e)
     return 0;
 }
 
-int reply_open(const struct server *s, const struct call *c, struct reply **ret, struct err *e)
+int reply_ask(const struct server *s, const struct call *c, struct reply **ret, struct err *e)
 {
     autoreply struct reply *r = calloc(1, sizeof(*r));
 
@@ -228,12 +247,39 @@ int reply_open(const struct server *s, const struct call *c, struct reply **ret,
     r->fd = dial(s, e);
     if (r->fd < 0 || send_request(r->fd, s, c, e) < 0)
         return -1;
-    do { /* 100 Continue and its like are not the answer */
-        if (read_head(r, e) < 0)
-            return -1;
-    } while (r->msg.status < 200);
     *ret = take_ptr(&r);
     return 0;
+}
+
+/* 100 Continue and its like are not the answer; 101 is, to who asked for it. */
+int reply_head(struct reply *r, struct err *e)
+{
+    do
+        if (read_head(r, e) < 0)
+            return -1;
+    while (r->msg.status < 200 && r->msg.status != SWITCHING);
+    return 0;
+}
+
+int reply_open(const struct server *s, const struct call *c, struct reply **ret, struct err *e)
+{
+    autoreply struct reply *r = NULL;
+
+    if (reply_ask(s, c, &r, e) < 0 || reply_head(r, e) < 0)
+        return -1;
+    *ret = take_ptr(&r);
+    return 0;
+}
+
+const char *reply_ws_accept(const struct reply *r)
+{
+    return r->accept;
+}
+
+size_t reply_rest(struct reply *r, const char **ret)
+{
+    *ret = buf_data(&r->in);
+    return r->in.len;
 }
 
 void reply_free(struct reply *r)

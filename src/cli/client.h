@@ -41,6 +41,7 @@ struct call {
      * the end, -1 with `e`. Points to what lives until the next call. */
     ssize_t (*next)(void *arg, const char **ret, struct err *e);
     void *arg;
+    const char *ws_key; /* ask for a WebSocket: the key of the handshake; or NULL */
 };
 
 struct reply; /* an answer whose head has been read */
@@ -48,12 +49,20 @@ struct reply; /* an answer whose head has been read */
 /* On success *ret belongs to the caller until reply_free(), also when the
  * status is an error. */
 int reply_open(const struct server *s, const struct call *c, struct reply **ret, struct err *e);
+/* The same in two steps: the first returns when the request is sent, the second waits
+ * for the head. Between them reply_fd() becomes readable. */
+int reply_ask(const struct server *s, const struct call *c, struct reply **ret, struct err *e);
+int reply_head(struct reply *r, struct err *e);
 void reply_free(struct reply *r);
 int reply_status(const struct reply *r);
 bool reply_is_sse(const struct reply *r);
 int reply_fd(const struct reply *r); /* for poll() */
 
 enum reply_event { REPLY_BROKEN = -1, REPLY_END, REPLY_DATA, REPLY_MORE };
+/* Of a 101: what the key was answered with, or "". */
+const char *reply_ws_accept(const struct reply *r);
+/* What was received behind the head; after 101 that is no longer HTTP. Points into r. */
+size_t reply_rest(struct reply *r, const char **ret);
 /* The next piece of the body (points into r until the next call). Never blocks:
  * REPLY_MORE means that nothing is there now; poll and call again. */
 enum reply_event reply_read(struct reply *r, const char **ret_p, size_t *ret_n, struct err *e);

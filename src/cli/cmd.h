@@ -23,6 +23,7 @@
     X(list)                                                                                        \
     X(run)                                                                                         \
     X(exec)                                                                                        \
+    X(shell)                                                                                       \
     X(ps)                                                                                          \
     X(logs)                                                                                        \
     X(kill)                                                                                        \

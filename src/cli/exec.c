@@ -1,4 +1,5 @@
 /* exec.c - `cove exec`: a command in a sandbox that exists. */
+#include "cli/attach.h"
 #include "cli/client.h"
 #include "cli/cmd.h"
 #include "cli/remote.h"
@@ -13,7 +14,11 @@ static int exec(const struct args *a, struct err *e)
 
     if (request_command(a, 1, command, e) < 0)
         return -1;
-    if (server_find(&s, e) < 0 || remote_catch_signals(e) < 0)
+    if (server_find(&s, e) < 0)
+        return -1;
+    if (args_flag(a, "tty"))
+        return attach_start(&s, a->operands[0], command, KEYS_DEFAULT, e);
+    if (remote_catch_signals(e) < 0)
         return -1;
     return remote_run(&s, a->operands[0], command, e);
 }
@@ -25,7 +30,8 @@ const struct cmd cmd_exec = {
     .about =
         "Its exit status becomes ours (128 and the signal's number if one ended it, 124 after\n"
         "--timeout). Stdin is passed on when it is not a terminal. Ctrl-C interrupts the\n"
-        "command, a second one kills it. A restart of the daemon goes unnoticed.",
+        "command, a second one kills it. A restart of the daemon goes unnoticed. With -t it is\n"
+        "as `cove shell`: it goes on when you detach.",
     .opts = opts,
     .min = 2,
     .max = CMD_ANY,

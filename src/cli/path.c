@@ -34,14 +34,26 @@ const char *path_sandbox(char out[PATH_TEXT_MAX], const char *id, const char *re
     return out;
 }
 
-const char *path_process(char out[PATH_TEXT_MAX], const char *id, const char *process,
-                         const char *rest)
+static const char *path_in(char out[PATH_TEXT_MAX], const char *id, const char *kind,
+                           const char *name, const char *rest)
 {
     char a[NAME_MAX_ENCODED], b[NAME_MAX_ENCODED];
 
-    str_fmt(out, PATH_TEXT_MAX, "/v1/sandboxes/%s/processes/%s%s%s", encode(a, id),
-            encode(b, process), *rest != '\0' ? "/" : "", rest);
+    str_fmt(out, PATH_TEXT_MAX, "/v1/sandboxes/%s/%s/%s%s%s", encode(a, id), kind, encode(b, name),
+            *rest != '\0' ? "/" : "", rest);
     return out;
+}
+
+const char *path_process(char out[PATH_TEXT_MAX], const char *id, const char *process,
+                         const char *rest)
+{
+    return path_in(out, id, "processes", process, rest);
+}
+
+const char *path_terminal(char out[PATH_TEXT_MAX], const char *id, const char *terminal,
+                          const char *rest)
+{
+    return path_in(out, id, "terminals", terminal, rest);
 }
 
 const char *path_template(char out[PATH_TEXT_MAX], const char *name, const char *rest)

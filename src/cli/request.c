@@ -163,25 +163,37 @@ int request_sandbox(const struct args *a, json_t *body, struct err *e)
     return request_limits(a, body, e);
 }
 
-int request_command(const struct args *a, int first, json_t *body, struct err *e)
+int request_argv(const struct args *a, int first, json_t *body, struct err *e)
 {
-    const char *cwd = args_value(a, "workdir"), *user = args_value(a, "user");
-    json_t *argv = json_array();
+    json_t *argv;
 
+    if (first >= a->noperands)
+        return 0;
+    argv = json_array();
     if (json_object_set_new(body, "argv", argv) < 0)
         return err_set(e, ERR_INTERNAL, "out of memory");
-    if (args_flag(a, "tty"))
-        return err_set(e, ERR_UNSUPPORTED,
-                       "terminals (-t) come with a later version; without -t "
-                       "the command gets pipes");
     for (int i = first; i < a->noperands; i++)
         if (json_array_append_new(argv, json_string(a->operands[i])) < 0)
             return err_set(e, ERR_INVALID, "argument %d of the command is not UTF-8", i - first);
+    return 0;
+}
+
+int request_as(const struct args *a, json_t *body, struct err *e)
+{
+    const char *cwd = args_value(a, "workdir"), *user = args_value(a, "user");
+
     if (cwd != NULL && put_text(body, "cwd", cwd, "--workdir", e) < 0)
         return -1;
     if (user != NULL && put_text(body, "user", user, "--user", e) < 0)
         return -1;
-    if (request_pairs(a, "env", "env", body, e) < 0)
+    return request_pairs(a, "env", "env", body, e);
+}
+
+int request_command(const struct args *a, int first, json_t *body, struct err *e)
+{
+    if (args_flag(a, "tty") && args_value(a, "timeout") != NULL)
+        return err_set(e, ERR_INVALID, "--timeout: a terminal (-t) has none");
+    if (request_argv(a, first, body, e) < 0 || request_as(a, body, e) < 0)
         return -1;
     return request_duration(a, "timeout", "timeout_ms", body, e);
 }

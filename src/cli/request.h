@@ -21,20 +21,26 @@
     {0, "nofile",   "N",     "limit of open files of each process"}, \
     {0, "network",  "MODE",  "egress, or none: loopback only"}, \
     REQUEST_RULE_OPTS
-/* how a command is run: run, exec */
-#define REQUEST_COMMAND_OPTS \
+/* as whom and where: run, exec, shell */
+#define REQUEST_AS_OPTS \
     {'e', "env",     "K=V",  "set a variable (K alone: as it is here); may be repeated"}, \
     {'w', "workdir", "DIR",  "where it starts [/workspace]"}, \
-    {'u', "user",    "USER", "who runs it: a name, UID or UID:GID [user]"}, \
+    {'u', "user",    "USER", "who runs it: a name, UID or UID:GID [user]"}
+/* how a command is run: run, exec */
+#define REQUEST_COMMAND_OPTS \
+    REQUEST_AS_OPTS, \
     {0,   "timeout", "TIME", "kill it after this time, such as 30s; exit status 124"}, \
-    {'t', "tty",     NULL,   "with a terminal (not offered yet)"}
+    {'t', "tty",     NULL,   "on a terminal, which this one becomes the window of"}
 /* clang-format on */
 
 /* Each adds what the user gave to `body`; ERR_INVALID says what is wrong with it. */
 int request_sandbox(const struct args *a, json_t *body, struct err *e);
 /* allow and deny as lists; what is not given is not added. */
 int request_rules(const struct args *a, json_t *body, struct err *e);
-/* Also the command itself: the operands from `first` on. */
+int request_as(const struct args *a, json_t *body, struct err *e);
+/* The operands from `first` on; none: nothing. */
+int request_argv(const struct args *a, int first, json_t *body, struct err *e);
+/* All of a command: the two above, and its time. */
 int request_command(const struct args *a, int first, json_t *body, struct err *e);
 /* K=V of every `option` as an object named `key`; K alone takes our own variable. */
 int request_pairs(const struct args *a, const char *option, const char *key, json_t *body,

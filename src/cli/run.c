@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cli/attach.h"
 #include "cli/client.h"
 #include "cli/cmd.h"
 #include "cli/path.h"
@@ -31,13 +32,14 @@ static int delete_sandbox(const struct server *s, const char *id, struct err *e)
     return 0;
 }
 
-static int run_in(const struct server *s, const char *id, json_t *command, struct err *e)
+/* No keys to detach with: the sandbox would be gone. */
+static int run_in(const struct server *s, const char *id, json_t *command, bool tty, struct err *e)
 {
     struct err failure = {0};
     int status = STATUS_INTERRUPTED;
 
     if (!remote_is_interrupted()) /* while it was being made */
-        status = remote_run(s, id, command, e);
+        status = tty ? attach_start(s, id, command, KEYS_NONE, e) : remote_run(s, id, command, e);
     if (delete_sandbox(s, id, &failure) < 0) {
         if (status < 0)
             fprintf(stderr, "cove run: %s\n", e->msg);
@@ -55,14 +57,15 @@ static int run(const struct args *a, struct err *e)
 
     if (request_sandbox(a, body, e) < 0 || request_command(a, 0, command, e) < 0)
         return -1;
-    if (server_find(&s, e) < 0 || remote_catch_signals(e) < 0)
+    if ((args_flag(a, "tty") && attach_check(e) < 0) || server_find(&s, e) < 0 ||
+        remote_catch_signals(e) < 0)
         return -1;
     if (client_call(&s, "POST", "/v1/sandboxes", body, &sandbox, e) < 0)
         return -1;
     id = json_string_value(json_object_get(sandbox, "id"));
     if (id == NULL)
         return err_set(e, ERR_INTERNAL, "the server made a sandbox without an id");
-    return run_in(&s, id, command, e);
+    return run_in(&s, id, command, args_flag(a, "tty"), e);
 }
 
 const struct cmd cmd_run = {

@@ -161,6 +161,10 @@ void http_sse_event(struct http_req *r, const char *id, const char *event, const
 
 /* ---- WebSocket (libwslay) ---- */
 
+/* The answer to the key of a handshake (RFC 6455, 4.2.2); -1 if it is none. */
+#define HTTP_WS_ACCEPT_SIZE 29
+int http_ws_accept_key(const char *key, char out[HTTP_WS_ACCEPT_SIZE]);
+
 #define HTTP_WS_MESSAGE_MAX (1u << 20) /* one message, after reassembly; close 1009 */
 #define HTTP_WS_IDLE_MS 30000          /* without a byte from the peer it is sent a ping... */
 #define HTTP_WS_PONG_MS 15000          /* ...and is gone if none comes then either */

@@ -188,8 +188,8 @@ void http_ws_goodbye(struct http_conn *c)
 
 /* ---- the handshake ---- */
 
-/* The answer to a key (RFC 6455, 4.2.2): base64(SHA-1(key + a fixed GUID)). */
-static int accept_key(const char *key, char out[29])
+/* base64(SHA-1(key + a fixed GUID)). */
+int http_ws_accept_key(const char *key, char out[HTTP_WS_ACCEPT_SIZE])
 {
     static const char guid[] = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
     char text[24 + sizeof(guid)];
@@ -202,7 +202,7 @@ static int accept_key(const char *key, char out[29])
     if (EVP_Digest(text, strlen(text), digest, NULL, EVP_sha1(), NULL) != 1 ||
         str_base64(&b64, digest, sizeof(digest)) < 0)
         return -1;
-    str_fmt(out, 29, "%s", buf_cstr(&b64));
+    str_fmt(out, HTTP_WS_ACCEPT_SIZE, "%s", buf_cstr(&b64));
     return 0;
 }
 
@@ -214,7 +214,7 @@ static bool header_has(struct http_req *r, const char *name, const char *token)
 }
 
 /* 0, or the status of the refusal. */
-static int judge(struct http_req *r, char accept[29], const char **why)
+static int judge(struct http_req *r, char accept[HTTP_WS_ACCEPT_SIZE], const char **why)
 {
     const char *version = http_header(r, "Sec-WebSocket-Version");
     const char *key = http_header(r, "Sec-WebSocket-Key");
@@ -230,7 +230,7 @@ static int judge(struct http_req *r, char accept[29], const char **why)
     if (version == NULL || strcmp(version, "13") != 0)
         return 426;
     *why = "Sec-WebSocket-Key is not 16 bytes in base64";
-    return key == NULL || accept_key(key, accept) < 0 ? 400 : 0;
+    return key == NULL || http_ws_accept_key(key, accept) < 0 ? 400 : 0;
 }
 
 static struct http_ws *refuse(struct http_req *r, int status, const char *why)
@@ -283,7 +283,7 @@ struct http_ws *http_ws_accept(struct http_req *r, const char *protocol,
                                const struct http_ws_ops *ops, void *arg)
 {
     struct http_conn *c = http_conn_of(r);
-    char accept[29];
+    char accept[HTTP_WS_ACCEPT_SIZE];
     const char *why;
     int status = judge(r, accept, &why);
 
