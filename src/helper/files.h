@@ -6,7 +6,7 @@
 #ifndef HELPER_FILES_H
 #define HELPER_FILES_H
 
-int stat_main(int argc, char **argv);  /* path [follow]: an entry */
+int stat_main(int argc, char **argv);  /* path [follow] [resolve] [xattrs=PREFIX]: an entry */
 int read_main(int argc, char **argv);  /* path max: the bytes of a regular file, no records */
 int write_main(int argc, char **argv); /* see write.c */
 

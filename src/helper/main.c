@@ -7,10 +7,13 @@
 #include <sys/prctl.h>
 
 #include "base/own.h"
+#include "helper/args.h"
 #include "helper/files.h"
 #include "helper/import.h"
+#include "helper/names.h"
 #include "helper/pack.h"
 #include "helper/place.h"
+#include "helper/say.h"
 
 static int run_import(int argc, char **argv)
 {
@@ -27,6 +30,22 @@ static const struct {
     {"stat", stat_main},    {"unpack", place_main}, {"write", write_main},
 };
 
+/* With root's power, for somebody else: whose home "~" is. */
+static int look_for(int argc, char **argv)
+{
+    const char *user = args_get(&(struct args){argc, argv}, "for");
+    struct err e;
+
+    return user == NULL || names_take_home(user, &e) == 0 ? 0 : say_failed(stderr, &e);
+}
+
+static int run(int (*work)(int argc, char **argv), int argc, char **argv)
+{
+    int status = look_for(argc, argv);
+
+    return status != 0 ? status : work(argc, argv);
+}
+
 int main(int argc, char **argv)
 {
     prctl(PR_SET_NAME, "cove-helper"); /* executed from an fd it would be named after that */
@@ -34,7 +53,7 @@ int main(int argc, char **argv)
     setlocale(LC_ALL, "C.UTF-8");
     for (size_t i = 0; argc >= 2 && i < ARRAY_LEN(works); i++)
         if (strcmp(works[i].name, argv[1]) == 0)
-            return works[i].run(argc - 2, argv + 2);
+            return run(works[i].run, argc - 2, argv + 2);
     fputs("cove-helper: called by cove-init only\n", stderr);
     return 64;
 }

@@ -2,6 +2,7 @@
 #include "helper/names.h"
 
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,7 +12,7 @@
 #define ID_MAX 4294967294u
 
 struct named {
-    char *name;
+    char *name, *home;
     unsigned id, gid;
 };
 
@@ -51,6 +52,7 @@ static void take_line(struct names *t, char *line)
         return;
     if (t == &users && (gid == NULL || str_u64(gid, ID_MAX, &g) < 0))
         return;
+    strsep(&line, ":");
     if (t->n == t->cap) {
         size_t cap = t->cap == 0 ? 64 : 2 * t->cap;
         struct named *list = realloc(t->list, cap * sizeof(*list));
@@ -60,7 +62,7 @@ static void take_line(struct names *t, char *line)
         t->list = list;
         t->cap = cap;
     }
-    t->list[t->n++] = (struct named){name, (unsigned)v, (unsigned)g};
+    t->list[t->n++] = (struct named){name, strsep(&line, ":"), (unsigned)v, (unsigned)g};
 }
 
 static const struct named *find(struct names *t, const char *name, unsigned id)
@@ -97,6 +99,23 @@ gid_t names_gid_of(uid_t uid)
     const struct named *f = find(&users, NULL, uid);
 
     return f != NULL ? f->gid : uid;
+}
+
+/* A number without an entry has none, and begins at the root. */
+int names_take_home(const char *user, struct err *e)
+{
+    char name[256];
+    const struct named *f;
+    uint64_t id;
+    bool number;
+
+    snprintf(name, sizeof(name), "%.*s", (int)strcspn(user, ":"), user);
+    number = str_u64(name, ID_MAX, &id) == 0;
+    f = number ? find(&users, NULL, (unsigned)id) : find(&users, name, 0);
+    if (f == NULL && !number)
+        return err_set(e, ERR_INVALID, "user %.60s: no such user in /etc/passwd", name);
+    setenv("HOME", f != NULL && f->home != NULL && f->home[0] == '/' ? f->home : "/", 1);
+    return 0;
 }
 
 static int id_of(struct names *t, const char *text, const char *what, unsigned *ret, struct err *e)

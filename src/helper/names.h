@@ -16,6 +16,8 @@ const char *names_group(gid_t gid);
 /* "user", "user:group", ":group", in names or numbers. What is not said is (uid_t)-1 and
  * (gid_t)-1. ERR_INVALID if there is no such one. */
 int names_parse(const char *spec, uid_t *ret_uid, gid_t *ret_gid, struct err *e);
+/* Its home becomes ours. ERR_INVALID if there is no such user. */
+int names_take_home(const char *user, struct err *e);
 /* The group that a user has as its own, or the number of the uid. */
 gid_t names_gid_of(uid_t uid);
 

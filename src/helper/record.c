@@ -4,9 +4,11 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include "base/own.h"
+#include "helper/args.h"
 #include "helper/names.h"
 
 #define GATHER (32u << 10)
@@ -63,6 +65,53 @@ static void put_entry(const struct stat *st, const char *path, const char *targe
     record_put(FILE_ENTRY, &m);
 }
 
+/* ---- what else was asked for ---- */
+
+static struct {
+    bool resolve;
+    const char *prefix;
+} also;
+
+void record_also(const struct args *a)
+{
+    also.resolve = args_has(a, "resolve");
+    also.prefix = args_get(a, "xattrs");
+}
+
+static void put_resolved(const char *path)
+{
+    autofree char *real = realpath(path, NULL);
+    struct stat st;
+
+    if (real != NULL && strlen(real) <= FILE_PATH_MAX && stat(real, &st) == 0)
+        put_entry(&st, real, "");
+    else
+        record_put(FILE_ENTRY,
+                   &(struct file_entry){.path = path, .target = "", .owner = "", .group = ""});
+}
+
+static void put_xattrs(const char *path)
+{
+    static char names[FILE_XATTR_MAX], value[FILE_XATTR_MAX];
+    ssize_t len = llistxattr(path, names, sizeof(names)), n;
+
+    for (const char *at = names; len > 0 && at < names + len; at += strlen(at) + 1) {
+        if (strncmp(at, also.prefix, strlen(also.prefix)) != 0)
+            continue;
+        n = lgetxattr(path, at, value, sizeof(value));
+        if (n >= 0)
+            record_put(FILE_XATTR, &(struct file_xattr){.name = at, .value = {value, (uint32_t)n}});
+    }
+}
+
+static void put_also(const struct stat *st, const char *path)
+{
+    if (also.resolve && S_ISLNK(st->st_mode))
+        put_resolved(path);
+    if (also.prefix != NULL)
+        put_xattrs(path);
+}
+
 int record_entry_at(int dir, const char *name, const char *path, struct err *e)
 {
     char target[FILE_PATH_MAX + 1] = "";
@@ -74,6 +123,7 @@ int record_entry_at(int dir, const char *name, const char *path, struct err *e)
     if (S_ISLNK(st.st_mode) && (n = readlinkat(dir, name, target, FILE_PATH_MAX)) > 0)
         target[n] = '\0';
     put_entry(&st, path, target);
+    put_also(&st, path);
     return 0;
 }
 

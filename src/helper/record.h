@@ -13,6 +13,11 @@
 /* One message. A reader that is gone ends the process. */
 void record_put(uint16_t type, const void *msg);
 void record_flush(void);
+/* What `resolve` and `xattrs=PREFIX` among the arguments ask for: from now on an entry of
+ * record_entry_at() is followed by the entry of what it leads to, if it is a link (with
+ * its own path and mode 0 if it leads nowhere), and by its attributes of that prefix. */
+struct args;
+void record_also(const struct args *a);
 /* What `name` in `dir` is, links not followed, called `path`. ERR_NOT_FOUND if it is gone. */
 int record_entry_at(int dir, const char *name, const char *path, struct err *e);
 /* The same of an open file. */

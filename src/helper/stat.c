@@ -14,6 +14,7 @@ static int look(const struct args *a, struct err *e)
     char path[PATH_ROOM];
     autofd int fd = -1;
 
+    record_also(a);
     if (where_path(args_get(a, "path"), path, e) < 0)
         return -1;
     if (!args_has(a, "follow"))

@@ -1,6 +1,7 @@
 /* write.c - a file from stdin: received whole, then in one step, or nothing of it.
  *
  *   path [mode=N] [owner=USER:GROUP [chown]] [append] [atomic] [parents] [new] [gzip] [match=TAGS]
+ *   [xattr_prefix=TEXT [xattrs=LINES]]
  *
  * An existing file is overwritten in place, unless it is to be atomic: then a new one
  * takes its name. `new` and `match` are conditions (base/etag.h).
@@ -15,6 +16,7 @@
 #include "base/etag.h"
 #include "base/own.h"
 #include "base/str.h"
+#include "base/xattr.h"
 #include "helper/args.h"
 #include "helper/files.h"
 #include "helper/inplace.h"
@@ -107,6 +109,13 @@ static int check(struct job *j, struct err *e)
 
 /* ---- the step ---- */
 
+static int label(const struct job *j, int fd)
+{
+    const char *prefix = args_get(&j->a, "xattr_prefix"), *lines = args_get(&j->a, "xattrs");
+
+    return prefix == NULL ? 0 : xattr_replace(fd, prefix, lines != NULL ? lines : "");
+}
+
 static int dress(const struct job *j, struct err *e)
 {
     mode_t mode = j->mode != FILE_MODE_NONE ? j->mode : j->exists ? j->was.st_mode & 07777 : 0644;
@@ -117,7 +126,8 @@ static int dress(const struct job *j, struct err *e)
     /* Keeping the old one's owner is a wish: another user's file becomes one's own. */
     if (fchown(j->spool, uid, gid) < 0 && asked)
         return err_path(e, "%.200s", j->path);
-    return fchmod(j->spool, mode) < 0 ? err_path(e, "%.200s", j->path) : 0;
+    return fchmod(j->spool, mode) < 0 || label(j, j->spool) < 0 ? err_path(e, "%.200s", j->path)
+                                                                : 0;
 }
 
 static int give_name(int fd, const char *path)
@@ -126,6 +136,20 @@ static int give_name(int fd, const char *path)
 
     str_fmt(self, sizeof(self), "/proc/self/fd/%d", fd);
     return linkat(AT_FDCWD, self, AT_FDCWD, path, AT_SYMLINK_FOLLOW);
+}
+
+/* Who watches the directory waits for a write to the name, as of any program; so far it
+ * has only appeared. */
+static void announce(const struct job *j)
+{
+    autofd int fd = open(j->path, O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    struct stat mine, there;
+    char first;
+
+    if (fd >= 0 && fstat(fd, &there) == 0 && fstat(j->spool, &mine) == 0 &&
+        mine.st_ino == there.st_ino && mine.st_dev == there.st_dev &&
+        pread(j->spool, &first, 1, 0) == 1 && pwrite(fd, &first, 1, 0) < 0)
+        return; /* it is all there in any case */
 }
 
 /* A name of its own first: only a rename takes the place of another. */
@@ -167,6 +191,8 @@ static int write_over(const struct job *j, struct err *e)
     if ((j->uid != (uid_t)-1 || j->gid != (gid_t)-1) && args_has(&j->a, "chown") &&
         fchown(fd, j->uid, j->gid) < 0)
         return err_path(e, "%.200s", j->path);
+    if (label(j, fd) < 0)
+        return err_path(e, "%.200s", j->path);
     if ((args_has(&j->a, "append") ? inplace_append : inplace_replace)(j->spool, fd) < 0)
         return err_path(e, "%.200s", j->path);
     return 0;
@@ -182,8 +208,11 @@ static int commit(struct job *j, struct err *e)
         return -1;
     if (j->exists)
         return take_name(j, e);
-    if (give_name(j->spool, j->path) == 0)
+    if (give_name(j->spool, j->path) == 0) {
+        if (!args_has(&j->a, "atomic"))
+            announce(j);
         return 0;
+    }
     if (errno != EEXIST)
         return err_path(e, "%.200s", j->path);
     return args_has(&j->a, "new")

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/own.h"
+#include "base/xattr.h"
 #include "init/file.h"
 
 /* What ends in errno EXDEV is for cove-helper. */
@@ -80,11 +81,18 @@ static void unmake(const struct place *p, int fd)
     errno = saved;
 }
 
+static int label(int fd, const struct init_write *m)
+{
+    return *m->xattr_prefix == '\0' ? 0 : xattr_replace(fd, m->xattr_prefix, m->xattrs);
+}
+
 static int fill_new(const struct place *p, const struct init_write *m, int fd)
 {
     if ((m->flags & INIT_WRITE_ROOT) != 0 && fchown(fd, p->user.uid, p->user.gid) < 0)
         return -1;
     if (m->mode != FILE_MODE_NONE && fchmod(fd, m->mode & 07777) < 0)
+        return -1;
+    if (label(fd, m) < 0)
         return -1;
     return write_all(fd, m->data.p, m->data.len, 0);
 }
@@ -151,6 +159,8 @@ static int change(const struct place *p, const struct init_write *m, struct stat
     if (!S_ISREG(st->st_mode) || (uint64_t)st->st_size > INIT_FILE_MAX)
         return elsewhere();
     if (m->mode != FILE_MODE_NONE && fchmod(fd, m->mode & 07777) < 0)
+        return -1;
+    if (label(fd, m) < 0)
         return -1;
     if (((m->flags & INIT_WRITE_APPEND) != 0 ? append : overwrite)(fd, m, st) < 0)
         return -1;

@@ -14,6 +14,7 @@
 #ifndef WIRE_INIT_H
 #define WIRE_INIT_H
 
+#include "base/xattr.h"
 #include "wire/file.h"
 #include "wire/wire.h"
 
@@ -116,7 +117,8 @@ enum init_event_kind { INIT_EVENT_STARTED, INIT_EVENT_EXITED };
                                     F(S, U32, rows, INIT_TERM_SIDE_MAX)
 #define INIT_LOOK_FIELDS(F, S)      F(S, STR, path, FILE_PATH_MAX) F(S, STR, user, INIT_USER_MAX) F(S, U32, flags, 0)
 #define INIT_WRITE_FIELDS(F, S)     F(S, STR, path, FILE_PATH_MAX) F(S, STR, user, INIT_USER_MAX) F(S, U32, flags, 0) \
-                                    F(S, U32, mode, FILE_MODE_NONE) F(S, BYTES, data, INIT_FILE_MAX)
+                                    F(S, U32, mode, FILE_MODE_NONE) F(S, BYTES, data, INIT_FILE_MAX) \
+                                    F(S, STR, xattr_prefix, 64) F(S, STR, xattrs, XATTR_LINES_MAX)
 #define INIT_OPEN_FIELDS(F, S)      F(S, STR, path, FILE_PATH_MAX) F(S, STR, user, INIT_USER_MAX) F(S, U32, root, 1)
 #define INIT_CONNECT_FIELDS(F, S)   F(S, U32, port, 65535) F(S, U64, timeout_ms, 0)
 

@@ -55,10 +55,12 @@ struct file_call *file_read(struct engine *g, const struct file_at *at,
 
 /* ---- writing ---- */
 
-struct file_write_opts { /* all borrowed for the call */
-    uint32_t mode;       /* FILE_MODE_NONE: as it is, or 0644 */
-    const char *owner;   /* NULL: as it is, or the user */
-    const char *match;   /* what If-Match says, or NULL */
+struct file_write_opts {      /* all borrowed for the call */
+    uint32_t mode;            /* FILE_MODE_NONE: as it is, or 0644 */
+    const char *owner;        /* NULL: as it is, or the user */
+    const char *match;        /* what If-Match says, or NULL */
+    const char *xattr_prefix; /* NULL; or what it has of these becomes... */
+    const char *xattrs;       /* ...lines as in base/xattr.h; NULL: none */
     bool append, atomic, parents, only_new, gzip;
 };
 

@@ -23,14 +23,17 @@ struct work *file_helper(struct engine *g, const struct file_kept *k, const char
                          struct err *e)
 {
     char path[FILE_PATH_MAX + sizeof("path=")], owner[INIT_USER_MAX + sizeof("owner=")];
-    const char *argv[FILE_WORK_ARGS_MAX + 4] = {kind, path};
+    char whom[INIT_USER_MAX + sizeof("for=")];
+    const char *argv[FILE_WORK_ARGS_MAX + 5] = {kind, path};
     struct work_opts o = {.argv = argv, .cwd = "/", .user = k->user, .input = input};
     size_t n = 2;
 
     str_fmt(path, sizeof(path), "path=%s", k->path);
     if (k->as_root) {
         str_fmt(owner, sizeof(owner), "owner=%s", k->user);
+        str_fmt(whom, sizeof(whom), "for=%s", k->user);
         argv[n++] = owner;
+        argv[n++] = whom;
         o.user = "root";
     }
     for (; args != NULL && *args != NULL; args++) {

@@ -24,7 +24,8 @@ struct file_write {
     struct work *work;
     struct file_kept kept;
     struct file_write_opts o;
-    char *match; /* o.match, o.owner: ours */
+    char *match, *xattrs; /* o.match, o.owner and so on: ours */
+    char xattr_prefix[FILE_NAME_MAX + 1];
     char owner[2 * FILE_NAME_MAX + 2];
     struct buf held;
     bool last, ready, special; /* all is here; the helper takes bytes; not for init */
@@ -42,6 +43,7 @@ static void write_free(struct file_write *w)
     buf_free(&w->held);
     file_records_free(&w->records);
     free(w->match);
+    free(w->xattrs);
     free(w);
 }
 
@@ -153,8 +155,8 @@ static const struct work_ops helper_ops = {
 static void start_helper(struct file_write *w)
 {
     const struct file_write_opts *o = &w->o;
-    char mode[32], owner[sizeof(w->owner) + 8];
-    autofree char *match = NULL;
+    char mode[32], owner[sizeof(w->owner) + 8], prefix[sizeof(w->xattr_prefix) + 16];
+    autofree char *match = NULL, *xattrs = NULL;
     const char *args[FILE_WORK_ARGS_MAX];
     size_t n = 0;
 
@@ -168,6 +170,11 @@ static void start_helper(struct file_write *w)
     }
     if (w->match != NULL && asprintf(&match, "match=%s", w->match) > 0)
         args[n++] = match;
+    str_fmt(prefix, sizeof(prefix), "xattr_prefix=%s", w->xattr_prefix);
+    if (w->xattr_prefix[0] != '\0')
+        args[n++] = prefix;
+    if (w->xattrs != NULL && asprintf(&xattrs, "xattrs=%s", w->xattrs) > 0)
+        args[n++] = xattrs;
     if (o->append)
         args[n++] = "append";
     if (o->atomic)
@@ -216,6 +223,8 @@ static void ask_init(struct file_write *w)
         .flags = (w->o.append ? INIT_WRITE_APPEND : 0u) | (w->o.parents ? INIT_WRITE_PARENTS : 0u) |
                  (w->o.only_new ? INIT_WRITE_NEW : 0u) | (w->kept.as_root ? INIT_WRITE_ROOT : 0u),
         .mode = w->o.mode,
+        .xattr_prefix = w->xattr_prefix,
+        .xattrs = w->xattrs != NULL ? w->xattrs : "",
         .data = {buf_data(&w->held), (uint32_t)w->held.len}};
 
     w->step = WRITE_ASKED;
@@ -255,7 +264,13 @@ static int keep_opts(struct file_write *w, const struct file_write_opts *o, stru
         return err_set(e, ERR_INVALID, "owner: USER, USER:GROUP or :GROUP");
     if (o->owner != NULL)
         strcpy(w->owner, o->owner);
-    if (o->match != NULL && (w->match = strdup(o->match)) == NULL)
+    if ((o->xattr_prefix != NULL && strlen(o->xattr_prefix) > FILE_NAME_MAX) ||
+        (o->xattrs != NULL && strlen(o->xattrs) > XATTR_LINES_MAX))
+        return err_set(e, ERR_INVALID, "extended attributes: more than %u bytes", XATTR_LINES_MAX);
+    if (o->xattr_prefix != NULL)
+        strcpy(w->xattr_prefix, o->xattr_prefix);
+    if ((o->match != NULL && (w->match = strdup(o->match)) == NULL) ||
+        (o->xattrs != NULL && (w->xattrs = strdup(o->xattrs)) == NULL))
         return err_set(e, ERR_INTERNAL, "out of memory");
     w->special = o->owner != NULL || o->match != NULL || o->atomic || o->gzip;
     return 0;
