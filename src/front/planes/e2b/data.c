@@ -78,9 +78,28 @@ static void write_error(struct call *c, const struct err *e, struct buf *out)
         e2b_write_error(status_of(c, e), e, out);
 }
 
+/* To envd's clients a user that is not there is somebody who may not come in. */
+static bool is_unknown_user(const struct err *e, struct err *ret)
+{
+    static const char before[] = "user ", behind[] = ": no such user";
+    const char *end = strstr(e->msg, behind), *name = strstr(e->msg, before);
+
+    if (e->kind == ERR_UNAUTHORIZED || end == NULL || name == NULL || name > end)
+        return false;
+    name += sizeof(before) - 1;
+    err_set(ret, ERR_UNAUTHORIZED, "invalid username: '%.*s'", (int)(end - name), name);
+    return true;
+}
+
 /* Streams have their own way, but for who is not let in, or finds nobody. */
 static bool fail(struct call *c, const struct err *e)
 {
+    struct err who;
+
+    if (is_unknown_user(e, &who)) {
+        call_fail(c, &who);
+        return true;
+    }
     if (!connect_is_stream(c) || (!c->streaming && (e->kind == ERR_UNAUTHORIZED || is_gone(c))))
         return false;
     if (is_gone(c))

@@ -4,7 +4,9 @@
  *   options.c    what is kept with a sandbox        templates.c  what there is to start from
  *   missing.c    what is not offered, and says so   view.c       a sandbox as E2B shows it
  *   data.c       the data plane: who may, errors    connect.c    its RPC protocol
- *   signature.c  URLs of one file
+ *   signature.c  URLs of one file                   path.c       which file, and as whom
+ *   files.c, upload.c  /files, both ways            metadata.c   what an upload says of its file
+ *   filesystem.c  the RPC about files               entry.c      a file as that RPC shows it
  *
  * EXTEND  A new surface: a file, its table in E2B_API_SURFACES or E2B_DATA_SURFACES
  *         below, and meson.build. */
@@ -14,6 +16,7 @@
 #include "front/auth/auth.h"
 #include "front/auth/token.h"
 #include "front/engine/engine.h"
+#include "front/engine/file.h"
 #include "front/plane/call.h"
 #include "front/plane/plane.h"
 #include "front/plane/shape.h"
@@ -30,7 +33,10 @@
     X(templates)                                                                                   \
     X(missing)
 
-#define E2B_DATA_SURFACES(X) X(health)
+#define E2B_DATA_SURFACES(X)                                                                       \
+    X(health)                                                                                      \
+    X(filesystem)                                                                                  \
+    X(files)
 
 #define X(name) extern const struct surface_row e2b_##name[];
 E2B_API_SURFACES(X)
@@ -88,6 +94,15 @@ int e2b_data_init(struct e2b *p, struct err *e);
 bool e2b_has_token(struct call *c);
 /* The user that the request names; *ret is NULL if it names none, else `out`. */
 int e2b_user(struct call *c, char out[E2B_USER_MAX + 1], const char **ret, struct err *e);
+
+/* ---- path.c ---- */
+
+/* As the engine names it. ERR_INVALID. */
+int e2b_path(const char *path, char out[E2B_PATH_MAX + 1], struct err *e);
+/* Without "//", "." and "..", for showing. */
+void e2b_clean(const char *path, char out[E2B_PATH_MAX + 1]);
+/* Borrows all. */
+struct file_at e2b_at(const struct call *c, const char *path, const char *user);
 
 /* ---- view.c ---- */
 
