@@ -3,6 +3,7 @@
  *   path [mode=N] [owner=USER:GROUP [chown]] [append] [atomic] [parents] [new] [gzip] [match=TAGS]
  *   [xattr_prefix=TEXT [xattrs=LINES]]
  *
+ * With from=PATH, once for each, those files are the body, and go when it is written.
  * An existing file is overwritten in place, unless it is to be atomic: then a new one
  * takes its name. `new` and `match` are conditions (base/etag.h).
  * `owner` is whose everything becomes that is made here, and with `chown` also what was there. */
@@ -19,6 +20,7 @@
 #include "base/xattr.h"
 #include "helper/args.h"
 #include "helper/files.h"
+#include "helper/gather.h"
 #include "helper/inplace.h"
 #include "helper/names.h"
 #include "helper/record.h"
@@ -236,13 +238,20 @@ static int prepare(struct job *j, struct err *e)
     return !j->exists && args_has(&j->a, "parents") ? make_parents(j, e) : 0;
 }
 
+static int receive(struct job *j, bool gather, struct err *e)
+{
+    return gather ? gather_fill(j->spool, &j->a, e)
+                  : spool_fill(j->spool, args_has(&j->a, "gzip"), e);
+}
+
 static int run(struct job *j, struct err *e)
 {
-    if (prepare(j, e) < 0 || (j->spool = spool_open(j->dir, e)) < 0 ||
-        spool_fill(j->spool, args_has(&j->a, "gzip"), e) < 0)
+    bool gather = args_has(&j->a, "from");
+
+    if (prepare(j, e) < 0 || (j->spool = spool_open(j->dir, e)) < 0 || receive(j, gather, e) < 0)
         return -1;
     spool_whole();
-    if (commit(j, e) < 0)
+    if (commit(j, e) < 0 || (gather && gather_remove(&j->a, j->path, e) < 0))
         return -1;
     return record_entry_at(AT_FDCWD, j->path, j->path, e);
 }

@@ -89,7 +89,7 @@ struct file_work_ops { /* all but on_done may be NULL: such a record is then non
     void (*on_done)(void *arg, const struct file_done *d, const struct err *e);
 };
 
-#define FILE_WORK_ARGS_MAX 16
+#define FILE_WORK_ARGS_MAX 128
 /* `kind` and `args` as helper/files.h has them, without the path; NULL ends. */
 struct file_call *file_work(struct engine *g, const struct file_at *at, const char *kind,
                             const char *const *args, const struct file_work_ops *ops, void *arg);

@@ -5,7 +5,8 @@
  *   missing.c    what is not offered, and says so   view.c       a sandbox as E2B shows it
  *   data.c       the data plane: who may, errors    connect.c    its RPC protocol
  *   signature.c  URLs of one file                   path.c       which file, and as whom
- *   files.c, upload.c  /files, both ways            metadata.c   what an upload says of its file
+ *   files.c, upload.c  /files, both ways            compose.c    several files become one
+ *   metadata.c   what an upload says of its file
  *   filesystem.c  the RPC about files               entry.c      a file as that RPC shows it
  *
  * EXTEND  A new surface: a file, its table in E2B_API_SURFACES or E2B_DATA_SURFACES
@@ -36,7 +37,8 @@
 #define E2B_DATA_SURFACES(X)                                                                       \
     X(health)                                                                                      \
     X(filesystem)                                                                                  \
-    X(files)
+    X(files)                                                                                       \
+    X(compose)
 
 #define X(name) extern const struct surface_row e2b_##name[];
 E2B_API_SURFACES(X)
