@@ -283,10 +283,15 @@ static uint64_t bounded_ms(uint64_t ms)
     return ms < PROC_TIME_MAX ? ms : PROC_TIME_MAX;
 }
 
-/* TERM first: what reads its stdin must not take the end of it for the end of what
+/* A terminal is killed with all it started: an interactive shell heeds neither. Else TERM
+ * first: what reads its stdin must not take the end of it for the end of what
  * was to come. */
 static void pull_leash(struct proc *p)
 {
+    if (p->flags & INIT_START_TERMINAL) {
+        proc_event(p, EV_TIMEOUT);
+        return;
+    }
     if (p->pid != 0)
         kill(p->pid, SIGTERM);
     feed_finish(p);

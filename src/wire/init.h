@@ -36,7 +36,7 @@ enum init_start_flags {
     INIT_START_OWN = 4,       /* this connection owns the output: `output`... `exit` follow */
     INIT_START_HELPER = 8,    /* run our own cove-helper, whatever argv[0] says */
     INIT_START_LEASH = 16,    /* timeout_ms is how long it may run while nobody watches it (0: not
-                            * at all); then it gets TERM, and the end of its stdin */
+                            * at all); then it gets TERM, and the end of its stdin; a terminal is killed */
     INIT_START_TERMINAL = 64, /* on a pty of its own, cols x rows; stdin is what is typed */
     INIT_START_GET = 128,     /* a terminal of that id that runs is the answer */
     INIT_START_WHOLE = 512,   /* its end waits until nobody holds its stdout and stderr any

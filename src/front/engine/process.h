@@ -33,8 +33,8 @@ struct process_opts {        /* all borrowed for the call */
     bool stdin_open;
     bool whole;                      /* its end waits for everybody who holds its output */
     bool reuse;                      /* of `id`: one that has ended makes room */
-    bool helper;                     /* our own cove-helper, whatever argv[0] says... */
-    bool leash;                      /* ...that ends when nobody has watched it for timeout_ms */
+    bool helper;                     /* our own cove-helper, whatever argv[0] says */
+    bool leash;                      /* ends when nobody has watched it for timeout_ms */
     const struct process_term *term; /* NULL: on pipes */
 };
 

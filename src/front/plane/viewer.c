@@ -6,26 +6,24 @@
 
 #include "base/own.h"
 #include "front/plane/exit.h"
-#include "front/plane/frame.h"
 #include "front/plane/plane.h"
 #include "http/parse.h"
-#include "json/write.h"
 
 #define TTYD_PROTOCOL "tty"
 #define TEXT_MAX 1024u
 #define CLOSE_NORMAL 1000
 #define CLOSE_FAILED 1011
 
-struct dialect;
-
 struct viewer {
     struct call *call;             /* until the handshake; then NULL */
     struct http_ws *ws;            /* from then on */
     struct process_stream *stream; /* NULL: it has said its last */
-    const struct dialect *dialect;
+    const struct viewer_dialect *dialect;
     struct loop *loop;
     struct loop_timer stall; /* set while it is full */
     size_t backlog;          /* when we last looked, while it is full */
+    uint64_t cursor;
+    unsigned cols, rows; /* to resize to, once */
     bool read_only;
     bool greeted; /* ttyd: nothing is sent before its first message */
     bool held;    /* it asked for a pause */
@@ -33,21 +31,9 @@ struct viewer {
     struct buf out;
 };
 
-/* How the same things are said to different clients; NULL: not at all. */
-struct dialect {
-    int (*read)(const struct viewer *v, bool binary, const char *p, size_t n, struct frame *ret,
-                struct err *e);
-    void (*ready)(struct viewer *v, const struct init_screen *m);
-    void (*resized)(struct viewer *v, const struct init_screen *m);
-    void (*output)(struct viewer *v, const char *p, size_t n);
-    void (*truncated)(struct viewer *v, const struct init_truncated *m);
-    void (*exited)(struct viewer *v, const struct init_exit *m);
-    void (*error)(struct viewer *v, const struct err *e);
-};
-
 /* ---- our own words ---- */
 
-static void open_text(struct viewer *v, struct json_w *w, const char *type)
+void viewer_open_text(struct viewer *v, struct json_w *w, const char *type)
 {
     buf_clear(&v->out);
     jw_init(w, &v->out);
@@ -55,11 +41,21 @@ static void open_text(struct viewer *v, struct json_w *w, const char *type)
     jw_kstr(w, "type", type);
 }
 
-static void send_text(struct viewer *v, struct json_w *w)
+void viewer_send_text(struct viewer *v, struct json_w *w)
 {
     jw_close(w);
     if (!v->out.failed)
         http_ws_send(v->ws, false, buf_data(&v->out), v->out.len);
+}
+
+void viewer_send_bytes(struct viewer *v, const char *p, size_t n)
+{
+    http_ws_send(v->ws, true, p, n);
+}
+
+uint64_t viewer_cursor(const struct viewer *v)
+{
+    return v->cursor;
 }
 
 static void put_size(struct json_w *w, const struct init_screen *m)
@@ -79,37 +75,32 @@ static void own_ready(struct viewer *v, const struct init_screen *m)
 {
     struct json_w w;
 
-    open_text(v, &w, "ready");
+    viewer_open_text(v, &w, "ready");
     jw_ku64(&w, "cursor", m->cursor);
     jw_ku64(&w, "end", m->end);
     put_size(&w, m);
     jw_ku64(&w, "pid", m->pid);
     jw_kbool(&w, "read_only", v->read_only);
-    send_text(v, &w);
+    viewer_send_text(v, &w);
 }
 
 static void own_resized(struct viewer *v, const struct init_screen *m)
 {
     struct json_w w;
 
-    open_text(v, &w, "resize");
+    viewer_open_text(v, &w, "resize");
     put_size(&w, m);
-    send_text(v, &w);
-}
-
-static void own_output(struct viewer *v, const char *p, size_t n)
-{
-    http_ws_send(v->ws, true, p, n);
+    viewer_send_text(v, &w);
 }
 
 static void own_truncated(struct viewer *v, const struct init_truncated *m)
 {
     struct json_w w;
 
-    open_text(v, &w, "truncated");
+    viewer_open_text(v, &w, "truncated");
     jw_ku64(&w, "from", m->from);
     jw_ku64(&w, "to", m->to);
-    send_text(v, &w);
+    viewer_send_text(v, &w);
 }
 
 static void own_exited(struct viewer *v, const struct init_exit *m)
@@ -118,29 +109,35 @@ static void own_exited(struct viewer *v, const struct init_exit *m)
     struct json_w w;
 
     exit_view_of(&x, m);
-    open_text(v, &w, "exit");
+    viewer_open_text(v, &w, "exit");
     jw_ku64(&w, "code", x.code);
     jw_kstr(&w, "signal", x.signal);
-    send_text(v, &w);
+    viewer_send_text(v, &w);
 }
 
 static void own_error(struct viewer *v, const struct err *e)
 {
     struct json_w w;
 
-    open_text(v, &w, "error");
+    viewer_open_text(v, &w, "error");
     jw_kstr(&w, "code", err_code(e->kind));
     jw_kstr(&w, "message", e->kind == ERR_INTERNAL ? "internal error" : e->msg);
-    send_text(v, &w);
+    viewer_send_text(v, &w);
 }
 
-static const struct dialect own_dialect = {.read = own_read,
-                                           .ready = own_ready,
-                                           .resized = own_resized,
-                                           .output = own_output,
-                                           .truncated = own_truncated,
-                                           .exited = own_exited,
-                                           .error = own_error};
+const struct viewer_dialect viewer_own = {.read = own_read,
+                                          .ready = own_ready,
+                                          .resized = own_resized,
+                                          .output = viewer_send_bytes,
+                                          .truncated = own_truncated,
+                                          .exited = own_exited,
+                                          .error = own_error};
+
+const struct viewer_dialect viewer_plain = {.read = own_read,
+                                            .ready = own_ready,
+                                            .output = viewer_send_bytes,
+                                            .exited = own_exited,
+                                            .error = own_error};
 
 /* ---- ttyd's ---- */
 
@@ -173,7 +170,7 @@ static void ttyd_output(struct viewer *v, const char *p, size_t n)
     ttyd_send(v, '0', p, n);
 }
 
-static const struct dialect ttyd_dialect = {
+static const struct viewer_dialect ttyd_dialect = {
     .read = ttyd_read, .ready = ttyd_ready, .output = ttyd_output};
 
 static void say_error(struct viewer *v, const struct err *e)
@@ -244,7 +241,10 @@ static void on_screen(void *arg, const struct init_screen *m)
         viewer_free(v);
         return;
     }
+    v->cursor = m->cursor;
     v->dialect->ready(v, m);
+    if (v->cols != 0 && v->rows != 0 && !v->read_only)
+        terminal_view_resize(v->stream, v->cols, v->rows);
     set_pace(v);
 }
 
@@ -252,6 +252,7 @@ static void on_output(void *arg, const struct init_output *m)
 {
     struct viewer *v = arg;
 
+    v->cursor = m->pos + m->data.len;
     v->dialect->output(v, m->data.p, m->data.len);
     push_back(v);
 }
@@ -260,6 +261,7 @@ static void on_truncated(void *arg, const struct init_truncated *m)
 {
     struct viewer *v = arg;
 
+    v->cursor = m->to;
     if (v->dialect->truncated != NULL)
         v->dialect->truncated(v, m);
 }
@@ -389,9 +391,11 @@ static void shake_hands(struct viewer *v)
 {
     struct call *c = take_ptr(&v->call);
     const char *offered = http_header(c->r, "Sec-WebSocket-Protocol");
-    bool ttyd = offered != NULL && http_list_has(offered, strlen(offered), TTYD_PROTOCOL);
+    bool ttyd = v->dialect == NULL && offered != NULL &&
+                http_list_has(offered, strlen(offered), TTYD_PROTOCOL);
 
-    v->dialect = ttyd ? &ttyd_dialect : &own_dialect;
+    if (v->dialect == NULL)
+        v->dialect = ttyd ? &ttyd_dialect : &viewer_own;
     v->greeted = !ttyd;
     v->ws = http_ws_accept(c->r, ttyd ? TTYD_PROTOCOL : NULL, &ws_ops, v);
     call_upgraded(c, v->ws != NULL ? 101 : 426);
@@ -417,6 +421,9 @@ void viewer_open(struct call *c, const struct viewer_opts *o)
     v->call = c;
     v->loop = c->loop;
     v->read_only = o->read_only;
+    v->cols = o->cols;
+    v->rows = o->rows;
+    v->dialect = o->dialect;
     buf_init(&v->out, INIT_CHUNK_MAX + TEXT_MAX);
     v->stream =
         terminal_view(c->plane->engine, c->key, o->sandbox, o->id, &o->from, &stream_ops, v);

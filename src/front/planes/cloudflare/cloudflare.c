@@ -10,6 +10,7 @@
 #include "http/http.h"
 
 #define ID_MAX 128u
+#define BEARER_MAX (AUTH_PRESENTED_MAX + 8u)
 
 static const struct surface_row *const surfaces[] = {
 #define X(name) bridge_##name,
@@ -34,14 +35,19 @@ static int check_id(const struct call *c, struct err *e)
     return err_set(e, ERR_INVALID, "Invalid sandbox ID format");
 }
 
-/* The scheme must be there; on the paths of the pool exactly as written here. */
-static const char *bearer(const struct call *c)
+/* The scheme must be there; on the paths of the pool exactly as written here. A browser's
+ * WebSocket has no headers of its own. */
+static const char *bearer(const struct call *c, char room[BEARER_MAX])
 {
     static const char scheme[] = "Bearer ";
     const char *value = http_header(c->r, "Authorization");
+    struct err ignored;
     bool exact = begins(c->row->route.path, BRIDGE_POOL);
     size_t n = sizeof(scheme) - 1;
 
+    if (value == NULL && c->row->status == 101 &&
+        route_query(http_head(c->r)->query.p, "authorization", room, BEARER_MAX, &ignored) == 1)
+        value = room;
     if (value == NULL || (exact ? strncmp : strncasecmp)(value, scheme, n) != 0)
         return NULL;
     return value + n;
@@ -49,9 +55,11 @@ static const char *bearer(const struct call *c)
 
 static int authorize(struct call *c, struct err *e)
 {
+    char room[BEARER_MAX];
+
     if (check_id(c, e) < 0)
         return -1;
-    if (auth_key(c->plane->auth, bearer(c), &c->key, e) < 0)
+    if (auth_key(c->plane->auth, bearer(c, room), &c->key, e) < 0)
         return -1;
     return auth_allows(c->plane->auth, c->key, c->row->scope, e);
 }

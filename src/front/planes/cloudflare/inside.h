@@ -16,6 +16,8 @@
     X(process)                                                                                     \
     X(logs)                                                                                        \
     X(files)                                                                                       \
+    X(pty)                                                                                         \
+    X(terminal)                                                                                    \
     X(mount)                                                                                       \
     X(pool)
 
@@ -25,6 +27,7 @@ SURFACES(X)
 
 #define BRIDGE_SANDBOX "/v1/sandbox/{id}" /* where every path of a sandbox begins */
 #define BRIDGE_PROCESSES "/v1/sandbox/{id}/processes"
+#define BRIDGE_TERMINALS "/v1/sandbox/{id}/terminals"
 #define BRIDGE_POOL "/v1/pool/"
 #define BRIDGE_USER "root"
 #define BRIDGE_ROOT "/workspace"
@@ -44,6 +47,9 @@ void bridge_enter(struct call *c, const void *in, void (*go)(struct call *c, con
 void bridge_look(struct call *c, const void *in, void (*go)(struct call *c, const void *in));
 /* Its own id, for the engine; "" if it has ended meanwhile, which the engine refuses. */
 const char *bridge_id(const struct call *c);
+
+/* pty.c: ERR_INVALID for what is no WebSocket handshake. */
+int bridge_check_upgrade(struct call *c, struct err *e);
 
 /* command.c: a command as a client describes it */
 

@@ -1,0 +1,142 @@
+/* pty.c - a shell on a terminal, over one WebSocket.
+ *
+ * Without a session it is its connection's own: when nobody has looked for
+ * PTY_GRACE_MS, and so a client that lost its network may come back, it is killed with all it
+ * started. With one it is the terminal of that session, made once and found again; and
+ * what it printed before is told to who comes back. */
+#include <string.h>
+#include <strings.h>
+
+#include "base/own.h"
+#include "base/sha256.h"
+#include "base/str.h"
+#include "front/plane/viewer.h"
+#include "front/planes/cloudflare/inside.h"
+
+#define PTY_GRACE_MS 5000u
+#define PTY_PREFIX "pty-"
+
+struct pty_in {
+    uint64_t cols, rows;
+    const char *shell, *session;
+};
+
+int bridge_check_upgrade(struct call *c, struct err *e)
+{
+    const char *upgrade = http_header(c->r, "Upgrade");
+
+    if (upgrade != NULL && strcasecmp(upgrade, "websocket") == 0)
+        return 0;
+    return err_set(e, ERR_INVALID, "WebSocket upgrade required");
+}
+
+/* ---- whose it is ---- */
+
+static const char *session_of(struct call *c, const struct pty_in *in)
+{
+    const char *header = http_header(c->r, "Session-Id");
+
+    if (header != NULL && *header != '\0')
+        return header;
+    return in->session != NULL && *in->session != '\0' ? in->session : NULL;
+}
+
+/* Ids of sessions are longer than those of terminals may be. */
+static void terminal_of(const char *session, char out[INIT_ID_MAX + 1])
+{
+    char hex[SHA256_HEX];
+    struct sha256 sum;
+
+    if (strlen(PTY_PREFIX) + strlen(session) <= INIT_ID_MAX) {
+        str_fmt(out, INIT_ID_MAX + 1, PTY_PREFIX "%s", session);
+        return;
+    }
+    sha256_init(&sum);
+    sha256_add(&sum, session, strlen(session));
+    sha256_hex(&sum, hex);
+    str_fmt(out, INIT_ID_MAX + 1, PTY_PREFIX "%.40s", hex);
+}
+
+/* ---- the request ---- */
+
+static void started(void *arg, const struct init_started *m, const struct err *e)
+{
+    struct call *c = arg;
+    const struct pty_in *in = c->in;
+    /* its clients print what they do not know */
+    struct viewer_opts o = {.sandbox = bridge_id(c), .dialect = &viewer_plain};
+
+    if (!call_told(c))
+        return;
+    if (m == NULL) {
+        call_fail(c, e);
+        return;
+    }
+    o.id = m->id;
+    if (m->existed) {
+        o.cols = (unsigned)in->cols;
+        o.rows = (unsigned)in->rows;
+    }
+    viewer_open(c, &o);
+}
+
+static void pty_go(struct call *c, const void *query)
+{
+    const struct pty_in *in = query;
+    const char *argv[] = {in->shell, NULL}, *session = session_of(c, in);
+    char id[INIT_ID_MAX + 1] = "";
+    struct process_term term = {
+        .cols = (unsigned)in->cols, .rows = (unsigned)in->rows, .get = session != NULL};
+    struct process_opts o = {.id = id,
+                             .argv = in->shell != NULL ? argv : NULL,
+                             .user = BRIDGE_USER,
+                             .cwd = BRIDGE_ROOT,
+                             .term = &term};
+
+    if (session != NULL) {
+        terminal_of(session, id);
+    } else {
+        o.leash = true;
+        o.timeout_ms = PTY_GRACE_MS;
+    }
+    call_expect(c, &call_pending, NULL);
+    process_start(c->plane->engine, c->key, bridge_id(c), &o, started, c);
+}
+
+static void pty_run(struct call *c, const void *query)
+{
+    const struct pty_in *in = query;
+    const char *session = session_of(c, in);
+    struct err e;
+
+    if (bridge_check_upgrade(c, &e) < 0 ||
+        (session != NULL && bridge_check_session(session, &e) < 0))
+        call_fail(c, &e);
+    else
+        bridge_enter(c, in, pty_go);
+}
+
+static void pty_defaults(void *in, const struct config *c)
+{
+    (void)c;
+    *(struct pty_in *)in = (struct pty_in){.cols = 80, .rows = 24};
+}
+
+/* clang-format off */
+static const struct json_field pty_fields[] = {
+    {"cols", JSON_FIELD_U64, offsetof(struct pty_in, cols), 1, INIT_TERM_SIDE_MAX, false, "Columns; without it 80."},
+    {"rows", JSON_FIELD_U64, offsetof(struct pty_in, rows), 1, INIT_TERM_SIDE_MAX, false, "Rows; without it 24."},
+    {"shell", JSON_FIELD_STR, offsetof(struct pty_in, shell), 1, INIT_PATH_MAX, false, "The program; without it a login bash."},
+    {"session", JSON_FIELD_STR, offsetof(struct pty_in, session), 0, BRIDGE_SESSION_MAX, false, "As the header Session-Id: the terminal of that session."},
+};
+static const struct surface_input pty_input = {
+    SURFACE_INPUT(pty_fields, struct pty_in), .defaults = pty_defaults};
+
+const struct surface_row bridge_pty[] = {
+    {{"GET", BRIDGE_SANDBOX "/pty"}, SCOPE_RUN, pty_run, "ptyTerminal",
+     "A shell over a WebSocket: binary messages are bytes both ways, text messages JSON: resize from the client; ready, error and exit to it. "
+     "The key may be ?authorization=Bearer%20KEY.",
+     .query = &pty_input, .status = 101, .failure = "exec_transport_error"},
+    {.op = NULL},
+};
+/* clang-format on */

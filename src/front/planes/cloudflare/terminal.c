@@ -1,0 +1,467 @@
+/* terminal.c - terminals as the next version of the bridge has them: made, found again,
+ * looked at from a cursor, interrupted, ended. */
+#include "front/engine/terminal.h"
+
+#include <signal.h>
+#include <string.h>
+
+#include "base/own.h"
+#include "base/str.h"
+#include "front/plane/maps.h"
+#include "front/plane/viewer.h"
+#include "front/planes/cloudflare/inside.h"
+#include "front/planes/cloudflare/process.h"
+
+#define LIST_BYTES_MAX (4u << 20)
+#define CURSOR_MAX 24u
+#define TERMINATE_GRACE_MS 1000u
+
+/* ---- answers ---- */
+
+struct terminal_view_ {
+    const char *id, *cwd, *status;
+    uint64_t pid;
+    struct shape_bytes argv;
+    const struct ended_view *exit;
+};
+
+/* clang-format off */
+static const struct shape_field terminal_fields[] = {
+    {"id", SHAPE_STR, offsetof(struct terminal_view_, id), "Its name in every other call."},
+    {"pid", SHAPE_U64, offsetof(struct terminal_view_, pid), "Its number inside the sandbox."},
+    {"command", SHAPE_STRV, offsetof(struct terminal_view_, argv), "The program and its arguments; very long ones are cut."},
+    {"cwd", SHAPE_STR, offsetof(struct terminal_view_, cwd), "Where it was started."},
+    {"status", SHAPE_STR, offsetof(struct terminal_view_, status), "running or exited."},
+    {"exit", SHAPE_OBJECT, offsetof(struct terminal_view_, exit), "How it ended.", SHAPE_OMITTED, &bridge_ended_shape},
+};
+static SHAPE(terminal_shape, "BridgeTerminal", "A terminal.", terminal_fields);
+/* clang-format on */
+
+struct terminal_full {
+    struct terminal_view_ t;
+    struct ended_view exit;
+};
+
+static void view_of(struct terminal_full *v, const struct init_proc *p)
+{
+    struct init_exit end = bridge_exit_of(p);
+    bool ended = p->state == INIT_EXITED;
+
+    bridge_ended_of(&v->exit, &end);
+    v->t = (struct terminal_view_){
+        .id = p->id,
+        .cwd = p->cwd,
+        .status = ended ? "exited" : "running",
+        .pid = p->pid,
+        .argv = {p->argv.p, p->argv.len},
+        .exit = ended ? &v->exit : NULL,
+    };
+}
+
+/* True: it is there and is a terminal; else the call is answered. */
+static bool is_terminal(struct call *c, const struct init_proc *p, const struct err *e)
+{
+    struct err none;
+
+    if (p != NULL && p->cols != 0)
+        return true;
+    err_set(&none, ERR_NOT_FOUND, "Terminal not found");
+    call_fail(c, p != NULL || e->kind == ERR_NOT_FOUND ? &none : e);
+    return false;
+}
+
+static void terminal_told(void *arg, const struct init_proc *p, const struct err *e)
+{
+    struct call *c = arg;
+    struct terminal_full v;
+
+    if (!call_told(c) || !is_terminal(c, p, e))
+        return;
+    view_of(&v, p);
+    call_reply_shape(c, &terminal_shape, &v.t);
+}
+
+/* ---- create ---- */
+
+struct create_in {
+    json_t *argv, *env;
+    const char *cwd;
+    uint64_t cols, rows;
+};
+
+static void created(void *arg, const struct init_started *m, const struct err *e)
+{
+    struct call *c = arg;
+
+    if (!call_told(c))
+        return;
+    if (m == NULL) {
+        call_fail(c, e);
+        return;
+    }
+    call_expect(c, &call_pending, NULL);
+    process_get(c->plane->engine, c->key, bridge_id(c), m->id, terminal_told, c);
+}
+
+static int decode(struct bridge_command *cmd, const struct create_in *in, struct err *e)
+{
+    if (bridge_command(cmd, in->argv, in->env, NULL, e) < 0)
+        return -1;
+    if (*cmd->argv[0] == '\0')
+        return err_set(e, ERR_INVALID, "argv: the program has no name");
+    if (in->cwd == NULL)
+        return 0;
+    buf_clear(&cmd->cwd); /* anywhere, as the reference has it */
+    buf_adds(&cmd->cwd, *in->cwd == '/' ? "" : BRIDGE_ROOT "/");
+    buf_adds(&cmd->cwd, in->cwd);
+    cmd->o.cwd = buf_cstr(&cmd->cwd);
+    return 0;
+}
+
+static void create_go(struct call *c, const void *body)
+{
+    autocommand struct bridge_command cmd = {0};
+    const struct create_in *in = body;
+    struct process_term term = {.cols = (unsigned)in->cols, .rows = (unsigned)in->rows};
+    struct err e;
+
+    if (decode(&cmd, in, &e) < 0) {
+        call_fail(c, &e);
+        return;
+    }
+    cmd.o.term = &term;
+    call_expect(c, &call_pending, NULL);
+    process_start(c->plane->engine, c->key, bridge_id(c), &cmd.o, created, c);
+}
+
+static void create_run(struct call *c, const void *body)
+{
+    autocommand struct bridge_command cmd = {0};
+    struct err e;
+
+    if (decode(&cmd, body, &e) < 0)
+        call_fail(c, &e);
+    else
+        bridge_enter(c, body, create_go);
+}
+
+/* clang-format off */
+static const struct json_field create_fields[] = {
+    {"argv", JSON_FIELD_STRLIST, offsetof(struct create_in, argv), 1, BRIDGE_ARGS_MAX, true, "The program and its arguments."},
+    {"cwd", JSON_FIELD_STR, offsetof(struct create_in, cwd), 1, INIT_PATH_MAX, false, "Working directory; without it /workspace."},
+    {"env", JSON_FIELD_STRMAP, offsetof(struct create_in, env), 0, MAPS_ENV_MAX, false, "Variables, over those of the sandbox."},
+    {"cols", JSON_FIELD_U64, offsetof(struct create_in, cols), 1, INIT_TERM_SIDE_MAX, false, "Columns; without it 80."},
+    {"rows", JSON_FIELD_U64, offsetof(struct create_in, rows), 1, INIT_TERM_SIDE_MAX, false, "Rows; without it 24."},
+};
+/* clang-format on */
+static const struct surface_input create_input = {
+    SURFACE_INPUT(create_fields, struct create_in),
+    .body_max = BRIDGE_COMMAND_MAX,
+};
+
+/* ---- list and get ---- */
+
+struct listing {
+    struct call *c;
+    struct buf rows;
+};
+
+static void listing_drop(void *state)
+{
+    buf_free(&((struct listing *)state)->rows);
+}
+
+static void listed(void *arg, const struct init_proc *p)
+{
+    struct listing *l = arg;
+    struct terminal_full v;
+
+    if (l->c->r == NULL || p->cols == 0)
+        return;
+    view_of(&v, p);
+    shape_append(&l->rows, &terminal_shape, &v.t);
+}
+
+static void list_done(void *arg, const struct err *e)
+{
+    struct listing *l = arg;
+
+    if (call_told(l->c))
+        bridge_reply_list(l->c, &l->rows, e);
+}
+
+static void list_go(struct call *c, const void *in)
+{
+    struct listing *l = call_state(c, sizeof(*l), listing_drop);
+
+    (void)in;
+    if (l == NULL)
+        return;
+    l->c = c;
+    buf_init(&l->rows, LIST_BYTES_MAX);
+    call_expect(c, &call_pending, NULL);
+    process_list(c->plane->engine, c->key, bridge_id(c), listed, list_done, l);
+}
+
+static void list_run(struct call *c, const void *in)
+{
+    autobuf struct buf none = BUF_INIT(1);
+
+    if (*bridge_id(c) == '\0')
+        bridge_reply_list(c, &none, NULL);
+    else
+        bridge_enter(c, in, list_go);
+}
+
+/* Everything below names one: an id is looked at before anything else. */
+static void look(struct call *c, const void *in, void (*go)(struct call *c, const void *in))
+{
+    struct err e;
+
+    if (bridge_check_session(call_param(c, 1), &e) < 0) {
+        err_set(&e, ERR_INVALID, "Invalid terminal ID format");
+        call_fail(c, &e);
+        return;
+    }
+    bridge_look(c, in, go);
+}
+
+static void get_go(struct call *c, const void *in)
+{
+    (void)in;
+    call_expect(c, &call_pending, NULL);
+    process_get(c->plane->engine, c->key, bridge_id(c), call_param(c, 1), terminal_told, c);
+}
+
+static void get_run(struct call *c, const void *in)
+{
+    look(c, in, get_go);
+}
+
+/* ---- connect: a message with length and cursor before each piece of output ---- */
+
+static void put_cursor(struct viewer *v, struct json_w *w)
+{
+    char text[CURSOR_MAX];
+
+    str_fmt(text, sizeof(text), "%llu", (unsigned long long)viewer_cursor(v));
+    jw_kstr(w, "cursor", text);
+}
+
+static int next_read(const struct viewer *v, bool binary, const char *p, size_t n,
+                     struct frame *ret, struct err *e)
+{
+    (void)v;
+    return frame_read(binary, p, n, ret, e);
+}
+
+static void next_ready(struct viewer *v, const struct init_screen *m)
+{
+    struct json_w w;
+
+    (void)m;
+    viewer_open_text(v, &w, "ready");
+    put_cursor(v, &w);
+    viewer_send_text(v, &w);
+}
+
+static void next_output(struct viewer *v, const char *p, size_t n)
+{
+    struct json_w w;
+
+    viewer_open_text(v, &w, "chunk");
+    put_cursor(v, &w);
+    jw_ku64(&w, "byteLength", n);
+    viewer_send_text(v, &w);
+    viewer_send_bytes(v, p, n);
+}
+
+static void next_truncated(struct viewer *v, const struct init_truncated *m)
+{
+    struct json_w w;
+
+    (void)m;
+    viewer_open_text(v, &w, "truncated");
+    put_cursor(v, &w);
+    viewer_send_text(v, &w);
+}
+
+static void next_exited(struct viewer *v, const struct init_exit *m)
+{
+    struct ended_view x;
+    struct json_w w;
+
+    bridge_ended_of(&x, m);
+    viewer_open_text(v, &w, "exit");
+    put_cursor(v, &w);
+    jw_key(&w, "exit");
+    shape_write(&w, &bridge_ended_shape, &x);
+    viewer_send_text(v, &w);
+}
+
+static void next_error(struct viewer *v, const struct err *e)
+{
+    struct json_w w;
+
+    viewer_open_text(v, &w, "error");
+    jw_kstr(&w, "message", e->kind == ERR_INTERNAL ? "internal error" : e->msg);
+    viewer_send_text(v, &w);
+}
+
+static const struct viewer_dialect next_dialect = {.read = next_read,
+                                                   .ready = next_ready,
+                                                   .output = next_output,
+                                                   .truncated = next_truncated,
+                                                   .exited = next_exited,
+                                                   .error = next_error};
+
+struct connect_in {
+    const char *cursor;
+    uint64_t cols, rows;
+};
+
+static int read_cursor(const char *text, struct terminal_from *ret, struct err *e)
+{
+    if (text == NULL)
+        return 0;
+    ret->has_since = true;
+    if (str_u64(text, UINT64_MAX, &ret->since) < 0)
+        return err_set(e, ERR_INVALID, "cursor: '%.24s' is none of ours", text);
+    return 0;
+}
+
+static void connect_found(void *arg, const struct init_proc *p, const struct err *e)
+{
+    struct call *c = arg;
+    const struct connect_in *in = c->in;
+    struct viewer_opts o = {.sandbox = bridge_id(c),
+                            .id = call_param(c, 1),
+                            .cols = (unsigned)in->cols,
+                            .rows = (unsigned)in->rows,
+                            .dialect = &next_dialect};
+    struct err bad;
+
+    if (!call_told(c) || !is_terminal(c, p, e))
+        return;
+    if (read_cursor(in->cursor, &o.from, &bad) < 0)
+        call_fail(c, &bad);
+    else
+        viewer_open(c, &o);
+}
+
+static void connect_go(struct call *c, const void *in)
+{
+    (void)in;
+    call_expect(c, &call_pending, NULL);
+    process_get(c->plane->engine, c->key, bridge_id(c), call_param(c, 1), connect_found, c);
+}
+
+static void connect_run(struct call *c, const void *query)
+{
+    const struct connect_in *in = query;
+    struct terminal_from from = {0};
+    struct err e;
+
+    if (bridge_check_upgrade(c, &e) < 0 || read_cursor(in->cursor, &from, &e) < 0)
+        call_fail(c, &e);
+    else
+        look(c, query, connect_go);
+}
+
+/* clang-format off */
+static const struct json_field connect_fields[] = {
+    {"cursor", JSON_FIELD_STR, offsetof(struct connect_in, cursor), 1, CURSOR_MAX, false, "Of the last chunk seen; without it what is kept is told again."},
+    {"cols", JSON_FIELD_U64, offsetof(struct connect_in, cols), 1, INIT_TERM_SIDE_MAX, false, "Columns from now on."},
+    {"rows", JSON_FIELD_U64, offsetof(struct connect_in, rows), 1, INIT_TERM_SIDE_MAX, false, "Rows from now on."},
+};
+/* clang-format on */
+static const struct surface_input connect_input = {
+    SURFACE_INPUT(connect_fields, struct connect_in)};
+
+/* ---- interrupt and terminate ---- */
+
+static void done(void *arg, const struct err *e)
+{
+    struct call *c = arg;
+
+    if (!call_told(c))
+        return;
+    if (e == NULL || e->kind == ERR_GONE)
+        call_reply_none(c);
+    else
+        call_fail(c, e);
+}
+
+static void interrupt_found(void *arg, const struct init_proc *p, const struct err *e)
+{
+    struct call *c = arg;
+
+    if (!call_told(c) || !is_terminal(c, p, e))
+        return;
+    call_expect(c, &call_pending, NULL);
+    terminal_signal(c->plane->engine, c->key, bridge_id(c), call_param(c, 1), SIGINT, done, c);
+}
+
+static void interrupt_go(struct call *c, const void *in)
+{
+    (void)in;
+    call_expect(c, &call_pending, NULL);
+    process_get(c->plane->engine, c->key, bridge_id(c), call_param(c, 1), interrupt_found, c);
+}
+
+static void interrupt_run(struct call *c, const void *in)
+{
+    look(c, in, interrupt_go);
+}
+
+static void ended(void *arg, const struct init_exit *m, const struct err *e)
+{
+    (void)m;
+    done(arg, e);
+}
+
+static void terminate_found(void *arg, const struct init_proc *p, const struct err *e)
+{
+    struct call *c = arg;
+
+    if (!call_told(c) || !is_terminal(c, p, e))
+        return;
+    call_expect(c, &call_wait,
+                process_kill(c->plane->engine, c->key, bridge_id(c), call_param(c, 1),
+                             TERMINATE_GRACE_MS, ended, c));
+}
+
+static void terminate_go(struct call *c, const void *in)
+{
+    (void)in;
+    call_expect(c, &call_pending, NULL);
+    process_get(c->plane->engine, c->key, bridge_id(c), call_param(c, 1), terminate_found, c);
+}
+
+static void terminate_run(struct call *c, const void *in)
+{
+    look(c, in, terminate_go);
+}
+
+/* clang-format off */
+#define WORDS .failure = "exec_transport_error", .missing = "not_found"
+
+const struct surface_row bridge_terminal[] = {
+    {{"POST", BRIDGE_TERMINALS}, SCOPE_RUN, create_run, "bridgeCreateTerminal",
+     "Starts a program on a terminal; it runs on when nobody looks.",
+     .body = &create_input, .status = 200, .answers = {&terminal_shape}, .failure = "exec_transport_error"},
+    {{"GET", BRIDGE_TERMINALS}, SCOPE_READ, list_run, "bridgeListTerminals",
+     "Terminals that run, and the last finished ones; a list of BridgeTerminal.",
+     .status = 200, .flags = SURFACE_OTHER, .failure = "exec_transport_error"},
+    {{"GET", BRIDGE_TERMINALS "/{tid}"}, SCOPE_READ, get_run, "bridgeGetTerminal",
+     "One terminal.", .status = 200, .answers = {&terminal_shape}, WORDS},
+    {{"GET", BRIDGE_TERMINALS "/{tid}/connect"}, SCOPE_RUN, connect_run, "bridgeConnectTerminal",
+     "Looks and types over a WebSocket: before each binary message a text message {type: chunk, cursor, byteLength}; also ready, truncated, error and exit.",
+     .query = &connect_input, .status = 101, WORDS},
+    {{"POST", BRIDGE_TERMINALS "/{tid}/interrupt"}, SCOPE_RUN, interrupt_run, "bridgeInterruptTerminal",
+     "Sends SIGINT to what is in the foreground.", .status = 204, .flags = SURFACE_RAW_BODY, WORDS},
+    {{"POST", BRIDGE_TERMINALS "/{tid}/terminate"}, SCOPE_RUN, terminate_run, "bridgeTerminateTerminal",
+     "Ends it and all it started.", .status = 204, .flags = SURFACE_RAW_BODY, WORDS},
+    {.op = NULL},
+};
+/* clang-format on */
