@@ -43,7 +43,7 @@ static uint64_t nanoseconds(const struct timespec *t)
     return (uint64_t)t->tv_sec * 1000000000u + (uint64_t)t->tv_nsec;
 }
 
-static void put_entry(const struct stat *st, const char *path, const char *target)
+void record_entry(const struct stat *st, const char *path, const char *target)
 {
     struct file_entry m = {.path = path,
                            .target = target,
@@ -84,7 +84,7 @@ static void put_resolved(const char *path)
     struct stat st;
 
     if (real != NULL && strlen(real) <= FILE_PATH_MAX && stat(real, &st) == 0)
-        put_entry(&st, real, "");
+        record_entry(&st, real, "");
     else
         record_put(FILE_ENTRY,
                    &(struct file_entry){.path = path, .target = "", .owner = "", .group = ""});
@@ -122,7 +122,7 @@ int record_entry_at(int dir, const char *name, const char *path, struct err *e)
         return err_path(e, "%.200s", path);
     if (S_ISLNK(st.st_mode) && (n = readlinkat(dir, name, target, FILE_PATH_MAX)) > 0)
         target[n] = '\0';
-    put_entry(&st, path, target);
+    record_entry(&st, path, target);
     put_also(&st, path);
     return 0;
 }
@@ -133,7 +133,7 @@ int record_entry_of(int fd, const char *path, struct err *e)
 
     if (fstat(fd, &st) < 0)
         return err_path(e, "%.200s", path);
-    put_entry(&st, path, "");
+    record_entry(&st, path, "");
     return 0;
 }
 

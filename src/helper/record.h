@@ -18,6 +18,8 @@ void record_flush(void);
  * its own path and mode 0 if it leads nowhere), and by its attributes of that prefix. */
 struct args;
 void record_also(const struct args *a);
+/* A file as `st` says. */
+void record_entry(const struct stat *st, const char *path, const char *target);
 /* What `name` in `dir` is, links not followed, called `path`. ERR_NOT_FOUND if it is gone. */
 int record_entry_at(int dir, const char *name, const char *path, struct err *e);
 /* The same of an open file. */

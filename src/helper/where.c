@@ -56,3 +56,39 @@ int where_make(const char *named, struct err *e)
     }
     return 0;
 }
+
+int where_parent(char path[PATH_ROOM], char **ret_name, struct err *e)
+{
+    char *slash = strrchr(path, '/');
+    int fd;
+
+    *ret_name = slash != NULL ? slash + 1 : path;
+    if (**ret_name == '\0' || strcmp(*ret_name, ".") == 0 || strcmp(*ret_name, "..") == 0)
+        return err_set(e, ERR_INVALID, "%.200s: does not end in a name", path);
+    if (slash == NULL || slash == path) {
+        fd = open(slash == NULL ? "." : "/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    } else {
+        *slash = '\0';
+        fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+        *slash = '/';
+    }
+    return fd < 0 ? err_path(e, "%.200s", path) : fd;
+}
+
+int where_make_parents(const char *path, uid_t uid, gid_t gid, struct err *e)
+{
+    char part[PATH_ROOM];
+
+    strcpy(part, path);
+    for (char *at = strchr(part + 1, '/'); at != NULL; at = strchr(at + 1, '/')) {
+        *at = '\0';
+        if (mkdir(part, 0755) == 0) {
+            if (uid != (uid_t)-1 && lchown(part, uid, gid) < 0)
+                return err_path(e, "%.200s", part);
+        } else if (errno != EEXIST) {
+            return err_path(e, "%.200s", part);
+        }
+        *at = '/';
+    }
+    return 0;
+}

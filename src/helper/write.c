@@ -60,24 +60,6 @@ static int resolve(struct job *j, struct err *e)
     return 0;
 }
 
-static int make_parents(const struct job *j, struct err *e)
-{
-    char path[PATH_ROOM];
-
-    strcpy(path, j->path);
-    for (char *at = strchr(path + 1, '/'); at != NULL; at = strchr(at + 1, '/')) {
-        *at = '\0';
-        if (mkdir(path, 0755) == 0) {
-            if (j->uid != (uid_t)-1 && lchown(path, j->uid, j->gid) < 0)
-                return err_path(e, "%.200s", path);
-        } else if (errno != EEXIST) {
-            return err_path(e, "%.200s", path);
-        }
-        *at = '/';
-    }
-    return 0;
-}
-
 /* ---- conditions ---- */
 
 static int look(struct job *j, struct err *e)
@@ -235,7 +217,8 @@ static int prepare(struct job *j, struct err *e)
         j->gid = names_gid_of(j->uid);
     if (resolve(j, e) < 0 || check(j, e) < 0)
         return -1;
-    return !j->exists && args_has(&j->a, "parents") ? make_parents(j, e) : 0;
+    return !j->exists && args_has(&j->a, "parents") ? where_make_parents(j->path, j->uid, j->gid, e)
+                                                    : 0;
 }
 
 static int receive(struct job *j, bool gather, struct err *e)

@@ -62,4 +62,78 @@ void fd_close(struct engine *g, int fd)
     (void)g, (void)fd;
 }
 
+struct file_call *file_list(struct engine *g, const struct file_at *at,
+                            const struct file_list_opts *o, const struct file_work_ops *ops,
+                            void *arg)
+{
+    (void)g, (void)at, (void)o, (void)ops, (void)arg;
+    return NULL;
+}
+
+struct file_call *file_search(struct engine *g, const struct file_at *at,
+                              const struct file_search_opts *o, const struct file_work_ops *ops,
+                              void *arg)
+{
+    (void)g, (void)at, (void)o, (void)ops, (void)arg;
+    return NULL;
+}
+
+struct file_call *file_mkdir(struct engine *g, const struct file_at *at, bool parents,
+                             uint32_t mode, const struct file_work_ops *ops, void *arg)
+{
+    (void)g, (void)at, (void)parents, (void)mode, (void)ops, (void)arg;
+    return NULL;
+}
+
+struct file_call *file_symlink(struct engine *g, const struct file_at *at, const char *target,
+                               bool parents, bool overwrite, const struct file_work_ops *ops,
+                               void *arg)
+{
+    (void)g, (void)at, (void)target, (void)parents, (void)overwrite, (void)ops, (void)arg;
+    return NULL;
+}
+
+struct file_call *file_move(struct engine *g, const struct file_at *at, const struct file_to *to,
+                            const struct file_work_ops *ops, void *arg)
+{
+    (void)g, (void)at, (void)to, (void)ops, (void)arg;
+    return NULL;
+}
+
+struct file_call *file_copy(struct engine *g, const struct file_at *at, const struct file_to *to,
+                            const struct file_work_ops *ops, void *arg)
+{
+    (void)g, (void)at, (void)to, (void)ops, (void)arg;
+    return NULL;
+}
+
+struct file_call *file_chmod(struct engine *g, const struct file_at *at, uint32_t mode,
+                             bool recursive, const struct file_work_ops *ops, void *arg)
+{
+    (void)g, (void)at, (void)mode, (void)recursive, (void)ops, (void)arg;
+    return NULL;
+}
+
+struct file_call *file_chown(struct engine *g, const struct file_at *at, const char *owner,
+                             bool recursive, const struct file_work_ops *ops, void *arg)
+{
+    (void)g, (void)at, (void)owner, (void)recursive, (void)ops, (void)arg;
+    return NULL;
+}
+
+struct file_call *file_remove(struct engine *g, const struct file_at *at, bool recursive,
+                              const struct file_work_ops *ops, void *arg)
+{
+    (void)g, (void)at, (void)recursive, (void)ops, (void)arg;
+    return NULL;
+}
+
+struct file_call *file_xattrs(struct engine *g, const struct file_at *at, const char *prefix,
+                              const struct file_attr *set, size_t nset,
+                              const struct file_work_ops *ops, void *arg)
+{
+    (void)g, (void)at, (void)prefix, (void)set, (void)nset, (void)ops, (void)arg;
+    return NULL;
+}
+
 #endif

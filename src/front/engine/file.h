@@ -89,9 +89,65 @@ struct file_work_ops { /* all but on_done may be NULL: such a record is then non
     void (*on_done)(void *arg, const struct file_done *d, const struct err *e);
 };
 
-#define FILE_WORK_ARGS_MAX 128
-/* `kind` and `args` as helper/files.h has them, without the path; NULL ends. */
+#define FILE_WORK_ARGS_MAX 200
+/* `kind` and `args` as helper/files.h has them, without the path; NULL ends. What
+ * follows are the kinds there are. */
 struct file_call *file_work(struct engine *g, const struct file_at *at, const char *kind,
                             const char *const *args, const struct file_work_ops *ops, void *arg);
+
+enum file_sort { FILE_SORT_NAME, FILE_SORT_SIZE, FILE_SORT_MODIFIED };
+struct file_list_opts {
+    unsigned depth; /* 1: only what is in it */
+    bool hidden, reverse;
+    enum file_sort sort;
+    uint64_t limit;
+    const char *after; /* `after` of the page before, or NULL */
+};
+/* Entries, then done: `more` and `after` say whether and where to go on. */
+struct file_call *file_list(struct engine *g, const struct file_at *at,
+                            const struct file_list_opts *o, const struct file_work_ops *ops,
+                            void *arg);
+
+struct file_search_opts {
+    const char *name;         /* a glob over names, or with a slash over paths; or NULL */
+    const char *text, *regex; /* one of them, or neither: only names */
+    bool nocase, hidden;
+    unsigned depth, context, timeout_s; /* depth 0: all */
+    uint64_t limit;
+};
+/* Entries or lines, then done. */
+struct file_call *file_search(struct engine *g, const struct file_at *at,
+                              const struct file_search_opts *o, const struct file_work_ops *ops,
+                              void *arg);
+
+/* These tell of one entry, the file as it is then. ERR_CONFLICT if it is there already. */
+struct file_call *file_mkdir(struct engine *g, const struct file_at *at, bool parents,
+                             uint32_t mode, const struct file_work_ops *ops, void *arg);
+struct file_call *file_symlink(struct engine *g, const struct file_at *at, const char *target,
+                               bool parents, bool overwrite, const struct file_work_ops *ops,
+                               void *arg);
+struct file_to {
+    const char *path; /* as in file_at */
+    bool overwrite, parents;
+};
+struct file_call *file_move(struct engine *g, const struct file_at *at, const struct file_to *to,
+                            const struct file_work_ops *ops, void *arg);
+struct file_call *file_copy(struct engine *g, const struct file_at *at, const struct file_to *to,
+                            const struct file_work_ops *ops, void *arg);
+struct file_call *file_chmod(struct engine *g, const struct file_at *at, uint32_t mode,
+                             bool recursive, const struct file_work_ops *ops, void *arg);
+struct file_call *file_chown(struct engine *g, const struct file_at *at, const char *owner,
+                             bool recursive, const struct file_work_ops *ops, void *arg);
+/* ERR_CONFLICT for a directory that is not empty, unless recursive. done: how many. */
+struct file_call *file_remove(struct engine *g, const struct file_at *at, bool recursive,
+                              const struct file_work_ops *ops, void *arg);
+
+struct file_attr { /* value NULL: remove it */
+    const char *name, *value;
+};
+/* Sets, then tells of all that begin with the prefix, which begins with user. */
+struct file_call *file_xattrs(struct engine *g, const struct file_at *at, const char *prefix,
+                              const struct file_attr *set, size_t nset,
+                              const struct file_work_ops *ops, void *arg);
 
 #endif

@@ -35,6 +35,10 @@ struct work *file_helper(struct engine *g, const struct file_kept *k, const char
                          const char *const *args, bool input, const struct work_ops *ops, void *arg,
                          struct err *e);
 
+/* A file_work() that could not even begin: on_done comes from the loop. */
+struct file_call *file_work_failed(struct engine *g, const struct err *e,
+                                   const struct file_work_ops *ops, void *arg);
+
 /* Reading records (wire/file.h) out of what a helper prints. */
 struct file_records {
     struct buf in;

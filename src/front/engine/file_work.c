@@ -150,11 +150,9 @@ static void pause_work(struct file_call *c, bool paused)
 
 static const struct work_ops helper_ops = {.on_data = on_data, .on_done = on_done};
 
-struct file_call *file_work(struct engine *g, const struct file_at *at, const char *kind,
-                            const char *const *args, const struct file_work_ops *ops, void *arg)
+static struct file_work *work_new(struct engine *g, const struct file_work_ops *ops, void *arg)
 {
     struct file_work *w = calloc(1, sizeof(*w));
-    struct file_kept kept;
 
     if (w == NULL)
         abort(); /* as in stream.c */
@@ -163,6 +161,25 @@ struct file_call *file_work(struct engine *g, const struct file_at *at, const ch
     w->ops = ops;
     w->arg = arg;
     file_records_init(&w->records);
+    return w;
+}
+
+struct file_call *file_work_failed(struct engine *g, const struct err *e,
+                                   const struct file_work_ops *ops, void *arg)
+{
+    struct file_work *w = work_new(g, ops, arg);
+
+    w->why = *e;
+    loop_defer(g->loop, &w->later, finish_later);
+    return &w->call;
+}
+
+struct file_call *file_work(struct engine *g, const struct file_at *at, const char *kind,
+                            const char *const *args, const struct file_work_ops *ops, void *arg)
+{
+    struct file_work *w = work_new(g, ops, arg);
+    struct file_kept kept;
+
     if (file_keep(g, at, &kept, &w->why) != NULL)
         w->work = file_helper(g, &kept, kind, args, false, &helper_ops, w, &w->why);
     if (w->work == NULL)

@@ -19,8 +19,8 @@ struct work {
 
 /* What a helper may blame on its caller; anything else is our own fault. */
 static const enum err_kind kinds[] = {
-    ERR_INVALID, ERR_DENIED, ERR_NOT_FOUND, ERR_CONFLICT,    ERR_TOO_LARGE,
-    ERR_LIMIT,   ERR_GONE,   ERR_DISK_FULL, ERR_UNSUPPORTED, ERR_PRECONDITION};
+    ERR_INVALID, ERR_DENIED,    ERR_NOT_FOUND,   ERR_CONFLICT,     ERR_TOO_LARGE, ERR_LIMIT,
+    ERR_GONE,    ERR_DISK_FULL, ERR_UNSUPPORTED, ERR_PRECONDITION, ERR_TIMEOUT};
 
 static enum err_kind kind_of(const char *code)
 {

@@ -20,6 +20,8 @@
     X(logs)                                                                                        \
     X(events)                                                                                      \
     X(files)                                                                                       \
+    X(file_lists)                                                                                  \
+    X(file_changes)                                                                                \
     X(network)                                                                                     \
     X(templates)                                                                                   \
     X(keys)                                                                                        \

@@ -1,0 +1,293 @@
+/* change.c - what is changed about files without their content: directories and links
+ * are made, modes, owners and attributes set.
+ *
+ *   mkdir    path [parents] [mode=N] [owner=USER:GROUP]
+ *   symlink  path target=TEXT [parents] [overwrite] [owner=USER:GROUP]
+ *   chmod    path mode=N [recursive]
+ *   chown    path owner=USER:GROUP [recursive]
+ *   xattrs   path prefix=user.TEXT [set.NAME=VALUE...] [remove.NAME...]: what there is then */
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#include "base/own.h"
+#include "base/str.h"
+#include "helper/args.h"
+#include "helper/files.h"
+#include "helper/names.h"
+#include "helper/record.h"
+#include "helper/say.h"
+#include "helper/walk.h"
+#include "helper/where.h"
+
+struct change {
+    struct args a;
+    char path[PATH_ROOM];
+    uid_t uid; /* (uid_t)-1: not said */
+    gid_t gid;
+    uint32_t mode; /* FILE_MODE_NONE: not said */
+    struct file_done done;
+};
+
+static int parse(struct change *c, struct err *e)
+{
+    const char *owner = args_get(&c->a, "owner");
+
+    c->uid = (uid_t)-1;
+    c->gid = (gid_t)-1;
+    c->mode = (uint32_t)args_u64(&c->a, "mode", FILE_MODE_NONE);
+    if (owner != NULL && names_parse(owner, &c->uid, &c->gid, e) < 0)
+        return -1;
+    return where_path(args_get(&c->a, "path"), c->path, e);
+}
+
+static bool has_owner(const struct change *c)
+{
+    return c->uid != (uid_t)-1 || c->gid != (gid_t)-1;
+}
+
+/* What is made as root for somebody is that one's, its group too. */
+static int make_it_theirs(struct change *c, struct err *e)
+{
+    if (c->uid != (uid_t)-1 && c->gid == (gid_t)-1)
+        c->gid = names_gid_of(c->uid);
+    if (has_owner(c) && lchown(c->path, c->uid, c->gid) < 0)
+        return err_path(e, "%.200s", c->path);
+    return 0;
+}
+
+static int do_mkdir(struct change *c, struct err *e)
+{
+    struct stat st;
+
+    if (args_has(&c->a, "parents") && where_make_parents(c->path, c->uid, c->gid, e) < 0)
+        return -1;
+    if (mkdir(c->path, 0755) == 0) {
+        if (make_it_theirs(c, e) < 0)
+            return -1;
+        if (c->mode != FILE_MODE_NONE && chmod(c->path, c->mode) < 0)
+            return err_path(e, "%.200s", c->path);
+        c->done.count = 1;
+    } else if (!(errno == EEXIST && args_has(&c->a, "parents") && stat(c->path, &st) == 0 &&
+                 S_ISDIR(st.st_mode))) {
+        return err_path(e, "%.200s", c->path);
+    }
+    return record_entry_at(AT_FDCWD, c->path, c->path, e);
+}
+
+static int do_symlink(struct change *c, struct err *e)
+{
+    const char *target = args_get(&c->a, "target");
+    char temp[PATH_ROOM + 32];
+
+    if (target == NULL || *target == '\0')
+        return err_set(e, ERR_INVALID, "target: it is empty");
+    if (args_has(&c->a, "parents") && where_make_parents(c->path, c->uid, c->gid, e) < 0)
+        return -1;
+    if (symlink(target, c->path) < 0) {
+        if (errno != EEXIST || !args_has(&c->a, "overwrite"))
+            return err_path(e, "%.200s", c->path);
+        str_fmt(temp, sizeof(temp), "%s.cove-%d", c->path, getpid());
+        unlink(temp);
+        if (symlink(target, temp) < 0 || rename(temp, c->path) < 0) {
+            int saved = errno;
+
+            unlink(temp);
+            errno = saved;
+            return err_path(e, "%.200s", c->path);
+        }
+    }
+    c->done.count = 1;
+    return make_it_theirs(c, e) < 0 ? -1 : record_entry_at(AT_FDCWD, c->path, c->path, e);
+}
+
+/* ---- all of a tree ---- */
+
+/* A link has no mode of its own. By an fd: what was looked at is what is changed. */
+static int set_mode(int dir, const char *name, mode_t mode)
+{
+    char self[32];
+    autofd int fd = openat(dir, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+    struct stat st;
+
+    if (fd < 0 || fstat(fd, &st) < 0)
+        return -1;
+    if (S_ISLNK(st.st_mode))
+        return 0;
+    str_fmt(self, sizeof(self), "/proc/self/fd/%d", fd);
+    return chmod(self, mode);
+}
+
+static enum walk_next each_mode(void *arg, const struct walk_entry *w, struct err *e)
+{
+    struct change *c = arg;
+
+    if (set_mode(w->dir, w->name, c->mode) < 0 && errno != ENOENT) {
+        err_path(e, "%.200s", w->path);
+        return WALK_STOP;
+    }
+    c->done.count++;
+    return WALK_ON;
+}
+
+static enum walk_next each_owner(void *arg, const struct walk_entry *w, struct err *e)
+{
+    struct change *c = arg;
+
+    if (fchownat(w->dir, w->name, c->uid, c->gid, AT_SYMLINK_NOFOLLOW) < 0 && errno != ENOENT) {
+        err_path(e, "%.200s", w->path);
+        return WALK_STOP;
+    }
+    c->done.count++;
+    return WALK_ON;
+}
+
+static int below(struct change *c,
+                 enum walk_next (*each)(void *arg, const struct walk_entry *w, struct err *e),
+                 struct err *e)
+{
+    struct walk w = {.enter = each, .arg = c};
+    int fd = open(c->path, O_RDONLY | O_DIRECTORY | O_NONBLOCK | O_CLOEXEC);
+
+    if (fd < 0)
+        return errno == ENOTDIR ? 0 : err_path(e, "%.200s", c->path);
+    return walk_below(&w, fd, c->path, e) < 0 ? -1 : 0;
+}
+
+static int do_chmod(struct change *c, struct err *e)
+{
+    if (c->mode == FILE_MODE_NONE)
+        return err_set(e, ERR_INVALID, "mode: it is missing");
+    if (args_has(&c->a, "recursive") && below(c, each_mode, e) < 0)
+        return -1;
+    if (chmod(c->path, c->mode) < 0)
+        return err_path(e, "%.200s", c->path);
+    c->done.count++;
+    return record_entry_at(AT_FDCWD, c->path, c->path, e);
+}
+
+static int do_chown(struct change *c, struct err *e)
+{
+    if (!has_owner(c))
+        return err_set(e, ERR_INVALID, "owner: it is missing");
+    if (args_has(&c->a, "recursive") && below(c, each_owner, e) < 0)
+        return -1;
+    if (lchown(c->path, c->uid, c->gid) < 0)
+        return err_path(e, "%.200s", c->path);
+    c->done.count++;
+    return record_entry_at(AT_FDCWD, c->path, c->path, e);
+}
+
+/* ---- attributes ---- */
+
+#define NAME_ROOM 256u
+
+static int attr_name(const char *prefix, const char *name, size_t len, char out[NAME_ROOM],
+                     struct err *e)
+{
+    int n = snprintf(out, NAME_ROOM, "%s%.*s", prefix, (int)len, name);
+
+    return len == 0 || n >= (int)NAME_ROOM
+               ? err_set(e, ERR_INVALID, "the name of an attribute: 1 to %u bytes with its prefix",
+                         NAME_ROOM - 1)
+               : 0;
+}
+
+static int change_attrs(struct change *c, int fd, const char *prefix, struct err *e)
+{
+    char name[NAME_ROOM];
+
+    for (int i = 0; i < c->a.n; i++) {
+        const char *at = c->a.v[i];
+        bool set = strncmp(at, "set.", 4) == 0, away = strncmp(at, "remove.", 7) == 0;
+        const char *what = at + (set ? 4 : 7), *eq = strchr(what, '=');
+
+        if (!set && !away)
+            continue;
+        if (attr_name(prefix, what, set ? (size_t)(eq - what) : strlen(what), name, e) < 0)
+            return -1;
+        if (set ? fsetxattr(fd, name, eq + 1, strlen(eq + 1), 0) < 0
+                : fremovexattr(fd, name) < 0 && errno != ENODATA)
+            return err_path(e, "%.200s: %.60s", c->path, name);
+    }
+    return 0;
+}
+
+static int show_attrs(struct change *c, int fd, const char *prefix, struct err *e)
+{
+    static char names[FILE_XATTR_MAX], value[FILE_XATTR_MAX];
+    ssize_t len = flistxattr(fd, names, sizeof(names)), n;
+    size_t skip = strlen(prefix);
+
+    if (len < 0 && errno != EOPNOTSUPP)
+        return err_path(e, "%.200s", c->path);
+    for (char *at = names; len > 0 && at < names + len; at += strlen(at) + 1) {
+        if (strncmp(at, prefix, skip) != 0 || at[skip] == '\0')
+            continue;
+        n = fgetxattr(fd, at, value, sizeof(value));
+        if (n < 0)
+            continue;
+        record_put(FILE_XATTR,
+                   &(struct file_xattr){.name = at + skip, .value = {value, (uint32_t)n}});
+        c->done.count++;
+    }
+    return 0;
+}
+
+static int do_xattrs(struct change *c, struct err *e)
+{
+    const char *prefix = args_get(&c->a, "prefix");
+    autofd int fd = -1;
+    struct stat st;
+
+    if (prefix == NULL || strncmp(prefix, "user.", 5) != 0)
+        return err_set(e, ERR_INVALID, "prefix: it begins with user.");
+    if (stat(c->path, &st) < 0)
+        return err_path(e, "%.200s", c->path);
+    if (!S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode))
+        return err_set(e, ERR_INVALID, "%.200s: only files and directories have attributes",
+                       c->path);
+    fd = open(c->path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    if (fd < 0)
+        return err_path(e, "%.200s", c->path);
+    return change_attrs(c, fd, prefix, e) < 0 ? -1 : show_attrs(c, fd, prefix, e);
+}
+
+static int run(int argc, char **argv, int (*step)(struct change *c, struct err *e))
+{
+    static struct change c;
+    struct err e;
+
+    c.a = (struct args){argc, argv};
+    if (parse(&c, &e) < 0 || step(&c, &e) < 0)
+        return say_failed(stderr, &e);
+    return record_done(&c.done);
+}
+
+int mkdir_main(int argc, char **argv)
+{
+    return run(argc, argv, do_mkdir);
+}
+
+int symlink_main(int argc, char **argv)
+{
+    return run(argc, argv, do_symlink);
+}
+
+int chmod_main(int argc, char **argv)
+{
+    return run(argc, argv, do_chmod);
+}
+
+int chown_main(int argc, char **argv)
+{
+    return run(argc, argv, do_chown);
+}
+
+int xattrs_main(int argc, char **argv)
+{
+    return run(argc, argv, do_xattrs);
+}

@@ -1,0 +1,189 @@
+/* copy.c - see copy.h. Modes, times and user attributes come along; sockets and devices
+ * cannot, and end it. */
+#include "helper/copy.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#include "base/own.h"
+#include "base/str.h"
+#include "helper/inplace.h"
+#include "helper/walk.h"
+#include "wire/file.h"
+
+struct names { /* one level of the way down, for messages */
+    const char *from, *to;
+};
+
+static int copy_any(struct copy *c, int from_dir, const char *from, int to_dir, const char *to,
+                    const struct names *n, unsigned depth, struct err *e);
+
+static void copy_xattrs(int from, int to)
+{
+    static char names[FILE_XATTR_MAX], value[FILE_XATTR_MAX];
+    ssize_t len = flistxattr(from, names, sizeof(names)), n;
+
+    for (char *at = names; len > 0 && at < names + len; at += strlen(at) + 1)
+        if (strncmp(at, "user.", 5) == 0 && (n = fgetxattr(from, at, value, sizeof(value))) >= 0 &&
+            fsetxattr(to, at, value, (size_t)n, 0) < 0)
+            return; /* a filesystem without them */
+}
+
+/* The owner first: changing it takes set-id bits away. */
+static int dress(const struct copy *c, int fd, const struct stat *st, const char *path,
+                 struct err *e)
+{
+    const struct timespec times[2] = {st->st_atim, st->st_mtim};
+    bool given = c->uid != (uid_t)-1;
+
+    if (fchown(fd, given ? c->uid : st->st_uid, given ? c->gid : st->st_gid) < 0 && given)
+        return err_path(e, "%.200s", path);
+    if (fchmod(fd, st->st_mode & 07777) < 0 || futimens(fd, times) < 0)
+        return err_path(e, "%.200s", path);
+    return 0;
+}
+
+static int give_name(int fd, int dir, const char *name)
+{
+    char self[32];
+
+    str_fmt(self, sizeof(self), "/proc/self/fd/%d", fd);
+    return linkat(AT_FDCWD, self, dir, name, AT_SYMLINK_FOLLOW);
+}
+
+/* Whole, and then under its name. */
+static int place(const struct copy *c, int fd, int dir, const char *name)
+{
+    char temp[48];
+
+    if (give_name(fd, dir, name) == 0)
+        return 0;
+    if (errno != EEXIST || !c->overwrite)
+        return -1;
+    str_fmt(temp, sizeof(temp), ".cove-%d", getpid());
+    unlinkat(dir, temp, 0);
+    if (give_name(fd, dir, temp) < 0)
+        return -1;
+    if (renameat(dir, temp, dir, name) == 0)
+        return 0;
+    unlinkat(dir, temp, 0);
+    return -1;
+}
+
+static int copy_file(struct copy *c, int from_dir, const char *from, int to_dir, const char *to,
+                     const struct names *n, struct err *e)
+{
+    autofd int in = openat(from_dir, from, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC),
+               out = -1;
+    struct stat st;
+
+    if (in < 0 || fstat(in, &st) < 0)
+        return err_path(e, "%.200s", n->from);
+    if (!S_ISREG(st.st_mode))
+        return err_set(e, ERR_CONFLICT, "%.200s: it was changed meanwhile", n->from);
+    out = openat(to_dir, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+    if (out < 0 || inplace_replace(in, out) < 0)
+        return err_path(e, "%.200s", n->to);
+    copy_xattrs(in, out);
+    if (dress(c, out, &st, n->to, e) < 0)
+        return -1;
+    if (place(c, out, to_dir, to) < 0)
+        return err_path(e, "%.200s", n->to);
+    c->bytes += (uint64_t)st.st_size;
+    return 0;
+}
+
+static int copy_link(struct copy *c, int from_dir, const char *from, int to_dir, const char *to,
+                     const struct names *n, struct err *e)
+{
+    char target[FILE_PATH_MAX + 1];
+    ssize_t len = readlinkat(from_dir, from, target, FILE_PATH_MAX);
+
+    if (len < 0)
+        return err_path(e, "%.200s", n->from);
+    target[len] = '\0';
+    if (symlinkat(target, to_dir, to) < 0 &&
+        !(errno == EEXIST && c->overwrite && unlinkat(to_dir, to, 0) == 0 &&
+          symlinkat(target, to_dir, to) == 0))
+        return err_path(e, "%.200s", n->to);
+    if (c->uid != (uid_t)-1)
+        return fchownat(to_dir, to, c->uid, c->gid, AT_SYMLINK_NOFOLLOW) < 0
+                   ? err_path(e, "%.200s", n->to)
+                   : 0;
+    return 0;
+}
+
+static int copy_names(struct copy *c, int in, int out, const struct names *n, unsigned depth,
+                      struct err *e)
+{
+    autofree char **names = NULL;
+    autofree void *block = NULL;
+    char from[PATH_ROOM], to[PATH_ROOM];
+    size_t count;
+
+    names = walk_names(in, &count, &block);
+    if (names == NULL)
+        return err_path(e, "%.200s", n->from);
+    for (size_t i = 0; i < count; i++) {
+        if (snprintf(from, sizeof(from), "%s/%s", n->from, names[i]) >= (int)sizeof(from) ||
+            snprintf(to, sizeof(to), "%s/%s", n->to, names[i]) >= (int)sizeof(to))
+            return err_set(e, ERR_LIMIT, "%.200s: paths below are too long", n->from);
+        if (copy_any(c, in, names[i], out, names[i], &(struct names){from, to}, depth + 1, e) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+static int copy_dir(struct copy *c, int from_dir, const char *from, int to_dir, const char *to,
+                    const struct names *n, unsigned depth, struct err *e)
+{
+    const int flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
+    autofd int in = openat(from_dir, from, flags), out = -1;
+    struct stat st;
+    bool made;
+
+    if (depth > WALK_DEPTH_MAX)
+        return err_set(e, ERR_LIMIT, "%.200s: more than %u directories deep", n->from,
+                       WALK_DEPTH_MAX);
+    if (in < 0 || fstat(in, &st) < 0)
+        return err_path(e, "%.200s", n->from);
+    made = mkdirat(to_dir, to, 0700) == 0;
+    if (!made && !(errno == EEXIST && c->overwrite))
+        return err_path(e, "%.200s", n->to);
+    out = openat(to_dir, to, flags);
+    if (out < 0)
+        return err_path(e, "%.200s", n->to);
+    if (copy_names(c, in, out, n, depth, e) < 0)
+        return -1;
+    copy_xattrs(in, out);
+    return made ? dress(c, out, &st, n->to, e) : 0;
+}
+
+static int copy_any(struct copy *c, int from_dir, const char *from, int to_dir, const char *to,
+                    const struct names *n, unsigned depth, struct err *e)
+{
+    struct stat st;
+
+    if (fstatat(from_dir, from, &st, AT_SYMLINK_NOFOLLOW) < 0)
+        return errno == ENOENT && depth > 0 ? 0 : err_path(e, "%.200s", n->from);
+    c->count++;
+    if (S_ISREG(st.st_mode))
+        return copy_file(c, from_dir, from, to_dir, to, n, e);
+    if (S_ISDIR(st.st_mode))
+        return copy_dir(c, from_dir, from, to_dir, to, n, depth, e);
+    if (S_ISLNK(st.st_mode))
+        return copy_link(c, from_dir, from, to_dir, to, n, e);
+    if (S_ISFIFO(st.st_mode))
+        return mkfifoat(to_dir, to, st.st_mode & 0777) < 0 ? err_path(e, "%.200s", n->to) : 0;
+    return err_set(e, ERR_INVALID, "%.200s: sockets and devices cannot be copied", n->from);
+}
+
+int copy_tree(struct copy *c, int from_dir, const char *from, const char *from_path, int to_dir,
+              const char *to, const char *to_path, struct err *e)
+{
+    return copy_any(c, from_dir, from, to_dir, to, &(struct names){from_path, to_path}, 0, e);
+}

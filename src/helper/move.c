@@ -1,0 +1,165 @@
+/* move.c - copy and move: from one path to another, whole or not at all.
+ *
+ *   path to=PATH [overwrite] [parents] [owner=USER:GROUP]
+ *
+ * What is new is made beside its place under a name of our own, and gets its own in one
+ * step; only directories that are joined with others are filled where they are. A move
+ * is a rename, and between filesystems a copy whose source then goes. */
+#include <fcntl.h>
+#include <linux/fs.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/own.h"
+#include "base/str.h"
+#include "helper/args.h"
+#include "helper/copy.h"
+#include "helper/files.h"
+#include "helper/names.h"
+#include "helper/record.h"
+#include "helper/remove.h"
+#include "helper/say.h"
+#include "helper/where.h"
+
+struct way {
+    struct args a;
+    char from[PATH_ROOM], to[PATH_ROOM];
+    char *from_name, *to_name; /* the last parts; point into them */
+    int from_dir, to_dir;
+    struct stat st, target;
+    bool overwrite, exists;
+    struct copy copy;
+};
+
+/* Directories that are the same one by whatever name. */
+static int check_inside(const struct way *w, struct err *e)
+{
+    autofree char *from = realpath(w->from, NULL), *to = NULL;
+    char parent[PATH_ROOM];
+    size_t n;
+
+    if (!S_ISDIR(w->st.st_mode) || from == NULL)
+        return 0;
+    str_fmt(parent, sizeof(parent), "%s", w->to);
+    *strrchr(parent, '/') = '\0';
+    to = realpath(parent[0] == '\0' ? "/" : parent, NULL);
+    n = strlen(from);
+    if (to != NULL && strncmp(to, from, n) == 0 && (to[n] == '/' || to[n] == '\0' || n == 1))
+        return err_set(e, ERR_INVALID, "%.200s: is below what is to go there", w->to);
+    return 0;
+}
+
+static int prepare(struct way *w, struct err *e)
+{
+    const char *owner = args_get(&w->a, "owner"), *to = args_get(&w->a, "to");
+
+    w->overwrite = w->copy.overwrite = args_has(&w->a, "overwrite");
+    w->copy.uid = (uid_t)-1;
+    w->copy.gid = (gid_t)-1;
+    if (owner != NULL && names_parse(owner, &w->copy.uid, &w->copy.gid, e) < 0)
+        return -1;
+    if (w->copy.uid != (uid_t)-1 && w->copy.gid == (gid_t)-1)
+        w->copy.gid = names_gid_of(w->copy.uid);
+    if (to == NULL || where_path(args_get(&w->a, "path"), w->from, e) < 0 ||
+        where_path(to, w->to, e) < 0)
+        return to == NULL ? err_set(e, ERR_INVALID, "to: it is missing") : -1;
+    if ((w->from_dir = where_parent(w->from, &w->from_name, e)) < 0)
+        return -1;
+    if (fstatat(w->from_dir, w->from_name, &w->st, AT_SYMLINK_NOFOLLOW) < 0)
+        return err_path(e, "%.200s", w->from);
+    if (args_has(&w->a, "parents") && where_make_parents(w->to, w->copy.uid, w->copy.gid, e) < 0)
+        return -1;
+    if ((w->to_dir = where_parent(w->to, &w->to_name, e)) < 0)
+        return -1;
+    w->exists = fstatat(w->to_dir, w->to_name, &w->target, AT_SYMLINK_NOFOLLOW) == 0;
+    if (w->exists && !w->overwrite) {
+        errno = EEXIST;
+        return err_path(e, "%.200s", w->to);
+    }
+    return check_inside(w, e);
+}
+
+static int rename_to(const struct way *w, int dir, const char *name)
+{
+    return (int)syscall(SYS_renameat2, dir, name, w->to_dir, w->to_name,
+                        w->overwrite ? 0 : RENAME_NOREPLACE);
+}
+
+/* A name beside the target, so that it is on the same filesystem. */
+static int copy_beside(struct way *w, struct err *e)
+{
+    char temp[48];
+    uint64_t gone = 0;
+    struct err none;
+
+    str_fmt(temp, sizeof(temp), ".cove-%d", getpid());
+    if (copy_tree(&w->copy, w->from_dir, w->from_name, w->from, w->to_dir, temp, w->to, e) == 0) {
+        if (rename_to(w, w->to_dir, temp) == 0)
+            return 0;
+        err_path(e, "%.200s", w->to);
+    }
+    remove_tree(w->to_dir, temp, w->to, &gone, &none);
+    return -1;
+}
+
+static int copy_it(struct way *w, struct err *e)
+{
+    bool joins = w->exists && S_ISDIR(w->target.st_mode) && S_ISDIR(w->st.st_mode);
+
+    if (w->exists && w->target.st_ino == w->st.st_ino && w->target.st_dev == w->st.st_dev)
+        return err_set(e, ERR_INVALID, "%.200s: the two are the same", w->to);
+    if (w->exists && S_ISDIR(w->target.st_mode) != S_ISDIR(w->st.st_mode))
+        return err_set(e, ERR_CONFLICT, "%.200s: a directory and something else", w->to);
+    if (!S_ISDIR(w->st.st_mode) || joins)
+        return copy_tree(&w->copy, w->from_dir, w->from_name, w->from, w->to_dir, w->to_name, w->to,
+                         e);
+    return copy_beside(w, e);
+}
+
+static int move_it(struct way *w, struct err *e)
+{
+    uint64_t gone = 0;
+
+    w->copy.count = 1;
+    if (rename_to(w, w->from_dir, w->from_name) == 0)
+        return 0;
+    if (errno != EXDEV)
+        return err_path(e, "%.200s", w->to);
+    if (w->exists && S_ISDIR(w->target.st_mode)) {
+        errno = ENOTEMPTY;
+        return err_path(e, "%.200s", w->to);
+    }
+    w->copy.count = 0;
+    if (copy_beside(w, e) < 0)
+        return -1;
+    return remove_tree(w->from_dir, w->from_name, w->from, &gone, e);
+}
+
+static int run(int argc, char **argv, int (*step)(struct way *w, struct err *e))
+{
+    static struct way w = {.from_dir = -1, .to_dir = -1};
+    struct file_done done = {0};
+    struct err e;
+
+    w.a = (struct args){argc, argv};
+    if (prepare(&w, &e) < 0 || step(&w, &e) < 0 ||
+        record_entry_at(w.to_dir, w.to_name, w.to, &e) < 0)
+        return say_failed(stderr, &e);
+    done.count = w.copy.count;
+    done.bytes = w.copy.bytes;
+    return record_done(&done);
+}
+
+int copy_main(int argc, char **argv)
+{
+    return run(argc, argv, copy_it);
+}
+
+int move_main(int argc, char **argv)
+{
+    return run(argc, argv, move_it);
+}
