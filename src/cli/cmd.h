@@ -29,6 +29,8 @@
     X(kill)                                                                                        \
     X(pause)                                                                                       \
     X(resume)                                                                                      \
+    X(snapshot)                                                                                    \
+    X(fork)                                                                                        \
     X(network)                                                                                     \
     X(delete)                                                                                      \
     X(template)                                                                                    \

@@ -8,6 +8,7 @@
 /* clang-format off */
 static const struct cmd_opt opts[] = {
     REQUEST_SANDBOX_OPTS,
+    {0,   "snapshot",   "SNAPSHOT", "start as this one, by id or name, instead of a template"},
     {'e', "env",        "K=V",  "a variable of every command in it; may be repeated"},
     {0,   "timeout",    "TIME", "how long it lives, such as 30m or 7d"},
     {0,   "on-timeout", "WHAT", "delete (default), stop or pause"},
@@ -20,7 +21,7 @@ static const struct cmd_opt opts[] = {
 static int create(const struct args *a, struct err *e)
 {
     autojson json_t *body = json_object(), *sandbox = NULL;
-    const char *on_timeout = args_value(a, "on-timeout");
+    const char *on_timeout = args_value(a, "on-timeout"), *snapshot = args_value(a, "snapshot");
     struct server s;
 
     if (request_sandbox(a, body, e) < 0 || request_pairs(a, "env", "env", body, e) < 0 ||
@@ -28,6 +29,8 @@ static int create(const struct args *a, struct err *e)
         return -1;
     if (on_timeout != NULL)
         json_object_set_new(body, "on_timeout", json_string(on_timeout));
+    if (snapshot != NULL)
+        json_object_set_new(body, "snapshot", json_string(snapshot));
     if (args_flag(a, "auto-resume"))
         json_object_set_new(body, "auto_resume", json_true());
     if (server_find(&s, e) < 0 || client_call(&s, "POST", "/v1/sandboxes", body, &sandbox, e) < 0)

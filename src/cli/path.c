@@ -65,6 +65,15 @@ const char *path_template(char out[PATH_TEXT_MAX], const char *name, const char 
     return out;
 }
 
+const char *path_snapshot(char out[PATH_TEXT_MAX], const char *id, const char *rest)
+{
+    char a[NAME_MAX_ENCODED];
+
+    str_fmt(out, PATH_TEXT_MAX, "/v1/snapshots/%s%s%s", encode(a, id), *rest != '\0' ? "/" : "",
+            rest);
+    return out;
+}
+
 const char *path_key(char out[PATH_TEXT_MAX], const char *id, const char *query)
 {
     char a[NAME_MAX_ENCODED];

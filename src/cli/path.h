@@ -12,6 +12,7 @@ const char *path_process(char out[PATH_TEXT_MAX], const char *id, const char *pr
 const char *path_terminal(char out[PATH_TEXT_MAX], const char *id, const char *terminal,
                           const char *rest);
 const char *path_template(char out[PATH_TEXT_MAX], const char *name, const char *rest);
+const char *path_snapshot(char out[PATH_TEXT_MAX], const char *id, const char *rest);
 const char *path_key(char out[PATH_TEXT_MAX], const char *id, const char *query);
 /* `path`, which has a query already, and &name=value; just `path` if value is NULL. */
 const char *path_query(char out[PATH_TEXT_MAX], const char *path, const char *name,

@@ -44,6 +44,7 @@
     X(TEXT,     subnet,       "subnet",        "auto",             0,     0,         "private IPv4 network, /20 or larger, that sandboxes' addresses are taken from (auto: one that overlaps no route of the host)") \
     X(TEXT,     resolvers,    "resolvers",     "",                 0,     0,         "one or two addresses of DNS servers that sandboxes' questions are sent to, comma-separated (default: the host's own)") \
     X(TEXT,     allow_ranges, "allow-ranges",  "",                 0,     0,         "private ranges sandboxes may reach after all, comma-separated: NAME=CIDR[:PORT[-PORT]]") \
+    X(NUMBER,   snapshots,    "snapshots-max", "1000",             0,     100000,    "snapshots at one time, those of forks that still run included") \
     X(NUMBER,   connections,  "connections-max", "1024",           16,    1000000,   "connections to the outside that one sandbox may have at one time")
 /* clang-format on */
 

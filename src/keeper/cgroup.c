@@ -384,6 +384,18 @@ bool cgroup_is_empty(struct sandbox *sb)
            strstr(text, "populated 0") != NULL;
 }
 
+uint64_t cgroup_dirty(struct sandbox *sb)
+{
+    autofd int fd = cgroup_ctrl_dir(sb, CTRL_MEMORY);
+    const char *key = sb->k->cgroups.v2_has[CTRL_MEMORY] ? "\nfile_dirty " : "\ntotal_dirty ";
+    char text[8192], *at;
+
+    if (cgroup_get(fd, "memory.stat", text, sizeof(text)) <= 0)
+        return 0;
+    at = strstr(text, key);
+    return at == NULL ? 0 : strtoull(at + strlen(key), NULL, 10);
+}
+
 int cgroup_oom_fd(struct sandbox *sb, struct err *e)
 {
     autofd int dir = cgroup_ctrl_dir(sb, CTRL_MEMORY);

@@ -8,6 +8,7 @@
 
 #include "base/log.h"
 #include "keeper/disk_ways.h"
+#include "keeper/snapshot.h"
 
 static const struct disk_way *const ways[] = {&disk_btrfs, &disk_unbounded};
 
@@ -47,6 +48,11 @@ int disk_limit(struct sandbox *sb, struct err *e)
 int disk_counters(struct sandbox *sb, int *ret_used, int *ret_quota, struct err *e)
 {
     return sb->k->disk.way->counters(sb, ret_used, ret_quota, e);
+}
+
+uint64_t disk_quota(const struct sandbox *sb)
+{
+    return sb->rec.limits.disk + (sb->k->disk.simple ? snapshot_held(sb->k, sb->rec.id) : 0);
 }
 
 int disk_down(struct sandbox *sb)

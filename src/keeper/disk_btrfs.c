@@ -22,6 +22,7 @@
 #include "base/str.h"
 #include "keeper/compat.h"
 #include "keeper/disk_ways.h"
+#include "keeper/snapshot.h"
 
 #define IMAGE_MIN (256ull << 20)
 #define LOOP_WAIT_MS 5000
@@ -246,7 +247,7 @@ static int way_limit(struct sandbox *sb, struct err *e)
     autofd int fd = openat(sb->k->disk.fd, sb->rec.id, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     /* qgroupid 0: that of the subvolume the fd is in. */
     struct btrfs_ioctl_qgroup_limit_args a = {
-        .lim = {.flags = BTRFS_QGROUP_LIMIT_MAX_RFER, .max_rfer = sb->rec.limits.disk}};
+        .lim = {.flags = BTRFS_QGROUP_LIMIT_MAX_RFER, .max_rfer = disk_quota(sb)}};
 
     if (fd < 0 || ioctl(fd, BTRFS_IOC_QGROUP_LIMIT, &a) < 0)
         return err_sys(e, "set the disk limit");
@@ -280,11 +281,62 @@ static int make_new(struct sandbox *sb, struct err *e)
     return disk_make_dirs(sb->k->disk.fd, sb->rec.id, e);
 }
 
+/* The number of the subvolume that `name` is; its quota group has the same. */
+static int number_of(struct keeper *k, const char *name, uint64_t *ret)
+{
+    autofd int fd = openat(k->disk.fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    struct btrfs_ioctl_ino_lookup_args a = {.objectid = BTRFS_FIRST_FREE_OBJECTID};
+
+    if (fd < 0 || ioctl(fd, BTRFS_IOC_INO_LOOKUP, &a) < 0)
+        return -1;
+    *ret = a.treeid;
+    return 0;
+}
+
+static uint64_t used_by(struct keeper *k, const char *name)
+{
+    char path[64], text[32] = "";
+    autofd int fd = -1;
+    uint64_t number;
+
+    if (number_of(k, name, &number) < 0)
+        return 0;
+    str_fmt(path, sizeof(path), "0_%llu/referenced", (unsigned long long)number);
+    fd = openat(k->disk.qgroups_fd, path, O_RDONLY | O_CLOEXEC);
+    return fd < 0 || read(fd, text, sizeof(text) - 1) <= 0 ? 0 : strtoull(text, NULL, 10);
+}
+
+/* What is dirty in `from` is written out first, and the transaction committed: some
+ * milliseconds when there is nothing to write. */
+static int way_clone(struct keeper *k, const char *from, const char *to, bool readonly,
+                     uint64_t *ret_bytes, struct err *e)
+{
+    autofd int fd = openat(k->disk.fd, from, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    struct btrfs_ioctl_vol_args_v2 a = {.fd = fd, .flags = readonly ? BTRFS_SUBVOL_RDONLY : 0};
+
+    str_fmt(a.name, sizeof(a.name), "%s", to);
+    if (fd < 0 || ioctl(k->disk.fd, BTRFS_IOC_SNAP_CREATE_V2, &a) < 0)
+        return err_sys(e, "snapshot of disk %s", from);
+    *ret_bytes = used_by(k, from);
+    return 0;
+}
+
+static int make_clone(struct sandbox *sb, struct err *e)
+{
+    uint64_t bytes;
+
+    if (way_clone(sb->k, sb->clone_of, sb->rec.id, false, &bytes, e) < 0)
+        return -1;
+    return way_limit(sb, e);
+}
+
 static int way_make(struct sandbox *sb, struct err *e)
 {
     struct disk *d = &sb->k->disk;
     char spare[SPARE_NAME];
 
+    if (sb->clone_of[0] != '\0' && !sb->keep_disk)
+        return make_clone(sb, e);
     if (sb->keep_disk || d->nspares == 0)
         return make_new(sb, e);
     spare_name(d->spares[--d->nspares], spare);
@@ -314,7 +366,8 @@ static int way_remove(struct keeper *k, const char *id)
     char spare[SPARE_NAME];
     int budget = SPARE_STEPS;
 
-    if (d->nspares >= DISK_SPARES || disk_empty(d->fd, id, &budget) < 0)
+    /* What a snapshot of it holds is counted for this subvolume, for good. */
+    if (d->nspares >= DISK_SPARES || snapshot_held(k, id) > 0 || disk_empty(d->fd, id, &budget) < 0)
         return destroy(k, id);
     spare_name(d->next_spare, spare);
     if (renameat(d->fd, id, d->fd, spare) < 0)
@@ -323,19 +376,17 @@ static int way_remove(struct keeper *k, const char *id)
     return 0;
 }
 
-/* The quota group of a subvolume has the subvolume's own number. */
 static int way_counters(struct sandbox *sb, int *ret_used, int *ret_quota, struct err *e)
 {
-    autofd int fd = openat(sb->k->disk.fd, sb->rec.id, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    struct btrfs_ioctl_ino_lookup_args a = {.objectid = BTRFS_FIRST_FREE_OBJECTID};
     autofd int used = -1, quota = -1;
+    uint64_t number;
     char path[64];
 
-    if (fd < 0 || ioctl(fd, BTRFS_IOC_INO_LOOKUP, &a) < 0)
+    if (number_of(sb->k, sb->rec.id, &number) < 0)
         return err_sys(e, "the number of the subvolume");
-    str_fmt(path, sizeof(path), "0_%llu/referenced", (unsigned long long)a.treeid);
+    str_fmt(path, sizeof(path), "0_%llu/referenced", (unsigned long long)number);
     used = openat(sb->k->disk.qgroups_fd, path, O_RDONLY | O_CLOEXEC);
-    str_fmt(path, sizeof(path), "0_%llu/max_referenced", (unsigned long long)a.treeid);
+    str_fmt(path, sizeof(path), "0_%llu/max_referenced", (unsigned long long)number);
     quota = openat(sb->k->disk.qgroups_fd, path, O_RDONLY | O_CLOEXEC);
     if (used < 0 || quota < 0)
         return err_sys(e, "the counters of the quota");
@@ -352,5 +403,6 @@ const struct disk_way disk_btrfs = {
     .limit = way_limit,
     .remove = way_remove,
     .volume = way_volume,
+    .clone = way_clone,
     .counters = way_counters,
 };

@@ -14,6 +14,10 @@ extern const struct disk_way disk_unbounded; /* a directory; only if the operato
  * not enough (what is left is then for the way to destroy as a whole). */
 int disk_empty(int dfd, const char *id, int *budget);
 
+/* What it may write. Simple quotas count an extent for whoever wrote it as long as
+ * anybody has it: what only a snapshot still has must not be the sandbox's to pay. */
+uint64_t disk_quota(const struct sandbox *sb);
+
 /* The two directories an overlay needs, in disk `id` below dfd. */
 int disk_make_dirs(int dfd, const char *id, struct err *e);
 

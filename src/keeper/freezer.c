@@ -4,7 +4,10 @@
 #include <fcntl.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "keeper/cgroup.h"
+
+#define FREEZER_SPIN_NS 300000u
 
 static const char *const dirs[] = {[FREEZE_COMMANDS] = "/run", [FREEZE_ALL] = ""};
 
@@ -24,6 +27,17 @@ bool freezer_is_frozen(struct sandbox *sb, enum freeze what)
 
     return cgroup_get(dir, "cgroup.events", text, sizeof(text)) > 0 &&
            strstr(text, "frozen 1") != NULL;
+}
+
+bool freezer_is_frozen_soon(struct sandbox *sb, enum freeze what)
+{
+    uint64_t until = clock_mono_ns() + FREEZER_SPIN_NS;
+
+    do {
+        if (freezer_is_frozen(sb, what))
+            return true;
+    } while (clock_mono_ns() < until);
+    return false;
 }
 
 bool freezer_is_on(struct sandbox *sb, enum freeze what)

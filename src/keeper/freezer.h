@@ -15,6 +15,8 @@ enum freeze { FREEZE_COMMANDS, FREEZE_ALL };
 int freezer_set(struct sandbox *sb, enum freeze what, bool on, struct err *e);
 /* It is so: not one instruction is executed any more. */
 bool freezer_is_frozen(struct sandbox *sb, enum freeze what);
+/* The same, but waits a moment, in which a process that sleeps is mostly frozen. */
+bool freezer_is_frozen_soon(struct sandbox *sb, enum freeze what);
 /* What was last wanted, whoever wanted it. */
 bool freezer_is_on(struct sandbox *sb, enum freeze what);
 

@@ -69,6 +69,7 @@ struct keeper {
     struct network network;
     struct template *base; /* the default template */
     struct images *images; /* the others */
+    struct snapshots *snapshots;
     int init_fd;           /* sealed memfd of cove-init, 0111 */
     int helper_fd;         /* the same of cove-helper */
     int dev_fd;            /* mount of /dev, cloned for each */
@@ -119,6 +120,8 @@ int cgroup_limit(struct sandbox *sb, struct err *e);
 void cgroup_swap(struct sandbox *sb, bool allowed);
 /* True when no process is left in it, or it is not there. */
 bool cgroup_is_empty(struct sandbox *sb);
+/* Bytes that its processes wrote and that are not on the disk yet; 0 if unknown. */
+uint64_t cgroup_dirty(struct sandbox *sb);
 /* Kills everything in the sandbox. */
 void cgroup_kill(struct sandbox *sb);
 /* The v2 group to be born into; belongs to the caller. */
@@ -150,6 +153,10 @@ struct disk_way {
     int (*remove)(struct keeper *k, const char *id);
     /* A volume of bounded size in a directory of the disks; fine if it is there. */
     int (*volume)(int dir, const char *name, uint64_t limit, struct err *e);
+    /* Makes disk `to` what disk `from` is now; *ret_bytes: how much that is. May take its
+     * time, and is called in a worker. On failure something may be left of `to`. */
+    int (*clone)(struct keeper *k, const char *from, const char *to, bool readonly,
+                 uint64_t *ret_bytes, struct err *e);
     /* Opens the two counters that init answers `df` from. */
     int (*counters)(struct sandbox *sb, int *ret_used, int *ret_quota, struct err *e);
 };

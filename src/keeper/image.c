@@ -13,6 +13,8 @@
 #include "base/str.h"
 #include "keeper/compat.h"
 #include "keeper/image_store.h"
+#include "keeper/pool.h"
+#include "keeper/snapshot.h"
 
 bool image_is_version(const char *version)
 {
@@ -48,7 +50,7 @@ const char *image_current(struct keeper *k, const char *name)
 
 struct wire_bytes image_settings(struct keeper *k, const char *version)
 {
-    struct image *im = image_find(k, version);
+    struct image *im = image_find(k, snapshot_bottom(k, version));
 
     return im == NULL ? (struct wire_bytes){"", 0}
                       : (struct wire_bytes){im->settings, im->settings_len};
@@ -243,18 +245,10 @@ static unsigned names_of(struct keeper *k, const struct image *im)
     return count;
 }
 
-/* Those that somebody has; one that is only being torn down does not count here. */
+/* Sandboxes and snapshots. */
 static unsigned standing(struct keeper *k, const char *version, bool all)
 {
-    unsigned count = 0;
-
-    for (size_t i = 0; i < k->sandboxes.nslots; i++)
-        for (struct map_node *n = k->sandboxes.slots[i]; n != NULL; n = n->next) {
-            const struct sandbox *sb = CONTAINER_OF(n, struct sandbox, by_id);
-
-            count += strcmp(sb->rec.layer, version) == 0 && (all || sb->rec.phase != PHASE_DYING);
-        }
-    return count;
+    return pool_standing(k, version, all) + snapshot_users(k, version);
 }
 
 int image_remove(struct keeper *k, const char *name, struct err *e)
@@ -268,8 +262,8 @@ int image_remove(struct keeper *k, const char *name, struct err *e)
         return err_set(e, ERR_NOT_FOUND, "no template '%s'", name);
     users = standing(k, n->image->id, false);
     if (users > 0 && names_of(k, n->image) == 1)
-        return err_set(e, ERR_CONFLICT, "template '%s' is in use by %u sandbox%s", name, users,
-                       users == 1 ? "" : "es");
+        return err_set(e, ERR_CONFLICT, "template '%s' is in use by %u sandbox%s or snapshot%s",
+                       name, users, users == 1 ? "" : "es", users == 1 ? "" : "s");
     if (image_name_unlink(k->images, name, e) < 0)
         return -1;
     image_name_del(k->images, n);
@@ -335,6 +329,8 @@ void image_left(struct keeper *k, const char *version)
 {
     struct image *im = image_find(k, version);
 
+    if (snapshot_is_version(version))
+        snapshot_left(k, version);
     if (im != NULL && names_of(k, im) == 0)
         image_sweep(k);
 }

@@ -17,27 +17,17 @@
 #include "base/str.h"
 #include "keeper/compat.h"
 #include "keeper/disk_ways.h"
+#include "keeper/file.h"
 
 #define FILE_MAGIC 0x636f7669u
 #define FILE_VERSION 1u
 #define STORE_PREFIX ".image-"
-#define FRESH ".new" /* no name begins with a dot */
 
 struct image_head {
     uint32_t magic, version, nlayers, settings_len;
     uint64_t bytes, files, created_ms;
     char format[16];
 };
-
-static uint64_t sum_of(const void *from, size_t n)
-{
-    const unsigned char *p = from;
-    uint64_t h = 14695981039346656037ull;
-
-    for (size_t i = 0; i < n; i++)
-        h = (h ^ p[i]) * 1099511628211ull;
-    return h;
-}
 
 struct image *image_new(uint32_t nlayers, const char *settings, uint32_t len, struct err *e)
 {
@@ -65,16 +55,6 @@ void image_free(struct image *im)
 
 /* ---- files ---- */
 
-static int put_file(int dir, const char *name, const void *p, size_t n, struct err *e)
-{
-    autofd int fd = openat(dir, FRESH, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
-
-    if (fd < 0 || write(fd, p, n) != (ssize_t)n || fsync(fd) < 0 ||
-        renameat(dir, FRESH, dir, name) < 0 || fsync(dir) < 0)
-        return err_sys(e, "write %s", name);
-    return 0;
-}
-
 int image_save(struct images *s, const struct image *im, struct err *e)
 {
     struct image_head h = {.magic = FILE_MAGIC,
@@ -91,10 +71,10 @@ int image_save(struct images *s, const struct image *im, struct err *e)
     buf_add(&out, &h, sizeof(h));
     buf_add(&out, im->layers, im->nlayers * sizeof(*im->layers));
     buf_add(&out, im->settings, im->settings_len);
-    sum = sum_of(buf_data(&out), out.len);
+    sum = file_sum(buf_data(&out), out.len);
     if (out.failed || buf_add(&out, &sum, sizeof(sum)) < 0)
         return err_set(e, ERR_INTERNAL, "out of memory");
-    return put_file(s->versions_fd, im->id, buf_data(&out), out.len, e);
+    return file_put(s->versions_fd, im->id, buf_data(&out), out.len, e);
 }
 
 void image_unlink(struct images *s, const struct image *im)
@@ -105,7 +85,7 @@ void image_unlink(struct images *s, const struct image *im)
 
 int image_name_save(struct images *s, const char *name, const char *id, struct err *e)
 {
-    return put_file(s->names_fd, name, id, strlen(id), e);
+    return file_put(s->names_fd, name, id, strlen(id), e);
 }
 
 int image_name_unlink(struct images *s, const char *name, struct err *e)
@@ -169,7 +149,8 @@ static struct image *parse(const char *p, size_t n, struct err *e)
     layers = h.nlayers * sizeof(struct image_layer);
     if (h.magic != FILE_MAGIC || h.version != FILE_VERSION || h.nlayers == 0 ||
         h.nlayers > IMAGE_LAYERS_MAX || h.settings_len > IMAGE_SETTINGS_MAX ||
-        n != sizeof(h) + layers + h.settings_len + sizeof(sum) || sum != sum_of(p, n - sizeof(sum)))
+        n != sizeof(h) + layers + h.settings_len + sizeof(sum) ||
+        sum != file_sum(p, n - sizeof(sum)))
         return NULL;
     im = image_new(h.nlayers, p + sizeof(h) + layers, h.settings_len, e);
     if (im == NULL)

@@ -25,6 +25,7 @@
 #include "keeper/ops.h"
 #include "keeper/pool.h"
 #include "keeper/ready.h"
+#include "keeper/snapshot.h"
 #include "keeper/template.h"
 #include "keeper/worker.h"
 
@@ -115,6 +116,7 @@ static const struct {
     {"volumes",            mount_open},
     {"templates",          template_open},
     {"images",             image_open},
+    {"snapshots",          snapshot_open},
     {"/dev",               devfs_open},
     {"system call filter", filter_compile},
     {"init",               open_init},
@@ -131,6 +133,7 @@ int keeper_come_up(struct keeper *k, struct err *e)
         return -1;
     ids_sweep(k);
     disk_sweep(k);
+    snapshot_sweep(k);
     template_sweep(k);
     image_sweep(k);
     return 0;

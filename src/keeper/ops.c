@@ -12,6 +12,7 @@
 #include "keeper/mount.h"
 #include "keeper/network.h"
 #include "keeper/pool.h"
+#include "keeper/snapshot.h"
 #include "keeper/template.h"
 
 #define LINK_IN_MAX (256u << 10)
@@ -182,6 +183,41 @@ static int op_thaw(struct keeper *k, uint32_t seq, const void *msg, struct err *
     return pool_thaw(k, seq, ((const struct keeper_thaw *)msg)->id, e);
 }
 
+static int op_snapshot(struct keeper *k, uint32_t seq, const void *msg, struct err *e)
+{
+    return pool_snapshot(k, seq, ((const struct keeper_snapshot *)msg)->id, e);
+}
+
+static int op_snapshots(struct keeper *k, uint32_t seq, const void *msg, struct err *e)
+{
+    struct keeper_end end = {0};
+    struct snapshot *s;
+
+    (void)msg;
+    (void)e;
+    LIST_EACH (&k->snapshots->all, s, struct snapshot, link) {
+        struct keeper_snap m;
+
+        if (!s->rec.wanted)
+            continue;
+        snapshot_message(s, &m);
+        link_send(k, KEEPER_SNAP, seq, &m);
+        end.count++;
+    }
+    link_send(k, KEEPER_END, seq, &end);
+    return 0;
+}
+
+static int op_unsnap(struct keeper *k, uint32_t seq, const void *msg, struct err *e)
+{
+    struct keeper_ok ok = {0};
+
+    if (snapshot_forget(k, ((const struct keeper_unsnap *)msg)->id, e) < 0)
+        return -1;
+    link_send(k, KEEPER_OK, seq, &ok);
+    return 0;
+}
+
 static void send_template(struct keeper *k, uint32_t seq, const struct keeper_template *m)
 {
     link_send(k, KEEPER_TEMPLATE, seq, m);
@@ -332,6 +368,9 @@ static const struct op {
     {KEEPER_HALT,      WHEN_LISTED, op_halt},
     {KEEPER_PAUSE,     WHEN_LISTED, op_pause},
     {KEEPER_THAW,      WHEN_LISTED, op_thaw},
+    {KEEPER_SNAPSHOT,  WHEN_LISTED, op_snapshot},
+    {KEEPER_SNAPSHOTS, WHEN_LISTED, op_snapshots},
+    {KEEPER_UNSNAP,    WHEN_LISTED, op_unsnap},
     {KEEPER_TEMPLATES, WHEN_LISTED, op_templates},
     {KEEPER_REFRESH,   WHEN_LISTED, op_refresh},
     {KEEPER_STAT,      WHEN_ALWAYS, op_stat},

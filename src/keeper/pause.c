@@ -13,7 +13,6 @@
 #include "keeper/pool_inside.h"
 #include "keeper/worker.h"
 
-#define PAUSE_SPIN_NS 300000u  /* a process that sleeps is frozen within this, mostly */
 #define PAUSE_LOOK_MS 1        /* later on */
 #define PAUSE_WAIT_MS 5000     /* then it is let go again: something in it does not stop */
 #define PAUSE_RECLAIM_MS 2000u /* paused for so long: its memory goes back to the host */
@@ -74,24 +73,13 @@ static void give_up(struct sandbox *sb)
     sb->ask = 0;
 }
 
-static bool frozen_soon(struct sandbox *sb)
-{
-    uint64_t until = clock_mono_ns() + PAUSE_SPIN_NS;
-
-    do {
-        if (freezer_is_frozen(sb, FREEZE_COMMANDS))
-            return true;
-    } while (clock_mono_ns() < until);
-    return false;
-}
-
 static void look(struct loop_timer *t)
 {
     struct sandbox *sb = CONTAINER_OF(t, struct sandbox, timer);
 
     if (sb->rec.phase != PHASE_GIVEN || !sb->paused)
         return;
-    if (frozen_soon(sb)) {
+    if (freezer_is_frozen_soon(sb, FREEZE_COMMANDS)) {
         pool_answer_ok(sb);
         loop_timer_set(sb->k->loop, &sb->timer, PAUSE_RECLAIM_MS, reclaim);
     } else if (clock_mono_ms() > sb->pause_by_ms) {

@@ -8,6 +8,7 @@
 #include "keeper/network.h"
 #include "keeper/ops.h"
 #include "keeper/pool_inside.h"
+#include "keeper/snapshot.h"
 #include "keeper/template.h"
 
 #define POOL_BUILD_AT_ONCE 2 /* inits booting at one time on the pool's account */
@@ -26,6 +27,19 @@ struct sandbox *pool_find(struct keeper *k, const char *id)
     struct map_node *n = map_get(&k->sandboxes, id);
 
     return n == NULL ? NULL : CONTAINER_OF(n, struct sandbox, by_id);
+}
+
+unsigned pool_standing(struct keeper *k, const char *version, bool all)
+{
+    unsigned count = 0;
+
+    for (size_t i = 0; i < k->sandboxes.nslots; i++)
+        for (struct map_node *n = k->sandboxes.slots[i]; n != NULL; n = n->next) {
+            const struct sandbox *sb = CONTAINER_OF(n, struct sandbox, by_id);
+
+            count += strcmp(sb->rec.layer, version) == 0 && (all || sb->rec.phase != PHASE_DYING);
+        }
+    return count;
 }
 
 void pool_answer_ok(struct sandbox *sb)
@@ -123,10 +137,12 @@ void pool_failed(struct sandbox *sb, const struct err *e)
 
 struct sandbox *pool_build(struct keeper *k, const struct order *o, uint32_t ask, struct err *e)
 {
-    const char *layer = o->template == NULL ? "" : template_current(k, o->template, e);
+    const char *layer = "";
     char id[ID_LEN + 1];
     struct sandbox *sb;
 
+    if (o->template != NULL && o->snapshot == NULL)
+        layer = template_current(k, o->template, e);
     if (layer == NULL)
         return NULL;
     id_random(id, ID_LEN);
@@ -144,6 +160,8 @@ struct sandbox *pool_build(struct keeper *k, const struct order *o, uint32_t ask
     str_fmt(sb->rec.template, sizeof(sb->rec.template), "%s",
             o->template == NULL ? "" : o->template);
     str_fmt(sb->rec.layer, sizeof(sb->rec.layer), "%s", layer);
+    if (o->snapshot != NULL)
+        snapshot_stand(o->snapshot, sb);
     if (network_keep_rules(sb, &o->rules, e) == 0 && sandbox_up(sb, e) == 0)
         return sb;
     sb->ask = 0;

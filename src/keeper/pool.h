@@ -13,6 +13,8 @@ void pool_open(struct keeper *k);
 /* Reads the records and decides what each sandbox of an earlier keeper becomes. */
 int pool_adopt(struct keeper *k, struct err *e);
 void pool_refill(struct keeper *k);
+/* How many stand on a version; not `all`: only those that somebody has. */
+unsigned pool_standing(struct keeper *k, const char *version, bool all);
 /* The default template has a new version: what is ready stands on the old one. */
 void pool_drop_stale(struct keeper *k);
 

@@ -7,7 +7,8 @@
 
 /* What is asked for. The pool asks for the defaults. */
 struct order {
-    const char *template; /* NULL: an import, which stands on nothing */
+    const char *template;      /* NULL: an import, which stands on nothing */
+    struct snapshot *snapshot; /* instead of the template; or NULL */
     struct limits limits;
     uint32_t network; /* enum network_bits */
     struct wire_bytes rules;

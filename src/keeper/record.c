@@ -8,16 +8,12 @@
 #include <sys/stat.h>
 
 #include "base/log.h"
+#include "keeper/file.h"
 #include "keeper/host.h"
 
 static uint64_t record_sum(const struct record *r)
 {
-    const unsigned char *p = (const unsigned char *)r;
-    uint64_t h = 14695981039346656037ull;
-
-    for (size_t i = 0; i < offsetof(struct record, sum); i++)
-        h = (h ^ p[i]) * 1099511628211ull;
-    return h;
+    return file_sum(r, offsetof(struct record, sum));
 }
 
 int record_save(struct sandbox *sb, bool durable, struct err *e)

@@ -9,6 +9,7 @@
 #include "keeper/network.h"
 #include "keeper/ops.h"
 #include "keeper/pool_inside.h"
+#include "keeper/snapshot.h"
 #include "keeper/template.h"
 
 #define DYING_MAX 1000 /* teardowns waiting: creations are answered 503 */
@@ -116,6 +117,12 @@ int pool_create(struct keeper *k, uint32_t seq, const struct keeper_create *m, s
     struct order o = {.template = m->template, .limits = wanted(k, m), .rules = m->rules};
     struct sandbox *sb;
 
+    if (m->snapshot[0] != '\0') {
+        o.snapshot = snapshot_find(k, m->snapshot);
+        if (o.snapshot == NULL)
+            return err_set(e, ERR_NOT_FOUND, "no snapshot %s", m->snapshot);
+        o.template = o.snapshot->rec.template;
+    }
     if (check_limits(&o.limits, e) < 0 || rules_check(&o.rules, e) < 0 ||
         network_choose(k, m->network, &o.network, e) < 0)
         return -1;
@@ -123,7 +130,7 @@ int pool_create(struct keeper *k, uint32_t seq, const struct keeper_create *m, s
         return err_set(e, ERR_INVALID, "network: rules are for `egress`; this sandbox gets `none`");
     if (check_room(k, e) < 0)
         return -1;
-    sb = from_pool(k, &o);
+    sb = o.snapshot != NULL ? NULL : from_pool(k, &o);
     if (sb != NULL) {
         sb->ask = seq;
         sb->rec.created_ms = clock_real_ms();
@@ -289,6 +296,9 @@ int pool_halt(struct keeper *k, uint32_t seq, const char *id, struct err *e)
         return -1;
     if (sb->rec.phase == PHASE_STOPPED)
         return err_set(e, ERR_CONFLICT, "sandbox %s is stopped already", id);
+    if (pool_is_busy(sb))
+        return err_set(e, ERR_CONFLICT, "something else is being done with sandbox %s; try again",
+                       id);
     k->ngiven--;
     sb->rec.phase = PHASE_STOPPED;
     str_fmt(sb->rec.reason, sizeof(sb->rec.reason), "it was stopped");

@@ -18,6 +18,7 @@
 #include "keeper/closer.h"
 #include "keeper/compat.h"
 #include "keeper/host.h"
+#include "keeper/snapshot.h"
 #include "keeper/template.h"
 
 /* A clone of `path` below dfd, mapped into the sandbox's ids. */
@@ -37,7 +38,7 @@ static int mapped_clone(const struct sandbox *sb, int dfd, const char *path, uin
 
 /* Mapped clones of a template's layers, uppermost first. */
 struct lowers {
-    int fds[IMAGE_LAYERS_MAX];
+    int fds[ROOT_LAYERS_MAX];
     int n;
 };
 
@@ -99,7 +100,7 @@ static int stack(struct sandbox *sb, const struct lowers *low, int disk, struct 
 
 static int map_lowers(struct sandbox *sb, struct lowers *ret, struct err *e)
 {
-    int layers[IMAGE_LAYERS_MAX], n = template_layers(sb->k, sb->rec.layer, layers, e), r = 0;
+    int layers[ROOT_LAYERS_MAX], n = template_layers(sb->k, sb->rec.layer, layers, e), r = 0;
 
     ret->n = 0;
     for (int i = 0; i < n; i++) {

@@ -89,14 +89,16 @@ struct sandbox {
     struct loop_io pid_io, boot_io;
     struct loop_timer timer; /* boot deadline, then pausing, then teardown retries */
     unsigned retries;
-    unsigned nmounts;     /* mount.h */
-    uint64_t pause_by_ms; /* when freezing it is given up */
-    bool asked;           /* counted in the keeper's nasked */
-    bool reboot;          /* `ask` is to boot it as soon as it is down */
-    bool keep_disk;       /* going down ends in PHASE_STOPPED, with the disk */
-    bool paused;          /* its commands are frozen, or are to be (pause.c) */
-    bool import;          /* its root is a bare directory for cove-helper to work in */
-    char *commit;         /* the frame of the commit that awaits the death of an import */
+    unsigned nmounts;      /* mount.h */
+    uint64_t pause_by_ms;  /* when freezing it is given up */
+    bool asked;            /* counted in the keeper's nasked */
+    bool reboot;           /* `ask` is to boot it as soon as it is down */
+    bool keep_disk;        /* going down ends in PHASE_STOPPED, with the disk */
+    bool paused;           /* its commands are frozen, or are to be (pause.c) */
+    bool import;           /* its root is a bare directory for cove-helper to work in */
+    struct taking *taking; /* a snapshot of it (snapshot_take.c) */
+    char clone_of[64];     /* the disk that its own begins as; "": empty */
+    char *commit;          /* the frame of the commit that awaits the death of an import */
     size_t commit_len;
 
     struct {

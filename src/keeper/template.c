@@ -20,6 +20,7 @@
 #include "keeper/compat.h"
 #include "keeper/image.h"
 #include "keeper/pool.h"
+#include "keeper/snapshot.h"
 #include "keeper/template_base.h"
 
 /* A build runs in a child of its own; it reports over a pipe. */
@@ -195,10 +196,12 @@ const char *template_current(struct keeper *k, const char *name, struct err *e)
     return version;
 }
 
-int template_layers(struct keeper *k, const char *version, int fds[IMAGE_LAYERS_MAX], struct err *e)
+int template_layers(struct keeper *k, const char *version, int *fds, struct err *e)
 {
     char path[80];
 
+    if (snapshot_is_version(version))
+        return snapshot_layers(k, version, fds, e);
     if (image_is_version(version))
         return image_layers(k, version, fds, e);
     if (!is_version(version))
@@ -368,13 +371,9 @@ static void remove_tree(const char *path)
         log_warn("remove %s: %s", path, strerror(errno));
 }
 
-static bool stands_on(struct keeper *k, const char *layer)
+static bool stands_on(struct keeper *k, const char *version)
 {
-    for (size_t i = 0; i < k->sandboxes.nslots; i++)
-        for (struct map_node *n = k->sandboxes.slots[i]; n != NULL; n = n->next)
-            if (strcmp(CONTAINER_OF(n, struct sandbox, by_id)->rec.layer, layer) == 0)
-                return true;
-    return false;
+    return pool_standing(k, version, true) + snapshot_users(k, version) > 0;
 }
 
 /* Removing a tree takes a second or two: in a child that nobody waits for long. */

@@ -17,9 +17,8 @@ void template_close(struct keeper *k);
 /* The version that new sandboxes of `name` (`base`, or one of image.h) stand on; points into the keeper. */
 const char *template_current(struct keeper *k, const char *name, struct err *e);
 /* The directories of a version's layers, uppermost first; they belong to the
- * caller. Returns how many, or -1. */
-int template_layers(struct keeper *k, const char *version, int fds[IMAGE_LAYERS_MAX],
-                    struct err *e);
+ * caller, who has room for ROOT_LAYERS_MAX. Returns how many, or -1. */
+int template_layers(struct keeper *k, const char *version, int *fds, struct err *e);
 
 struct template_row {
     char name[KEEPER_NAME_MAX], state[32], note[KEEPER_TEXT_MAX];

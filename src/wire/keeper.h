@@ -43,11 +43,14 @@ enum keeper_state { KEEPER_RUNNING, KEEPER_STOPPED, KEEPER_PAUSED };
 #define KEEPER_PROGRESS_FIELDS(F, S) F(S, STR, text, KEEPER_TEXT_MAX) F(S, U64, done, 0) F(S, U64, total, 0)
 #define KEEPER_COUNT_FIELDS(F, S)    F(S, STR, id, KEEPER_ID_MAX) F(S, U64, in_bytes, 0) F(S, U64, in_packets, 0) \
                                      F(S, U64, out_bytes, 0) F(S, U64, out_packets, 0)
+#define KEEPER_SNAP_FIELDS(F, S)     F(S, STR, id, KEEPER_ID_MAX) F(S, STR, sandbox, KEEPER_ID_MAX) \
+                                     F(S, STR, template, KEEPER_NAME_MAX) F(S, U64, bytes, 0) F(S, U64, created_ms, 0)
 /* requests */
 #define KEEPER_LIST_FIELDS(F, S)     F(S, U32, unused, 0)
 #define KEEPER_CREATE_FIELDS(F, S)   F(S, STR, template, KEEPER_NAME_MAX) F(S, STR, network, 16) \
                                      F(S, U64, cpu_milli, 0) F(S, U64, memory, 0) F(S, U64, pids, 0) \
-                                     F(S, U64, disk, 0) F(S, U64, nofile, 0) F(S, BYTES, rules, WIRE_RULES_BYTES)
+                                     F(S, U64, disk, 0) F(S, U64, nofile, 0) F(S, BYTES, rules, WIRE_RULES_BYTES) \
+                                     F(S, STR, snapshot, KEEPER_ID_MAX)
 #define KEEPER_BOOT_FIELDS(F, S)     F(S, STR, id, KEEPER_ID_MAX) F(S, BYTES, rules, WIRE_RULES_BYTES)
 #define KEEPER_DESTROY_FIELDS(F, S)  F(S, STR, id, KEEPER_ID_MAX)
 #define KEEPER_TEMPLATES_FIELDS(F, S) F(S, U32, unused, 0)
@@ -65,12 +68,16 @@ enum keeper_state { KEEPER_RUNNING, KEEPER_STOPPED, KEEPER_PAUSED };
 #define KEEPER_TRAFFIC_FIELDS(F, S)  F(S, U32, unused, 0)
 #define KEEPER_PAUSE_FIELDS(F, S)    F(S, STR, id, KEEPER_ID_MAX)
 #define KEEPER_THAW_FIELDS(F, S)     F(S, STR, id, KEEPER_ID_MAX)
+#define KEEPER_SNAPSHOT_FIELDS(F, S) F(S, STR, id, KEEPER_ID_MAX)
+#define KEEPER_SNAPSHOTS_FIELDS(F, S) F(S, U32, unused, 0)
+#define KEEPER_UNSNAP_FIELDS(F, S)   F(S, STR, id, KEEPER_ID_MAX)
 #define KEEPER_MOUNT_FIELDS(F, S)    F(S, STR, id, KEEPER_ID_MAX) F(S, STR, name, KEEPER_NAME_MAX) \
                                      F(S, STR, path, KEEPER_PATH_MAX) F(S, U32, read_only, 1)
 #define KEEPER_UNMOUNT_FIELDS(F, S)  F(S, STR, id, KEEPER_ID_MAX) F(S, STR, path, KEEPER_PATH_MAX)
 
 /*  list      -> sandbox..., end     what exists and was given out
- *  create    -> sandbox             running, its init listening; or fail
+ *  create    -> sandbox             running, its init listening; or fail. From `snapshot` if one
+ *                                   is named, else from `template`
  *  boot      -> sandbox             a stopped one, on its old disk; fail conflict if running
  *  destroy   -> ok                  it is dead and its record says so; the rest is torn down later
  *  templates -> template..., end
@@ -80,6 +87,9 @@ enum keeper_state { KEEPER_RUNNING, KEEPER_STOPPED, KEEPER_PAUSED };
  *  pause     -> ok                  nothing a tenant started runs any more, and all of it is there;
  *                                   paused already is ok
  *  thaw      -> ok                  it goes on where it was; running already is ok
+ *  snapshot  -> snap                its files as they are at one moment; it goes on afterwards
+ *  snapshots -> snap..., end        those that are wanted
+ *  unsnap    -> ok                  it is wanted no more, and goes when nothing stands on it
  *  ready     (no answer)            the front has joined and serves requests
  *  import    -> sandbox             a throw-away one with an empty root, for cove-helper; it ends
  *                                   with commit, with destroy, or with this front
@@ -103,6 +113,7 @@ enum keeper_state { KEEPER_RUNNING, KEEPER_STOPPED, KEEPER_PAUSED };
     X(KEEPER_DIED,      keeper_died,      7,  KEEPER_DIED_FIELDS) \
     X(KEEPER_PROGRESS,  keeper_progress,  8,  KEEPER_PROGRESS_FIELDS) \
     X(KEEPER_COUNT,     keeper_count,     20, KEEPER_COUNT_FIELDS) \
+    X(KEEPER_SNAP,      keeper_snap,      21, KEEPER_SNAP_FIELDS) \
     X(KEEPER_LIST,      keeper_list,      32, KEEPER_LIST_FIELDS) \
     X(KEEPER_CREATE,    keeper_create,    33, KEEPER_CREATE_FIELDS) \
     X(KEEPER_BOOT,      keeper_boot,      34, KEEPER_BOOT_FIELDS) \
@@ -120,6 +131,9 @@ enum keeper_state { KEEPER_RUNNING, KEEPER_STOPPED, KEEPER_PAUSED };
     X(KEEPER_TRAFFIC,   keeper_traffic,   61, KEEPER_TRAFFIC_FIELDS) \
     X(KEEPER_PAUSE,     keeper_pause,     62, KEEPER_PAUSE_FIELDS) \
     X(KEEPER_THAW,      keeper_thaw,      63, KEEPER_THAW_FIELDS) \
+    X(KEEPER_SNAPSHOT,  keeper_snapshot,  64, KEEPER_SNAPSHOT_FIELDS) \
+    X(KEEPER_SNAPSHOTS, keeper_snapshots, 65, KEEPER_SNAPSHOTS_FIELDS) \
+    X(KEEPER_UNSNAP,    keeper_unsnap,    66, KEEPER_UNSNAP_FIELDS) \
     X(KEEPER_MOUNT,     keeper_mount,     90, KEEPER_MOUNT_FIELDS) \
     X(KEEPER_UNMOUNT,   keeper_unmount,   91, KEEPER_UNMOUNT_FIELDS)
 /* clang-format on */

@@ -76,6 +76,11 @@ function names(dir) {
   }
 }
 
+/** Names with a dot that begin so, without that. */
+function hidden(dir, prefix) {
+  return fs.readdirSync(dir).filter((n) => n.startsWith(prefix)).map((n) => n.slice(prefix.length)).sort();
+}
+
 /** How many id ranges of the host this daemon has leased, as its keeper sees it. */
 function rangesOf(d, tag) {
   const all = fs.readFileSync(`/proc/${d.keeper.pid}/root${RANGES}`);
@@ -120,6 +125,8 @@ export function inventory(d) {
     sockets: names(path.join(d.dir, 'run')),
     disks: disks.filter((n) => !isSpare(n)),
     spares: disks.filter(isSpare).length,
+    snapshots: names(path.join(d.dir, 'snapshots')),
+    snapshotDisks: hidden(`/proc/${d.keeper.pid}/root${d.dir}/disk`, '.snap-'),
     inits: [...initsOf(d.dir).keys()].sort(),
     netns: netns.size,
     ranges: rangesOf(d, tag),

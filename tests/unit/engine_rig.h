@@ -39,6 +39,7 @@ struct rig {
     int engine_fd, run_fd;
     char dir[32];
     int ready, lost;
+    uint32_t snapshots_seq;
     struct err why;
 };
 
@@ -228,7 +229,7 @@ static inline void rig_new(struct rig *r)
     CHECK_INT(store_open(path, &r->store, &e), 0);
 }
 
-/* Starts the engine up to its question for the list; returns the seq of it. */
+/* Starts the engine up to its questions for the lists; returns the seq of the first. */
 static inline uint32_t rig_start(struct rig *r)
 {
     struct engine_opts o = {.loop = r->loop,
@@ -240,18 +241,22 @@ static inline uint32_t rig_start(struct rig *r)
                             .arg = r};
     union rig_msg m;
     struct err e;
+    uint32_t seq;
     int pair[2];
 
     CHECK_INT(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
     o.keeper_fd = r->engine_fd = pair[0];
     r->keeper = (struct peer){.fd = pair[1], .in = BUF_INIT(8u << 20)};
     CHECK_INT(engine_new(&o, &r->g, &e), 0);
-    return keeper_hear(r, KEEPER_LIST, &m);
+    seq = keeper_hear(r, KEEPER_LIST, &m);
+    r->snapshots_seq = keeper_hear(r, KEEPER_SNAPSHOTS, &m);
+    return seq;
 }
 
 static inline void rig_join(struct rig *r, uint32_t seq)
 {
     keeper_say(r, KEEPER_END, seq, &(struct keeper_end){0});
+    keeper_say(r, KEEPER_END, r->snapshots_seq, &(struct keeper_end){0});
     RIG_UNTIL(r, r->ready || r->lost);
     CHECK_INT(r->ready, 1);
 }

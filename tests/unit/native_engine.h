@@ -5,6 +5,7 @@
 
 #include "front/auth/auth.h"
 #include "front/engine/process.h"
+#include "front/engine/snapshot.h"
 #include "front/engine/terminal.h"
 #include "native_files.h"
 
@@ -124,6 +125,51 @@ void engine_resume(struct engine *g, const char *key, const char *id, enum resum
     (void)g, (void)key, (void)id, (void)end, (void)timeout_ms;
     fake.got = cb;
     fake.arg = arg;
+}
+
+void engine_snapshot(struct engine *g, const char *key, const char *sandbox, const char *name,
+                     snapshot_cb *cb, void *arg)
+{
+    struct err why;
+
+    (void)g, (void)key, (void)sandbox, (void)name;
+    err_set(&why, ERR_CONFLICT, "not now");
+    cb(arg, NULL, &why);
+}
+
+const struct snapshot *engine_snapshot_get(struct engine *g, const char *key, const char *what)
+{
+    (void)g, (void)key, (void)what;
+    return NULL;
+}
+
+void engine_snapshot_delete(struct engine *g, const char *key, const char *id, engine_done_cb *cb,
+                            void *arg)
+{
+    (void)g, (void)key, (void)id;
+    cb(arg, NULL);
+}
+
+int engine_snapshots(struct engine *g, const struct snapshot_list_opts *o,
+                     void (*each)(void *arg, const struct snapshot *s), void *arg, char **ret_next,
+                     struct err *err)
+{
+    (void)g, (void)o, (void)each, (void)arg, (void)err;
+    *ret_next = NULL;
+    return 0;
+}
+
+void engine_fork(struct engine *g, const char *key, const char *id, const struct fork_opts *o,
+                 void (*each)(void *arg, const struct sandbox *s, const struct err *e),
+                 engine_done_cb *done, void *arg)
+{
+    struct err why;
+
+    (void)g, (void)key, (void)id;
+    err_set(&why, ERR_UNAVAILABLE, "full");
+    for (unsigned i = 0; i < o->count; i++)
+        each(arg, i == 0 ? &fake_sandbox : NULL, &why);
+    done(arg, NULL);
 }
 
 int engine_set_timeout(struct engine *g, const char *key, const char *id, uint64_t ms,

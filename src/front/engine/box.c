@@ -132,8 +132,8 @@ static const char *keep(char **at, const char *text)
 static struct box *box_new(const struct store_sandbox *row)
 {
     size_t len = strlen(row->id) + strlen(row->key) + strlen(row->template) + strlen(row->network) +
-                 strlen(row->metadata) + strlen(row->plane) + strlen(row->name) + 7 + row->env.len +
-                 row->image.len;
+                 strlen(row->metadata) + strlen(row->plane) + strlen(row->name) +
+                 strlen(row->snapshot) + 8 + row->env.len + row->image.len;
     struct box *b = calloc(1, sizeof(*b) + len);
     char *at = b == NULL ? NULL : (char *)(b + 1);
 
@@ -146,6 +146,7 @@ static struct box *box_new(const struct store_sandbox *row)
     b->pub.metadata = keep(&at, row->metadata);
     b->pub.plane = keep(&at, row->plane);
     b->pub.name = keep(&at, row->name);
+    b->pub.snapshot = keep(&at, row->snapshot);
     b->pub.env = at;
     b->pub.env_len = row->env.len;
     if (row->env.len > 0)

@@ -52,6 +52,8 @@ int engine_new(const struct engine_opts *opts, struct engine **ret, struct err *
     list_init(&g->making);
     list_init(&g->answers);
     list_init(&g->imports);
+    list_init(&g->snaps);
+    list_init(&g->forks);
     buf_init(&g->graves, ENGINE_GRAVES_MAX);
     if (engine_start(g, e) < 0) {
         engine_free(g);
@@ -86,6 +88,8 @@ void engine_free(struct engine *g)
         box_free(g->order[g->norder - 1]);
     }
     engine_drop_waiters(&g->answers);
+    forks_free(g);
+    snapshots_free(g);
     names_free(g);
     events_free(g);
     talk_hub_free(g->hub);

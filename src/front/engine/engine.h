@@ -57,8 +57,9 @@ struct sandbox {
     const char *name; /* what its key calls it; "": nothing */
     enum sandbox_state state;
     const char *template;
-    const char *network; /* "egress", or "none": loopback only */
-    uint32_t address;    /* while it runs; 0: none */
+    const char *snapshot; /* id of the one it was made from, or "" */
+    const char *network;  /* "egress", or "none": loopback only */
+    uint32_t address;     /* while it runs; 0: none */
     const struct sandbox_rule *rules;
     size_t nrules;
     const char *metadata; /* JSON object of strings, as given; "{}" */
@@ -99,7 +100,8 @@ const struct config *engine_config(const struct engine *g);
 struct create_opts { /* all borrowed for the call */
     const char *key;
     const char *name;     /* engine_named() only */
-    const char *template; /* NULL: "base" */
+    const char *template; /* NULL: "base". A snapshot's id or name does where no template has it */
+    const char *snapshot; /* id or name, instead of a template; or NULL */
     const char *network;  /* NULL: the default of this server */
     const struct sandbox_rule *rules;
     size_t nrules;
@@ -275,6 +277,7 @@ struct engine_event {
     const char *key;     /* whose sandbox */
     const char *kind;    /* "sandbox.created", "sandbox.deleted", "sandbox.stopped",
                           * "sandbox.paused", "sandbox.resumed", "sandbox.timeout",
+                          * "sandbox.snapshot",
                           * "process.started", "process.exited" */
     const char *sandbox; /* id */
     const char *data;    /* JSON object with the rest: template, process, exit... */

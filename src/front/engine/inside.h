@@ -9,6 +9,7 @@
  *   talk.c      conversations with inits       monitor.c  one per sandbox, for its news
  *   command.c   from options to a message      stream.c, call.c  the two halves of process.h
  *   box.c       sandboxes in memory            waiter.c   who is to be answered
+ *   snapshot.c  files as they were             fork.c     several from one
  *   network.c   rules and traffic              work.c     one call of cove-helper
  *   archive.c   directories in and out
  *   owners.c    whose sandboxes they are       list.c     in pages
@@ -22,6 +23,7 @@
 #include "base/map.h"
 #include "front/engine/engine.h"
 #include "front/engine/keeper.h"
+#include "front/engine/snapshot.h"
 #include "front/engine/talk.h"
 #include "front/store/store.h"
 #include "wire/keeper.h"
@@ -110,7 +112,10 @@ struct engine {
     struct map names;    /* of sandboxes that have one */
     struct list making;  /* names whose sandbox is being made */
     struct list imports; /* templates that are being added */
+    struct list snaps;   /* snapshots */
+    struct list forks;   /* under way */
     bool ready;
+    int joining; /* lists of the keeper that are still to come */
     struct ring *ring;
     struct buf graves; /* ids whose rows are to be deleted, each with its NUL */
     struct loop_timer bury;
@@ -144,12 +149,13 @@ int box_set_rules(struct box *b, const struct wire_bytes *packed);
 void network_reapply(struct box *b);
 
 /* waiter.c: somebody to be answered once, from the loop and never from inside the
- * call that made the answer known. Exactly one of `done` and `got` is given. */
+ * call that made the answer known. Exactly one of `done`, `got` and `snapped` is given. */
 struct waiter {
     struct list link;
     struct engine *g;
     engine_done_cb *done;
     engine_sandbox_cb *got; /* gets the sandbox of that id as it is then */
+    snapshot_cb *snapped;   /* gets the snapshot of that id */
     void *arg;
     struct loop_later later;
     char id[KEEPER_ID_MAX + 1];
@@ -210,6 +216,22 @@ void monitor_stop(struct box *b);
 
 /* join.c */
 int join_start(struct engine *g, struct err *e);
+/* One of the two lists is done with; after the other, requests may come. */
+void join_done(struct engine *g);
+
+/* sandbox.c: as engine_create(), from a snapshot that need not have a row. */
+void create_from(struct engine *g, const struct create_opts *o, const char *snapshot,
+                 engine_sandbox_cb *cb, void *arg);
+
+/* snapshot.c */
+const struct snapshot *snap_pub(struct engine *g, const char *id); /* whoever's it is */
+/* The keeper need not keep it any longer. */
+void snap_forget(struct engine *g, const char *id);
+/* The sandbox if a snapshot can be taken of it now, else NULL and `e`. */
+struct box *box_to_snapshot(struct engine *g, const char *key, const char *id, struct err *e);
+int snapshots_join(struct engine *g, struct err *e);
+void snapshots_free(struct engine *g);
+void forks_free(struct engine *g); /* fork.c */
 
 /* import.c */
 void imports_free(struct engine *g);

@@ -253,6 +253,13 @@ static void on_end(void *arg, const void *msg, const struct err *why)
     if (store_commit(g->o.store, &e) < 0)
         log_warn("join: %s", e.msg);
     join_free(j);
+    join_done(g);
+}
+
+void join_done(struct engine *g)
+{
+    if (--g->joining > 0)
+        return;
     /* Only now: an end that passed while nobody watched deletes at once. */
     for (size_t i = 0; i < g->norder; i++)
         life_arm(g->order[i]);
@@ -276,6 +283,7 @@ int join_start(struct engine *g, struct err *e)
         join_free(j);
         return -1;
     }
+    g->joining = 2;
     keeper_ask(g->keeper, KEEPER_LIST, &ask, &asker, j);
-    return 0;
+    return snapshots_join(g, e);
 }

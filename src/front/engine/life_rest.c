@@ -192,7 +192,7 @@ static void runs_again(struct box *b, const struct life_news *n, const char *wha
     b->life = LIFE_RUNNING;
     life_answer(b, n->err);
     if (b->pub.ends_ms != 0 && b->pub.ends_ms <= clock_real_ms())
-        life_again(b, LIFE_RETRY_MS);
+        life_again(b, n->err->kind == ERR_CONFLICT ? LIFE_LATER_MS : LIFE_RETRY_MS);
     go_on(b);
 }
 

@@ -20,8 +20,9 @@ struct create {
     struct engine *g;
     struct waiter *waiter; /* NULL once the client was told that it took too long */
     struct store_sandbox row;
-    struct buf rules; /* packed */
-    char text[];      /* what the row points to */
+    char snapshot[KEEPER_ID_MAX + 1]; /* that the keeper makes it from; or "" */
+    struct buf rules;                 /* packed */
+    char text[];                      /* what the row points to */
 };
 
 static const char *keep(char **at, const char *text)
@@ -95,6 +96,12 @@ static struct box *create_keep(struct create *c, const struct keeper_sandbox *m,
         return NULL;
     c->row.image = (struct store_bytes){buf_data(&image), image.len};
     c->row.id = m->id;
+    if (c->snapshot[0] != '\0') {
+        c->row.template = m->template;
+        c->row.snapshot = snap_pub(g, c->snapshot) != NULL ? c->snapshot : "";
+    } else {
+        c->row.snapshot = "";
+    }
     c->row.network = m->network;
     c->row.rules = (struct store_bytes){buf_data(&c->rules), c->rules.len};
     c->row.state = STORE_RUNNING;
@@ -117,6 +124,21 @@ static struct box *create_keep(struct create *c, const struct keeper_sandbox *m,
     return b;
 }
 
+static void create_ask(struct create *c);
+
+/* There is no template of that name, but the client has a snapshot of it. */
+static bool is_snapshot(struct create *c, const struct err *why)
+{
+    const struct snapshot *s;
+
+    if (why == NULL || why->kind != ERR_NOT_FOUND || c->snapshot[0] != '\0' || c->waiter == NULL)
+        return false;
+    s = engine_snapshot_get(c->g, c->row.key, c->row.template);
+    if (s != NULL)
+        str_fmt(c->snapshot, sizeof(c->snapshot), "%s", s->id);
+    return s != NULL;
+}
+
 static void on_created(void *arg, const void *msg, const struct err *why)
 {
     const struct keeper_sandbox *m = msg;
@@ -124,6 +146,10 @@ static void on_created(void *arg, const void *msg, const struct err *why)
     struct box *b = NULL;
     struct err e;
 
+    if (is_snapshot(c, why)) {
+        create_ask(c);
+        return;
+    }
     if (why != NULL)
         e = *why;
     else if (!id_is_valid(m->id, KEEPER_ID_MAX) || box_find(c->g, m->id) != NULL)
@@ -189,13 +215,28 @@ static int check_create(struct engine *g, const struct create_opts *o, struct er
     return command_check_env(o->env, o->env_len, e);
 }
 
-void engine_create(struct engine *g, const struct create_opts *o, engine_sandbox_cb *cb, void *arg)
+static void create_ask(struct create *c)
 {
     static const struct keeper_asker asker = {
         .last = on_created, .late = on_create_late, .drop = create_drop};
+    struct keeper_create ask = {.template = c->row.template,
+                                .network = c->row.network,
+                                .cpu_milli = c->row.cpu_milli,
+                                .memory = c->row.memory,
+                                .pids = c->row.pids,
+                                .disk = c->row.disk,
+                                .nofile = c->row.nofile,
+                                .rules = {buf_data(&c->rules), (uint32_t)c->rules.len},
+                                .snapshot = c->snapshot};
+
+    keeper_ask(c->g->keeper, KEEPER_CREATE, &ask, &asker, c);
+}
+
+void create_from(struct engine *g, const struct create_opts *o, const char *snapshot,
+                 engine_sandbox_cb *cb, void *arg)
+{
     struct waiter *w = waiter_new(g, NULL, cb, arg);
     struct create *c = NULL;
-    struct keeper_create ask;
     struct err e;
 
     if (check_create(g, o, &e) < 0) {
@@ -208,16 +249,25 @@ void engine_create(struct engine *g, const struct create_opts *o, engine_sandbox
         return;
     }
     c->waiter = w;
+    str_fmt(c->snapshot, sizeof(c->snapshot), "%s", snapshot);
     g->ncreates++;
-    ask = (struct keeper_create){.template = c->row.template,
-                                 .network = c->row.network,
-                                 .cpu_milli = c->row.cpu_milli,
-                                 .memory = c->row.memory,
-                                 .pids = c->row.pids,
-                                 .disk = c->row.disk,
-                                 .nofile = c->row.nofile,
-                                 .rules = {buf_data(&c->rules), (uint32_t)c->rules.len}};
-    keeper_ask(g->keeper, KEEPER_CREATE, &ask, &asker, c);
+    create_ask(c);
+}
+
+void engine_create(struct engine *g, const struct create_opts *o, engine_sandbox_cb *cb, void *arg)
+{
+    const char *what = o->snapshot != NULL ? o->snapshot : o->template;
+    const struct snapshot *s = what == NULL ? NULL : engine_snapshot_get(g, o->key, what);
+
+    if (o->snapshot != NULL && o->template != NULL)
+        waiter_fail(waiter_new(g, NULL, cb, arg), ERR_INVALID,
+                    "template and snapshot: it is made from one of them");
+    else if (o->snapshot != NULL && s == NULL)
+        waiter_fail(waiter_new(g, NULL, cb, arg), ERR_NOT_FOUND, "no snapshot %.64s", o->snapshot);
+    else if (s != NULL && (o->snapshot != NULL || strcmp(s->id, what) == 0))
+        create_from(g, o, s->id, cb, arg);
+    else
+        create_from(g, o, "", cb, arg);
 }
 
 /* ---- the rest of its life ---- */

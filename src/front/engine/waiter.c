@@ -19,6 +19,15 @@ struct waiter *waiter_new(struct engine *g, engine_done_cb *done, engine_sandbox
     return w;
 }
 
+static void tell_snapshot(struct waiter *w)
+{
+    const struct snapshot *s = w->failed ? NULL : snap_pub(w->g, w->id);
+
+    if (!w->failed && s == NULL)
+        err_set(&w->e, ERR_GONE, "snapshot %s was deleted already", w->id);
+    w->snapped(w->arg, s, s == NULL ? &w->e : NULL);
+}
+
 static void tell(struct loop_later *l)
 {
     struct waiter *w = CONTAINER_OF(l, struct waiter, later);
@@ -29,7 +38,9 @@ static void tell(struct loop_later *l)
         err_set(&w->e, ERR_GONE, "sandbox %s has ended already", w->id);
         w->failed = true;
     }
-    if (w->got != NULL)
+    if (w->snapped != NULL)
+        tell_snapshot(w);
+    else if (w->got != NULL)
         w->got(w->arg, w->failed ? NULL : &b->pub, w->failed ? &w->e : NULL);
     else
         w->done(w->arg, w->failed ? &w->e : NULL);

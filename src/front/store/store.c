@@ -34,6 +34,11 @@ static const char *const migrations[] = {
     "ALTER TABLE sandboxes ADD COLUMN timeout_ms INTEGER NOT NULL DEFAULT 0;"
     "ALTER TABLE sandboxes ADD COLUMN auto_resume INTEGER NOT NULL DEFAULT 0;"
     "ALTER TABLE sandboxes ADD COLUMN changed_ms INTEGER NOT NULL DEFAULT 0;",
+    "CREATE TABLE snapshots ("
+    " seq INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL UNIQUE, key TEXT NOT NULL,"
+    " name TEXT NOT NULL, sandbox TEXT NOT NULL, template TEXT NOT NULL,"
+    " bytes INTEGER NOT NULL, created_ms INTEGER NOT NULL);"
+    "ALTER TABLE sandboxes ADD COLUMN snapshot TEXT NOT NULL DEFAULT '';",
 };
 
 int store_fail(struct store *s, const char *what, struct err *e)

@@ -41,7 +41,7 @@ struct store_bytes {
     X(BYTES, env) X(NUMBER, cpu_milli) X(NUMBER, memory) X(NUMBER, pids) X(NUMBER, disk) X(NUMBER, nofile) \
     X(NUMBER, created_ms) X(NUMBER, ends_ms) X(NUMBER, on_timeout) X(TEXT, boot_id) X(TEXT, reason) \
     X(BYTES, image) X(BYTES, rules) X(TEXT, plane) X(TEXT, name) X(NUMBER, timeout_ms) X(NUMBER, auto_resume) \
-    X(NUMBER, changed_ms)
+    X(NUMBER, changed_ms) X(TEXT, snapshot)
 /* clang-format on */
 
 #define STORE_C_TEXT const char * /* NULL is stored as "" and never read back */
@@ -74,6 +74,22 @@ int store_sandbox_delete(struct store *s, const char *id, struct err *e);
 int store_sandbox_each(struct store *s,
                        int (*each)(void *arg, const struct store_sandbox *row, struct err *e),
                        void *arg, struct err *e);
+
+/* ---- snapshots ---- */
+
+struct store_snapshot {
+    uint64_t seq; /* order of creation; chosen by insert */
+    const char *id, *key, *name, *sandbox, *template;
+    uint64_t bytes, created_ms;
+};
+
+int store_snapshot_insert(struct store *s, struct store_snapshot *row, struct err *e);
+/* A missing row is fine. */
+int store_snapshot_delete(struct store *s, const char *id, struct err *e);
+/* As store_sandbox_each(). */
+int store_snapshot_each(struct store *s,
+                        int (*each)(void *arg, const struct store_snapshot *row, struct err *e),
+                        void *arg, struct err *e);
 
 /* ---- API keys ---- */
 

@@ -13,6 +13,8 @@
 
 #define SURFACES(X)                                                                                \
     X(sandboxes)                                                                                   \
+    X(life)                                                                                        \
+    X(snapshots)                                                                                   \
     X(archive)                                                                                     \
     X(exec)                                                                                        \
     X(processes)                                                                                   \

@@ -1,0 +1,74 @@
+/* fork.c - `cove fork`: more sandboxes with the files of one. */
+#include <stdio.h>
+
+#include "base/own.h"
+#include "base/str.h"
+#include "cli/client.h"
+#include "cli/cmd.h"
+#include "cli/path.h"
+#include "cli/request.h"
+
+/* clang-format off */
+static const struct cmd_opt opts[] = {
+    {'n', "count",   "N",    "how many [1]"},
+    {0,   "timeout", "TIME", "how long they live, such as 30m; without it as the original was made"},
+    {0,   "json",    NULL,   "print all of them, not only their ids"},
+    {0},
+};
+/* clang-format on */
+
+/* The first failure decides the exit status; the others are told too. */
+static int print(json_t *answer)
+{
+    json_t *one;
+    size_t i;
+    int status = 0;
+
+    json_array_foreach(json_object_get(answer, "forks"), i, one)
+    {
+        json_t *error = json_object_get(one, "error");
+
+        if (error == NULL) {
+            printf("%s\n",
+                   json_string_value(json_object_get(json_object_get(one, "sandbox"), "id")));
+            continue;
+        }
+        fprintf(stderr, "cove fork: %s\n", json_string_value(json_object_get(error, "message")));
+        if (status == 0)
+            status = err_exit(err_from_code(json_string_value(json_object_get(error, "code"))));
+    }
+    return status;
+}
+
+static int fork_run(const struct args *a, struct err *e)
+{
+    autojson json_t *body = json_object(), *answer = NULL;
+    const char *count = args_value(a, "count");
+    char path[PATH_TEXT_MAX];
+    struct server s;
+    uint64_t n;
+
+    if (count != NULL && str_u64(count, UINT32_MAX, &n) < 0)
+        return err_set(e, ERR_INVALID, "--count wants a number, not '%s'", count);
+    if (count != NULL)
+        json_object_set_new(body, "count", json_integer((json_int_t)n));
+    if (request_duration(a, "timeout", "timeout_ms", body, e) < 0 || server_find(&s, e) < 0 ||
+        client_call(&s, "POST", path_sandbox(path, a->operands[0], "fork"), body, &answer, e) < 0)
+        return -1;
+    if (!args_flag(a, "json"))
+        return print(answer);
+    request_print(answer);
+    return 0;
+}
+
+const struct cmd cmd_fork = {
+    .name = "fork",
+    .usage = "fork [-n N] [--timeout TIME] SANDBOX",
+    .summary = "make more sandboxes with the files of one, which goes on",
+    .about = "Environment, metadata, limits and network are those of the original; processes are "
+             "not copied.",
+    .opts = opts,
+    .min = 1,
+    .max = 1,
+    .run = fork_run,
+};

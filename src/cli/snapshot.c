@@ -1,0 +1,165 @@
+/* snapshot.c - `cove snapshot`: the files of sandboxes, kept. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/own.h"
+#include "cli/client.h"
+#include "cli/cmd.h"
+#include "cli/path.h"
+#include "cli/request.h"
+#include "cli/table.h"
+
+/* clang-format off */
+static const struct cmd_opt opts[] = {
+    {0,   "name",    "NAME",    "take: a name to find it by; list: only those of this name"},
+    {0,   "sandbox", "SANDBOX", "list: only those of this sandbox"},
+    {'q', "quiet",   NULL,      "list: only ids, one per line"},
+    {0,   "json",    NULL,      "as JSON"},
+    {0},
+};
+/* clang-format on */
+
+static int take(const struct args *a, const struct server *s, struct err *e)
+{
+    autojson json_t *body = json_object(), *answer = NULL;
+    const char *name = args_value(a, "name");
+    char path[PATH_TEXT_MAX];
+
+    if (name != NULL)
+        json_object_set_new(body, "name", json_string(name));
+    if (client_call(s, "POST", path_sandbox(path, a->operands[1], "snapshots"), body, &answer, e) <
+        0)
+        return -1;
+    if (args_flag(a, "json"))
+        request_print(answer);
+    else
+        printf("%s\n", json_string_value(json_object_get(answer, "id")));
+    return 0;
+}
+
+static int next_page(const struct args *a, const struct server *s, const char *cursor, json_t **ret,
+                     struct err *e)
+{
+    char paths[3][PATH_TEXT_MAX];
+
+    path_query(paths[0], "/v1/snapshots?limit=100", "name", args_value(a, "name"));
+    path_query(paths[1], paths[0], "sandbox", args_value(a, "sandbox"));
+    path_query(paths[2], paths[1], "cursor", cursor);
+    return client_call(s, "GET", paths[2], NULL, ret, e);
+}
+
+/* Every page, in one array. */
+static int fetch(const struct args *a, const struct server *s, json_t *all, struct err *e)
+{
+    autofree char *cursor = NULL;
+
+    do {
+        autojson json_t *page = NULL;
+        const char *next;
+
+        if (next_page(a, s, cursor, &page, e) < 0)
+            return -1;
+        json_array_extend(all, json_object_get(page, "snapshots"));
+        next = json_string_value(json_object_get(page, "next_cursor"));
+        free(cursor);
+        cursor = next != NULL ? strdup(next) : NULL;
+    } while (cursor != NULL);
+    return 0;
+}
+
+static void print_table(json_t *all)
+{
+    autotable struct table t;
+    json_t *snapshot;
+    size_t i;
+
+    table_init(&t, "ID", "NAME", "SANDBOX", "TEMPLATE", "SIZE", "AGE", NULL);
+    json_array_foreach(all, i, snapshot)
+    {
+        const char *name = json_string_value(json_object_get(snapshot, "name"));
+        char size[TABLE_AGE_MAX], age[TABLE_AGE_MAX];
+
+        table_add(&t, json_string_value(json_object_get(snapshot, "id")));
+        table_add(&t, name != NULL ? name : "");
+        table_add(&t, json_string_value(json_object_get(snapshot, "sandbox")));
+        table_add(&t, json_string_value(json_object_get(snapshot, "template")));
+        table_add(&t, table_size(json_object_get(snapshot, "bytes"), size));
+        table_add(&t, table_age(json_object_get(snapshot, "created_at"), age));
+    }
+    table_print(&t);
+}
+
+static int list(const struct args *a, const struct server *s, struct err *e)
+{
+    autojson json_t *answer = json_object();
+    json_t *all = json_array(), *snapshot;
+    size_t i;
+
+    if (json_object_set_new(answer, "snapshots", all) < 0)
+        return err_set(e, ERR_INTERNAL, "out of memory");
+    if (fetch(a, s, all, e) < 0)
+        return -1;
+    if (args_flag(a, "json"))
+        request_print(answer);
+    else if (args_flag(a, "quiet"))
+        json_array_foreach(all, i, snapshot)
+            printf("%s\n", json_string_value(json_object_get(snapshot, "id")));
+    else
+        print_table(all);
+    return 0;
+}
+
+static int show(const struct args *a, const struct server *s, struct err *e)
+{
+    autojson json_t *answer = NULL;
+    char path[PATH_TEXT_MAX];
+
+    if (client_call(s, "GET", path_snapshot(path, a->operands[1], ""), NULL, &answer, e) < 0)
+        return -1;
+    request_print(answer);
+    return 0;
+}
+
+static int delete (const struct args *a, const struct server *s, struct err *e)
+{
+    char path[PATH_TEXT_MAX];
+
+    return client_call(s, "DELETE", path_snapshot(path, a->operands[1], ""), NULL, NULL, e);
+}
+
+/* clang-format off */
+static const struct {
+    const char *name;
+    int operands; /* itself included */
+    int (*run)(const struct args *a, const struct server *s, struct err *e);
+} subs[] = {
+    {"take",   2, take},
+    {"list",   1, list},
+    {"show",   2, show},
+    {"delete", 2, delete},
+};
+/* clang-format on */
+
+static int snapshot_run(const struct args *a, struct err *e)
+{
+    struct server s;
+
+    for (size_t i = 0; i < ARRAY_LEN(subs); i++)
+        if (strcmp(a->operands[0], subs[i].name) == 0 && a->noperands == subs[i].operands)
+            return server_find(&s, e) < 0 ? -1 : subs[i].run(a, &s, e);
+    return err_set(e, ERR_INVALID, "it is `cove %s`", a->cmd->usage);
+}
+
+const struct cmd cmd_snapshot = {
+    .name = "snapshot",
+    .usage = "snapshot take|list|show|delete [OPTIONS] [SANDBOX|SNAPSHOT]",
+    .summary = "keep the files of a sandbox, for new ones to start from",
+    .about = "`take` prints the id of the snapshot; `cove create --snapshot ID` starts from it. A "
+             "name may be\n"
+             "given to several and means the newest.",
+    .opts = opts,
+    .words = "take list show delete",
+    .min = 1,
+    .max = 2,
+    .run = snapshot_run,
+};

@@ -1,0 +1,15 @@
+/* file.h - small files of ours that are replaced as a whole. */
+#ifndef KEEPER_FILE_H
+#define KEEPER_FILE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+
+/* Of bytes in memory, against a disk that lies; not against anybody clever. */
+uint64_t file_sum(const void *p, size_t n);
+/* Durable, and there is never half of it. No name begins with a dot. */
+int file_put(int dir, const char *name, const void *p, size_t n, struct err *e);
+
+#endif

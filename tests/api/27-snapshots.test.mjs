@@ -1,0 +1,204 @@
+// Snapshots and forks: files as they were, for new sandboxes to start from.
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import { inventory } from '../lib/chaos.mjs';
+import { poll, startDaemon } from '../lib/cove.mjs';
+
+let d;
+before(async () => {
+  d = await startDaemon();
+});
+after(() => d?.stop());
+
+const S = '/v1/sandboxes';
+const take = (id, body) => d.post(`${S}/${id}/snapshots`, body);
+const fork = async (id, body) => (await d.post(`${S}/${id}/fork`, body)).forks;
+const sh = async (id, text) => {
+  const r = await d.exec(id, text);
+  assert.equal(r.exit_code, 0, `${text}: ${r.stderr}`);
+  return r.stdout;
+};
+const drop = (...all) => Promise.all(all.map((s) => d.del(s.sandbox ? `/v1/snapshots/${s.id}` : `${S}/${s.id}`)));
+
+test('a new sandbox starts as the snapshot says, and neither notices the other', async () => {
+  const a = await d.sandbox();
+  await sh(a.id, 'echo one > /workspace/f; sudo rm -rf /usr/share/doc; sudo mkdir /usr/share/doc; sudo chown user /etc/hostname || true');
+  const snap = await take(a.id);
+  assert.equal(snap.sandbox, a.id);
+  assert.equal(snap.template, 'base');
+  assert.ok(snap.bytes > 0);
+  assert.equal(snap.name, undefined);
+  assert.equal((await d.get(`${S}/${a.id}`)).state, 'running');
+  await sh(a.id, 'echo two > /workspace/f');
+  const b = await d.sandbox({ snapshot: snap.id });
+  assert.deepEqual([b.snapshot, b.template], [snap.id, 'base']);
+  assert.notEqual(b.boot_id, a.boot_id);
+  assert.equal(await sh(b.id, 'cat /workspace/f; ls /usr/share/doc | wc -l; id -un'), 'one\n0\nuser\n');
+  await sh(b.id, 'echo three > /workspace/f; echo new > /workspace/g');
+  assert.equal(await sh(a.id, 'cat /workspace/f; ls /workspace'), 'two\nf\n');
+  const c = await d.sandbox({ template: snap.id });
+  assert.equal(await sh(c.id, 'cat /workspace/f; ls /workspace'), 'one\nf\n');
+  await drop(a, b, c, snap);
+});
+
+test('what an overlay marks is kept through layers: removed, replaced, renamed, links, modes, owners, attributes', async () => {
+  const a = await d.sandbox();
+  await sh(a.id, `cd /workspace && mkdir -p d/e && echo x > d/e/f && ln d/e/f hard && ln -s d/e/f soft && mkfifo pipe &&
+    printf '#!/bin/sh\\necho ran\\n' > tool && chmod 4755 tool && setfattr -n user.note -v hello tool 2>/dev/null; true`);
+  await sh(a.id, 'sudo mv /usr/share/man /usr/share/man2 || true; sudo rm /etc/motd /etc/issue; sudo chmod 600 /etc/shadow; sudo touch /opt/mine; sudo chown 1234:4321 /opt/mine');
+  const one = await take(a.id);
+  const b = await d.sandbox({ snapshot: one.id });
+  await sh(b.id, 'rm /workspace/soft; mv /workspace/d /workspace/moved; sudo rm -rf /usr/share/man2; echo back | sudo tee /etc/issue');
+  const two = await take(b.id);
+  const c = await d.sandbox({ snapshot: two.id });
+  const found = await sh(c.id, `cd /workspace; ls; cat moved/e/f; stat -c '%h %a' hard tool; ./tool; stat -c %u:%g /opt/mine; ls -d /usr/share/man /usr/share/man2 2>/dev/null; cat /etc/issue; ls /etc/motd 2>/dev/null || echo none; test -p pipe && echo pipe`);
+  assert.equal(found, 'hard\nmoved\npipe\ntool\nx\n2 644\n1 4755\nran\n1234:4321\nback\nnone\npipe\n');
+  await drop(a, b, c, one, two);
+});
+
+test('of paused and stopped sandboxes too; they stay what they are', async () => {
+  const a = await d.sandbox();
+  await sh(a.id, 'echo kept > /workspace/f');
+  await d.process(a.id, ['sleep', '1000']);
+  await d.post(`${S}/${a.id}/pause`);
+  const one = await take(a.id, { name: 'while-paused' });
+  assert.equal((await d.get(`${S}/${a.id}`)).state, 'paused');
+  await d.post(`${S}/${a.id}/resume`);
+  await d.post(`${S}/${a.id}/pause`, { memory: false });
+  const two = await poll('it is down', () => take(a.id));
+  assert.equal((await d.get(`${S}/${a.id}`)).state, 'stopped');
+  for (const s of [one, two]) {
+    const b = await d.sandbox({ snapshot: s.id });
+    assert.equal(await sh(b.id, 'cat /workspace/f'), 'kept\n');
+    await drop(b);
+  }
+  await drop(a, one, two);
+});
+
+test('a database that is written to all the time opens clean from a snapshot', async () => {
+  const a = await d.sandbox();
+  const write = `import sqlite3\nc = sqlite3.connect('/workspace/db', isolation_level=None)\nc.execute('pragma journal_mode=wal')\nc.execute('create table if not exists t (n integer primary key, x text)')\nwhile True:\n  c.execute('begin')\n  for i in range(20): c.execute("insert into t (x) values (hex(randomblob(400)))")\n  c.execute('commit')\n`;
+  await d.process(a.id, ['python3', '-c', write], { id: 'writer' });
+  const count = `python3 -c "import sqlite3; c = sqlite3.connect('/workspace/db'); print(c.execute('pragma integrity_check').fetchone()[0], c.execute('select count(*) from t').fetchone()[0])"`;
+  await poll('it writes', async () => Number((await sh(a.id, count)).split(' ')[1]) > 200);
+  for (let i = 0; i < 4; i++) {
+    const s = await take(a.id);
+    const b = await d.sandbox({ snapshot: s.id });
+    const [check, rows] = (await sh(b.id, count)).trim().split(' ');
+    assert.equal(check, 'ok');
+    assert.ok(Number(rows) >= 200 && Number(rows) % 20 === 0, `${rows} rows: no transaction is there by half`);
+    await drop(b, s);
+  }
+  assert.equal((await d.get(`${S}/${a.id}/processes/writer`)).state, 'running');
+  await drop(a);
+});
+
+test('a snapshot outlives its sandbox, and a sandbox its snapshot', async () => {
+  const a = await d.sandbox();
+  await sh(a.id, 'echo deep > /workspace/f');
+  const one = await take(a.id);
+  await drop(a);
+  const b = await d.sandbox({ snapshot: one.id });
+  const two = await take(b.id);
+  await drop(one);
+  await d.fails(404, 'not_found', 'GET', `/v1/snapshots/${one.id}`);
+  await d.fails(404, 'not_found', 'POST', S, { snapshot: one.id });
+  assert.equal(await sh(b.id, 'cat /workspace/f'), 'deep\n');
+  const c = await d.sandbox({ snapshot: two.id });
+  await drop(b, two);
+  assert.equal(await sh(c.id, 'cat /workspace/f; echo more >> /workspace/f; cat /workspace/f'), 'deep\ndeep\nmore\n');
+  await d.post(`${S}/${c.id}/pause`, { memory: false });
+  await poll('it boots again', () => d.post(`${S}/${c.id}/resume`));
+  assert.equal(await sh(c.id, 'cat /workspace/f'), 'deep\nmore\n');
+  await drop(c);
+  await poll('nothing is left of any of them', () => inventory(d).snapshots.length === 0 && inventory(d).snapshotDisks.length === 0);
+});
+
+test('snapshots of snapshots of snapshots: as deep as one likes', async () => {
+  let s = await d.sandbox();
+  for (let i = 0; i < 40; i++) {
+    await sh(s.id, `echo ${i} >> /workspace/log; echo ${i} > /workspace/${i}; rm -f /workspace/${i - 2}`);
+    const snap = await take(s.id);
+    const next = await d.sandbox({ snapshot: snap.id });
+    await drop(s, snap);
+    s = next;
+  }
+  assert.equal(await sh(s.id, 'wc -l < /workspace/log; ls /workspace'), '40\n38\n39\nlog\n');
+  await drop(s);
+});
+
+test('named, listed, filtered, in pages; of several of a name the newest is meant', async () => {
+  const a = await d.sandbox();
+  const snaps = [];
+  for (const [i, name] of ['x', 'y', 'x', 'x'].entries()) {
+    await sh(a.id, `echo ${i} > /workspace/f`);
+    snaps.push(await take(a.id, { name }));
+  }
+  const list = async (q) => (await d.get(`/v1/snapshots?${q}`)).snapshots.map((s) => s.id);
+  const ids = snaps.map((s) => s.id).reverse();
+  assert.deepEqual(await list(`sandbox=${a.id}`), ids);
+  assert.deepEqual(await list('name=y'), [snaps[1].id]);
+  assert.deepEqual(await list('sandbox=none'), []);
+  const first = await d.get('/v1/snapshots?name=x&limit=2');
+  assert.deepEqual(first.snapshots.map((s) => s.id), [snaps[3].id, snaps[2].id]);
+  const second = await d.get(`/v1/snapshots?name=x&limit=2&cursor=${first.next_cursor}`);
+  assert.deepEqual([second.snapshots.map((s) => s.id), second.next_cursor], [[snaps[0].id], null]);
+  assert.equal((await d.get('/v1/snapshots/x')).id, snaps[3].id);
+  for (const how of [{ snapshot: 'x' }, { template: 'x' }]) {
+    const b = await d.sandbox(how);
+    assert.equal(await sh(b.id, 'cat /workspace/f'), '3\n');
+    await drop(b);
+  }
+  await drop(a, ...snaps);
+  for (const q of ['limit=0', 'cursor=nonsense', 'what=1']) await d.fails(400, 'invalid', 'GET', `/v1/snapshots?${q}`);
+});
+
+test('a fork makes as many as asked for, alike and independent, and the original goes on', async () => {
+  const a = await d.sandbox({ env: { SECRET: 'shared' }, metadata: { job: 'fork' }, timeout_ms: 600_000, limits: { memory: 256 * 2 ** 20 } });
+  await sh(a.id, 'echo here > /workspace/f');
+  await d.process(a.id, ['sleep', '1000'], { id: 'job' });
+  const forks = await fork(a.id, { count: 5 });
+  assert.equal(forks.length, 5);
+  const all = forks.map((f) => f.sandbox);
+  assert.equal(new Set(all.map((s) => s.id)).size, 5);
+  await Promise.all(all.map(async (s, i) => {
+    assert.deepEqual([s.state, s.metadata, s.limits.memory], ['running', { job: 'fork' }, 256 * 2 ** 20]);
+    assert.ok(Math.abs(Date.parse(s.ends_at) - Date.now() - 600_000) < 60_000);
+    assert.equal(await sh(s.id, `cat /workspace/f; echo $SECRET; echo ${i} > /workspace/f`), 'here\nshared\n');
+    assert.deepEqual((await d.get(`${S}/${s.id}/processes`)).processes, []);
+  }));
+  assert.equal(await sh(a.id, 'cat /workspace/f'), 'here\n');
+  assert.equal((await d.get(`${S}/${a.id}/processes/job`)).state, 'running');
+  const [once] = await fork(all[0].id, { timeout_ms: 0 });
+  assert.equal(once.sandbox.ends_at, null);
+  assert.equal(await sh(once.sandbox.id, 'cat /workspace/f'), '0\n');
+  assert.deepEqual((await d.get('/v1/snapshots')).snapshots, [], 'what a fork stands on is nobody\'s to see');
+  await drop(a, ...all, once.sandbox);
+  await poll('its layers are gone with the last of them', () => inventory(d).snapshotDisks.length === 0);
+});
+
+test('what a snapshot holds is not the sandbox\'s to pay: it may write as much again', async () => {
+  const a = await d.sandbox({ limits: { disk: 64 * 2 ** 20 } });
+  const fill = 'dd if=/dev/urandom of=/workspace/big bs=1M count=48 conv=fsync status=none';
+  await sh(a.id, fill);
+  const snap = await take(a.id);
+  assert.ok(snap.bytes > 40 * 2 ** 20, `${snap.bytes}`);
+  await sh(a.id, `rm /workspace/big; ${fill}`);
+  const b = await d.sandbox({ snapshot: snap.id, limits: { disk: 64 * 2 ** 20 } });
+  await sh(b.id, `${fill.replace('big', 'other')}; cmp -n 1000 /workspace/big /workspace/other || true`);
+  const more = await d.exec(b.id, fill.replace('big', 'third'));
+  assert.match(more.stderr, /space|quota/i, 'its own limit holds');
+  await drop(a, b, snap);
+});
+
+test('what makes no sense is refused', async () => {
+  const a = await d.sandbox();
+  for (const body of [{ name: '' }, { name: 'a b' }, { name: 'x'.repeat(200) }, { nam: 'x' }]) await d.fails(400, 'invalid', 'POST', `${S}/${a.id}/snapshots`, body);
+  for (const body of [{ count: 0 }, { count: 101 }, { count: 'x' }, { timeout_ms: -1 }]) await d.fails(400, 'invalid', 'POST', `${S}/${a.id}/fork`, body);
+  await d.fails(400, 'invalid', 'POST', S, { template: 'base', snapshot: 'x' });
+  await d.fails(404, 'not_found', 'POST', S, { snapshot: 'nope' });
+  await d.fails(404, 'not_found', 'POST', S, { template: 'nope' });
+  for (const what of ['snapshots', 'fork']) await d.fails(404, 'not_found', 'POST', `${S}/nope/${what}`);
+  for (const how of ['GET', 'DELETE']) await d.fails(404, 'not_found', how, '/v1/snapshots/nope');
+  await drop(a);
+});
