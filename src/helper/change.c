@@ -50,10 +50,15 @@ static bool has_owner(const struct change *c)
 }
 
 /* What is made as root for somebody is that one's, its group too. */
-static int make_it_theirs(struct change *c, struct err *e)
+static int make_parents(struct change *c, struct err *e)
 {
     if (c->uid != (uid_t)-1 && c->gid == (gid_t)-1)
         c->gid = names_gid_of(c->uid);
+    return args_has(&c->a, "parents") ? where_make_parents(c->path, c->uid, c->gid, e) : 0;
+}
+
+static int make_it_theirs(struct change *c, struct err *e)
+{
     if (has_owner(c) && lchown(c->path, c->uid, c->gid) < 0)
         return err_path(e, "%.200s", c->path);
     return 0;
@@ -63,7 +68,7 @@ static int do_mkdir(struct change *c, struct err *e)
 {
     struct stat st;
 
-    if (args_has(&c->a, "parents") && where_make_parents(c->path, c->uid, c->gid, e) < 0)
+    if (make_parents(c, e) < 0)
         return -1;
     if (mkdir(c->path, 0755) == 0) {
         if (make_it_theirs(c, e) < 0)
@@ -85,7 +90,7 @@ static int do_symlink(struct change *c, struct err *e)
 
     if (target == NULL || *target == '\0')
         return err_set(e, ERR_INVALID, "target: it is empty");
-    if (args_has(&c->a, "parents") && where_make_parents(c->path, c->uid, c->gid, e) < 0)
+    if (make_parents(c, e) < 0)
         return -1;
     if (symlink(target, c->path) < 0) {
         if (errno != EEXIST || !args_has(&c->a, "overwrite"))

@@ -1,6 +1,7 @@
 /* list.c - what is in a directory, as deep as asked.
  *
  *   path [depth=N] [hidden] [sort=name|size|modified] [reverse] [limit=N] [after=CURSOR]
+ *   [resolve] [xattrs=PREFIX]: by name only; see record.h
  *
  * By name it is a walk: parents before what is in them, names of one directory in order
  * of their bytes; nothing is held but the names of the directories on the way. By size
@@ -240,6 +241,7 @@ static int run(struct list *l, struct err *e)
     char path[PATH_ROOM];
     int fd;
 
+    record_also(&l->a);
     if (parse(l, e) < 0 || where_path(args_get(&l->a, "path"), path, e) < 0)
         return -1;
     w.depth = (unsigned)args_u64(&l->a, "depth", 1);
