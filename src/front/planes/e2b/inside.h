@@ -8,6 +8,8 @@
  *   files.c, upload.c  /files, both ways            compose.c    several files become one
  *   metadata.c   what an upload says of its file
  *   filesystem.c  the RPC about files               entry.c      a file as that RPC shows it
+ *   process.c    commands and what they print       control.c    what is done to them
+ *   environ.c    what commands find set             proto.c      protobuf's JSON
  *
  * EXTEND  A new surface: a file, its table in E2B_API_SURFACES or E2B_DATA_SURFACES
  *         below, and meson.build. */
@@ -38,7 +40,10 @@
     X(health)                                                                                      \
     X(filesystem)                                                                                  \
     X(files)                                                                                       \
-    X(compose)
+    X(compose)                                                                                     \
+    X(environ)                                                                                     \
+    X(process)                                                                                     \
+    X(control)
 
 #define X(name) extern const struct surface_row e2b_##name[];
 E2B_API_SURFACES(X)
@@ -105,6 +110,11 @@ int e2b_path(const char *path, char out[E2B_PATH_MAX + 1], struct err *e);
 void e2b_clean(const char *path, char out[E2B_PATH_MAX + 1]);
 /* Borrows all. */
 struct file_at e2b_at(const struct call *c, const char *path, const char *user);
+
+/* ---- environ.c ---- */
+
+/* As strv bytes: what E2B sets, then what the sandbox was made with. */
+void e2b_add_env(struct buf *out, const struct sandbox *s);
 
 /* ---- view.c ---- */
 
