@@ -180,6 +180,7 @@ static void box_fill(struct box *b, const struct store_sandbox *row)
     b->pub.timeout_ms = row->timeout_ms;
     b->pub.on_timeout = (enum sandbox_end)row->on_timeout;
     b->pub.auto_resume = row->auto_resume != 0;
+    b->pub.idle_ms = row->idle_ms;
     b->pub.boot_id = b->boot_id;
     b->pub.reason = b->reason;
     b->life = lives[row->state];
@@ -213,6 +214,7 @@ struct box *box_add(struct engine *g, const struct store_sandbox *row)
         free(b);
         return NULL;
     }
+    idle_watch(b);
     return b;
 }
 
@@ -226,6 +228,7 @@ void box_free(struct box *b)
     talk_peer_reset(&b->peer, &why);
     loop_undefer(&b->peer.quiet);
     loop_timer_stop(g->loop, &b->end);
+    loop_timer_stop(g->loop, &b->idle);
     map_del(&g->boxes, &b->node);
     name_detach(b);
     order_del(g, b);

@@ -74,6 +74,7 @@ struct sandbox {
     uint64_t timeout_ms;          /* as asked for at creation; 0: none */
     enum sandbox_end on_timeout;
     bool auto_resume; /* a command for it while it is paused lets it go on */
+    uint64_t idle_ms; /* paused when nobody has used it for so long; 0: never */
     const char *boot_id;
     const char *reason; /* why it is stopped, else "" */
 };
@@ -113,6 +114,7 @@ struct create_opts { /* all borrowed for the call */
     uint64_t timeout_ms; /* 0: never */
     enum sandbox_end on_timeout;
     bool auto_resume;
+    uint64_t idle_ms; /* paused when nobody has used it for so long; 0: never */
 };
 
 /* `s` is borrowed for the call; NULL on failure. ERR_UNAVAILABLE when full. */
@@ -164,6 +166,11 @@ void engine_connect(struct engine *g, const char *key, const char *id, uint64_t 
  * ERR_CONFLICT if it may not. Starting a command does this by itself. */
 void engine_wake(struct engine *g, const char *key, const char *id, engine_sandbox_cb *cb,
                  void *arg);
+
+/* Somebody uses it in a way that its init knows nothing of, so that it is not idle. Fine for
+ * one that has ended meanwhile. */
+void engine_hold(struct engine *g, const char *id);
+void engine_release(struct engine *g, const char *id);
 
 /* From now; 0: never. ERR_CONFLICT for a paused one, which has no end. */
 int engine_set_timeout(struct engine *g, const char *key, const char *id, uint64_t timeout_ms,

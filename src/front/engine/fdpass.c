@@ -10,6 +10,7 @@
 #include <sys/socket.h>
 #include <sys/vfs.h>
 
+#include "base/clock.h"
 #include "base/own.h"
 #include "base/str.h"
 #include "front/engine/file_inside.h"
@@ -355,10 +356,11 @@ static void dial(struct fd_call *c)
     fail_later(c, &e);
 }
 
-static int call_begin(struct fd_call *c, const struct box *b, uint16_t request, const void *msg,
+static int call_begin(struct fd_call *c, struct box *b, uint16_t request, const void *msg,
                       uint64_t timeout_ms, struct err *e)
 {
     str_fmt(c->id, sizeof(c->id), "%s", b->pub.id);
+    b->peer.used_ms = clock_real_ms();
     c->greeted = b->peer.version == INIT_VERSION;
     if (wire_put(&c->out, init_msg(request), SEQ, msg, e) < 0)
         return -1;

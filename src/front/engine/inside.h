@@ -15,7 +15,7 @@
  *   owners.c    whose sandboxes they are       list.c     in pages
  *   name.c      sandboxes by name              fdpass.c   fds from inside
  *   file*.c     files, by init or cove-helper
- *   mount.c     directories of the operator's */
+ *   mount.c     directories of the operator's          idle.c     paused when unused */
 #ifndef FRONT_ENGINE_INSIDE_H
 #define FRONT_ENGINE_INSIDE_H
 
@@ -93,6 +93,8 @@ struct box {
     char boot_id[65], reason[ENGINE_REASON_MAX];
     struct sandbox_rule *rules; /* belongs to the box; pub.rules */
     struct name *named;         /* points back here; NULL: it has none */
+    struct loop_timer idle;     /* idle.c */
+    unsigned holds;
 };
 
 /* ---- the engine ---- */
@@ -173,6 +175,9 @@ void waiter_fail(struct waiter *w, enum err_kind kind, const char *fmt, ...)
 
 /* Forgets them without an answer: the engine ends. */
 void engine_drop_waiters(struct list *l);
+
+/* idle.c: from now on, if it is to be paused when it is idle. */
+void idle_watch(struct box *b);
 
 /* name.c. A second sandbox of one name stays without; -1: out of memory. */
 int name_attach(struct box *b);

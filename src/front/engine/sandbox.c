@@ -67,6 +67,7 @@ static struct create *create_new(struct engine *g, const struct create_opts *o)
     c->row.on_timeout = o->on_timeout;
     c->row.timeout_ms = o->timeout_ms;
     c->row.auto_resume = o->auto_resume;
+    c->row.idle_ms = o->idle_ms;
     c->row.cpu_milli = or_default(o->limits.cpu_milli, g->o.config->cpu_milli);
     c->row.memory = or_default(o->limits.memory, g->o.config->memory);
     c->row.pids = or_default(o->limits.pids, g->o.config->pids);

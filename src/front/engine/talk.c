@@ -132,6 +132,8 @@ static void talk_count(struct talk *t, bool starting)
 static void talk_detach(struct talk *t)
 {
     talk_count(t, false);
+    if (t->conn != NULL)
+        t->peer->used_ms = clock_real_ms();
     t->conn = NULL;
     list_del(&t->link);
     loop_timer_stop(t->hub->loop, &t->deadline);
@@ -585,6 +587,7 @@ void talk_begin(struct talk *t, struct talk_peer *p, const struct talk_kind *kin
         return;
     }
     list_add_tail(&p->talks, &t->link);
+    p->used_ms = clock_real_ms();
     t->conn->talk = t;
     t->seq = ++t->conn->seq;
     talk_count(t, kind->starts && !p->held);

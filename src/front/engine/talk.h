@@ -38,6 +38,7 @@ struct talk_peer {
     unsigned nidle;
     uint32_t version; /* what its hello said, 0: not heard yet */
     bool held;        /* nothing is sent until it is let go */
+    uint64_t used_ms; /* when a talk last began or ended; by the calendar, to be compared */
     unsigned nstarts; /* sent, and not answered: init may be about to start a process */
     /* Called from the loop when nstarts has become 0; or NULL. */
     void (*on_quiet)(struct talk_peer *p);

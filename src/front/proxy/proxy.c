@@ -21,6 +21,7 @@
 
 void relay_free(struct relay *y)
 {
+    engine_release(y->p->engine, y->target.id);
     fd_cancel(y->call);
     loop_io_stop(y->p->loop, &y->io);
     fd_close(y->p->engine, y->fd);
@@ -142,6 +143,7 @@ static struct relay *relay_new(struct proxy *p, struct http_req *r, const struct
     if (list_empty(&p->relays))
         loop_timer_set(p->loop, &p->sweep, SWEEP_MS, on_sweep);
     list_add_tail(&p->relays, &y->link);
+    engine_hold(p->engine, y->target.id);
     return y;
 }
 

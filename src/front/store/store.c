@@ -39,6 +39,7 @@ static const char *const migrations[] = {
     " name TEXT NOT NULL, sandbox TEXT NOT NULL, template TEXT NOT NULL,"
     " bytes INTEGER NOT NULL, created_ms INTEGER NOT NULL);"
     "ALTER TABLE sandboxes ADD COLUMN snapshot TEXT NOT NULL DEFAULT '';",
+    "ALTER TABLE sandboxes ADD COLUMN idle_ms INTEGER NOT NULL DEFAULT 0;",
 };
 
 int store_fail(struct store *s, const char *what, struct err *e)

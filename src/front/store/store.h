@@ -41,7 +41,7 @@ struct store_bytes {
     X(BYTES, env) X(NUMBER, cpu_milli) X(NUMBER, memory) X(NUMBER, pids) X(NUMBER, disk) X(NUMBER, nofile) \
     X(NUMBER, created_ms) X(NUMBER, ends_ms) X(NUMBER, on_timeout) X(TEXT, boot_id) X(TEXT, reason) \
     X(BYTES, image) X(BYTES, rules) X(TEXT, plane) X(TEXT, name) X(NUMBER, timeout_ms) X(NUMBER, auto_resume) \
-    X(NUMBER, changed_ms) X(TEXT, snapshot)
+    X(NUMBER, changed_ms) X(TEXT, snapshot) X(NUMBER, idle_ms)
 /* clang-format on */
 
 #define STORE_C_TEXT const char * /* NULL is stored as "" and never read back */

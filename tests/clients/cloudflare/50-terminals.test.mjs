@@ -127,9 +127,10 @@ test('next: created, connected from a cursor, interrupted, terminated', async ()
   ws.cut();
   const back = await Ws.connect(d, `${at}/connect?cursor=${cursor}&cols=70&rows=21`);
   await back.says('ready');
-  back.send('echo later; stty size; sleep 100\r');
+  back.send('echo later; stty size; sleep 4713\r');
   await back.shows(/later\r\n21 70\r\n/);
   assert.ok(!back.text.includes('20 90'));
+  await poll('it sleeps', async () => (await b.sh('pgrep -fc "sleep 4713$"')).stdout === '1\n');
   assert.equal((await b.call('POST', `/terminals/${a.json.id}/interrupt`)).status, 204);
   back.send('echo after-$?\r');
   await back.shows('after-130');

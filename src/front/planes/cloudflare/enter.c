@@ -41,7 +41,10 @@ static void on_there(void *arg, const struct sandbox *s, const struct err *e)
 
 static void wait_for_it(struct call *c, void (*go)(struct call *c, const void *in))
 {
-    struct create_opts o = {.key = c->key, .template = c->plane->config->bridge_template};
+    struct create_opts o = {.key = c->key,
+                            .template = c->plane->config->bridge_template,
+                            .idle_ms = c->plane->config->bridge_idle_ms,
+                            .auto_resume = true};
     struct entry *y = malloc(sizeof(*y));
     struct err e;
 
