@@ -117,6 +117,8 @@ static int step_dev(struct boot *b, struct err *e)
     char shm[32], ptys[16];
     const char *const pts_opts[] = {"mode", "0620", "ptmxmode", "0666", "gid",
                                     "5",    "max",  ptys,       NULL};
+    /* For sessions (session_dir.h): only we can add to it. */
+    const char *const cove_opts[] = {"mode", "0711", "size", "64m", "nr_inodes", "4096", NULL};
     const char *const shm_opts[] = {"mode", "1777", "size", shm, NULL};
 
     str_fmt(shm, sizeof(shm), "%llu", (unsigned long long)b->msg.shm_bytes);
@@ -124,6 +126,9 @@ static int step_dev(struct boot *b, struct err *e)
     if (place(b->fds[BOOT_DEV], b->fds[BOOT_ROOT], "dev", e) < 0 ||
         mount_at(b, "devpts", "dev/pts", pts_opts, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC, e) < 0 ||
         mount_at(b, "tmpfs", "dev/shm", shm_opts, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, e) < 0)
+        return -1;
+    if (mount_at(b, "tmpfs", "dev/cove", cove_opts,
+                 MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC, e) < 0)
         return -1;
     return mount_at(b, "mqueue", "dev/mqueue", NULL,
                     MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC, e);

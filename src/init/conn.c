@@ -19,7 +19,7 @@ static void conn_ready(struct loop_io *io, uint32_t events);
  * leaves it in the socket. */
 static bool takes_input(const struct conn *c)
 {
-    if (c->talk == TALK_NONE)
+    if (c->talk == TALK_NONE || c->talk == TALK_UPLOAD)
         return true;
     return (c->talk == TALK_OWN || c->talk == TALK_VIEW) && c->watch.proc != NULL &&
            c->watch.proc->in.queue.len <= STDIN_QUEUE_HIGH;
@@ -198,6 +198,7 @@ static void (*const pumps[TALK_COUNT])(struct conn *c) = {
     [TALK_LOOK] = stream_pump, [TALK_LIST] = list_pump,  [TALK_WAIT] = wait_pump,
     [TALK_KILL] = kill_pump,   [TALK_PORT] = port_pump,  [TALK_LOG] = log_pump,
     [TALK_MONITOR] = no_pump,  [TALK_VIEW] = view_pump,  [TALK_CONNECT] = no_pump,
+    [TALK_SESSION] = no_pump,  [TALK_UPLOAD] = no_pump,  [TALK_SESSIONS] = session_list_pump,
 };
 
 void conn_pump(struct conn *c)
@@ -323,6 +324,7 @@ int conn_open(struct serve *s, int fd, struct err *e)
     buf_init(&c->in, WIRE_HEAD + WIRE_FRAME_MAX + CONN_READ);
     buf_init(&c->out, CONN_OUT_MAX);
     list_init(&c->watch.link);
+    list_init(&c->asking);
     if (loop_io_start(s->loop, &c->io, fd, EPOLLIN, conn_ready, e) < 0) {
         free(c);
         return -1;

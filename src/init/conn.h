@@ -25,20 +25,24 @@ struct serve;
 struct port_wait;
 struct log_wait;
 struct dial;
+struct upload;
 
 enum talk {
-    TALK_NONE,    /* waiting for a request */
-    TALK_OWN,     /* started a process: its output, then its exit; stdin comes in */
-    TALK_FOLLOW,  /* output until the exit */
-    TALK_LOOK,    /* output until where it ended when we were asked */
-    TALK_LIST,    /* records */
-    TALK_WAIT,    /* until the process has ended */
-    TALK_KILL,    /* until nothing of it lives */
-    TALK_PORT,    /* until something listens */
-    TALK_LOG,     /* until a text was printed */
-    TALK_MONITOR, /* events, for ever */
-    TALK_VIEW,    /* a terminal's output until its exit; what is typed comes in */
-    TALK_CONNECT, /* until a port has answered */
+    TALK_NONE,     /* waiting for a request */
+    TALK_OWN,      /* started a process: its output, then its exit; stdin comes in */
+    TALK_FOLLOW,   /* output until the exit */
+    TALK_LOOK,     /* output until where it ended when we were asked */
+    TALK_LIST,     /* records of processes */
+    TALK_SESSIONS, /* ...and of sessions */
+    TALK_WAIT,     /* until the process has ended */
+    TALK_KILL,     /* until nothing of it lives */
+    TALK_PORT,     /* until something listens */
+    TALK_LOG,      /* until a text was printed */
+    TALK_MONITOR,  /* events, for ever */
+    TALK_VIEW,     /* a terminal's output until its exit; what is typed comes in */
+    TALK_SESSION,  /* until a session has begun, ended or started something */
+    TALK_UPLOAD,   /* the rest of a session's command comes in */
+    TALK_CONNECT,  /* until a port has answered */
     TALK_COUNT
 };
 
@@ -63,6 +67,9 @@ struct conn {
     struct loop_later later;
     struct port_wait *port; /* TALK_PORT; belongs to the conn */
     struct log_wait *log;   /* TALK_LOG; belongs to the conn */
+    struct list asking;     /* TALK_SESSION: in the list of who waits for the same */
+    struct upload *upload;  /* TALK_UPLOAD; belongs to the conn */
+    uint64_t session;       /* TALK_LIST: the commands of this one; 0: processes */
     struct dial *dial;      /* TALK_CONNECT; belongs to the conn */
 };
 
@@ -98,6 +105,8 @@ void port_pump(struct conn *c);
 void log_pump(struct conn *c);
 void list_pump(struct conn *c);
 void wait_free(struct conn *c);
+void upload_free(struct upload *u); /* session_serve.c */
+void session_list_pump(struct conn *c);
 void dial_free(struct dial *d); /* connect.c */
 
 /* ERR_INVALID for a position that no output has reached. */

@@ -14,10 +14,12 @@
 #define SWEEP_MS 250u     /* after a reap, for groups nobody waits for */
 #define SWEEP_FIRST_MS 2u /* for groups somebody waits for; then twice that, and so on */
 #define GROUP_NAME_MAX 24
+#define GROUP_COUNT_MAX 4096u /* bytes of cgroup.procs, for who counts a few */
 
 void groups_init(struct groups *gs, struct loop *l, int run_fd, int oom_fd)
 {
-    *gs = (struct groups){.loop = l, .run_fd = run_fd, .oom_fd = oom_fd, .next = 1};
+    *gs = (struct groups){
+        .loop = l, .run_fd = run_fd, .oom_fd = oom_fd, .next = 1, .max = GROUPS_MAX};
     gs->stat_fd = openat(run_fd, "cgroup.stat.local", O_RDONLY | O_CLOEXEC);
     list_init(&gs->spare);
     list_init(&gs->watched);
@@ -46,7 +48,7 @@ static void name_of(const struct group *g, char out[GROUP_NAME_MAX])
 }
 
 /* An unreadable file counts as empty: the group is then gone with its directory. */
-static bool is_empty(const struct group *g)
+bool group_is_empty(const struct group *g)
 {
     char text[128];
     ssize_t n = pread(g->events_fd, text, sizeof(text) - 1, 0);
@@ -104,7 +106,7 @@ static int make_group(struct groups *gs, struct group **ret, struct err *e)
 {
     struct group *g;
 
-    if (gs->count >= GROUPS_MAX)
+    if (gs->count >= gs->max)
         return err_set(e, ERR_LIMIT, "%u commands left processes behind that still run", gs->count);
     g = calloc(1, sizeof(*g));
     if (g == NULL)
@@ -159,7 +161,7 @@ void group_put(struct group *g)
     list_del(&g->link);
     g->on_empty = NULL;
     g->urgent = false;
-    if (is_empty(g))
+    if (group_is_empty(g))
         retire(g);
     else
         list_add_tail(&g->all->watched, &g->link);
@@ -167,7 +169,7 @@ void group_put(struct group *g)
 
 bool group_watch(struct group *g, void (*on_empty)(void *arg), void *arg)
 {
-    if (is_empty(g))
+    if (group_is_empty(g))
         return true;
     g->on_empty = on_empty;
     g->arg = arg;
@@ -205,7 +207,7 @@ static bool look(struct groups *gs, bool urgent_only)
 
         list_del(l);
         list_add_tail(&gs->watched, l);
-        if ((g->urgent || !urgent_only) && is_empty(g))
+        if ((g->urgent || !urgent_only) && group_is_empty(g))
             swept(g);
         else
             urgent_left |= g->urgent;
@@ -270,23 +272,74 @@ static size_t read_procs(struct group *g, char *text, size_t room)
     return len;
 }
 
+/* The next pid of such a text, 0 at its end. A 0 in it stands for a process of another
+ * pid namespace: to kill() it would mean all of our own. The last line may be cut: it
+ * lacks its newline. */
+static pid_t next_pid(char **at)
+{
+    char *line;
+    uint64_t pid;
+
+    while ((line = strsep(at, "\n")) != NULL)
+        if (*at != NULL && str_u64(line, 1u << 30, &pid) == 0 && pid > 1)
+            return (pid_t)pid;
+    return 0;
+}
+
 int group_signal(struct group *g, int signo, struct err *e)
 {
     autofree char *text = malloc(GROUP_SIGNAL_MAX + 1);
-    char *at = text, *line;
+    char *at = text;
+    pid_t pid;
 
     if (text == NULL)
         return err_set(e, ERR_UNAVAILABLE, "out of memory");
     text[read_procs(g, text, GROUP_SIGNAL_MAX)] = '\0';
-    while ((line = strsep(&at, "\n")) != NULL) {
-        uint64_t pid;
-
-        /* 0 stands for a process of another pid namespace: to kill() it would
-         * mean all of our own. The last line may be cut: it lacks its newline. */
-        if (at != NULL && str_u64(line, 1u << 30, &pid) == 0 && pid > 1)
-            kill((pid_t)pid, signo);
-    }
+    while ((pid = next_pid(&at)) != 0)
+        kill(pid, signo);
     return 0;
+}
+
+unsigned group_count(struct group *g, unsigned most)
+{
+    char text[GROUP_COUNT_MAX + 1], *at = text;
+    unsigned n = 0;
+
+    text[read_procs(g, text, GROUP_COUNT_MAX)] = '\0';
+    while (n < most && next_pid(&at) != 0)
+        n++;
+    return n;
+}
+
+bool group_has(struct group *g, pid_t pid)
+{
+    char text[GROUP_COUNT_MAX + 1], *at = text;
+    pid_t other;
+
+    text[read_procs(g, text, GROUP_COUNT_MAX)] = '\0';
+    while ((other = next_pid(&at)) != 0)
+        if (other == pid)
+            return true;
+    return false;
+}
+
+static void remove_all(struct list *groups)
+{
+    struct group *g;
+
+    LIST_EACH (groups, g, struct group, link)
+        remove_group(g);
+}
+
+void groups_remove(struct groups *gs, struct group *own)
+{
+    if (own != NULL)
+        remove_group(own);
+    remove_all(&gs->spare);
+    remove_all(&gs->watched);
+    loop_timer_stop(gs->loop, &gs->sweep);
+    own_close(&gs->stat_fd);
+    gs->stat_fd = -1;
 }
 
 /* The counter is the sandbox's: who else is killed in the same moment by somebody

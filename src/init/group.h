@@ -9,6 +9,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "base/err.h"
 #include "base/list.h"
@@ -25,6 +26,7 @@ struct groups {
     int oom_fd;  /* borrowed: a file with the sandbox's `oom_kill N`; 0 or less: none */
     uint64_t oom_kills;
     uint64_t next;
+    unsigned max; /* of count; then ERR_LIMIT */
     unsigned count, nspare;
     struct list spare, watched;
     struct loop_timer sweep;
@@ -67,6 +69,14 @@ void group_hurry(struct group *g);
 int group_kill(struct group *g, struct err *e);
 /* Sends a signal to everything in it that was there when we looked. */
 int group_signal(struct group *g, int signo, struct err *e);
+
+/* How many processes are in it, as far as `most`; 0 if it cannot be read. */
+unsigned group_count(struct group *g, unsigned most);
+bool group_has(struct group *g, pid_t pid);
+bool group_is_empty(const struct group *g);
+/* Nothing lives in any of them: their directories go, `own` (taken, may be NULL) too.
+ * None of them is used any more. */
+void groups_remove(struct groups *gs, struct group *own);
 
 /* Children were reaped: some group may be empty now. */
 void groups_poke(struct groups *gs);

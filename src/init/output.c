@@ -8,6 +8,7 @@
  * INIT_START_WHOLE: then the end waits for that child, until it is told to end. */
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/ioctl.h>
 
 #include "base/own.h"
@@ -44,6 +45,11 @@ int output_open(struct proc *p, int ret_write[2], struct err *e)
     return 0;
 }
 
+void output_take(struct proc *p, int i, int fd)
+{
+    p->out[i].fd = fd;
+}
+
 bool output_is_open(const struct proc *p)
 {
     return p->out[0].fd >= 0 || p->out[1].fd >= 0;
@@ -77,6 +83,15 @@ static void close_pipe(struct proc *p, struct outpipe *o)
     loop_io_stop(p->all->loop, &o->io);
     drop_fd(&o->fd);
     o->left = 0;
+}
+
+bool output_is_done(struct proc *p, int i)
+{
+    struct pollfd f = {.fd = p->out[i].fd, .events = POLLIN};
+
+    if (p->out[i].fd >= 0 && poll(&f, 1, 0) == 1 && (f.revents & (POLLIN | POLLHUP)) == POLLHUP)
+        close_pipe(p, &p->out[i]);
+    return p->out[i].fd < 0;
 }
 
 void output_close(struct proc *p)

@@ -78,6 +78,7 @@ static struct proc *proc_new(struct procs *ps, const struct init_start *m, const
     if (p == NULL)
         return NULL;
     p->all = ps;
+    p->shelf = &ps->shelves[(m->flags & INIT_START_TERMINAL) != 0];
     fill_record(p, m, id, argv_len);
     ring_init(&p->ring, ring_size(m), &ps->rings);
     buf_init(&p->in.queue, STDIN_QUEUE_MAX);
@@ -135,7 +136,7 @@ struct proc *proc_find(struct procs *ps, const char *id, struct err *e)
 void proc_fill(const struct proc *p, struct init_proc *m)
 {
     *m = p->record;
-    m->state = p->output == OUTPUT_ENDED ? INIT_EXITED : INIT_RUNNING;
+    m->state = p->output == OUTPUT_ENDED ? INIT_EXITED : p->queued ? INIT_QUEUED : INIT_RUNNING;
     m->stdin_open = p->in.fd >= 0 && !p->in.closing;
     m->output_first = p->ring.first;
     m->output_end = p->ring.end;
@@ -202,11 +203,6 @@ static void become_ghost(struct proc *p)
         proc_sink_closed(p);
 }
 
-static unsigned *kept_of(const struct proc *p)
-{
-    return &p->all->kept[proc_is_term(p)];
-}
-
 static void forget(struct proc *p)
 {
     struct proc_watch *w;
@@ -215,7 +211,7 @@ static void forget(struct proc *p)
         map_del(&p->all->by_id, &p->node);
     list_del(&p->link);
     list_del(&p->ended);
-    *kept_of(p) -= !p->forget;
+    p->shelf->kept -= !p->forget;
     p->owner = NULL;
     LIST_EACH (&p->watches, w, struct proc_watch, link) {
         list_del(&w->link);
@@ -234,16 +230,14 @@ static bool is_forgettable(const struct proc *p)
     return p->output == OUTPUT_ENDED && (p->state == PROC_LEFT || p->state == PROC_GONE);
 }
 
-static void forget_oldest_kept(struct procs *ps)
+static void forget_oldest_kept(struct procs *ps, const struct shelf *shelf)
 {
-    static const unsigned max[] = {PROCS_KEPT_MAX, TERMS_KEPT_MAX};
     struct proc *p;
 
     LIST_EACH (&ps->ended, p, struct proc, ended) {
-        if (ps->kept[0] <= max[0] && ps->kept[1] <= max[1])
+        if (shelf->kept <= shelf->max)
             return;
-        if (*kept_of(p) > max[proc_is_term(p)] && is_forgettable(p) && !p->forget &&
-            p->owner == NULL)
+        if (p->shelf == shelf && is_forgettable(p) && !p->forget && p->owner == NULL)
             forget(p);
     }
 }
@@ -257,13 +251,14 @@ static bool may_resume(const struct proc *p)
 static void afterwards(struct loop_later *l)
 {
     struct proc *p = CONTAINER_OF(l, struct proc, later);
+    const struct shelf *shelf = p->shelf;
     struct procs *ps = p->all;
 
     if (p->paused && may_resume(p))
         output_resume(p);
     if (p->forget && is_forgettable(p) && list_empty(&p->watches))
         forget(p);
-    forget_oldest_kept(ps);
+    forget_oldest_kept(ps, shelf);
 }
 
 static void look_later(struct proc *p)
@@ -308,6 +303,8 @@ static void time_is_over(struct proc *p)
 {
     if ((p->flags & INIT_START_LEASH) != 0)
         pull_leash(p);
+    else if (p->late != NULL)
+        p->late(p);
     else
         expire(p);
 }
@@ -331,6 +328,12 @@ static int set_timeout(struct proc *p)
     return loop_timer_set(p->all->loop, &p->timeout, bounded_ms(p->record.timeout_ms), on_timeout);
 }
 
+int proc_set_timeout(struct proc *p, uint64_t ms)
+{
+    p->record.timeout_ms = ms;
+    return ms != 0 ? set_timeout(p) : 0;
+}
+
 void proc_unwatched(struct proc *p)
 {
     if ((p->flags & INIT_START_LEASH) == 0 || p->pid == 0)
@@ -342,7 +345,7 @@ void proc_unwatched(struct proc *p)
 void proc_forget(struct proc *p)
 {
     if (!p->forget && p->output == OUTPUT_ENDED)
-        --*kept_of(p);
+        p->shelf->kept--;
     p->forget = true;
     look_later(p);
 }
@@ -402,12 +405,12 @@ void proc_output_ended(struct proc *p)
         term_close(p);
     ps->on_event(ps, p, INIT_EVENT_EXITED);
     list_add_tail(&ps->ended, &p->ended);
-    *kept_of(p) += !p->forget;
+    p->shelf->kept += !p->forget;
     proc_changed(p);
     look_later(p);
 }
 
-static void group_is_empty(void *arg)
+static void on_group_empty(void *arg)
 {
     proc_event(arg, EV_EMPTY);
 }
@@ -460,7 +463,7 @@ static void act_reap(struct proc *p)
     if ((p->flags & INIT_START_WHOLE) == 0)
         loop_timer_stop(p->all->loop, &p->timeout);
     output_drain(p);
-    if (group_watch(p->group, group_is_empty, p))
+    if (group_watch(p->group, on_group_empty, p))
         proc_event(p, EV_EMPTY);
 }
 
@@ -560,7 +563,7 @@ void proc_reaped(struct proc *p, int status, const struct rusage *ru)
 
 /* ---- the start ---- */
 
-static bool is_id(const char *s)
+bool proc_id_is_valid(const char *s)
 {
     size_t n = strspn(s, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-");
 
@@ -586,7 +589,7 @@ static int choose_id(struct procs *ps, const struct init_start *m, char out[INIT
     char letter = (m->flags & INIT_START_TERMINAL) != 0 ? 't' : 'p';
     const char *wish = m->id;
 
-    if (wish[0] != '\0' && !is_id(wish))
+    if (wish[0] != '\0' && !proc_id_is_valid(wish))
         return err_set(e, ERR_INVALID, "an id is 1 to %u of A-Z a-z 0-9 . _ -", INIT_ID_MAX);
     make_room(ps, m);
     if (map_get(&ps->by_id, wish) != NULL)
@@ -623,7 +626,7 @@ static int open_stdio(struct proc *p, const struct init_start *m, const struct u
     return (m->flags & INIT_START_STDIN) != 0 ? feed_open(p, &c->in, e) : 0;
 }
 
-static int launch(struct proc *p, const struct init_start *m, const struct user *u,
+static int launch(struct proc *p, const struct init_start *m, const struct user *u, int fd,
                   struct child_ends *c, struct err *e)
 {
     struct procs *ps = p->all;
@@ -631,6 +634,7 @@ static int launch(struct proc *p, const struct init_start *m, const struct user 
                            .env = &m->env,
                            .cwd = m->cwd,
                            .user = u,
+                           .extra = fd,
                            .helper = (m->flags & INIT_START_HELPER) != 0};
 
     if (open_stdio(p, m, u, c, e) < 0)
@@ -666,12 +670,12 @@ static int enter(struct proc *p, struct err *e)
     return 0;
 }
 
-static int start_record(struct proc *p, const struct init_start *m, const struct user *u,
+static int start_record(struct proc *p, const struct init_start *m, const struct user *u, int fd,
                         struct err *e)
 {
     struct child_ends ends = {-1, {-1, -1}};
     struct err ignored;
-    int ret = launch(p, m, u, &ends, e);
+    int ret = launch(p, m, u, fd, &ends, e);
 
     drop_ends(&ends);
     if (ret < 0)
@@ -707,8 +711,10 @@ static int check_room(const struct procs *ps, const struct init_start *m, struct
     return 0;
 }
 
-int proc_start(struct procs *ps, const struct init_start *m, struct proc **ret, struct err *e)
+int proc_start_as(struct procs *ps, const struct init_start *m, const struct wire_strv *shown,
+                  int fd, struct proc **ret, struct err *e)
 {
+    struct init_start record = *m;
     char id[INIT_ID_MAX + 1];
     struct user u;
     struct proc *p;
@@ -719,15 +725,70 @@ int proc_start(struct procs *ps, const struct init_start *m, struct proc **ret, 
         return -1;
     if (user_find(ps->root_fd, m->user[0] != '\0' ? m->user : "root", &u, e) < 0)
         return -1;
-    p = proc_new(ps, m, id);
+    record.argv = *shown;
+    p = proc_new(ps, &record, id);
     if (p == NULL)
         return err_set(e, ERR_UNAVAILABLE, "out of memory");
-    if (start_record(p, m, &u, e) < 0) {
+    if (start_record(p, m, &u, fd, e) < 0) {
         proc_free(p);
         return -1;
     }
     *ret = p;
     return 0;
+}
+
+int proc_start(struct procs *ps, const struct init_start *m, struct proc **ret, struct err *e)
+{
+    return proc_start_as(ps, m, &m->argv, -1, ret, e);
+}
+
+/* ---- records of what others run ---- */
+
+/* In PROC_GONE from the first: there is no root to reap and no group to empty. */
+int proc_add(struct procs *ps, const struct init_start *m, const char *name, struct shelf *shelf,
+             struct proc **ret, struct err *e)
+{
+    struct proc *p = proc_new(ps, m, name != NULL ? name : "");
+
+    if (p == NULL)
+        return err_set(e, ERR_UNAVAILABLE, "out of memory");
+    p->shelf = shelf;
+    p->state = PROC_GONE;
+    p->unnamed = name == NULL;
+    p->forget = name == NULL;
+    if (name != NULL && map_put(&ps->by_id, &p->node, p->record.id) < 0) {
+        proc_free(p);
+        return err_set(e, ERR_UNAVAILABLE, "out of memory");
+    }
+    list_add_tail(&ps->all, &p->link);
+    p->serial = ps->next_serial++;
+    p->record.started_ms = clock_real_ms();
+    *ret = p;
+    return 0;
+}
+
+void proc_ended(struct proc *p, unsigned code, unsigned signal)
+{
+    p->record.ended_ms = clock_real_ms();
+    p->record.code = code;
+    p->record.signal = signal;
+    p->queued = false;
+    p->call = NULL;
+    loop_timer_stop(p->all->loop, &p->timeout);
+    output_drain(p);
+}
+
+void procs_orphan(struct procs *ps, const struct shelf *shelf)
+{
+    struct proc *p;
+
+    LIST_EACH (&ps->all, p, struct proc, link) {
+        if (p->shelf != shelf)
+            continue;
+        proc_forget(p);
+        proc_unname(p);
+        p->shelf = &ps->shelves[0];
+    }
 }
 
 /* ---- the table ---- */
@@ -750,7 +811,9 @@ static bool reclaim(struct ring_budget *b, const struct ring *r)
 int procs_init(struct procs *ps, struct loop *l, int run_fd, int oom_fd, uint64_t nofile,
                struct err *e)
 {
-    *ps = (struct procs){.loop = l, .rings = {.max = PROCS_RINGS_MAX, .reclaim = reclaim}};
+    *ps = (struct procs){.loop = l,
+                         .rings = {.max = PROCS_RINGS_MAX, .reclaim = reclaim},
+                         .shelves = {{.max = PROCS_KEPT_MAX}, {.max = TERMS_KEPT_MAX}}};
     map_init(&ps->by_id);
     list_init(&ps->all);
     list_init(&ps->ended);

@@ -55,17 +55,23 @@ struct proc_watch {
     void (*changed)(struct proc_watch *w); /* more output, the end, room in stdin, forgotten */
 };
 
+/* How many finished ones of a kind stay known; the oldest is forgotten. */
+struct shelf {
+    unsigned kept, max;
+};
+
 struct procs {
     struct loop *loop;
     struct groups groups;
     struct spawner spawner;
     struct ring_budget rings;
     struct map by_id;
-    struct list all;           /* in order of start */
-    struct list ended;         /* of those, the ones that are over, in order of their end */
-    struct list ghosts;        /* forgotten; their output is read and thrown away */
-    unsigned running, terms;   /* terms: those of them that are terminals */
-    unsigned kept[2], nghosts; /* kept[1]: terminals */
+    struct list all;         /* in order of start */
+    struct list ended;       /* of those, the ones that are over, in order of their end */
+    struct list ghosts;      /* forgotten; their output is read and thrown away */
+    unsigned running, terms; /* terms: those of them that are terminals */
+    struct shelf shelves[2]; /* of processes, and of terminals */
+    unsigned nghosts;
     uint64_t next_id, next_serial;
     int root_fd, null_fd;
     void (*on_event)(struct procs *ps, const struct proc *p, enum init_event_kind kind);
@@ -96,13 +102,18 @@ struct proc {
     uint64_t frozen_ms; /* groups_frozen_ms() when the timeout was last set */
     struct loop_later later;
     struct list watches;
-    struct proc_watch *owner; /* one of the watches, or NULL */
-    uint32_t flags;           /* INIT_START_... */
-    bool forget;              /* no record stays when it is over and was seen */
-    bool unnamed;             /* its id is free for another */
-    struct init_proc record;  /* its strings point into text; state and positions are filled
+    struct proc_watch *owner;     /* one of the watches, or NULL */
+    uint32_t flags;               /* INIT_START_... */
+    struct shelf *shelf;          /* borrowed */
+    struct call *call;            /* a session's command: what runs it, until it is over */
+    uint64_t session;             /* the serial of that session; 0: it is none */
+    bool queued;                  /* it has not begun */
+    void (*late)(struct proc *p); /* its time is over; NULL: it is killed */
+    bool forget;                  /* no record stays when it is over and was seen */
+    bool unnamed;                 /* its id is free for another */
+    struct init_proc record;      /* its strings point into text; state and positions are filled
                                * in by proc_fill() */
-    uint64_t output_end;      /* ring.end when the output ended */
+    uint64_t output_end;          /* ring.end when the output ended */
     char text[];
 };
 
@@ -114,6 +125,19 @@ struct proc *proc_find(struct procs *ps, const char *id, struct err *e); /* ERR_
  * the caller. *ret stays until it is forgotten, at the end of this turn earliest.
  * 1 instead of 0: INIT_START_GET found this one. */
 int proc_start(struct procs *ps, const struct init_start *m, struct proc **ret, struct err *e);
+/* The same, but the record shows another argv, and an fd (or -1) is its fd 3. */
+int proc_start_as(struct procs *ps, const struct init_start *m, const struct wire_strv *shown,
+                  int fd, struct proc **ret, struct err *e);
+/* A record without a root: somebody else runs it (session.h), and says how it ended.
+ * `name` is its id, NULL for one that nobody is to find; *m only says what to record. */
+int proc_add(struct procs *ps, const struct init_start *m, const char *name, struct shelf *shelf,
+             struct proc **ret, struct err *e);
+void proc_ended(struct proc *p, unsigned code, unsigned signal);
+/* From now on; 0: it has all the time it wants. */
+int proc_set_timeout(struct proc *p, uint64_t ms);
+/* The shelf goes: what stands on it is forgotten, and its names are free. */
+void procs_orphan(struct procs *ps, const struct shelf *shelf);
+bool proc_id_is_valid(const char *id);
 void proc_event(struct proc *p, enum proc_event ev);
 /* TERM now, the rest after grace_ms. */
 void proc_kill(struct proc *p, uint64_t grace_ms);
@@ -145,6 +169,9 @@ void proc_changed(struct proc *p);
 
 /* output.c: from the pipes into the ring. */
 int output_open(struct proc *p, int ret_write[2], struct err *e);
+void output_take(struct proc *p, int i, int fd); /* a pipe that somebody else made */
+/* True if nobody can write to it any more and all of it was read; it is closed then. */
+bool output_is_done(struct proc *p, int i);
 int output_start(struct proc *p, struct err *e);
 void output_drain(struct proc *p); /* the root ended: read what it left, then the end */
 void output_cut(struct proc *p);   /* the end waits for nobody who still holds the pipes */

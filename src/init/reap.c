@@ -24,15 +24,17 @@ static void reap(struct loop_later *l)
     int status, n = 0;
     pid_t pid;
 
-    while (n < REAPS_PER_TURN && (pid = wait4(-1, &status, WNOHANG, &ru)) > 0) {
+    while (n++ < REAPS_PER_TURN && (pid = wait4(-1, &status, WNOHANG | WUNTRACED, &ru)) > 0) {
         struct proc *p = find_pid(r->procs, pid);
 
-        if (p != NULL)
+        if (p != NULL && !WIFSTOPPED(status))
             proc_reaped(p, status, &ru);
-        n++;
+        if (p == NULL)
+            sessions_reaped(r->sessions, pid, status);
     }
-    if (n == REAPS_PER_TURN)
+    if (n > REAPS_PER_TURN)
         loop_defer(r->procs->loop, &r->later, reap);
+    sessions_poke(r->sessions);
     groups_poke(&r->procs->groups);
 }
 
@@ -44,8 +46,8 @@ static void on_sigchld(void *arg, int signo)
     reap(&r->later);
 }
 
-int reap_start(struct reaper *r, struct procs *ps, struct err *e)
+int reap_start(struct reaper *r, struct procs *ps, struct sessions *ss, struct err *e)
 {
-    *r = (struct reaper){.procs = ps};
+    *r = (struct reaper){.procs = ps, .sessions = ss};
     return loop_signal(ps->loop, SIGCHLD, on_sigchld, r, e);
 }

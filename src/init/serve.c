@@ -18,33 +18,13 @@
 #include "base/own.h"
 #include "init/file.h"
 #include "init/serve_state.h"
+#include "init/session.h"
 #include "init/wait.h"
 
 #define ACCEPTS_PER_TURN 16
 #define LIST_BATCH (64u << 10) /* records queued before the socket must take some */
 #define MMAP_FROM (64u << 10)  /* blocks that go back to the kernel when freed */
 #define SIGNALS 64             /* the kernel's, whatever libc says */
-
-/* Any request, decoded. */
-union request {
-    struct init_start start;
-    struct init_attach attach;
-    struct init_stdin in;
-    struct init_signal signal;
-    struct init_kill kill;
-    struct init_list list;
-    struct init_get get;
-    struct init_wait wait;
-    struct init_wait_port port;
-    struct init_wait_log log;
-    struct init_monitor monitor;
-    struct init_view view;
-    struct init_resize resize;
-    struct init_open open;
-    struct init_look look;
-    struct init_write write;
-    struct init_connect connect;
-};
 
 static void send_ok(struct conn *c, uint64_t value)
 {
@@ -191,7 +171,8 @@ void list_pump(struct conn *c)
     LIST_EACH (&c->serve->procs.all, p, struct proc, link) {
         struct init_proc m;
 
-        if (p->serial < c->stop || p->unnamed || proc_is_own(p) != c->own)
+        if (p->serial < c->stop || p->unnamed || proc_is_own(p) != c->own ||
+            p->session != c->session)
             continue;
         if (c->out.len > LIST_BATCH)
             return;
@@ -209,6 +190,7 @@ void list_pump(struct conn *c)
 static void on_list(struct conn *c, const union request *r)
 {
     c->own = r->list.own != 0;
+    c->session = 0;
     c->talk = TALK_LIST;
     c->stop = 0;
     conn_pump(c);
@@ -365,6 +347,15 @@ static const struct {
     {INIT_LOOK,      TALK_NONE, on_look},
     {INIT_WRITE,     TALK_NONE, on_write},
     {INIT_CONNECT,   TALK_NONE, on_connect},
+    {INIT_SESSION_CREATE,    TALK_NONE,   on_session_create},
+    {INIT_SESSION_LIST,      TALK_NONE,   on_session_list},
+    {INIT_SESSION_GET,       TALK_NONE,   on_session_get},
+    {INIT_SESSION_DELETE,    TALK_NONE,   on_session_delete},
+    {INIT_SESSION_EXEC,      TALK_NONE,   on_session_exec},
+    {INIT_SESSION_MORE,      TALK_UPLOAD, on_session_more},
+    {INIT_SESSION_INTERRUPT, TALK_NONE,   on_session_interrupt},
+    {INIT_SESSION_COMMANDS,  TALK_NONE,   on_session_commands},
+    {INIT_SESSION_START,     TALK_NONE,   on_session_start},
 };
 /* clang-format on */
 
@@ -405,6 +396,15 @@ void serve_request(struct conn *c, const struct wire_head *h, const char *body)
     conn_fail(c, &e);
 }
 
+static void tell(struct serve *s, const struct init_event *m)
+{
+    struct conn *c;
+
+    LIST_EACH (&s->conns, c, struct conn, link)
+        if (c->talk == TALK_MONITOR)
+            conn_send(c, INIT_EVENT, m);
+}
+
 static void tell_monitors(struct procs *ps, const struct proc *p, enum init_event_kind kind)
 {
     struct serve *s = CONTAINER_OF(ps, struct serve, procs);
@@ -416,14 +416,24 @@ static void tell_monitors(struct procs *ps, const struct proc *p, enum init_even
                            .flags = p->record.flags,
                            .at_ms = kind == INIT_EVENT_STARTED ? p->record.started_ms
                                                                : p->record.ended_ms};
-    struct conn *c;
 
-    /* An exec is a call, not a thing with a life: its caller hears of it. */
-    if ((p->flags & INIT_START_FORGET) != 0 || proc_is_own(p))
-        return;
-    LIST_EACH (&s->conns, c, struct conn, link)
-        if (c->talk == TALK_MONITOR)
-            conn_send(c, INIT_EVENT, &m);
+    /* An exec is a call, not a thing with a life: its caller hears of it. So is a
+     * session's command. */
+    if ((p->flags & INIT_START_FORGET) == 0 && !proc_is_own(p) && p->session == 0)
+        tell(s, &m);
+}
+
+void sessions_told(struct sessions *ss, const struct session *session, enum init_event_kind kind)
+{
+    const struct init_session *r = &session->record;
+    struct init_event m = {.kind = kind,
+                           .id = r->id,
+                           .pid = r->pid,
+                           .code = r->code,
+                           .signal = r->signal,
+                           .at_ms = kind == INIT_EVENT_SESSION_ENDED ? r->ended_ms : r->created_ms};
+
+    tell(CONTAINER_OF(ss, struct serve, sessions), &m);
 }
 
 /* Without this, a full fd table would leave the connection in the backlog and
@@ -538,7 +548,9 @@ static int serve_start(struct serve *s, const struct serve_opts *o, struct err *
         s->procs.spawner.helper_fd = o->helper_fd;
     s->procs.on_event = tell_monitors;
     s->spare_fd = fcntl(s->procs.null_fd, F_DUPFD_CLOEXEC, 3);
-    if (reap_start(&s->reaper, &s->procs, e) < 0)
+    sessions_init(&s->sessions, &s->procs,
+                  o->session_root != NULL ? o->session_root : SESSION_ROOT);
+    if (reap_start(&s->reaper, &s->procs, &s->sessions, e) < 0)
         return -1;
     if (o->statfs != NULL && statfs_start(o->statfs, s->loop, e) < 0)
         return -1;

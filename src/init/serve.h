@@ -17,6 +17,7 @@ struct serve_opts {
     uint64_t booted_ms;
     int helper_fd;               /* cove-helper, to execute; -1: there is none */
     uint64_t nofile;             /* RLIMIT_NOFILE of every command; 0: as ours was */
+    const char *session_root;    /* a directory for sessions; NULL: SESSION_ROOT */
     struct statfs_watch *statfs; /* NULL: nobody hands us statfs */
 };
 

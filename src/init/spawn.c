@@ -19,7 +19,7 @@
 #include "base/own.h"
 
 #define STALL_SLICE_MS 50
-#define HELPER_FD 3
+#define HELPER_FD 3 /* and of what else a child is given */
 #define PATH_DEFAULT "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 /* The child runs on a stack that the sanitizer does not know. */
@@ -60,9 +60,12 @@ static long do_stdio(const struct plan *p)
             return -1;
     if (p->helper >= 0 && dup3(p->helper, HELPER_FD, O_CLOEXEC) < 0)
         return -1;
+    if (p->o->extra >= 0 && dup2(p->o->extra, HELPER_FD) < 0)
+        return -1;
     /* Before the ids are dropped: whoever has the same uid could otherwise reach
      * for our fds through the child in /proc. */
-    return syscall(SYS_close_range, p->helper >= 0 ? HELPER_FD + 1u : 3u, ~0u, 0u);
+    return syscall(SYS_close_range, p->helper >= 0 || p->o->extra >= 0 ? HELPER_FD + 1u : 3u, ~0u,
+                   0u);
 }
 
 static long do_tty(const struct plan *p)

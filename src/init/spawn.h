@@ -30,6 +30,7 @@ struct spawn_opts { /* all borrowed for the call */
     const struct user *user;
     int stdio[3];  /* what becomes 0, 1 and 2; none of them below 3 */
     int cgroup_fd; /* a directory fd */
+    int extra;     /* its fd 3, or -1; not below 4 */
     bool tty;      /* stdio[0] becomes its controlling terminal */
     bool helper;   /* execute the spawner's helper_fd: argv[0] is only a title */
 };

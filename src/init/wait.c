@@ -379,4 +379,6 @@ void wait_free(struct conn *c)
     port_free(take_ptr(&c->port));
     free(take_ptr(&c->log));
     dial_free(take_ptr(&c->dial));
+    upload_free(take_ptr(&c->upload));
+    list_del(&c->asking);
 }

@@ -419,14 +419,24 @@ uint64_t cgroup_oom_kills(struct sandbox *sb)
     return p != NULL && sscanf(p, "oom_kill %llu", &n) == 1 ? n : 0;
 }
 
-/* Init's per-command groups are one level deep; a tenant cannot make any. */
-static void remove_children(int dfd)
-{
-    DIR *d = dfd < 0 ? NULL : fdopendir(dup(dfd));
+/* Init's groups: one per command, and below that of a session its own. A tenant cannot
+ * make any. */
+#define GROUPS_DEPTH 2
 
-    for (struct dirent *de; d != NULL && (de = readdir(d)) != NULL;)
-        if (de->d_type == DT_DIR && de->d_name[0] != '.')
-            unlinkat(dfd, de->d_name, AT_REMOVEDIR);
+static void remove_children(int dfd, int depth)
+{
+    DIR *d = dfd < 0 || depth == 0 ? NULL : fdopendir(dup(dfd));
+
+    for (struct dirent *de; d != NULL && (de = readdir(d)) != NULL;) {
+        autofd int child = -1;
+
+        if (de->d_type != DT_DIR || de->d_name[0] == '.' ||
+            unlinkat(dfd, de->d_name, AT_REMOVEDIR) == 0)
+            continue;
+        child = openat(dfd, de->d_name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        remove_children(child, depth - 1);
+        unlinkat(dfd, de->d_name, AT_REMOVEDIR);
+    }
     if (d != NULL)
         closedir(d);
 }
@@ -441,7 +451,7 @@ int cgroup_down(struct sandbox *sb)
     autofd int run = cgroup_dir(sb, "/run"), group = cgroup_dir(sb, "");
     int left = 0;
 
-    remove_children(run);
+    remove_children(run, GROUPS_DEPTH);
     if (group >= 0)
         left = remove_group(group, "run");
     left += remove_group(sb->k->cgroups.v2_fd, sb->rec.id);

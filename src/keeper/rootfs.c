@@ -175,7 +175,7 @@ static const struct {
              {"stdout", "/proc/self/fd/1"}, {"stderr", "/proc/self/fd/2"},
              {"ptmx", "pts/ptmx"},          {"core", "/dev/null"}};
 
-static const char *const dirs[] = {"pts", "shm", "mqueue", "empty"};
+static const char *const dirs[] = {"pts", "shm", "cove", "mqueue", "empty"};
 
 static int fill_dev(int fd, struct err *e)
 {

@@ -21,6 +21,7 @@
 #define INIT_VERSION 1u
 
 #define INIT_ID_MAX 64u
+#define INIT_REF_MAX (2 * INIT_ID_MAX + 1) /* an id; or SESSION/COMMAND, of a session's command */
 #define INIT_USER_MAX 64u
 #define INIT_PATH_MAX FILE_PATH_MAX
 #define INIT_FILE_MAX (64u << 10)   /* bytes of a file that init reads or writes itself */
@@ -28,6 +29,8 @@
 #define INIT_CHUNK_MAX (256u << 10) /* bytes of output or stdin in one message */
 #define INIT_TEXT_MAX 4096u         /* a text to wait for in a log */
 #define INIT_ARGV_SHOWN 4096u       /* of argv, kept in the record of a process */
+#define INIT_WHY_MAX 200u           /* why a session ended */
+#define INIT_SCRIPT_MAX (16u << 20) /* the text of a session's command; its stdin as well */
 #define INIT_TERM_SIDE_MAX 1000u    /* columns or rows of a terminal */
 
 enum init_start_flags {
@@ -39,6 +42,7 @@ enum init_start_flags {
                             * at all); then it gets TERM, and the end of its stdin; a terminal is killed */
     INIT_START_TERMINAL = 64, /* on a pty of its own, cols x rows; stdin is what is typed */
     INIT_START_GET = 128,     /* a terminal of that id that runs is the answer */
+    INIT_START_TEXT = 256,    /* session_start: argv is one text for the shell */
     INIT_START_WHOLE = 512,   /* its end waits until nobody holds its stdout and stderr any
                                * more; TERM, KILL and its timeout cut that short */
     INIT_START_REUSE = 1024,  /* a process of that id that has ended makes room */
@@ -61,24 +65,34 @@ enum init_exit_flags {
     INIT_EXIT_TIMED_OUT = 1,
     INIT_EXIT_CORE = 2,
     INIT_EXIT_KILLED = 4,
-    INIT_EXIT_OOM = 8
+    INIT_EXIT_OOM = 8,
+    INIT_EXIT_INTERRUPTED = 16,   /* a session's command, by `session_interrupt` */
+    INIT_EXIT_NEVER_RAN = 32,     /* its session ended first */
+    INIT_EXIT_SESSION_ENDED = 64, /* ...or with it */
 };
-enum init_proc_state { INIT_RUNNING, INIT_EXITED };
-enum init_event_kind { INIT_EVENT_STARTED, INIT_EVENT_EXITED };
+enum init_proc_state { INIT_RUNNING, INIT_EXITED, INIT_QUEUED }; /* queued: of a session */
+enum init_session_state { INIT_SESSION_IDLE, INIT_SESSION_BUSY, INIT_SESSION_ENDED };
+enum init_session_flags { INIT_SESSION_RESTART = 1 }; /* `exit` ends the command only */
+enum init_event_kind {
+    INIT_EVENT_STARTED,
+    INIT_EVENT_EXITED,
+    INIT_EVENT_SESSION_CREATED,
+    INIT_EVENT_SESSION_ENDED
+};
 
 /* clang-format off */
 /* answers */
 #define INIT_HELLO_FIELDS(F, S)     F(S, U32, version, 0) F(S, STR, boot_id, 64) F(S, U64, booted_ms, 0)
 #define INIT_FAIL_FIELDS(F, S)      F(S, STR, code, 32) F(S, STR, message, 500) F(S, U32, sys, 0)
 #define INIT_OK_FIELDS(F, S)        F(S, U64, value, 0)
-#define INIT_STARTED_FIELDS(F, S)   F(S, STR, id, INIT_ID_MAX) F(S, U32, pid, 0) F(S, U64, started_ms, 0) \
+#define INIT_STARTED_FIELDS(F, S)   F(S, STR, id, INIT_REF_MAX) F(S, U32, pid, 0) F(S, U64, started_ms, 0) \
                                     F(S, U32, existed, 1)
 #define INIT_OUTPUT_FIELDS(F, S)    F(S, U64, pos, 0) F(S, U32, stream, 2) F(S, BYTES, data, INIT_CHUNK_MAX)
 #define INIT_TRUNCATED_FIELDS(F, S) F(S, U64, from, 0) F(S, U64, to, 0)
-#define INIT_EXIT_FIELDS(F, S)      F(S, STR, id, INIT_ID_MAX) F(S, U32, code, 255) F(S, U32, signal, 64) \
+#define INIT_EXIT_FIELDS(F, S)      F(S, STR, id, INIT_REF_MAX) F(S, U32, code, 255) F(S, U32, signal, 64) \
                                     F(S, U32, flags, 0) F(S, U64, ended_ms, 0) F(S, U64, output_end, 0) \
                                     F(S, U64, cpu_us, 0) F(S, U64, maxrss_kb, 0)
-#define INIT_PROC_FIELDS(F, S)      F(S, STR, id, INIT_ID_MAX) F(S, U32, pid, 0) F(S, U32, state, 1) \
+#define INIT_PROC_FIELDS(F, S)      F(S, STR, id, INIT_REF_MAX) F(S, U32, pid, 0) F(S, U32, state, 2) \
                                     F(S, STRV, argv, INIT_ARGV_SHOWN) F(S, STR, cwd, INIT_PATH_MAX) \
                                     F(S, STR, user, INIT_USER_MAX) F(S, U64, started_ms, 0) \
                                     F(S, U32, stdin_open, 1) F(S, U64, output_first, 0) F(S, U64, output_end, 0) \
@@ -87,29 +101,35 @@ enum init_event_kind { INIT_EVENT_STARTED, INIT_EVENT_EXITED };
                                     F(S, U64, timeout_ms, 0) F(S, U32, cols, INIT_TERM_SIDE_MAX) \
                                     F(S, U32, rows, INIT_TERM_SIDE_MAX) F(S, U32, viewers, 0)
 #define INIT_END_FIELDS(F, S)       F(S, U64, value, 0) F(S, U32, exited, 1)
-#define INIT_EVENT_FIELDS(F, S)     F(S, U32, kind, 1) F(S, STR, id, INIT_ID_MAX) F(S, U32, pid, 0) \
+#define INIT_EVENT_FIELDS(F, S)     F(S, U32, kind, INIT_EVENT_SESSION_ENDED) F(S, STR, id, INIT_ID_MAX) F(S, U32, pid, 0) \
                                     F(S, U32, code, 255) F(S, U32, signal, 64) F(S, U32, flags, 0) F(S, U64, at_ms, 0)
 #define INIT_SCREEN_FIELDS(F, S)    F(S, U64, cursor, 0) F(S, U64, end, 0) F(S, U32, cols, INIT_TERM_SIDE_MAX) \
                                     F(S, U32, rows, INIT_TERM_SIDE_MAX) F(S, U32, pid, 0)
 #define INIT_FD_FIELDS(F, S)        F(S, U32, kind, INIT_FD_SOCKET)
 #define INIT_FILE_FIELDS(F, S)      F(S, U32, elsewhere, 1) FILE_STAT_FIELDS(F, S) F(S, U32, has_data, 1) \
                                     F(S, BYTES, data, INIT_FILE_MAX)
+#define INIT_SESSION_FIELDS(F, S)   F(S, STR, id, INIT_ID_MAX) F(S, U32, pid, 0) F(S, U32, state, 2) \
+                                    F(S, STR, user, INIT_USER_MAX) F(S, STR, cwd, INIT_PATH_MAX) \
+                                    F(S, U64, created_ms, 0) F(S, U64, timeout_ms, 0) F(S, U32, flags, 0) \
+                                    F(S, U32, restarts, 0) F(S, U32, queued, 0) F(S, STR, command, INIT_ID_MAX) \
+                                    F(S, U64, ended_ms, 0) F(S, U32, code, 255) F(S, U32, signal, 64) \
+                                    F(S, STR, why, INIT_WHY_MAX)
 /* requests */
 #define INIT_START_FIELDS(F, S)     F(S, STR, id, INIT_ID_MAX) F(S, STRV, argv, INIT_ARGS_MAX) \
                                     F(S, STRV, env, INIT_ARGS_MAX) F(S, STR, cwd, INIT_PATH_MAX) \
                                     F(S, STR, user, INIT_USER_MAX) F(S, U32, flags, 0) \
                                     F(S, U64, timeout_ms, 0) F(S, U32, ring, 0) \
                                     F(S, U32, cols, INIT_TERM_SIDE_MAX) F(S, U32, rows, INIT_TERM_SIDE_MAX)
-#define INIT_ATTACH_FIELDS(F, S)    F(S, STR, id, INIT_ID_MAX) F(S, U64, since, 0) F(S, U32, flags, 0) F(S, U32, streams, 3)
+#define INIT_ATTACH_FIELDS(F, S)    F(S, STR, id, INIT_REF_MAX) F(S, U64, since, 0) F(S, U32, flags, 0) F(S, U32, streams, 3)
 #define INIT_STDIN_FIELDS(F, S)     F(S, STR, id, INIT_ID_MAX) F(S, BYTES, data, INIT_CHUNK_MAX) F(S, U32, close, 1)
 #define INIT_SIGNAL_FIELDS(F, S)    F(S, STR, id, INIT_ID_MAX) F(S, U32, signal, 64) F(S, U32, to, 2)
 #define INIT_KILL_FIELDS(F, S)      F(S, STR, id, INIT_ID_MAX) F(S, U64, grace_ms, 0) F(S, U32, flags, 0)
 #define INIT_LIST_FIELDS(F, S)      F(S, U32, own, 1)
-#define INIT_GET_FIELDS(F, S)       F(S, STR, id, INIT_ID_MAX)
-#define INIT_WAIT_FIELDS(F, S)      F(S, STR, id, INIT_ID_MAX) F(S, U64, timeout_ms, 0)
+#define INIT_GET_FIELDS(F, S)       F(S, STR, id, INIT_REF_MAX)
+#define INIT_WAIT_FIELDS(F, S)      F(S, STR, id, INIT_REF_MAX) F(S, U64, timeout_ms, 0)
 #define INIT_WAIT_PORT_FIELDS(F, S) F(S, STR, id, INIT_ID_MAX) F(S, U32, port, 65535) F(S, U64, timeout_ms, 0) \
                                     F(S, STR, path, INIT_PATH_MAX) F(S, U32, status_min, 999) F(S, U32, status_max, 999)
-#define INIT_WAIT_LOG_FIELDS(F, S)  F(S, STR, id, INIT_ID_MAX) F(S, BYTES, text, INIT_TEXT_MAX) F(S, U64, since, 0) \
+#define INIT_WAIT_LOG_FIELDS(F, S)  F(S, STR, id, INIT_REF_MAX) F(S, BYTES, text, INIT_TEXT_MAX) F(S, U64, since, 0) \
                                     F(S, U32, streams, 3) F(S, U64, timeout_ms, 0)
 #define INIT_MONITOR_FIELDS(F, S)   F(S, U32, unused, 0)
 #define INIT_VIEW_FIELDS(F, S)      F(S, STR, id, INIT_ID_MAX) F(S, U64, since, 0) F(S, U32, flags, 0)
@@ -121,6 +141,23 @@ enum init_event_kind { INIT_EVENT_STARTED, INIT_EVENT_EXITED };
                                     F(S, STR, xattr_prefix, 64) F(S, STR, xattrs, XATTR_LINES_MAX)
 #define INIT_OPEN_FIELDS(F, S)      F(S, STR, path, FILE_PATH_MAX) F(S, STR, user, INIT_USER_MAX) F(S, U32, root, 1)
 #define INIT_CONNECT_FIELDS(F, S)   F(S, U32, port, 65535) F(S, U64, timeout_ms, 0)
+#define INIT_SESSION_CREATE_FIELDS(F, S) F(S, STR, id, INIT_ID_MAX) F(S, STRV, env, INIT_ARGS_MAX) \
+                                    F(S, STR, cwd, INIT_PATH_MAX) F(S, STR, user, INIT_USER_MAX) \
+                                    F(S, U64, timeout_ms, 0) F(S, U32, flags, 0) F(S, U32, ring, 0)
+#define INIT_SESSION_LIST_FIELDS(F, S) F(S, U32, unused, 0)
+#define INIT_SESSION_GET_FIELDS(F, S)  F(S, STR, id, INIT_ID_MAX)
+#define INIT_SESSION_DELETE_FIELDS(F, S) F(S, STR, id, INIT_ID_MAX)
+#define INIT_SESSION_EXEC_FIELDS(F, S) F(S, STR, session, INIT_ID_MAX) F(S, STR, id, INIT_ID_MAX) \
+                                    F(S, U32, text_len, INIT_SCRIPT_MAX) F(S, U32, stdin_len, INIT_SCRIPT_MAX) \
+                                    F(S, STR, cwd, INIT_PATH_MAX) F(S, STRV, env, INIT_ARGS_MAX) \
+                                    F(S, U64, timeout_ms, 0) F(S, U32, flags, 0) F(S, BYTES, data, INIT_CHUNK_MAX)
+#define INIT_SESSION_MORE_FIELDS(F, S) F(S, BYTES, data, INIT_CHUNK_MAX)
+#define INIT_SESSION_INTERRUPT_FIELDS(F, S) F(S, STR, id, INIT_ID_MAX)
+#define INIT_SESSION_COMMANDS_FIELDS(F, S) F(S, STR, id, INIT_ID_MAX)
+#define INIT_SESSION_START_FIELDS(F, S) F(S, STR, session, INIT_ID_MAX) F(S, STR, id, INIT_ID_MAX) \
+                                    F(S, STRV, argv, INIT_ARGS_MAX) F(S, STRV, env, INIT_ARGS_MAX) \
+                                    F(S, STR, cwd, INIT_PATH_MAX) F(S, U32, flags, 0) \
+                                    F(S, U64, timeout_ms, 0) F(S, U32, ring, 0)
 
 /*  row: enumerator, struct, number. Numbers are for ever.
  *
@@ -153,6 +190,16 @@ enum init_event_kind { INIT_EVENT_STARTED, INIT_EVENT_EXITED };
  *  connect    -> fd, a TCP connection to that port of 127.0.0.1, else of ::1; fail gone if
  *                nobody listens, fail timeout. These two come with their fd, and so only on
  *                a connection whose front takes fds (front/engine/fdpass.h) */
+/*  session_create -> session, once its shell runs; fail conflict if the id is taken
+ *  session_list   -> session..., end;  session_get -> session
+ *  session_delete -> ok, when nothing of it lives
+ *  session_exec   -> started, when it is queued; with OWN: started, output..., exit. What of
+ *                text and stdin (in this order) is not in `data` follows in session_more,
+ *                and the answer comes when all of it is there. Its id in everything else
+ *                is SESSION/ID: attach, get, wait, wait_log
+ *  session_interrupt -> ok (value 1: a command was running);  session_commands -> proc..., end
+ *  session_start  -> started: a process from the state that the session has when its turn
+ *                comes, that is, when the commands before it are over */
 #define INIT_MSGS(X) \
     X(INIT_HELLO,     init_hello,     1,  INIT_HELLO_FIELDS) \
     X(INIT_FAIL,      init_fail,      2,  INIT_FAIL_FIELDS) \
@@ -164,6 +211,7 @@ enum init_event_kind { INIT_EVENT_STARTED, INIT_EVENT_EXITED };
     X(INIT_PROC,      init_proc,      8,  INIT_PROC_FIELDS) \
     X(INIT_END,       init_end,       9,  INIT_END_FIELDS) \
     X(INIT_EVENT,     init_event,     10, INIT_EVENT_FIELDS) \
+    X(INIT_SESSION,   init_session,   11, INIT_SESSION_FIELDS) \
     X(INIT_SCREEN,    init_screen,    14, INIT_SCREEN_FIELDS) \
     X(INIT_FD,        init_fd,        17, INIT_FD_FIELDS) \
     X(INIT_FILE,      init_file,      18, INIT_FILE_FIELDS) \
@@ -178,6 +226,15 @@ enum init_event_kind { INIT_EVENT_STARTED, INIT_EVENT_EXITED };
     X(INIT_WAIT_PORT, init_wait_port, 40, INIT_WAIT_PORT_FIELDS) \
     X(INIT_WAIT_LOG,  init_wait_log,  41, INIT_WAIT_LOG_FIELDS) \
     X(INIT_MONITOR,   init_monitor,   42, INIT_MONITOR_FIELDS) \
+    X(INIT_SESSION_CREATE, init_session_create, 43, INIT_SESSION_CREATE_FIELDS) \
+    X(INIT_SESSION_LIST, init_session_list, 44, INIT_SESSION_LIST_FIELDS) \
+    X(INIT_SESSION_GET, init_session_get, 45, INIT_SESSION_GET_FIELDS) \
+    X(INIT_SESSION_DELETE, init_session_delete, 46, INIT_SESSION_DELETE_FIELDS) \
+    X(INIT_SESSION_EXEC, init_session_exec, 47, INIT_SESSION_EXEC_FIELDS) \
+    X(INIT_SESSION_MORE, init_session_more, 48, INIT_SESSION_MORE_FIELDS) \
+    X(INIT_SESSION_INTERRUPT, init_session_interrupt, 49, INIT_SESSION_INTERRUPT_FIELDS) \
+    X(INIT_SESSION_COMMANDS, init_session_commands, 50, INIT_SESSION_COMMANDS_FIELDS) \
+    X(INIT_SESSION_START, init_session_start, 51, INIT_SESSION_START_FIELDS) \
     X(INIT_VIEW,      init_view,      53, INIT_VIEW_FIELDS) \
     X(INIT_RESIZE,    init_resize,    54, INIT_RESIZE_FIELDS) \
     X(INIT_OPEN,      init_open,      63, INIT_OPEN_FIELDS) \

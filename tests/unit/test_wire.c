@@ -131,7 +131,7 @@ TEST(a_field_over_its_max_is_not_sent_and_leaves_nothing_in_the_buffer)
     memset(id, 'a', sizeof(id) - 1);
     id[sizeof(id) - 1] = '\0';
     CHECK_INT(wire_put(&b, init_msg(INIT_GET), 1, &in, &e), -1);
-    CHECK_HAS(e.msg, "id is longer than 64");
+    CHECK_HAS(e.msg, "id is longer than 129");
     CHECK_INT(b.len, 0);
 }
 

@@ -1,0 +1,173 @@
+/* script.c - see script.h. Every line here was tried against bash 5.2 with what a
+ * command may do to its shell; tests/api/43-session-torture.test.mjs is that list. */
+#include "init/script.h"
+
+#include <string.h>
+
+#include "base/str.h"
+
+/* In these texts % stands for the directory. */
+#define SAY(kind, status) "{ if >\"%/-/" kind status ".${BASHPID-}.\"; then [[ 1 ]]; fi; } 2>%/s"
+
+/* What a function named `builtin` cannot also be: one text is true, the other false,
+ * and neither is run inside a function. `! [[` so that set -e does not mind. */
+#define BUILTIN_IS_ONE                                                                             \
+    "\\builtin eval \"[[ ! -v FUNCNAME ]]\" && ! \\builtin eval \"! [[ ! -v FUNCNAME ]]\""
+
+#define STDIO " <%/0 >%/1 2>%/2"
+
+/* The inner loop is what `break` leaves, the outer one goes on. Both are `until !`:
+ * with set -n nothing is true any more and they end, as they do when s cannot be
+ * opened. Names that hide `builtin` are got around by posix mode, in which special
+ * builtins come before functions; a line is spent to leave it again. */
+#define LOOP                                                                                       \
+    "until ! { [[ 1 ]]; } 2>%/s; do until ! " SAY(                                                 \
+        "n", "$?") "; do if " BUILTIN_IS_ONE "; then \\builtin eval \"$(<%/c)\"" STDIO             \
+                   "; else \\set -o posix; [[ -o posix ]] || POSIXLY_CORRECT=1; "                  \
+                   "\\eval \"\\\\set +o posix;\\\\shopt -s expand_aliases\n$(<%/c)\"" STDIO        \
+                   "; fi; done; done"
+
+#define TRAPS "\\builtin trap -- \"$(<%/x)\" EXIT; \\builtin trap -- \"\\\\builtin exit 252\" RTMAX"
+
+/* The whole is one word in single quotes, out of which `$?` steps for a moment. */
+#define STATUS "'\"$?\"'"
+
+/* A shell that exits goes on in a child that has all of its state: who waits is the
+ * parent, and only an EXIT trap can do that. */
+#define GO_ON "( if " SAY("x", STATUS) "; then " TRAPS "; " LOOP "; fi )"
+
+/* Was it `exit`, or set -e, set -u and their like? With set -e a status that some part
+ * of the last pipeline had is its doing, and 1 too, since [[ ]] is in no pipeline; else
+ * 126 and 127 are not from `exit`, nor in posix mode 1 and 2; a shell that took over
+ * says 1 where the first said 127. Where it cannot be known, the session goes on. */
+#define WAS_EXIT                                                                                   \
+    "[[ -o errexit && \" '\"${PIPESTATUS[@]}\"' 1 252 \" != *\" " STATUS " \"* || "                \
+    "! -o errexit && " STATUS " != 12[67] && " STATUS " != 252 && "                                \
+    "! ( -o posix && " STATUS " == [12] ) && "                                                     \
+    "! ( ${BASH_SUBSHELL-0} != 0 && " STATUS                                                       \
+    " == 1 && \" '\"${PIPESTATUS[@]}\"' \" == *\" 1 \"* ) ]]"
+
+#define CLOSE_STDIO "\\builtin exec <&- >&- 2>&-; "
+
+static void put(struct buf *out, const char *text, const char *dir)
+{
+    for (const char *at = text, *end;; at = end + 1) {
+        end = strchrnul(at, '%');
+        buf_add(out, at, (size_t)(end - at));
+        if (*end == '\0')
+            return;
+        buf_adds(out, dir);
+    }
+}
+
+void script_main(struct buf *out, const char *dir)
+{
+    put(out, "\\builtin shopt -s expand_aliases; " TRAPS "; " CLOSE_STDIO LOOP, dir);
+}
+
+void script_exit(struct buf *out, const char *dir, bool restart)
+{
+    if (restart)
+        put(out, "\\builtin eval '" CLOSE_STDIO GO_ON "'", dir);
+    else
+        put(out,
+            "\\builtin eval '" CLOSE_STDIO "if " WAS_EXIT "; then " SAY("e", STATUS) "; else " GO_ON
+                                                                                     "; fi'",
+            dir);
+}
+
+void script_quote(struct buf *out, const char *p, size_t n)
+{
+    buf_addc(out, '\'');
+    while (n > 0) {
+        const char *q = memchr(p, '\'', n);
+        size_t len = q != NULL ? (size_t)(q - p) : n;
+
+        buf_add(out, p, len);
+        if (q == NULL)
+            break;
+        buf_adds(out, "'\\''");
+        p = q + 1;
+        n -= len + 1;
+    }
+    buf_addc(out, '\'');
+}
+
+bool script_is_variable(const char *s)
+{
+    static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_0123456789";
+    size_t n = strspn(s, letters);
+
+    return n > 0 && (s[0] < '0' || s[0] > '9') && s[n] == '=';
+}
+
+static void quote_env(struct buf *out, const struct wire_strv *env)
+{
+    uint32_t at = 0;
+    const char *s;
+
+    while ((s = wire_strv_next(env, &at)) != NULL) {
+        const char *eq = strchr(s, '=') + 1;
+
+        buf_add(out, s, (size_t)(eq - s));
+        script_quote(out, eq, strlen(eq));
+        buf_addc(out, ' ');
+    }
+}
+
+/* The text itself, unless something has to come before it: then it is a word of an
+ * eval, whatever quotes it leaves open. Of the two names, what is before the call. */
+size_t script_command(struct buf *out, const struct script_call *c)
+{
+    const struct wire_bytes *t = c->text;
+    bool asks = memmem(t->p, t->len, "$?", 2) != NULL;
+    size_t status_at = SIZE_MAX;
+
+    if (c->cwd[0] == '\0' && c->env->count == 0 && !asks) {
+        buf_add(out, t->p, t->len);
+        return SIZE_MAX;
+    }
+    if (c->cwd[0] != '\0') {
+        buf_adds(out, "__cove_pwd=$PWD __cove_old=${OLDPWD-}; \\builtin cd -- ");
+        script_quote(out, c->cwd, strlen(c->cwd));
+        buf_adds(out, " && ");
+    }
+    if (asks) {
+        buf_adds(out, "{ ");
+        status_at = out->len;
+        buf_adds(out, "                       ");
+    }
+    /* Through `builtin` the variables before it would not be seen. */
+    quote_env(out, c->env);
+    buf_adds(out, c->env->count > 0 ? "\\eval " : "\\builtin eval ");
+    script_quote(out, t->p, t->len);
+    if (asks)
+        buf_adds(out, "; }");
+    return status_at;
+}
+
+/* A child that exits so, and no `set -e` on this side of ||. */
+void script_status(char *at, unsigned status)
+{
+    char text[24];
+
+    if (status == 0)
+        return;
+    str_fmt(text, sizeof(text), "(\\builtin exit %3u) ||", status & 255);
+    memcpy(at, text, strlen(text));
+}
+
+void script_back(struct buf *out)
+{
+    buf_adds(out, "\\builtin cd -- \"$__cove_pwd\"; OLDPWD=$__cove_old; "
+                  "\\builtin unset __cove_pwd __cove_old");
+}
+
+/* Options last: set -e must not judge what comes before. */
+void script_dump(struct buf *out)
+{
+    buf_adds(out,
+             "\\builtin printf \"%s %q\\n\" \"\\\\builtin cd --\" \"$PWD\"; \\builtin umask -p; "
+             "\\builtin alias -p; \\builtin declare -p; \\builtin declare -f; "
+             "\\builtin export -fp; \\builtin shopt -p; \\builtin set +o");
+}

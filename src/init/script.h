@@ -1,0 +1,52 @@
+/* script.h - what the bash of a session is made to run, and nothing of it shows.
+ *
+ * The shell runs a loop of ours that uses no variable, no function and no fd of its
+ * own, so there is nothing in it that a command could change, see or close. It is
+ * told what to do, and says how it went, through the files of its directory
+ * (session_dir.h), opened anew each time:
+ *
+ *   c      a FIFO: the text of the next command; opening it waits for us
+ *   0 1 2  stdin, stdout and stderr of a command, opened only for its own time
+ *   s      a FIFO: the reply (reply.h)
+ *   x      a file: what its EXIT trap does
+ *   -      does not exist
+ *
+ * Whatever a command does to names, none of ours is looked up: only syntax is used,
+ * and `builtin`, after looking whether it still is what it should be. Text is printed
+ * without a command, by an error: `2>s >-/TEXT` fails and names what it could not
+ * open, on a stderr that leads to us. */
+#ifndef INIT_SCRIPT_H
+#define INIT_SCRIPT_H
+
+#include <stdbool.h>
+
+#include "base/buf.h"
+#include "wire/wire.h"
+
+#define SCRIPT_STOPPED 252 /* status by which a shell leaves a command that we stopped */
+
+/* The text for `bash -c`. `dir` has no character that means something to bash. */
+void script_main(struct buf *out, const char *dir);
+/* The file x. `restart`: `exit` only ends the command. */
+void script_exit(struct buf *out, const char *dir, bool restart);
+
+struct script_call {
+    const struct wire_bytes *text;
+    const char *cwd;             /* "": where the shell is */
+    const struct wire_strv *env; /* NAME=value, for this call only */
+};
+/* What file c says for it. Returns where in it script_status() can say what $? is, or
+ * SIZE_MAX if it does not ask. */
+size_t script_command(struct buf *out, const struct script_call *c);
+void script_status(char *at, unsigned status);
+/* After a call with a cwd: back to where the shell was. */
+void script_back(struct buf *out);
+/* Prints everything that another bash needs to be in the same state. */
+void script_dump(struct buf *out);
+
+/* 'text' as one word. */
+void script_quote(struct buf *out, const char *p, size_t n);
+/* NAME=value with a NAME that the shell takes for one. */
+bool script_is_variable(const char *s);
+
+#endif

@@ -1,0 +1,417 @@
+/* session_call.c - what a session is told to do, one after the other, see session.h. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/own.h"
+#include "base/str.h"
+#include "init/script.h"
+#include "init/session.h"
+
+#define CODE_TIMED_OUT 124
+#define CODE_INTERRUPTED 130
+#define SEND_RETRY_MS 1u
+#define SEND_RETRIES 2000u /* of SEND_RETRY_MS, for a shell to come to where it reads */
+#define SETTLE_MS 50u
+#define SCRIPT_ROOM 4096u /* of quotes and words of ours around a text */
+#define SHOWN_TEXT 4095u  /* of a text, in its record */
+
+/* ---- making one ---- */
+
+int call_check_room(const struct session *s, struct err *e)
+{
+    if (s->state == SESSION_ENDED)
+        return err_set(e, ERR_GONE, "session %s has ended: %s", s->record.id, s->why);
+    if (s->nqueue >= SESSION_QUEUE_MAX)
+        return err_set(e, ERR_LIMIT, "%u commands wait in session %s already", s->nqueue,
+                       s->record.id);
+    return 0;
+}
+
+static void on_late(struct proc *p)
+{
+    if (p->call != NULL)
+        session_stop(p->call->session, INIT_EXIT_TIMED_OUT);
+}
+
+static struct call *call_new(struct session *s, enum call_kind kind)
+{
+    struct call *c = calloc(1, sizeof(*c));
+
+    if (c == NULL)
+        return NULL;
+    c->session = s;
+    c->kind = kind;
+    c->status_at = SIZE_MAX;
+    buf_init(&c->script, 8 * (size_t)INIT_SCRIPT_MAX);
+    buf_init(&c->order, 2 * (size_t)INIT_ARGS_MAX + SCRIPT_ROOM + INIT_PATH_MAX);
+    list_init(&c->link);
+    list_init(&c->askers);
+    return c;
+}
+
+void call_free(struct call *c)
+{
+    struct session *s = c->session;
+    struct err e;
+
+    s->all->texts -= c->counted;
+    if (c->input != 0)
+        session_dir_drop_input(&s->dir, c->input);
+    err_set(&e, ERR_GONE, "session %s has ended: %s", s->record.id, s->why);
+    session_refuse(&c->askers, &e);
+    if (c->proc != NULL)
+        c->proc->call = NULL;
+    list_del(&c->link);
+    buf_free(&c->script);
+    buf_free(&c->order);
+    free(c);
+}
+
+/* The script is there: it takes its place. */
+static int enqueue(struct call *c, const struct init_start *record, const char *name, bool first,
+                   struct err *e)
+{
+    struct session *s = c->session;
+    struct sessions *ss = s->all;
+
+    c->counted = c->script.cap;
+    ss->texts += c->counted;
+    if (c->script.failed)
+        return err_set(e, ERR_UNAVAILABLE, "out of memory");
+    if (ss->texts > SESSION_TEXTS_MAX)
+        return err_set(e, ERR_LIMIT, "%zu bytes of commands wait in this sandbox's sessions",
+                       ss->texts);
+    if (proc_add(ss->procs, record, name, &s->shelf, &c->proc, e) < 0)
+        return -1;
+    c->proc->call = c;
+    c->proc->session = s->serial;
+    c->proc->queued = true;
+    c->proc->late = on_late;
+    if (first)
+        list_add_head(&s->queue, &c->link);
+    else
+        list_add_tail(&s->queue, &c->link);
+    s->nqueue++;
+    return 0;
+}
+
+static int choose_name(struct session *s, const char *wish, char out[INIT_REF_MAX + 1],
+                       struct err *e)
+{
+    struct procs *ps = s->all->procs;
+
+    if (wish[0] != '\0' && !proc_id_is_valid(wish))
+        return err_set(e, ERR_INVALID, "an id is 1 to %u of A-Z a-z 0-9 . _ -", INIT_ID_MAX);
+    if (wish[0] != '\0') {
+        str_fmt(out, INIT_REF_MAX + 1, "%s/%s", s->record.id, wish);
+        if (map_get(&ps->by_id, out) != NULL)
+            return err_set(e, ERR_CONFLICT, "there is a command %s in session %s already", wish,
+                           s->record.id);
+        return 0;
+    }
+    do
+        str_fmt(out, INIT_REF_MAX + 1, "%s/c%llu", s->record.id,
+                (unsigned long long)++s->ncommands);
+    while (map_get(&ps->by_id, out) != NULL);
+    return 0;
+}
+
+static int check_env(const struct wire_strv *env, struct err *e)
+{
+    uint32_t at = 0;
+    const char *v;
+
+    while ((v = wire_strv_next(env, &at)) != NULL)
+        if (!script_is_variable(v))
+            return err_set(e, ERR_INVALID, "env: '%.40s' is not a variable of a shell", v);
+    return 0;
+}
+
+int call_add_command(struct session *s, const struct init_session_exec *m,
+                     const struct wire_bytes *text, uint64_t input, struct call **ret,
+                     struct err *e)
+{
+    char name[INIT_REF_MAX + 1], shown[SHOWN_TEXT + 1];
+    uint32_t len = text->len < SHOWN_TEXT ? text->len : SHOWN_TEXT;
+    struct init_start record = {.cwd = m->cwd,
+                                .user = s->record.user,
+                                .argv = {shown, len + 1, 1},
+                                .timeout_ms = m->timeout_ms,
+                                .ring = s->ring};
+    struct script_call script = {text, m->cwd, &m->env};
+    struct call *c;
+
+    if (check_env(&m->env, e) < 0 || choose_name(s, m->id, name, e) < 0)
+        return -1;
+    if (memchr(text->p, '\0', text->len) != NULL)
+        return err_set(e, ERR_INVALID, "command: a NUL byte cannot be in it");
+    c = call_new(s, CALL_COMMAND);
+    if (c == NULL)
+        return err_set(e, ERR_UNAVAILABLE, "out of memory");
+    memcpy(shown, text->p, len);
+    shown[len] = '\0';
+    c->status_at = script_command(&c->script, &script);
+    c->moves = m->cwd[0] != '\0';
+    c->timeout_ms = m->timeout_ms != 0 ? m->timeout_ms : s->record.timeout_ms;
+    if (enqueue(c, &record, name, false, e) < 0) {
+        call_free(c);
+        return -1;
+    }
+    c->input = input;
+    *ret = c;
+    return 0;
+}
+
+static int add_own(struct session *s, enum call_kind kind, void (*script)(struct buf *out),
+                   const struct buf *order, struct call **ret, struct err *e)
+{
+    static const struct init_start record = {
+        .id = "", .cwd = "", .user = "", .argv = {"", 1, 1}, .ring = SESSION_STATE_MAX};
+    struct call *c = call_new(s, kind);
+
+    if (c == NULL)
+        return err_set(e, ERR_UNAVAILABLE, "out of memory");
+    script(&c->script);
+    if (order != NULL && buf_add(&c->order, buf_data(order), order->len) < 0)
+        c->script.failed = true;
+    if (enqueue(c, &record, NULL, kind == CALL_BACK, e) < 0) {
+        call_free(c);
+        return -1;
+    }
+    *ret = c;
+    return 0;
+}
+
+int call_add_dump(struct session *s, const struct init_session_start *m, struct call **ret,
+                  struct err *e)
+{
+    autobuf struct buf order = BUF_INIT(2 * (size_t)INIT_ARGS_MAX + SCRIPT_ROOM + INIT_PATH_MAX);
+
+    if (check_env(&m->env, e) < 0 || call_check_room(s, e) < 0 ||
+        wire_put(&order, init_msg(INIT_SESSION_START), 0, m, e) < 0)
+        return -1;
+    return add_own(s, CALL_DUMP, script_dump, &order, ret, e);
+}
+
+/* ---- doing it ---- */
+
+static void send_more(struct session *s);
+
+static void send_ready(struct loop_io *io, uint32_t events)
+{
+    (void)events;
+    send_more(CONTAINER_OF(io, struct session, send.io));
+}
+
+static void sent(struct session *s)
+{
+    loop_io_stop(s->all->procs->loop, &s->send.io);
+    drop_fd(&s->send.fd);
+}
+
+/* An end of the pipe that nobody reads any more is for the reaper, or a timeout, to
+ * explain. */
+static void send_more(struct session *s)
+{
+    struct call *c = s->call;
+    struct err e;
+
+    while (c != NULL && c->sent < c->script.len) {
+        ssize_t n = write(s->send.fd, buf_data(&c->script) + c->sent, c->script.len - c->sent);
+
+        if (n < 0 && errno == EAGAIN) {
+            if (s->send.io.cb == NULL && loop_io_start(s->all->procs->loop, &s->send.io, s->send.fd,
+                                                       EPOLLOUT, send_ready, &e) < 0)
+                session_end(s, "out of memory");
+            return;
+        }
+        if (n < 0)
+            break;
+        c->sent += (size_t)n;
+    }
+    sent(s);
+}
+
+static void try_send(struct session *s);
+
+static void send_again(struct loop_timer *t)
+{
+    try_send(CONTAINER_OF(t, struct session, timer));
+}
+
+/* It said that it is ready, and is on its way to where it waits. */
+static void try_send(struct session *s)
+{
+    struct loop *l = s->all->procs->loop;
+    struct err e;
+
+    s->send.fd = session_dir_command(&s->dir);
+    if (s->send.fd >= 0) {
+        s->state = SESSION_BUSY;
+        if (session_listen(s, &e) < 0)
+            session_end(s, "%s", e.msg);
+        else
+            send_more(s);
+        return;
+    }
+    if (errno != ENXIO || ++s->ticks > SEND_RETRIES ||
+        loop_timer_set(l, &s->timer, SEND_RETRY_MS, send_again) < 0)
+        session_end(s, "its shell does not read commands any more");
+}
+
+static int open_stdio(struct session *s, struct proc *p, uint64_t input, struct err *e)
+{
+    for (int i = 0; i < 2; i++) {
+        int fd = session_dir_output(&s->dir, i, s->fresh[i], e);
+
+        if (fd < 0)
+            return -1;
+        output_take(p, i, fd);
+        s->fresh[i] = false;
+    }
+    if (session_dir_use_input(&s->dir, input, e) < 0)
+        return -1;
+    return output_start(p, e);
+}
+
+static int begin(struct session *s, struct call *c, struct err *e)
+{
+    struct proc *p = c->proc;
+    char drop[REPLY_MAX];
+
+    /* What somebody else wrote there since the last reply. */
+    for (int i = 0; i < 16 && read(s->reply.fd, drop, sizeof(drop)) > 0; i++)
+        ;
+    buf_clear(&s->reply.text);
+    if (open_stdio(s, p, c->input, e) < 0)
+        return -1;
+    c->input = 0;
+    if (c->status_at != SIZE_MAX)
+        script_status(buf_data(&c->script) + c->status_at, s->status);
+    p->queued = false;
+    p->record.started_ms = clock_real_ms();
+    if (proc_set_timeout(p, c->timeout_ms) < 0)
+        return err_set(e, ERR_UNAVAILABLE, "out of memory");
+    proc_changed(p);
+    return 0;
+}
+
+void session_next(struct session *s)
+{
+    struct call *c = LIST_FIRST(&s->queue, struct call, link);
+    struct err e;
+
+    if (s->state != SESSION_IDLE || c == NULL || session_is_moving(s) || s->dying != NULL)
+        return;
+    list_del(&c->link);
+    s->nqueue--;
+    s->call = c;
+    s->state = SESSION_SENDING;
+    s->ticks = 0;
+    if (begin(s, c, &e) < 0)
+        session_end(s, "a command could not be given to it: %s", e.msg);
+    else
+        try_send(s);
+}
+
+/* ---- and its end ---- */
+
+/* A signal that came too late for the command still reaches the shell: the next one
+ * must not be its victim. */
+static void on_settled(struct loop_timer *t)
+{
+    struct session *s = CONTAINER_OF(t, struct session, timer);
+
+    s->state = SESSION_IDLE;
+    session_next(s);
+}
+
+static void settle(struct session *s)
+{
+    struct err e;
+
+    if (!s->signalled || s->state != SESSION_IDLE)
+        return;
+    s->state = SESSION_SETTLING;
+    if (session_listen(s, &e) < 0 ||
+        loop_timer_set(s->all->procs->loop, &s->timer, SETTLE_MS, on_settled) < 0)
+        session_end(s, "out of memory");
+}
+
+/* True: some process of a call that was stopped still lives, and will not for long. */
+static bool must_wait(struct session *s)
+{
+    if (s->stop == 0)
+        return false;
+    if (!session_is_moving(s) && s->dying == NULL && !session_is_alone(s))
+        session_move(s, true);
+    return session_is_moving(s) || s->dying != NULL;
+}
+
+static void finish_proc(struct session *s, struct proc *p, unsigned code)
+{
+    if ((s->stop & INIT_EXIT_TIMED_OUT) != 0)
+        code = CODE_TIMED_OUT;
+    else if (s->stop != 0)
+        code = CODE_INTERRUPTED;
+    p->record.flags |= s->stop;
+    proc_ended(p, code, 0);
+    for (int i = 0; i < 2; i++)
+        s->fresh[i] = !output_is_done(p, i);
+}
+
+void session_over(struct session *s, unsigned code)
+{
+    struct call *c = s->call, *back;
+    struct err e;
+
+    loop_timer_stop(s->all->procs->loop, &s->timer);
+    s->status = code;
+    s->finishing = must_wait(s);
+    if (s->finishing || s->state == SESSION_ENDED)
+        return;
+    s->call = NULL;
+    finish_proc(s, c->proc, code);
+    if (c->kind == CALL_DUMP)
+        session_started(c);
+    if (c->moves && add_own(s, CALL_BACK, script_back, NULL, &back, &e) < 0)
+        session_end(s, "it could not be brought back to where it was: %s", e.msg);
+    if (s->stop == 0 && s->state != SESSION_ENDED && !session_is_alone(s))
+        session_move(s, false);
+    call_free(c);
+    s->stop = 0;
+    settle(s);
+    s->signalled = false;
+    session_next(s);
+}
+
+static void drop_one(struct session *s, struct call *c, uint32_t flags)
+{
+    struct proc *p = c->proc;
+
+    p->record.flags |= flags;
+    if ((p->record.flags & INIT_EXIT_NEVER_RAN) != 0)
+        proc_ended(p, 0, 0);
+    else if (s->stop != 0)
+        finish_proc(s, p, 0);
+    else
+        proc_ended(p, s->record.code, s->record.signal);
+    call_free(c);
+}
+
+void session_drop_calls(struct session *s)
+{
+    struct call *c = take_ptr(&s->call);
+
+    if (c != NULL)
+        drop_one(s, c, INIT_EXIT_SESSION_ENDED | (s->deleted ? INIT_EXIT_KILLED : 0u));
+    while ((c = LIST_FIRST(&s->queue, struct call, link)) != NULL) {
+        s->nqueue--;
+        list_del(&c->link);
+        drop_one(s, c, INIT_EXIT_NEVER_RAN);
+    }
+}

@@ -1,0 +1,172 @@
+/* session_dir.c - see session_dir.h. */
+#include "init/session_dir.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/own.h"
+#include "base/str.h"
+#include "init/script.h"
+
+#define NUMBERS_MAX 10000u
+#define INPUT_NAME_MAX 32
+
+static int refused(struct err *e, const char *what)
+{
+    if (errno == ENOSPC || errno == EDQUOT)
+        return err_set(e, ERR_LIMIT, "no more room for sessions in this sandbox");
+    if (errno == EMFILE || errno == ENFILE || errno == ENOMEM)
+        return err_set(e, ERR_UNAVAILABLE, "%s: %s", what, strerror(errno));
+    return err_sys(e, "%s", what);
+}
+
+static int make_dir(struct session_dir *d, const char *root, struct err *e)
+{
+    static unsigned next;
+
+    for (unsigned i = 0; i < NUMBERS_MAX; i++) {
+        str_fmt(d->path, sizeof(d->path), "%s/%u", root, next = next % NUMBERS_MAX + 1);
+        if (mkdir(d->path, 0711) == 0) {
+            d->fd = open(d->path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+            return d->fd < 0 ? refused(e, d->path) : 0;
+        }
+        if (errno == ENOENT)
+            return err_set(e, ERR_UNSUPPORTED, "this sandbox has no place for sessions");
+        if (errno != EEXIST) {
+            refused(e, d->path);
+            break;
+        }
+    }
+    if (errno == EEXIST)
+        err_set(e, ERR_LIMIT, "all numbers of sessions are taken");
+    d->path[0] = '\0';
+    return -1;
+}
+
+static int make_fifo(struct session_dir *d, const char *name, struct err *e)
+{
+    if (mkfifoat(d->fd, name, 0600) < 0 ||
+        fchownat(d->fd, name, d->uid, d->gid, AT_SYMLINK_NOFOLLOW) < 0)
+        return refused(e, name);
+    return 0;
+}
+
+static int make_exit_text(struct session_dir *d, bool restart, struct err *e)
+{
+    autobuf struct buf text = BUF_INIT(16384);
+    autofd int fd = openat(d->fd, "x", O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0444);
+
+    script_exit(&text, d->path, restart);
+    if (fd < 0 || text.failed || write(fd, buf_data(&text), text.len) != (ssize_t)text.len)
+        return refused(e, "x");
+    return 0;
+}
+
+int session_dir_make(struct session_dir *d, const char *root, const struct user *u, bool restart,
+                     struct err *e)
+{
+    static const char *const fifos[] = {"c", "s", "1", "2"};
+
+    *d = (struct session_dir){.fd = -1, .uid = u->uid, .gid = u->gid};
+    if (make_dir(d, root, e) < 0)
+        return -1;
+    for (size_t i = 0; i < ARRAY_LEN(fifos); i++)
+        if (make_fifo(d, fifos[i], e) < 0)
+            return -1;
+    if (symlinkat("/dev/null", d->fd, "0") < 0)
+        return refused(e, "0");
+    return make_exit_text(d, restart, e);
+}
+
+void session_dir_remove(struct session_dir *d)
+{
+    DIR *list = d->fd >= 0 ? fdopendir(d->fd) : NULL;
+    struct dirent *de;
+
+    while (list != NULL && (de = readdir(list)) != NULL)
+        unlinkat(d->fd, de->d_name, 0);
+    if (list != NULL)
+        closedir(list);
+    else
+        drop_fd(&d->fd);
+    if (d->path[0] != '\0')
+        rmdir(d->path);
+    d->fd = -1;
+    d->path[0] = '\0';
+}
+
+static int open_fifo(struct session_dir *d, const char *name, int flags)
+{
+    return openat(d->fd, name, flags | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC);
+}
+
+int session_dir_output(struct session_dir *d, int stream, bool fresh, struct err *e)
+{
+    const char *name = stream == 0 ? "1" : "2";
+    int fd;
+
+    if (fresh && (unlinkat(d->fd, name, 0) < 0 || make_fifo(d, name, e) < 0))
+        return refused(e, name);
+    fd = open_fifo(d, name, O_RDONLY);
+    return fd < 0 ? refused(e, name) : fd;
+}
+
+int session_dir_command(struct session_dir *d)
+{
+    return open_fifo(d, "c", O_WRONLY);
+}
+
+int session_dir_reply(struct session_dir *d, struct err *e)
+{
+    /* For writing too, so that it has no end when the shell closes it. */
+    int fd = open_fifo(d, "s", O_RDWR);
+
+    return fd < 0 ? refused(e, "s") : fd;
+}
+
+static void input_name(char out[INPUT_NAME_MAX], uint64_t number)
+{
+    str_fmt(out, INPUT_NAME_MAX, "i%llu", (unsigned long long)number);
+}
+
+int session_dir_input(struct session_dir *d, uint64_t number, int *ret, struct err *e)
+{
+    char name[INPUT_NAME_MAX];
+
+    input_name(name, number);
+    *ret = openat(d->fd, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0400);
+    if (*ret < 0 || fchown(*ret, d->uid, d->gid) < 0)
+        return refused(e, "stdin");
+    return 0;
+}
+
+int session_dir_use_input(struct session_dir *d, uint64_t number, struct err *e)
+{
+    char name[INPUT_NAME_MAX];
+
+    if (number == 0 && !d->has_input)
+        return 0;
+    if (number != 0) {
+        input_name(name, number);
+        d->has_input = true;
+        return renameat(d->fd, name, d->fd, "0") < 0 ? refused(e, "stdin") : 0;
+    }
+    d->has_input = false;
+    if (unlinkat(d->fd, "0", 0) < 0 || symlinkat("/dev/null", d->fd, "0") < 0)
+        return refused(e, "stdin");
+    return 0;
+}
+
+void session_dir_drop_input(struct session_dir *d, uint64_t number)
+{
+    char name[INPUT_NAME_MAX];
+
+    input_name(name, number);
+    unlinkat(d->fd, name, 0);
+}

@@ -1,0 +1,45 @@
+/* session_dir.h - the directory through which init and the shell of a session speak.
+ *
+ * It is ours, on a small filesystem of our own: the session's user may open what is
+ * in it and nobody else may, and no one but us can add, remove or rename. What each
+ * file is for, script.h says. */
+#ifndef INIT_SESSION_DIR_H
+#define INIT_SESSION_DIR_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "init/user.h"
+#include "wire/wire.h"
+
+struct session_dir {
+    char path[64];
+    int fd; /* -1: none */
+    uid_t uid;
+    gid_t gid;
+    bool has_input; /* 0 is a file with a command's stdin */
+};
+
+/* In `root`, with the next free number for a name. After a failure it is still to be
+ * removed. */
+int session_dir_make(struct session_dir *d, const char *root, const struct user *u, bool restart,
+                     struct err *e);
+/* With everything in it. */
+void session_dir_remove(struct session_dir *d);
+
+/* The reading end of 1 or 2, for init. A fresh FIFO if somebody may still hold the one
+ * that is there. */
+int session_dir_output(struct session_dir *d, int stream, bool fresh, struct err *e);
+/* The writing end of c; -1 with ENXIO while the shell does not wait for it. */
+int session_dir_command(struct session_dir *d);
+/* The reading end of s. */
+int session_dir_reply(struct session_dir *d, struct err *e);
+
+/* A file for a stdin, empty, written through the fd; its number names it. */
+int session_dir_input(struct session_dir *d, uint64_t number, int *ret, struct err *e);
+/* It becomes 0, or nothing does (number 0) and commands read the end at once. */
+int session_dir_use_input(struct session_dir *d, uint64_t number, struct err *e);
+void session_dir_drop_input(struct session_dir *d, uint64_t number);
+
+#endif

@@ -1,0 +1,153 @@
+/* session_reply.c - what the shell of a session says, see reply.h: at most one reply
+ * per call is taken, and only while one is expected. */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include "base/own.h"
+#include "init/session.h"
+
+static void reply_ready(struct loop_io *io, uint32_t events);
+
+int session_listen(struct session *s, struct err *e)
+{
+    if (s->reply.fd < 0)
+        s->reply.fd = session_dir_reply(&s->dir, e);
+    if (s->reply.fd < 0)
+        return -1;
+    if (s->reply.io.cb != NULL)
+        return 0;
+    return loop_io_start(s->all->procs->loop, &s->reply.io, s->reply.fd, EPOLLIN, reply_ready, e);
+}
+
+void session_unlisten(struct session *s)
+{
+    loop_io_stop(s->all->procs->loop, &s->reply.io);
+    drop_fd(&s->reply.fd);
+    buf_free(&s->reply.text);
+    loop_io_stop(s->all->procs->loop, &s->send.io);
+    drop_fd(&s->send.fd);
+}
+
+static void on_late_leave(struct loop_timer *t)
+{
+    struct session *s = CONTAINER_OF(t, struct session, timer);
+
+    s->record.code = s->status;
+    session_end(s, "its shell exited with %u, and then did not end", s->status);
+}
+
+static void leave(struct session *s, const struct reply *r)
+{
+    s->state = SESSION_LEAVING;
+    s->status = r->status;
+    loop_timer_set(s->all->procs->loop, &s->timer, SESSION_LEAVE_MS, on_late_leave);
+}
+
+/* A child speaks for the session from now on. It must be one of its processes: its
+ * pid is what gets moved and signalled. */
+static bool take_over(struct session *s, const struct reply *r)
+{
+    s->record.restarts++;
+    if (s->npids > SESSION_RESTARTS_MAX)
+        session_end(s, "its shell was ended by its commands %u times", s->record.restarts);
+    else if (r->pid <= 1 || !group_has(s->group, r->pid))
+        session_end(s, "its shell lost track of itself");
+    else
+        s->pids[s->npids++] = r->pid;
+    return s->state != SESSION_ENDED;
+}
+
+static void restart(struct session *s, const struct reply *r)
+{
+    unsigned code = r->status;
+
+    s->status = code;
+    s->state = SESSION_RESTARTING;
+    if (take_over(s, r))
+        session_over(s, code);
+}
+
+/* The signal that stopped the last command came after it. */
+static void resettle(struct session *s, const struct reply *r)
+{
+    loop_timer_stop(s->all->procs->loop, &s->timer);
+    s->state = SESSION_RESTARTING;
+    take_over(s, r);
+}
+
+static void ready(struct session *s, const struct reply *r)
+{
+    enum session_state was = s->state;
+
+    s->state = SESSION_IDLE;
+    if (was == SESSION_STARTING) {
+        loop_timer_stop(s->all->procs->loop, &s->timer);
+        session_answer(&s->askers, s);
+        sessions_told(s->all, s, INIT_EVENT_SESSION_CREATED);
+    }
+    if (was == SESSION_BUSY) {
+        s->status = r->status;
+        session_over(s, r->status);
+    }
+    session_next(s);
+}
+
+/* Nothing else is listened to: what comes unasked stays in the pipe, and is thrown
+ * away before the next call. */
+static void heard(struct session *s, const struct reply *r)
+{
+    if (r->kind == REPLY_READY)
+        ready(s, r);
+    else if (s->state == SESSION_SETTLING && r->kind == REPLY_CHILD)
+        resettle(s, r);
+    else if (s->state != SESSION_BUSY)
+        session_end(s, "its shell answered what nobody had asked");
+    else if (r->kind == REPLY_CHILD)
+        restart(s, r);
+    else
+        leave(s, r);
+}
+
+static bool expects(const struct session *s)
+{
+    return s->state == SESSION_STARTING || s->state == SESSION_BUSY ||
+           s->state == SESSION_RESTARTING || s->state == SESSION_SETTLING;
+}
+
+static void parse(struct session *s)
+{
+    struct reply r;
+    size_t used;
+
+    while (s->reply.fd >= 0 && expects(s) && s->reply.text.len > 0) {
+        int ret = reply_read(buf_data(&s->reply.text), s->reply.text.len, s->dir.path, &r, &used);
+
+        if (ret < 0)
+            session_end(s, "its shell answered nonsense");
+        if (ret <= 0)
+            return;
+        buf_consume(&s->reply.text, used);
+        heard(s, &r);
+    }
+}
+
+static void reply_ready(struct loop_io *io, uint32_t events)
+{
+    struct session *s = CONTAINER_OF(io, struct session, reply.io);
+    size_t room = REPLY_MAX - s->reply.text.len;
+    char *at = buf_room(&s->reply.text, room);
+    ssize_t n;
+
+    (void)events;
+    n = at != NULL ? read(s->reply.fd, at, room) : -1;
+    if (n > 0)
+        buf_added(&s->reply.text, (size_t)n);
+    if (expects(s))
+        parse(s);
+    else
+        buf_clear(&s->reply.text);
+    if (s->reply.fd >= 0 && !expects(s))
+        loop_io_stop(s->all->procs->loop, &s->reply.io);
+}

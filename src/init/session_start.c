@@ -1,0 +1,122 @@
+/* session_start.c - a process that begins in the state of a session, see session.h.
+ *
+ * It is a process as any other, a child of init in a bash of its own. What the session
+ * printed about itself (script_dump) is put into a sealed file that is its fd 3 until it
+ * has taken it in; errors of that are not the process's. */
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/own.h"
+#include "init/script.h"
+#include "init/session.h"
+
+#define SHELL "/bin/bash"
+#define TAKE_IN "\\builtin eval \"$(</proc/self/fd/3)\" 2>/dev/null; "
+
+/* Not with the ring: its bytes may lie in two pieces. */
+static int copy_output(const struct proc *p, int fd, struct err *e)
+{
+    uint64_t at = p->ring.first;
+    unsigned stream;
+    const char *bytes;
+    size_t n;
+
+    if (p->ring.first != 0)
+        return err_set(e, ERR_TOO_LARGE,
+                       "the session's variables and functions are more than %u bytes",
+                       SESSION_STATE_MAX);
+    for (; (n = ring_look(&p->ring, at, &stream, &bytes)) > 0; at += n)
+        if (stream == INIT_STDOUT && write(fd, bytes, n) != (ssize_t)n)
+            return err_sys(e, "write the state of a session");
+    return 0;
+}
+
+static int add_rest(const struct init_session_start *m, int fd, struct err *e)
+{
+    autobuf struct buf text = BUF_INIT(8 * (size_t)INIT_ARGS_MAX);
+    uint32_t at = 0;
+    const char *v;
+
+    while ((v = wire_strv_next(&m->env, &at)) != NULL) {
+        const char *eq = strchr(v, '=') + 1;
+
+        buf_adds(&text, "\\builtin export ");
+        buf_add(&text, v, (size_t)(eq - v));
+        script_quote(&text, eq, strlen(eq));
+        buf_addc(&text, '\n');
+    }
+    if (m->cwd[0] != '\0') {
+        buf_adds(&text, "\\builtin cd -- ");
+        script_quote(&text, m->cwd, strlen(m->cwd));
+        buf_addc(&text, '\n');
+    }
+    buf_adds(&text, "\\builtin exec 3<&-\n");
+    if (text.failed || write(fd, buf_data(&text), text.len) != (ssize_t)text.len)
+        return err_set(e, ERR_UNAVAILABLE, "out of memory");
+    return 0;
+}
+
+static int state_file(const struct proc *p, const struct init_session_start *m, struct err *e)
+{
+    autofd int fd = memfd_create("session", MFD_CLOEXEC);
+
+    if (fd < 0)
+        return err_sys(e, "memfd");
+    if (copy_output(p, fd, e) < 0 || add_rest(m, fd, e) < 0)
+        return -1;
+    return take_fd(&fd);
+}
+
+static int start(struct session *s, const struct proc *state, const struct init_session_start *m,
+                 struct proc **ret, struct err *e)
+{
+    bool text = (m->flags & INIT_START_TEXT) != 0;
+    autobuf struct buf argv = BUF_INIT(2 * (size_t)INIT_ARGS_MAX);
+    struct init_start o = {.id = m->id,
+                           .cwd = "/",
+                           .user = s->record.user,
+                           .flags = m->flags & INIT_START_STDIN,
+                           .timeout_ms = m->timeout_ms,
+                           .ring = m->ring};
+    autofd int fd = state_file(state, m, e);
+
+    if (fd < 0)
+        return -1;
+    wire_strv_add(&argv, SHELL);
+    wire_strv_add(&argv, "-c");
+    wire_strv_add(&argv, text ? TAKE_IN "\\builtin eval \"$1\"" : TAKE_IN "\"$@\"");
+    wire_strv_add(&argv, "bash");
+    buf_add(&argv, m->argv.p, m->argv.len);
+    if (argv.failed)
+        return err_set(e, ERR_TOO_LARGE, "argv is too long");
+    o.argv = wire_strv_of(&argv);
+    return proc_start_as(s->all->procs, &o, &m->argv, fd, ret, e);
+}
+
+void session_started(struct call *c)
+{
+    struct wire_head head;
+    struct init_session_start m;
+    struct proc *p = NULL;
+    struct init_started ok = {0};
+    const char *body;
+    struct conn *conn;
+    struct err e = {0};
+
+    if (wire_peek(&c->order, &head, &body, &e) != 1 ||
+        wire_get(init_msg(INIT_SESSION_START), body, head.len, &m, &e) < 0 ||
+        start(c->session, c->proc, &m, &p, &e) < 0) {
+        session_refuse(&c->askers, &e);
+        return;
+    }
+    ok.id = p->record.id;
+    ok.pid = p->record.pid;
+    ok.started_ms = p->record.started_ms;
+    while ((conn = LIST_FIRST(&c->askers, struct conn, asking)) != NULL) {
+        list_del(&conn->asking);
+        conn_send(conn, INIT_STARTED, &ok);
+        conn_done(conn);
+    }
+}

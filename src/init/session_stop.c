@@ -1,0 +1,172 @@
+/* session_stop.c - which processes are a command's, and how it is stopped: see the
+ * head of session.h.
+ *
+ * Moving a process to another group waits for the whole machine (architecture.md), so
+ * a thread does it; until it is done nothing else begins in the session. */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/own.h"
+#include "init/session.h"
+
+#define TICK_MS 100u
+#define STOP_SIGNAL 64 /* RTMAX; script.c traps it */
+
+bool session_is_moving(const struct session *s)
+{
+    return s->move.job.busy;
+}
+
+bool session_is_alone(struct session *s)
+{
+    return group_count(s->group, s->npids + 1) <= s->npids;
+}
+
+/* In a thread. */
+static void move_run(struct job *j)
+{
+    struct session *s = CONTAINER_OF(j, struct session, move.job);
+
+    for (unsigned i = 0; i < s->move.npids; i++) {
+        char text[16];
+        int n = snprintf(text, sizeof(text), "%d\n", s->move.pids[i]);
+
+        if (write(s->move.fd, text, (size_t)n) < 0)
+            continue; /* it is gone */
+    }
+}
+
+static void has_died(void *arg)
+{
+    struct session *s = arg;
+
+    group_put(take_ptr(&s->dying));
+    if (s->finishing)
+        session_over(s, s->status);
+    else if (s->state == SESSION_ENDED && s->deleted)
+        session_delete(s);
+    else
+        session_next(s);
+}
+
+/* Somebody waits for it to be empty; only the last such one is waited for. */
+static void watch_die(struct session *s, struct group *g)
+{
+    struct err e;
+
+    group_kill(g, &e);
+    group_hurry(g);
+    group_put(take_ptr(&s->dying));
+    if (group_watch(g, has_died, s))
+        group_put(g);
+    else
+        s->dying = g;
+}
+
+/* Once: a second signal would meet the shell on its way out, and end it. */
+static void tell_shell(struct session *s)
+{
+    if (s->state != SESSION_BUSY || s->signalled)
+        return;
+    s->signalled = true;
+    kill(s->pids[s->npids - 1], STOP_SIGNAL);
+}
+
+static void move_done(struct job *j)
+{
+    struct session *s = CONTAINER_OF(j, struct session, move.job);
+    struct group *old = s->group;
+    bool again = s->move.again;
+
+    drop_fd(&s->move.fd);
+    s->group = take_ptr(&s->move.to);
+    s->move.again = false;
+    if (s->move.kill)
+        tell_shell(s);
+    if (s->move.kill)
+        watch_die(s, old);
+    else
+        group_put(old);
+    if (s->state == SESSION_ENDED) {
+        struct err e;
+
+        group_kill(s->group, &e);
+        if (s->deleted)
+            session_delete(s);
+        return;
+    }
+    if (again)
+        session_move(s, true);
+    else if (s->finishing && s->dying == NULL)
+        session_over(s, s->status);
+    else
+        session_next(s);
+}
+
+void session_move(struct session *s, bool kill_rest)
+{
+    struct err e;
+
+    if (session_is_moving(s)) {
+        s->move.again |= kill_rest;
+        return;
+    }
+    if (group_take(&s->groups, &s->move.to, &e) < 0) {
+        if (kill_rest || e.kind != ERR_LIMIT)
+            session_end(s, "no group for its shell: %s", e.msg);
+        return; /* what is left behind will be taken for the next command's */
+    }
+    s->move.fd = openat(s->move.to->fd, "cgroup.procs", O_WRONLY | O_CLOEXEC);
+    s->move.kill = kill_rest;
+    s->move.npids = s->npids;
+    memcpy(s->move.pids, s->pids, s->npids * sizeof(s->pids[0]));
+    job_start(s->all->procs->loop, &s->move.job, move_run, move_done);
+}
+
+static void not_back(struct session *s)
+{
+    s->record.signal = SIGKILL;
+    s->record.code = 128 + SIGKILL;
+    session_end(s, "its shell did not come back when its command was %s, and was killed",
+                (s->stop & INIT_EXIT_TIMED_OUT) != 0 ? "timed out" : "interrupted");
+}
+
+/* What was born between the move and the signal holds the shell up: again. A paused
+ * sandbox is not late. */
+static void on_tick(struct loop_timer *t)
+{
+    struct session *s = CONTAINER_OF(t, struct session, timer);
+    uint64_t frozen = groups_frozen_ms(&s->all->procs->groups);
+
+    s->ticks += frozen == s->frozen_ms;
+    s->frozen_ms = frozen;
+    if (s->state != SESSION_BUSY && s->state != SESSION_SENDING)
+        return;
+    if (s->ticks >= SESSION_BACK_MS / TICK_MS) {
+        not_back(s);
+        return;
+    }
+    if (!session_is_moving(s) && !session_is_alone(s))
+        session_move(s, true);
+    else if (!session_is_moving(s))
+        tell_shell(s);
+    if (s->state != SESSION_ENDED)
+        loop_timer_set(s->all->procs->loop, t, TICK_MS, on_tick);
+}
+
+void session_stop(struct session *s, uint32_t why)
+{
+    if (s->stop != 0 || (s->state != SESSION_BUSY && s->state != SESSION_SENDING))
+        return;
+    s->stop = why;
+    s->ticks = 0;
+    s->frozen_ms = groups_frozen_ms(&s->all->procs->groups);
+    if (loop_timer_set(s->all->procs->loop, &s->timer, TICK_MS, on_tick) < 0)
+        session_end(s, "out of memory");
+    else
+        session_move(s, true);
+}
