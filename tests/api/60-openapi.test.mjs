@@ -81,7 +81,10 @@ test('every documented route answers something else than 404 or 405', async () =
   const s = await d.sandbox();
   const p = await d.process(s.id, ['sleep', '1000'], { id: 'here' });
   const t = await d.post(`/v1/sandboxes/${s.id}/terminals`);
-  const fill = { id: s.id, pid: p.id, tid: t.id, name: 'base' };
+  const sessions = `/v1/sandboxes/${s.id}/sessions`;
+  const shell = await d.post(sessions, {});
+  const ran = await d.post(`${sessions}/${shell.id}/exec`, { command: 'true' });
+  const fill = { id: s.id, pid: p.id, tid: t.id, sid: shell.id, cid: ran.id, name: 'base' };
   for (const route of routesInDocument()) {
     const [method, url] = route.split(' ');
     if (/events|refresh/.test(url) || method === 'DELETE') continue; // a stream without end, and two with consequences
@@ -128,6 +131,13 @@ test('answers have the shape the document promises', async () => {
   const s = await d.sandbox({ metadata: { a: 'b' }, env: { X: 'y' }, timeout_ms: 600_000 });
   const at = `/v1/sandboxes/${s.id}`;
   check(answerOf('post', '/v1/sandboxes', '201'), s, 'create');
+  const S = '/v1/sandboxes/{id}/sessions';
+  const shell = await d.post(`${at}/sessions`, {});
+  check(answerOf('post', S, '201'), shell, 'session');
+  check(answerOf('post', `${S}/{sid}/exec`), await d.post(`${at}/sessions/${shell.id}/exec`, { command: 'echo x', id: 'c' }), 'session exec');
+  check(answerOf('get', `${S}/{sid}/commands`), await d.get(`${at}/sessions/${shell.id}/commands`), 'commands');
+  check(answerOf('get', `${S}/{sid}/commands/{cid}/output`), await d.get(`${at}/sessions/${shell.id}/commands/c/output`), 'output');
+  check(answerOf('get', S), await d.get(`${at}/sessions`), 'sessions');
   check(answerOf('get', '/v1/sandboxes'), await d.get('/v1/sandboxes'), 'list');
   check(answerOf('get', '/v1/sandboxes/{id}'), await d.get(at), 'get');
   check(answerOf('post', '/v1/sandboxes/{id}/exec'), await d.exec(s.id, 'printf "\\377"; kill -9 $$'), 'exec');

@@ -5,6 +5,7 @@
 
 #include "front/auth/auth.h"
 #include "front/engine/process.h"
+#include "front/engine/session.h"
 #include "front/engine/snapshot.h"
 #include "front/engine/terminal.h"
 #include "native_files.h"
@@ -41,6 +42,7 @@ static struct {
     engine_sandbox_cb *got;
     engine_done_cb *done;
     void (*proc)(void *arg, const struct init_proc *p, const struct err *e);
+    session_cb *session;
     void (*started)(void *arg, const struct init_started *m, const struct err *e);
     void (*stat)(void *arg, const struct engine_stats *s);
     void *arg;
@@ -503,6 +505,80 @@ void engine_owners(struct engine *g, void (*each)(void *arg, const char *key, si
     (void)g;
     each(arg, "gone", 2);
     each(arg, "root", 1);
+}
+
+/* ---- sessions ---- */
+
+void session_create(struct engine *g, const char *key, const char *sandbox,
+                    const struct session_opts *o, session_cb *cb, void *arg)
+{
+    (void)g, (void)key, (void)sandbox, (void)o;
+    fake.session = cb;
+    fake.arg = arg;
+}
+
+void session_get(struct engine *g, const char *key, const char *sandbox, const char *id,
+                 session_cb *cb, void *arg)
+{
+    (void)id;
+    session_create(g, key, sandbox, NULL, cb, arg);
+}
+
+void session_delete(struct engine *g, const char *key, const char *sandbox, const char *id,
+                    engine_done_cb *cb, void *arg)
+{
+    terminal_resize(g, key, sandbox, id, 0, 0, cb, arg);
+}
+
+void session_list(struct engine *g, const char *key, const char *sandbox,
+                  void (*each)(void *arg, const struct init_session *s), engine_done_cb *cb,
+                  void *arg)
+{
+    (void)each;
+    terminal_resize(g, key, sandbox, "", 0, 0, cb, arg);
+}
+
+void session_commands(struct engine *g, const char *key, const char *sandbox, const char *id,
+                      void (*each)(void *arg, const struct init_proc *p), engine_done_cb *cb,
+                      void *arg)
+{
+    (void)each;
+    terminal_resize(g, key, sandbox, id, 0, 0, cb, arg);
+}
+
+void session_interrupt(struct engine *g, const char *key, const char *sandbox, const char *id,
+                       process_value_cb *cb, void *arg)
+{
+    (void)g, (void)key, (void)sandbox, (void)id;
+    fake_call(NULL, cb, arg);
+}
+
+struct process_stream *session_run(struct engine *g, const char *key, const char *sandbox,
+                                   const struct session_exec *o, const struct process_ops *ops,
+                                   void *arg)
+{
+    return process_attach(g, key, sandbox, o->session, 0, true, 0, ops, arg);
+}
+
+struct process_call *session_start(struct engine *g, const char *key, const char *sandbox,
+                                   const char *session, const struct process_opts *o,
+                                   process_started_cb *cb, void *arg)
+{
+    (void)g, (void)key, (void)sandbox, (void)session, (void)o, (void)cb;
+    return fake_call(NULL, NULL, arg);
+}
+
+const char *session_ref(char out[INIT_REF_MAX + 1], const char *session, const char *command)
+{
+    snprintf(out, INIT_REF_MAX + 1, "%.64s/%.64s", session, command);
+    return out;
+}
+
+const char *session_ref_command(const char *ref)
+{
+    const char *slash = strchr(ref, '/');
+
+    return slash != NULL ? slash + 1 : ref;
 }
 
 #endif

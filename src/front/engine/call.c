@@ -23,23 +23,6 @@ static const struct talk_kind kind_wait_log  = {INIT_WAIT_LOG,  {{INIT_OK, TALK_
 
 #define CALL_LIST_MAX 65536u /* processes in one list; more is nonsense */
 
-typedef void started_cb(void *arg, const struct init_started *m, const struct err *e);
-typedef void proc_cb(void *arg, const struct init_proc *p, const struct err *e);
-
-struct process_call {
-    struct talk talk;
-    struct engine *g;
-    /* Exactly one is given: who is told the last answer. */
-    started_cb *started;
-    proc_cb *proc;
-    engine_done_cb *done;
-    process_exit_cb *exited;
-    process_value_cb *value;
-    void (*each)(void *arg, const struct init_proc *p); /* of a list */
-    unsigned told;
-    void *arg;
-};
-
 /* `m` is NULL if `e` is not. */
 static void tell(const struct process_call *c, const union talk_msg *m, const struct err *e)
 {
@@ -47,6 +30,8 @@ static void tell(const struct process_call *c, const union talk_msg *m, const st
         c->started(c->arg, m == NULL ? NULL : &m->init_started, e);
     else if (c->proc != NULL)
         c->proc(c->arg, m == NULL ? NULL : &m->init_proc, e);
+    else if (c->session != NULL)
+        c->session(c->arg, m == NULL ? NULL : &m->init_session, e);
     else if (c->exited != NULL)
         c->exited(c->arg, m == NULL ? NULL : &m->init_exit, e);
     else if (c->value != NULL)
@@ -59,11 +44,15 @@ static int on_msg(struct talk *t, uint16_t type, const union talk_msg *m, struct
 {
     struct process_call *c = CONTAINER_OF(t, struct process_call, talk);
 
-    if (type == INIT_PROC && c->each != NULL) {
-        if (++c->told > CALL_LIST_MAX)
+    if (c->each != NULL || c->each_session != NULL) {
+        if (type != INIT_END && ++c->told > CALL_LIST_MAX)
             return err_set(e, ERR_INVALID, "a list without an end");
-        c->each(c->arg, &m->init_proc);
-        return 0;
+        if (type == INIT_PROC)
+            c->each(c->arg, &m->init_proc);
+        else if (type == INIT_SESSION)
+            c->each_session(c->arg, &m->init_session);
+        if (type != INIT_END)
+            return 0;
     }
     tell(c, m, NULL);
     free(c);
@@ -80,7 +69,7 @@ static void on_fail(struct talk *t, const struct err *e)
 
 static const struct talk_ops talk_ops = {.on_msg = on_msg, .on_fail = on_fail};
 
-static struct process_call *call_new(const struct process_call *as)
+struct process_call *process_call_new(const struct process_call *as)
 {
     struct process_call *c = malloc(sizeof(*c));
 
@@ -90,23 +79,33 @@ static struct process_call *call_new(const struct process_call *as)
     return c;
 }
 
-/* `id` NULL: not about one process; "" is allowed then too. */
-static struct process_call *ask(const struct process_call *as, const char *key, const char *sandbox,
-                                const char *id, const struct talk_kind *kind, const void *msg,
-                                uint64_t deadline_ms)
+void process_call_fail(struct process_call *c, const struct err *e)
 {
-    struct process_call *c = call_new(as);
+    talk_begin_failed(&c->talk, c->g->hub, &talk_ops, e);
+}
+
+void process_call_begin(struct process_call *c, struct box *b, const struct talk_kind *kind,
+                        const void *msg, uint64_t deadline_ms)
+{
+    talk_begin(&c->talk, &b->peer, kind, msg, deadline_ms, &talk_ops);
+}
+
+struct process_call *process_ask(const struct process_call *as, const char *key,
+                                 const char *sandbox, const char *id, const struct talk_kind *kind,
+                                 const void *msg, uint64_t deadline_ms)
+{
+    struct process_call *c = process_call_new(as);
     struct err e;
     struct box *b = box_alive(c->g, key, sandbox, &e);
 
     if (b != NULL && id != NULL && !command_is_named(id)) {
-        err_set(&e, ERR_NOT_FOUND, "no process %.64s", id);
+        err_set(&e, ERR_NOT_FOUND, "no %s %.64s", as->noun != NULL ? as->noun : "process", id);
         b = NULL;
     }
     if (b == NULL)
-        talk_begin_failed(&c->talk, c->g->hub, &talk_ops, &e);
+        process_call_fail(c, &e);
     else
-        talk_begin(&c->talk, &b->peer, kind, msg, deadline_ms, &talk_ops);
+        process_call_begin(c, b, kind, msg, deadline_ms);
     return c;
 }
 
@@ -117,15 +116,16 @@ static uint64_t deadline(uint64_t ms)
 }
 
 void process_start(struct engine *g, const char *key, const char *sandbox,
-                   const struct process_opts *o, started_cb *cb, void *arg)
+                   const struct process_opts *o, process_started_cb *cb, void *arg)
 {
-    struct process_call *c = call_new(&(struct process_call){.g = g, .started = cb, .arg = arg});
+    struct process_call *c =
+        process_call_new(&(struct process_call){.g = g, .started = cb, .arg = arg});
     struct command cmd = {0};
     struct err e;
     struct box *b = box_running(g, key, sandbox, &e);
 
     if (b == NULL || command_build(&cmd, &b->pub, o, &e) < 0) {
-        talk_begin_failed(&c->talk, g->hub, &talk_ops, &e);
+        process_call_fail(c, &e);
     } else {
         if (o->term == NULL)
             cmd.start.ring = (uint32_t)g->o.config->output;
@@ -141,16 +141,16 @@ void process_list(struct engine *g, const char *key, const char *sandbox,
     struct process_call as = {.g = g, .done = cb, .each = each, .arg = arg};
     struct init_list m = {0};
 
-    ask(&as, key, sandbox, NULL, &kind_list, &m, PROCESS_DEADLINE_MS);
+    process_ask(&as, key, sandbox, NULL, &kind_list, &m, PROCESS_DEADLINE_MS);
 }
 
 void process_get(struct engine *g, const char *key, const char *sandbox, const char *id,
-                 proc_cb *cb, void *arg)
+                 process_proc_cb *cb, void *arg)
 {
     struct process_call as = {.g = g, .proc = cb, .arg = arg};
     struct init_get m = {.id = id};
 
-    ask(&as, key, sandbox, id, &kind_get, &m, PROCESS_DEADLINE_MS);
+    process_ask(&as, key, sandbox, id, &kind_get, &m, PROCESS_DEADLINE_MS);
 }
 
 void process_stdin(struct engine *g, const char *key, const char *sandbox, const char *id,
@@ -162,10 +162,10 @@ void process_stdin(struct engine *g, const char *key, const char *sandbox, const
 
     if (n > INIT_CHUNK_MAX) {
         err_set(&e, ERR_TOO_LARGE, "stdin: more than %u bytes in one call", INIT_CHUNK_MAX);
-        talk_begin_failed(&call_new(&as)->talk, g->hub, &talk_ops, &e);
+        talk_begin_failed(&process_call_new(&as)->talk, g->hub, &talk_ops, &e);
         return;
     }
-    ask(&as, key, sandbox, id, &kind_stdin, &m, PROCESS_DEADLINE_MS);
+    process_ask(&as, key, sandbox, id, &kind_stdin, &m, PROCESS_DEADLINE_MS);
 }
 
 void process_signal(struct engine *g, const char *key, const char *sandbox, const char *id,
@@ -175,7 +175,7 @@ void process_signal(struct engine *g, const char *key, const char *sandbox, cons
     struct init_signal m = {
         .id = id, .signal = (uint32_t)signo, .to = tree ? INIT_TO_TREE : INIT_TO_ROOT};
 
-    ask(&as, key, sandbox, id, &kind_signal, &m, PROCESS_DEADLINE_MS);
+    process_ask(&as, key, sandbox, id, &kind_signal, &m, PROCESS_DEADLINE_MS);
 }
 
 struct process_call *process_kill(struct engine *g, const char *key, const char *sandbox,
@@ -184,7 +184,7 @@ struct process_call *process_kill(struct engine *g, const char *key, const char 
     struct process_call as = {.g = g, .exited = cb, .arg = arg};
     struct init_kill m = {.id = id, .grace_ms = grace_ms};
 
-    return ask(&as, key, sandbox, id, &kind_kill, &m, grace_ms + PROCESS_DEADLINE_MS);
+    return process_ask(&as, key, sandbox, id, &kind_kill, &m, grace_ms + PROCESS_DEADLINE_MS);
 }
 
 struct process_call *process_wait(struct engine *g, const char *key, const char *sandbox,
@@ -194,7 +194,7 @@ struct process_call *process_wait(struct engine *g, const char *key, const char 
     struct process_call as = {.g = g, .exited = cb, .arg = arg};
     struct init_wait m = {.id = id, .timeout_ms = timeout_ms};
 
-    return ask(&as, key, sandbox, id, &kind_wait, &m, deadline(timeout_ms));
+    return process_ask(&as, key, sandbox, id, &kind_wait, &m, deadline(timeout_ms));
 }
 
 struct process_call *process_wait_port(struct engine *g, const char *key, const char *sandbox,
@@ -211,7 +211,7 @@ struct process_call *process_wait_port(struct engine *g, const char *key, const 
         m.status_min = http->status_min;
         m.status_max = http->status_max;
     }
-    return ask(&as, key, sandbox, about, &kind_wait_port, &m, deadline(timeout_ms));
+    return process_ask(&as, key, sandbox, about, &kind_wait_port, &m, deadline(timeout_ms));
 }
 
 struct process_call *process_wait_log(struct engine *g, const char *key, const char *sandbox,
@@ -226,7 +226,7 @@ struct process_call *process_wait_log(struct engine *g, const char *key, const c
                               .streams = streams,
                               .timeout_ms = timeout_ms};
 
-    return ask(&as, key, sandbox, id, &kind_wait_log, &m, deadline(timeout_ms));
+    return process_ask(&as, key, sandbox, id, &kind_wait_log, &m, deadline(timeout_ms));
 }
 
 void terminal_resize(struct engine *g, const char *key, const char *sandbox, const char *id,
@@ -235,7 +235,7 @@ void terminal_resize(struct engine *g, const char *key, const char *sandbox, con
     struct process_call as = {.g = g, .done = cb, .arg = arg};
     struct init_resize m = {.id = id, .cols = cols, .rows = rows};
 
-    ask(&as, key, sandbox, id, &kind_resize, &m, PROCESS_DEADLINE_MS);
+    process_ask(&as, key, sandbox, id, &kind_resize, &m, PROCESS_DEADLINE_MS);
 }
 
 void terminal_signal(struct engine *g, const char *key, const char *sandbox, const char *id,
@@ -244,7 +244,7 @@ void terminal_signal(struct engine *g, const char *key, const char *sandbox, con
     struct process_call as = {.g = g, .done = cb, .arg = arg};
     struct init_signal m = {.id = id, .signal = (uint32_t)signo, .to = INIT_TO_FOREGROUND};
 
-    ask(&as, key, sandbox, id, &kind_signal, &m, PROCESS_DEADLINE_MS);
+    process_ask(&as, key, sandbox, id, &kind_signal, &m, PROCESS_DEADLINE_MS);
 }
 
 struct process_call *terminal_delete(struct engine *g, const char *key, const char *sandbox,
@@ -254,7 +254,7 @@ struct process_call *terminal_delete(struct engine *g, const char *key, const ch
     struct process_call as = {.g = g, .exited = cb, .arg = arg};
     struct init_kill m = {.id = id, .grace_ms = grace_ms, .flags = INIT_KILL_FORGET};
 
-    return ask(&as, key, sandbox, id, &kind_kill, &m, grace_ms + PROCESS_DEADLINE_MS);
+    return process_ask(&as, key, sandbox, id, &kind_kill, &m, grace_ms + PROCESS_DEADLINE_MS);
 }
 
 void process_cancel(struct process_call *c)

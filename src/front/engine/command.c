@@ -23,18 +23,43 @@ struct var {
     size_t order;
 };
 
-bool command_is_named(const char *id)
-{
-    uint64_t pid;
-
-    return id[0] == '@' ? str_u64(id + 1, INT32_MAX, &pid) == 0 : command_id_is_valid(id);
-}
-
 bool command_id_is_valid(const char *id)
 {
     size_t n = strspn(id, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-");
 
     return n > 0 && n <= INIT_ID_MAX && id[n] == '\0' && id[0] != '.';
+}
+
+/* SESSION/COMMAND */
+static bool is_ref(const char *ref, const char *slash)
+{
+    char session[INIT_ID_MAX + 1];
+    size_t n = (size_t)(slash - ref);
+
+    if (n > INIT_ID_MAX)
+        return false;
+    memcpy(session, ref, n);
+    session[n] = '\0';
+    return command_id_is_valid(session) && command_id_is_valid(slash + 1);
+}
+
+bool command_is_named(const char *id)
+{
+    const char *slash = strchr(id, '/');
+    uint64_t pid;
+
+    if (slash != NULL)
+        return is_ref(id, slash);
+    return id[0] == '@' ? str_u64(id + 1, INT32_MAX, &pid) == 0 : command_id_is_valid(id);
+}
+
+int command_check_id(const char *id, struct err *e)
+{
+    if (id == NULL || *id == '\0' || command_id_is_valid(id))
+        return 0;
+    return err_set(e, ERR_INVALID,
+                   "id: 1 to %u letters, digits, '.', '_' and '-', not beginning with '.'",
+                   INIT_ID_MAX);
 }
 
 int command_check_env(const char *env, size_t len, struct err *e)
@@ -128,10 +153,8 @@ static bool is_place(const char *path)
 
 static int check(const struct process_opts *o, struct err *e)
 {
-    if (o->id != NULL && *o->id != '\0' && !command_id_is_valid(o->id))
-        return err_set(e, ERR_INVALID,
-                       "id: 1 to %u letters, digits, '.', '_' and '-', not beginning with '.'",
-                       INIT_ID_MAX);
+    if (command_check_id(o->id, e) < 0)
+        return -1;
     if (o->cwd != NULL && (!is_place(o->cwd) || strlen(o->cwd) > INIT_PATH_MAX))
         return err_set(e, ERR_INVALID, "cwd: an absolute path of at most %u bytes", INIT_PATH_MAX);
     if (o->user != NULL && (*o->user == '\0' || strlen(o->user) > INIT_USER_MAX))

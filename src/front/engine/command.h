@@ -31,7 +31,9 @@ const char *command_cwd(const struct sandbox *sb);
 
 /* What a caller may call a process: letters, digits, '.', '_' and '-'. */
 bool command_id_is_valid(const char *id);
-/* What a caller may mean one by: that, or `@` and its pid. */
+/* What a caller may mean one by: that, or `@` and its pid; a command of a
+ * session by SESSION/ID. */
 bool command_is_named(const char *id);
+int command_check_id(const char *id, struct err *e);
 
 #endif

@@ -7,6 +7,7 @@
  *                                              life_rest.c and life_end.c
  *   sandbox.c   what planes ask of sandboxes   events.c   the ring behind /v1/events
  *   talk.c      conversations with inits       monitor.c  one per sandbox, for its news
+ *   session.c   what planes ask of sessions
  *   command.c   from options to a message      stream.c, call.c  the two halves of process.h
  *   box.c       sandboxes in memory            waiter.c   who is to be answered
  *   snapshot.c  files as they were             fork.c     several from one
@@ -23,6 +24,8 @@
 #include "base/map.h"
 #include "front/engine/engine.h"
 #include "front/engine/keeper.h"
+#include "front/engine/process.h"
+#include "front/engine/session.h"
 #include "front/engine/snapshot.h"
 #include "front/engine/talk.h"
 #include "front/store/store.h"
@@ -247,6 +250,40 @@ struct process_ops;
 struct process_stream *stream_run(struct engine *g, struct talk_peer *p,
                                   const struct init_start *start, const struct process_ops *ops,
                                   void *arg);
+
+/* call.c: a conversation with one answer, or a list. */
+struct process_call {
+    struct talk talk;
+    struct engine *g;
+    const char *noun; /* what it is about; NULL: a process */
+    /* Exactly one is given: who is told the last answer. */
+    process_started_cb *started;
+    process_proc_cb *proc;
+    session_cb *session;
+    engine_done_cb *done;
+    process_exit_cb *exited;
+    process_value_cb *value;
+    void (*each)(void *arg, const struct init_proc *p); /* of a list */
+    void (*each_session)(void *arg, const struct init_session *s);
+    unsigned told;
+    void *arg;
+};
+struct process_call *process_call_new(const struct process_call *as);
+/* Either of them, once. */
+void process_call_fail(struct process_call *c, const struct err *e);
+void process_call_begin(struct process_call *c, struct box *b, const struct talk_kind *kind,
+                        const void *msg, uint64_t deadline_ms);
+/* All of it. `id` NULL: not about one thing. */
+struct process_call *process_ask(const struct process_call *as, const char *key,
+                                 const char *sandbox, const char *id, const struct talk_kind *kind,
+                                 const void *msg, uint64_t deadline_ms);
+
+/* stream.c: a conversation about a session's command, with what is to be sent first. */
+struct process_stream *stream_session(struct engine *g, struct box *b,
+                                      const struct init_session_exec *m, struct buf *rest,
+                                      const struct process_ops *ops, void *arg);
+struct process_stream *stream_fail(struct engine *g, const struct err *e,
+                                   const struct process_ops *ops, void *arg);
 
 /* command.c: NAME=value, each with its NUL, names not empty. */
 int command_check_env(const char *env, size_t len, struct err *e);

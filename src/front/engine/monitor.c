@@ -43,6 +43,16 @@ static void count(struct monitor *m)
     loop_timer_set(box_of_monitor(m)->g->loop, &m->calm, MONITOR_CALM_MS, on_calm);
 }
 
+static const struct {
+    const char *event, *noun;
+    bool end;
+} kinds[] = {
+    [INIT_EVENT_STARTED] = {"process.started", "process", false},
+    [INIT_EVENT_EXITED] = {"process.exited", "process", true},
+    [INIT_EVENT_SESSION_CREATED] = {"session.created", "session", false},
+    [INIT_EVENT_SESSION_ENDED] = {"session.ended", "session", true},
+};
+
 static void say(struct box *b, const struct init_event *ev)
 {
     autobuf struct buf data = BUF_INIT(MONITOR_DATA_MAX);
@@ -50,17 +60,17 @@ static void say(struct box *b, const struct init_event *ev)
 
     jw_init(&w, &data);
     jw_open(&w);
-    jw_kstr(&w, "process", ev->id);
+    jw_kstr(&w, kinds[ev->kind].noun, ev->id);
     jw_ku64(&w, "pid", ev->pid);
-    if (ev->kind == INIT_EVENT_EXITED) {
+    if (kinds[ev->kind].end) {
         jw_ku64(&w, "exit_code", ev->code);
         jw_ku64(&w, "signal", ev->signal);
-        jw_kbool(&w, "timed_out", ev->flags & INIT_EXIT_TIMED_OUT);
     }
+    if (ev->kind == INIT_EVENT_EXITED)
+        jw_kbool(&w, "timed_out", ev->flags & INIT_EXIT_TIMED_OUT);
     jw_close(&w);
     if (!data.failed)
-        events_add(b->g, b, ev->kind == INIT_EVENT_EXITED ? "process.exited" : "process.started",
-                   buf_cstr(&data));
+        events_add(b->g, b, kinds[ev->kind].event, buf_cstr(&data));
 }
 
 static int on_msg(struct talk *t, uint16_t type, const union talk_msg *msg, struct err *e)

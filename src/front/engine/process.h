@@ -54,6 +54,11 @@ struct process_ops {
 
 struct process_stream; /* one running conversation */
 
+typedef void process_started_cb(void *arg, const struct init_started *m, const struct err *e);
+typedef void process_proc_cb(void *arg, const struct init_proc *p, const struct err *e);
+typedef void process_exit_cb(void *arg, const struct init_exit *m, const struct err *e);
+typedef void process_value_cb(void *arg, uint64_t value, const struct err *e);
+
 /* A command that this caller owns until its exit: no gap in its output, the
  * process waits while we are paused. `forget`: an exec, no record stays. */
 struct process_stream *process_run(struct engine *g, const char *key, const char *sandbox,
@@ -72,9 +77,7 @@ void process_close(struct process_stream *s);
  *
  * Starts a command nobody owns; done when it is launched. */
 void process_start(struct engine *g, const char *key, const char *sandbox,
-                   const struct process_opts *o,
-                   void (*cb)(void *arg, const struct init_started *m, const struct err *e),
-                   void *arg);
+                   const struct process_opts *o, process_started_cb *cb, void *arg);
 /* A viewer: from `since` on; ends at exit (follow) or at what is there now. */
 struct process_stream *process_attach(struct engine *g, const char *key, const char *sandbox,
                                       const char *id, uint64_t since, bool follow, unsigned streams,
@@ -84,14 +87,11 @@ void process_list(struct engine *g, const char *key, const char *sandbox,
                   void (*each)(void *arg, const struct init_proc *p), engine_done_cb *cb,
                   void *arg);
 void process_get(struct engine *g, const char *key, const char *sandbox, const char *id,
-                 void (*cb)(void *arg, const struct init_proc *p, const struct err *e), void *arg);
+                 process_proc_cb *cb, void *arg);
 void process_stdin(struct engine *g, const char *key, const char *sandbox, const char *id,
                    const void *p, size_t n, bool last, engine_done_cb *cb, void *arg);
 void process_signal(struct engine *g, const char *key, const char *sandbox, const char *id,
                     int signo, bool tree, engine_done_cb *cb, void *arg);
-
-typedef void process_exit_cb(void *arg, const struct init_exit *m, const struct err *e);
-typedef void process_value_cb(void *arg, uint64_t value, const struct err *e);
 
 /* These return a handle that process_cancel() ends early (the client went away);
  * after cb it must not be used. timeout_ms 0: wait for ever. */

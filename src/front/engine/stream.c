@@ -10,6 +10,7 @@
 
 /* clang-format off */
 static const struct talk_kind kind_run    = {INIT_START,  {{INIT_STARTED, TALK_MORE}, {INIT_OUTPUT, TALK_MORE}, {INIT_EXIT, TALK_LAST}}, .starts = true};
+static const struct talk_kind kind_session = {INIT_SESSION_EXEC, {{INIT_STARTED, TALK_MORE}, {INIT_OUTPUT, TALK_MORE}, {INIT_EXIT, TALK_LAST}}};
 static const struct talk_kind kind_follow = {INIT_ATTACH, {{INIT_OUTPUT, TALK_MORE}, {INIT_TRUNCATED, TALK_MORE}, {INIT_EXIT, TALK_LAST}}};
 static const struct talk_kind kind_look   = {INIT_ATTACH, {{INIT_OUTPUT, TALK_MORE}, {INIT_TRUNCATED, TALK_MORE}, {INIT_END, TALK_LAST}}};
 static const struct talk_kind kind_view   = {INIT_VIEW,   {{INIT_SCREEN, TALK_MORE}, {INIT_OUTPUT, TALK_MORE}, {INIT_TRUNCATED, TALK_MORE}, {INIT_EXIT, TALK_LAST}}};
@@ -19,12 +20,19 @@ struct process_stream {
     struct talk talk;
     const struct process_ops *ops;
     void *arg;
-    uint64_t next;            /* position of the next byte of output */
-    bool started;             /* or attached: output may come */
-    bool filtered;            /* one stream only: positions may jump */
-    bool exact;               /* a view from `next` on and from nowhere else */
-    char id[INIT_ID_MAX + 1]; /* as asked; "" if init chooses */
+    uint64_t next;             /* position of the next byte of output */
+    bool started;              /* or attached: output may come */
+    bool filtered;             /* one stream only: positions may jump */
+    bool exact;                /* a view from `next` on and from nowhere else */
+    struct buf rest;           /* of a command for a session: not yet sent */
+    char id[INIT_REF_MAX + 1]; /* as asked; "" if init chooses */
 };
+
+static void stream_free(struct process_stream *s)
+{
+    buf_free(&s->rest);
+    free(s);
+}
 
 static int got_started(struct process_stream *s, const struct init_started *m, struct err *e)
 {
@@ -90,7 +98,7 @@ static int got_exit(struct process_stream *s, const struct init_exit *m, struct 
 
     if (!s->started)
         return err_set(e, ERR_INVALID, "exit before the start");
-    free(s);
+    stream_free(s);
     ops->on_exit(arg, m);
     return 0;
 }
@@ -100,7 +108,7 @@ static int got_end(struct process_stream *s, const struct init_end *m)
     const struct process_ops *ops = s->ops;
     void *arg = s->arg;
 
-    free(s);
+    stream_free(s);
     ops->on_end(arg, m);
     return 0;
 }
@@ -133,15 +141,33 @@ static void on_fail(struct talk *t, const struct err *e)
     const struct process_ops *ops = s->ops;
     void *arg = s->arg;
 
-    free(s);
+    stream_free(s);
     ops->on_fail(arg, e);
+}
+
+/* As much as the socket takes for now; on_drain continues. */
+static void send_rest(struct process_stream *s)
+{
+    size_t queued = 0;
+
+    while (s->rest.len > 0 && queued <= PROCESS_FEED_HIGH) {
+        uint32_t n = s->rest.len < INIT_CHUNK_MAX ? (uint32_t)s->rest.len : INIT_CHUNK_MAX;
+        struct init_session_more m = {.data = {buf_data(&s->rest), n}};
+
+        queued = talk_send(&s->talk, INIT_SESSION_MORE, &m);
+        buf_consume(&s->rest, n);
+    }
+    if (s->rest.len == 0)
+        buf_free(&s->rest);
 }
 
 static void on_drain(struct talk *t)
 {
     struct process_stream *s = CONTAINER_OF(t, struct process_stream, talk);
 
-    if (s->ops->on_drain != NULL)
+    if (s->rest.len > 0)
+        send_rest(s);
+    else if (s->ops->on_drain != NULL)
         s->ops->on_drain(s->arg);
 }
 
@@ -175,7 +201,7 @@ struct process_stream *process_run(struct engine *g, const char *key, const char
         if (o->term == NULL)
             c.start.ring = (uint32_t)g->o.config->output;
         if (o->id != NULL)
-            strncpy(s->id, o->id, INIT_ID_MAX);
+            strncpy(s->id, o->id, INIT_REF_MAX);
         g->stats.execs += forget;
         g->stats.processes += !forget;
         talk_begin(&s->talk, &b->peer, &kind_run, &c.start, PROCESS_DEADLINE_MS, &talk_ops);
@@ -192,6 +218,31 @@ struct process_stream *stream_run(struct engine *g, struct talk_peer *p,
 
     (void)g;
     talk_begin(&s->talk, p, &kind_run, start, PROCESS_DEADLINE_MS, &talk_ops);
+    return s;
+}
+
+struct process_stream *stream_session(struct engine *g, struct box *b,
+                                      const struct init_session_exec *m, struct buf *rest,
+                                      const struct process_ops *ops, void *arg)
+{
+    struct process_stream *s = stream_new(ops, arg);
+
+    g->stats.execs++;
+    s->rest = *rest;
+    *rest = (struct buf){.max = rest->max};
+    if (m->id != NULL && *m->id != '\0')
+        session_ref(s->id, m->session, m->id);
+    talk_begin(&s->talk, &b->peer, &kind_session, m, PROCESS_DEADLINE_MS, &talk_ops);
+    send_rest(s);
+    return s;
+}
+
+struct process_stream *stream_fail(struct engine *g, const struct err *e,
+                                   const struct process_ops *ops, void *arg)
+{
+    struct process_stream *s = stream_new(ops, arg);
+
+    talk_begin_failed(&s->talk, g->hub, &talk_ops, e);
     return s;
 }
 
@@ -245,7 +296,7 @@ struct process_stream *terminal_view(struct engine *g, const char *key, const ch
         talk_begin_failed(&s->talk, g->hub, &talk_ops, &e);
         return s;
     }
-    strncpy(s->id, id, INIT_ID_MAX);
+    strncpy(s->id, id, INIT_REF_MAX);
     talk_begin(&s->talk, &b->peer, &kind_view, &ask, PROCESS_DEADLINE_MS, &talk_ops);
     return s;
 }
@@ -286,5 +337,5 @@ void process_close(struct process_stream *s)
     if (s == NULL)
         return;
     talk_end(&s->talk);
-    free(s);
+    stream_free(s);
 }

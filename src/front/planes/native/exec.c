@@ -34,7 +34,9 @@ struct exec {
     struct buf event;
     struct buf input; /* what is not yet fed */
     bool feeding;
+    bool of_session;
     uint64_t started_ms;
+    char id[INIT_ID_MAX + 1]; /* of a session's command */
 };
 
 /* ---- answers ---- */
@@ -45,6 +47,7 @@ struct exec_view {
     bool out_truncated, err_truncated;
     uint64_t out_dropped, err_dropped, out_cut_at, err_cut_at;
     uint64_t duration_ms;
+    const char *id, *session; /* of a session's command */
 };
 
 /* clang-format off */
@@ -60,18 +63,26 @@ struct exec_view {
     {"cpu_ms", SHAPE_U64, offsetof(struct exec_view, exit.cpu_ms), "CPU time used, user and system."}, \
     {"max_rss_kb", SHAPE_U64, offsetof(struct exec_view, exit.max_rss_kb), "Most memory it held at one time, in KiB."}
 
-static const struct shape_field result_fields[] = {
-    RESULT_FIELDS,
-    {"stdout", SHAPE_BYTES, offsetof(struct exec_view, out), "What it printed; base64 when it is not UTF-8."},
-    {"stderr", SHAPE_BYTES, offsetof(struct exec_view, err), "What it printed as errors; base64 when it is not UTF-8."},
-    {"stdout_truncated", SHAPE_BOOL, offsetof(struct exec_view, out_truncated), "More than max_output was printed: the beginning and the end are here."},
-    {"stderr_truncated", SHAPE_BOOL, offsetof(struct exec_view, err_truncated), "More than max_output was printed: the beginning and the end are here."},
-    {"stdout_dropped", SHAPE_U64, offsetof(struct exec_view, out_dropped), "Bytes left out in the middle.", SHAPE_OMITTED},
-    {"stderr_dropped", SHAPE_U64, offsetof(struct exec_view, err_dropped), "Bytes left out in the middle.", SHAPE_OMITTED},
-    {"stdout_dropped_at", SHAPE_U64, offsetof(struct exec_view, out_cut_at), "Behind this many of the bytes shown.", SHAPE_OMITTED},
-    {"stderr_dropped_at", SHAPE_U64, offsetof(struct exec_view, err_cut_at), "Behind this many of the bytes shown.", SHAPE_OMITTED},
-};
+#define OUTPUT_FIELDS \
+    {"stdout", SHAPE_BYTES, offsetof(struct exec_view, out), "What it printed; base64 when it is not UTF-8."}, \
+    {"stderr", SHAPE_BYTES, offsetof(struct exec_view, err), "What it printed as errors; base64 when it is not UTF-8."}, \
+    {"stdout_truncated", SHAPE_BOOL, offsetof(struct exec_view, out_truncated), "More than max_output was printed: the beginning and the end are here."}, \
+    {"stderr_truncated", SHAPE_BOOL, offsetof(struct exec_view, err_truncated), "More than max_output was printed: the beginning and the end are here."}, \
+    {"stdout_dropped", SHAPE_U64, offsetof(struct exec_view, out_dropped), "Bytes left out in the middle.", SHAPE_OMITTED}, \
+    {"stderr_dropped", SHAPE_U64, offsetof(struct exec_view, err_dropped), "Bytes left out in the middle.", SHAPE_OMITTED}, \
+    {"stdout_dropped_at", SHAPE_U64, offsetof(struct exec_view, out_cut_at), "Behind this many of the bytes shown.", SHAPE_OMITTED}, \
+    {"stderr_dropped_at", SHAPE_U64, offsetof(struct exec_view, err_cut_at), "Behind this many of the bytes shown.", SHAPE_OMITTED}
+static const struct shape_field result_fields[] = {RESULT_FIELDS, OUTPUT_FIELDS};
 static SHAPE(result_shape, "ExecResult", "How a command ended and what it printed.", result_fields);
+
+#define SESSION_FIELDS \
+    {"id", SHAPE_STR, offsetof(struct exec_view, id), "Its name among the commands of the session."}, \
+    {"interrupted", SHAPE_BOOL, offsetof(struct exec_view, exit.interrupted), "It was interrupted; its exit code is 130."}, \
+    {"session", SHAPE_STR, offsetof(struct exec_view, session), "running: the next command may come; or ended, with this one."}
+static const struct shape_field session_fields[] = {SESSION_FIELDS, RESULT_FIELDS, OUTPUT_FIELDS};
+SHAPE(exec_session_shape, "SessionResult", "How a command of a session ended and what it printed.", session_fields);
+static const struct shape_field session_exit_fields[] = {SESSION_FIELDS, RESULT_FIELDS};
+SHAPE(exec_session_exit_shape, "SessionExit", "How a command of a session ended; the exit event.", session_exit_fields);
 
 static const struct shape_field exit_fields[] = {RESULT_FIELDS};
 SHAPE(exec_exit_shape, "ExecExit", "How a command ended; the exit event.", exit_fields);
@@ -109,6 +120,10 @@ static void on_started(void *arg, const struct init_started *m)
     struct exec *x = arg;
     struct start_view v = {m->id, m->pid, m->started_ms};
 
+    if (x->of_session) {
+        str_fmt(x->id, sizeof(x->id), "%.*s", (int)INIT_ID_MAX, session_ref_command(m->id));
+        v.id = x->id;
+    }
     x->started_ms = m->started_ms;
     if (x->how == CALL_JSON)
         return;
@@ -155,7 +170,16 @@ static void end_events(struct exec *x, const struct exec_view *v)
         if (output_flush(&x->sent, stream, &x->event))
             send_event(x, stream);
     }
-    call_event_shape(x->c, NULL, "exit", &exec_exit_shape, v);
+    call_event_shape(x->c, NULL, "exit",
+                     x->of_session ? &exec_session_exit_shape : &exec_exit_shape, v);
+}
+
+static void never_ran(struct exec *x)
+{
+    struct err e;
+
+    err_set(&e, ERR_GONE, "the session ended before it came to this command");
+    call_fail(x->c, &e);
 }
 
 static void on_ended(void *arg, const struct init_exit *m)
@@ -165,11 +189,17 @@ static void on_ended(void *arg, const struct init_exit *m)
 
     if (!call_told(x->c))
         return;
+    if ((m->flags & INIT_EXIT_NEVER_RAN) != 0) {
+        never_ran(x);
+        return;
+    }
     exit_view_of(&v.exit, m);
+    v.id = x->id;
+    v.session = (m->flags & INIT_EXIT_SESSION_ENDED) != 0 ? "ended" : "running";
     v.duration_ms = m->ended_ms > x->started_ms ? m->ended_ms - x->started_ms : 0;
     if (x->how == CALL_JSON) {
         fill_output(x, &v);
-        call_reply_shape(x->c, &result_shape, &v);
+        call_reply_shape(x->c, x->of_session ? &exec_session_shape : &result_shape, &v);
         return;
     }
     if (x->how == CALL_SSE)
@@ -252,6 +282,7 @@ static void exec_init(struct exec *x, struct call *c, const struct exec_opts *op
 {
     x->c = c;
     x->how = opts->how;
+    x->of_session = opts->session != NULL;
     for (size_t i = 0; i < OUTPUT_STREAMS; i++)
         collect_init(&x->kept[i], opts->max_output);
     buf_init(&x->event, EVENT_MAX);
@@ -269,23 +300,28 @@ void exec_start(struct call *c, const struct exec_opts *opts)
     if (x == NULL)
         return;
     exec_init(x, c, opts);
+    if (opts->session != NULL) {
+        call_expect(
+            c, &call_stream,
+            session_run(c->plane->engine, c->key, call_param(c, 0), opts->session, &exec_ops, x));
+        return;
+    }
     call_expect(c, &call_stream,
                 process_run(c->plane->engine, c->key, call_param(c, 0), opts->o, opts->forget,
                             &exec_ops, x));
     feed(x);
 }
 
-static int decode_input(const struct exec_in *in, struct buf *out, struct err *e)
+int exec_decode_input(const char *name, const char *text, const char *b64, struct buf *out,
+                      struct err *e)
 {
-    const char *text = in->input, *b64 = in->input_base64;
-
     if (text != NULL && b64 != NULL)
-        return err_set(e, ERR_INVALID, "at most one of stdin and stdin_base64 is wanted");
+        return err_set(e, ERR_INVALID, "at most one of %s and %s_base64 is wanted", name, name);
     if (text != NULL)
         buf_adds(out, text);
     else if (b64 != NULL && str_unbase64(out, b64, strlen(b64)) < 0)
-        return err_set(e, ERR_INVALID, "stdin_base64: expected base64 with padding");
-    return out->failed ? err_set(e, ERR_INTERNAL, "out of memory") : 0;
+        return err_set(e, ERR_INVALID, "%s_base64: expected base64 with padding", name);
+    return out->failed ? err_set(e, ERR_TOO_LARGE, "%s: more than %zu bytes", name, out->max) : 0;
 }
 
 static void exec_run(struct call *c, const void *body)
@@ -296,7 +332,8 @@ static void exec_run(struct call *c, const void *body)
     struct exec_opts opts = {.o = &cmd.o, .forget = true, .how = call_accept(c)};
     struct err e;
 
-    if (command_decode(&in->cmd, &cmd, &e) < 0 || decode_input(in, &input, &e) < 0) {
+    if (command_decode(&in->cmd, &cmd, &e) < 0 ||
+        exec_decode_input("stdin", in->input, in->input_base64, &input, &e) < 0) {
         call_fail(c, &e);
         return;
     }

@@ -20,6 +20,7 @@
     X(processes)                                                                                   \
     X(terminals)                                                                                   \
     X(logs)                                                                                        \
+    X(sessions)                                                                                    \
     X(events)                                                                                      \
     X(files)                                                                                       \
     X(file_lists)                                                                                  \

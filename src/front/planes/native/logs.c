@@ -5,6 +5,7 @@
 
 #include "base/own.h"
 #include "base/str.h"
+#include "front/engine/session.h"
 #include "front/plane/output.h"
 #include "front/planes/native/command.h"
 #include "front/planes/native/inside.h"
@@ -67,6 +68,14 @@ static const struct shape_field end_fields[] = {
 };
 static SHAPE(end_shape, "LogsEnd", "The end event: no more is there now.", end_fields);
 /* clang-format on */
+
+/* Whose output: of a process, or of a command of a session. */
+static const char *ref_of(const struct call *c, char out[INIT_REF_MAX + 1])
+{
+    if (*call_param(c, 2) == '\0')
+        return call_param(c, 1);
+    return session_ref(out, call_param(c, 1), call_param(c, 2));
+}
 
 /* ---- one page, as JSON ---- */
 
@@ -182,6 +191,7 @@ static const struct process_ops page_ops = {
 static void read_page(struct call *c, const struct logs_in *in, unsigned streams)
 {
     struct page *p = call_state(c, sizeof(*p), page_drop);
+    char ref[INIT_REF_MAX + 1];
     uint64_t since = 0;
     struct err e;
 
@@ -197,7 +207,7 @@ static void read_page(struct call *c, const struct logs_in *in, unsigned streams
     buf_init(&p->rows, 16 * PAGE_MAX);
     buf_init(&p->chunk, PAGE_MAX);
     call_expect(c, &call_stream,
-                process_attach(c->plane->engine, c->key, call_param(c, 0), call_param(c, 1), since,
+                process_attach(c->plane->engine, c->key, call_param(c, 0), ref_of(c, ref), since,
                                false, streams, &page_ops, p));
 }
 
@@ -313,6 +323,7 @@ static void tail_found(void *arg, const struct init_proc *p, const struct err *e
 {
     struct tail *t = arg;
     struct call *c = t->c;
+    char ref[INIT_REF_MAX + 1];
 
     if (!call_told(c))
         return;
@@ -322,7 +333,7 @@ static void tail_found(void *arg, const struct init_proc *p, const struct err *e
     }
     call_begin(c, t->how);
     call_expect(c, &call_stream,
-                process_attach(c->plane->engine, c->key, call_param(c, 0), call_param(c, 1),
+                process_attach(c->plane->engine, c->key, call_param(c, 0), ref_of(c, ref),
                                t->sent.pos, t->follow, t->streams, &tail_ops, t));
 }
 
@@ -331,6 +342,7 @@ static void read_stream(struct call *c, const struct logs_in *in, unsigned strea
     const char *header = http_header(c->r, "Last-Event-ID");
     const char *from = header != NULL ? header : in->since;
     struct tail *t = call_state(c, sizeof(*t), tail_drop);
+    char ref[INIT_REF_MAX + 1];
     struct err e;
 
     if (t == NULL)
@@ -343,7 +355,7 @@ static void read_stream(struct call *c, const struct logs_in *in, unsigned strea
         return;
     }
     call_expect(c, &call_pending, NULL);
-    process_get(c->plane->engine, c->key, call_param(c, 0), call_param(c, 1), tail_found, t);
+    process_get(c->plane->engine, c->key, call_param(c, 0), ref_of(c, ref), tail_found, t);
 }
 
 /* ---- the request ---- */
@@ -387,14 +399,17 @@ static void process_logs(struct call *c, const void *query)
 }
 
 /* clang-format off */
+#define LOGS_ANSWER \
+    .query = &logs_input, .status = 200, .answers = {&page_shape}, \
+    .events = "stdout and stderr ({data, encoding?}), each with an id to resume from; truncated (Truncated); " \
+              "at last exit (Exit) with follow, else end (LogsEnd); or error (Error)", \
+    .event_shapes = {&gap_shape, &end_shape, &exit_shape}, \
+    .flags = SURFACE_RAW_ANSWER | SURFACE_RESUME
 const struct surface_row surface_logs[] = {
     {{"GET", "/v1/sandboxes/{id}/processes/{pid}/logs"}, SCOPE_READ, process_logs, "getProcessLogs",
-     "Output of a process from a position on; as bare bytes gaps are not told.",
-     .query = &logs_input, .status = 200, .answers = {&page_shape},
-     .events = "stdout and stderr ({data, encoding?}), each with an id to resume from; truncated (Truncated); "
-               "at last exit (Exit) with follow, else end (LogsEnd); or error (Error)",
-     .event_shapes = {&gap_shape, &end_shape, &exit_shape},
-     .flags = SURFACE_RAW_ANSWER | SURFACE_RESUME},
+     "Output of a process from a position on; as bare bytes gaps are not told.", LOGS_ANSWER},
+    {{"GET", "/v1/sandboxes/{id}/sessions/{sid}/commands/{cid}/output"}, SCOPE_READ, process_logs, "getSessionCommandOutput",
+     "Output of a command of a session from a position on; without follow also what its background processes printed since.", LOGS_ANSWER},
     {.op = NULL},
 };
 /* clang-format on */

@@ -1,0 +1,69 @@
+/* session.h - shells that remember, in a sandbox: see init/session.h for what they are.
+ *
+ * In the manner of process.h. A command of a session is, once it is queued, looked at
+ * as any process: by process_attach(), process_get() and process_wait(), under the
+ * name that session_ref() makes. */
+#ifndef FRONT_ENGINE_SESSION_H
+#define FRONT_ENGINE_SESSION_H
+
+#include "front/engine/process.h"
+
+#define SESSION_DELETE_MS 60000 /* for everything of it to be dead */
+
+struct session_opts { /* all borrowed for the call; NULL as in process_opts */
+    const char *id, *cwd, *user;
+    const char *env; /* strv bytes */
+    size_t env_len;
+    uint64_t timeout_ms; /* of each command that says nothing else; 0: none */
+    bool restart;        /* `exit` ends the command, not the session */
+};
+
+struct session_exec { /* all borrowed for the call */
+    const char *session;
+    const char *id; /* NULL or "": init picks one */
+    const char *text;
+    size_t text_len;   /* at most INIT_SCRIPT_MAX */
+    const char *input; /* stdin, NULL: the end at once */
+    size_t input_len;  /* at most INIT_SCRIPT_MAX */
+    const char *cwd;   /* NULL: where the session is */
+    const char *env;   /* strv bytes, for this command only */
+    size_t env_len;
+    uint64_t timeout_ms; /* 0: the session's */
+};
+
+typedef void session_cb(void *arg, const struct init_session *s, const struct err *e);
+
+void session_create(struct engine *g, const char *key, const char *sandbox,
+                    const struct session_opts *o, session_cb *cb, void *arg);
+void session_list(struct engine *g, const char *key, const char *sandbox,
+                  void (*each)(void *arg, const struct init_session *s), engine_done_cb *cb,
+                  void *arg);
+void session_get(struct engine *g, const char *key, const char *sandbox, const char *id,
+                 session_cb *cb, void *arg);
+/* Done when nothing of it lives. */
+void session_delete(struct engine *g, const char *key, const char *sandbox, const char *id,
+                    engine_done_cb *cb, void *arg);
+/* The value is 1 if a command was running. */
+void session_interrupt(struct engine *g, const char *key, const char *sandbox, const char *id,
+                       process_value_cb *cb, void *arg);
+void session_commands(struct engine *g, const char *key, const char *sandbox, const char *id,
+                      void (*each)(void *arg, const struct init_proc *p), engine_done_cb *cb,
+                      void *arg);
+
+/* A command that this caller owns until it ends, as process_run() does. on_started says
+ * that it is queued; its id there is the whole name. */
+struct process_stream *session_run(struct engine *g, const char *key, const char *sandbox,
+                                   const struct session_exec *o, const struct process_ops *ops,
+                                   void *arg);
+/* A process from the state that the session has once the commands before are over. Of
+ * `o`: id, argv or command, cwd, env, timeout_ms, stdin_open. */
+struct process_call *session_start(struct engine *g, const char *key, const char *sandbox,
+                                   const char *session, const struct process_opts *o,
+                                   process_started_cb *cb, void *arg);
+
+/* "SESSION/COMMAND". */
+const char *session_ref(char out[INIT_REF_MAX + 1], const char *session, const char *command);
+/* COMMAND of it. */
+const char *session_ref_command(const char *ref);
+
+#endif

@@ -1,0 +1,392 @@
+// Sessions: shells that remember.
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import { poll, startDaemon, within } from '../lib/cove.mjs';
+import { openSession } from '../lib/session.mjs';
+
+let d;
+let id;
+let S;
+before(async () => {
+  d = await startDaemon();
+  id = (await d.sandbox()).id;
+  S = `/v1/sandboxes/${id}/sessions`;
+});
+after(() => d?.stop());
+
+const open = (opts) => openSession(d, id, opts);
+const alive = async (pid) => (await d.exec(id, `kill -0 ${pid}`, { user: 'root' })).exit_code === 0;
+
+test('a session is created, shown, listed and deleted', async () => {
+  const a = await d.call('POST', S, { id: 'first', timeout_ms: 60_000 });
+  assert.equal(a.status, 201);
+  assert.equal(a.json.id, 'first');
+  assert.equal(a.json.state, 'idle');
+  assert.equal(a.json.user, 'user');
+  assert.equal(a.json.cwd, '/workspace');
+  assert.equal(a.json.timeout_ms, 60_000);
+  assert.equal(a.json.restart, false);
+  assert.ok(a.json.pid > 1);
+  assert.deepEqual((await d.get(S)).sessions.map((s) => s.id), ['first']);
+  assert.equal((await d.get(`${S}/first`)).pid, a.json.pid);
+  assert.equal((await d.call('DELETE', `${S}/first`)).status, 204);
+  await d.fails(404, 'not_found', 'GET', `${S}/first`);
+  await d.fails(404, 'not_found', 'POST', `${S}/first/exec`, { command: 'true' });
+  assert.equal(await alive(a.json.pid), false);
+});
+
+test('bad input is refused with what is wrong, and leaves nothing', async () => {
+  await d.fails(400, 'invalid', 'POST', S, { id: 'a/b' });
+  await d.fails(400, 'invalid', 'POST', S, { cwd: 'relative' });
+  await d.fails(422, 'cannot_start', 'POST', S, { id: 'x', cwd: '/no/such' });
+  await d.fails(422, 'cannot_start', 'POST', S, { id: 'x', user: 'nobody-here' });
+  const s = await open();
+  await d.fails(400, 'invalid', 'POST', `${s.url}/exec`, {});
+  await d.fails(400, 'invalid', 'POST', `${s.url}/exec`, { command: 'true', command_base64: 'dHJ1ZQ==' });
+  await d.fails(400, 'invalid', 'POST', `${s.url}/exec`, { command_base64: Buffer.from('echo a\0b').toString('base64') });
+  await d.fails(400, 'invalid', 'POST', `${s.url}/exec`, { command: 'true', env: { 'a-b': '1' } });
+  await d.fails(400, 'invalid', 'POST', `${s.url}/exec`, { command: 'true', id: 'a/b' });
+  assert.deepEqual((await d.get(S)).sessions.map((x) => x.id), [s.id]);
+  await s.delete();
+});
+
+test('what a shell remembers is there in the next command', async () => {
+  const s = await open({ env: { GIVEN: 'at the start' } });
+  await s.exec('cd /usr/lib; plain=1; export EXPORTED=2; arr=(a b "c d"); f() { echo "f: $1"; }; alias hi="echo alias"; set -o pipefail; shopt -s nullglob; umask 027');
+  assert.equal(
+    await s.out('pwd; echo $plain $EXPORTED ${arr[2]} "$GIVEN"; f x; hi; set -o | grep pipefail; shopt nullglob; umask; bash -c "echo \\$EXPORTED [\\$plain]"'),
+    '/usr/lib\n1 2 c d at the start\nf: x\nalias\npipefail       \ton\nnullglob       \ton\n0027\n2 []\n',
+  );
+  assert.equal((await s.get()).cwd, '/usr/lib');
+  await s.exec('shopt -s extglob');
+  assert.equal(await s.out('case foobar in foo@(bar|baz)) echo yes;; esac'), 'yes\n');
+  await s.exec('sleep 1000 & echo $! > /tmp/bg');
+  assert.match(await s.out('jobs -l; kill -0 $(cat /tmp/bg) && kill $!; wait $!; echo $?'), /Running.*sleep 1000[^]*143\n$/);
+  await s.exec('false');
+  assert.equal(await s.out('echo $?'), '1\n');
+  assert.equal(await s.out('echo $?'), '0\n');
+  await s.delete();
+});
+
+test('output is verbatim, and the two streams are apart', async () => {
+  const s = await open();
+  const a = await s.exec('printf "no newline"; printf "to\\n\\nerr" >&2');
+  assert.equal(a.stdout, 'no newline');
+  assert.equal(a.stderr, 'to\n\nerr');
+  assert.equal(a.exit_code, 0);
+  assert.equal(a.session, 'running');
+  const b = await s.exec("printf 'a\\0b\\377'");
+  assert.equal(b.stdout_encoding, 'base64');
+  assert.deepEqual(Buffer.from(b.stdout, 'base64'), Buffer.from([97, 0, 98, 255]));
+  const c = await d.post(`${s.url}/exec`, { command_base64: Buffer.from([...Buffer.from("printf '"), 0xff, 0xfe, ...Buffer.from("'")]).toString('base64') });
+  assert.deepEqual(Buffer.from(c.stdout, 'base64'), Buffer.from([0xff, 0xfe]));
+  assert.equal((await s.exec('exit_with() { return 7; }; exit_with')).exit_code, 7);
+  await s.delete();
+});
+
+test('stdin is what was given, or its end', async () => {
+  const s = await open();
+  assert.equal((await s.exec('read x; echo "[$x] $?"')).stdout, '[] 1\n');
+  assert.equal((await s.exec('read x; echo "[$x]"; cat', { stdin: 'one\ntwo\nthree' })).stdout, '[one]\ntwo\nthree');
+  assert.equal((await s.exec('cat | wc -c', { stdin: '' })).stdout, '0\n');
+  const big = 'x'.repeat(3 << 20);
+  assert.equal((await s.exec('cat | wc -c', { stdin: big })).stdout, `${big.length}\n`);
+  assert.equal((await s.exec('cat')).stdout, '');
+  await s.delete();
+});
+
+test('cwd and env of one command do not stick', async () => {
+  const s = await open();
+  await s.exec('cd /usr; A=mine; ln -sfn /usr/lib /tmp/link; cd /tmp/link; cd /usr; cd -');
+  assert.equal(await s.out('pwd; echo $A $B; sh -c "echo \\$B"', { cwd: '/etc', env: { A: "it's", B: '$(x)' } }), "/etc\nit's $(x)\n$(x)\n");
+  assert.equal(await s.out('pwd; echo [$A] [$B]; cd - '), '/tmp/link\n[mine] []\n/usr\n');
+  const bad = await s.exec('echo ran', { cwd: '/no/such' });
+  assert.equal(bad.exit_code, 1);
+  assert.equal(bad.stdout, '');
+  assert.match(bad.stderr, /no\/such: No such file/);
+  assert.equal(await s.out("pwd; set | grep -c ^__cove"), '/usr\n0\n');
+  await s.exec("echo 'open quote", { cwd: '/etc', env: { X: '1' } });
+  assert.equal(await s.out('pwd'), '/usr\n');
+  assert.equal((await s.exec('cd /var; exit 3', { cwd: '/etc' })).session, 'ended');
+  await s.delete();
+});
+
+test('commands of a session run one after the other, sessions side by side', async () => {
+  const s = await open();
+  const t = await open();
+  await d.exec(id, 'rm -f /tmp/gate; mkfifo /tmp/gate; chmod 666 /tmp/gate', { user: 'root' });
+  const first = s.exec('read x < /tmp/gate; echo first; n=1', { id: 'one' });
+  await poll('first runs', async () => (await s.get()).command === 'one');
+  const second = s.exec('n=$((n + 1)); echo second $n', { id: 'two' });
+  const third = s.exec('echo third $n', { id: 'three' });
+  await poll('two wait', async () => (await s.get()).queued === 2);
+  assert.equal((await s.command('two')).state, 'queued');
+  assert.equal((await s.get()).state, 'busy');
+  assert.equal(await t.out('echo other'), 'other\n');
+  assert.deepEqual((await d.get(`${s.url}/commands`)).commands.map((c) => [c.id, c.state]), [['one', 'running'], ['two', 'queued'], ['three', 'queued']]);
+  await d.exec(id, 'echo go > /tmp/gate');
+  assert.deepEqual([(await first).stdout, (await second).stdout, (await third).stdout], ['first\n', 'second 2\n', 'third 2\n']);
+  await d.fails(409, 'conflict', 'POST', `${s.url}/exec`, { command: 'true', id: 'one' });
+  await s.delete();
+  await t.delete();
+});
+
+test('a background child delays nothing, and its later output is kept', async () => {
+  const s = await open();
+  await d.exec(id, 'rm -f /tmp/late; mkfifo /tmp/late; chmod 666 /tmp/late', { user: 'root' });
+  const a = await within(5000, 'bg', s.exec('(read x < /tmp/late; echo later $x) & echo now', { id: 'bg' }));
+  assert.equal(a.stdout, 'now\n');
+  assert.equal(await s.out('echo next'), 'next\n');
+  await d.exec(id, 'echo word > /tmp/late');
+  const page = await poll('the rest', async () => {
+    const p = await d.get(`${s.url}/commands/bg/output`);
+    return p.chunks.map((c) => c.data).join('') === 'now\nlater word\n' && p;
+  });
+  assert.equal(page.exited, true);
+  assert.equal((await d.get(`${s.url}/commands/bg/output?since=4`)).chunks[0].data, 'later word\n');
+  await s.delete();
+});
+
+test('a timeout kills what the command started, not what earlier ones left; the shell keeps its state', async () => {
+  const s = await open();
+  await s.exec('v=kept; cd /usr; sleep 1000 & echo $! > /tmp/earlier; disown');
+  const earlier = (await d.exec(id, 'cat /tmp/earlier')).stdout.trim();
+  const a = await s.exec('echo before; setsid sleep 1001 & (trap "" TERM INT; echo $BASHPID > /tmp/child; sleep 1002); echo after', { timeout_ms: 300 });
+  assert.equal(a.exit_code, 124);
+  assert.equal(a.timed_out, true);
+  assert.equal(a.interrupted, false);
+  assert.equal(a.session, 'running');
+  assert.match(a.stdout, /^before\n$/);
+  assert.equal((await d.exec(id, 'pgrep -f "sleep 100[12]"')).stdout, '');
+  assert.equal(await alive(earlier), true);
+  assert.equal(await s.out('echo $v; pwd'), 'kept\n/usr\n');
+  for (const spin of ['while :; do :; done', 'while :; do sleep 0.01; done', 'sleep 1000 | cat', 'x=$(sleep 1000)', 'f() { sleep 1000; }; f', 'read x < <(sleep 1000)'])
+    assert.equal((await s.exec(spin, { timeout_ms: 200 })).exit_code, 124, spin);
+  assert.equal(await s.out('echo $v; echo fine'), 'kept\nfine\n');
+  assert.equal(await alive(earlier), true);
+  await s.delete();
+  assert.equal(await alive(earlier), false);
+});
+
+test('a default timeout is the session\'s, and one of a call is that call\'s', async () => {
+  const s = await open({ timeout_ms: 300 });
+  assert.equal((await s.exec('sleep 1000')).exit_code, 124);
+  assert.equal((await s.exec('sleep 0.5; echo done', { timeout_ms: 20_000 })).stdout, 'done\n');
+  assert.equal((await s.exec('sleep 1000')).exit_code, 124);
+  await s.delete();
+});
+
+test('interrupt ends the running command with 130 and waits for nobody', async () => {
+  const s = await open();
+  assert.deepEqual(await s.interrupt(), { interrupted: false });
+  const run = s.exec('v=1; echo started; sleep 1000', { id: 'long' });
+  await poll('output', async () => (await s.command('long')).output_end > 0);
+  assert.deepEqual(await s.interrupt(), { interrupted: true });
+  const a = await run;
+  assert.equal(a.exit_code, 130);
+  assert.equal(a.interrupted, true);
+  assert.match(a.stdout, /^started\n/);
+  assert.equal(await s.out('echo $v'), '1\n');
+  await s.delete();
+});
+
+test('a command that will not stop takes the shell with it, and that is said', async () => {
+  const s = await open();
+  const a = await s.exec('trap "" RTMAX; while :; do :; done', { timeout_ms: 200 });
+  assert.equal(a.exit_code, 124);
+  assert.equal(a.session, 'ended');
+  const r = await s.get();
+  assert.equal(r.state, 'ended');
+  assert.match(r.reason, /did not come back/);
+  await s.gone();
+  await s.delete();
+});
+
+test('exit ends the session, with its code, and it is never replaced', async () => {
+  const s = await open({ id: 'leaver' });
+  const waits = s.exec('sleep 0.3; exit 3');
+  const behind = d.call('POST', `${s.url}/exec`, { command: 'echo never' });
+  const a = await waits;
+  assert.equal(a.exit_code, 3);
+  assert.equal(a.session, 'ended');
+  assert.equal((await behind).status, 410);
+  const r = await s.get();
+  assert.equal(r.state, 'ended');
+  assert.equal(r.exit_code, 3);
+  assert.match(r.reason, /exited with 3/);
+  await s.gone();
+  await d.fails(410, 'gone', 'POST', `${s.url}/interrupt`);
+  await d.fails(409, 'conflict', 'POST', S, { id: 'leaver' });
+  assert.ok((await d.get(S)).sessions.some((x) => x.id === 'leaver'));
+  await s.delete();
+  assert.equal((await open({ id: 'leaver' })).id, 'leaver');
+  await d.call('DELETE', `${S}/leaver`);
+});
+
+test('with restart an exit ends the command only, and the state is there', async () => {
+  const s = await open({ restart: true });
+  await s.exec('v=1; f() { echo f; }; cd /usr');
+  for (const code of [3, 0, 1, 127]) {
+    const a = await s.exec(`v=$((v + 1)); exit ${code}`);
+    assert.equal(a.exit_code, code);
+    assert.equal(a.session, 'running');
+  }
+  assert.equal(await s.out('echo $v; f; pwd'), '5\nf\n/usr\n');
+  assert.equal((await s.get()).restarts, 4);
+  await s.delete();
+});
+
+test('a session that is restarted too often ends and says so', async () => {
+  const s = await open({ restart: true });
+  let last;
+  for (let i = 0; i < 70 && last?.session !== 'ended'; i++) last = await s.exec('exit 1');
+  assert.equal(last.session, 'ended');
+  assert.equal((await s.get()).restarts, 65);
+  await s.delete();
+});
+
+test('set -e and set -u stop the command there; the session goes on with them on', async () => {
+  const s = await open();
+  await s.exec('v=1');
+  let a = await s.exec('set -e; v=2; false; echo no');
+  assert.deepEqual([a.exit_code, a.stdout, a.session], [1, '', 'running']);
+  a = await s.exec('echo $v $-; ls /no/such 2>/dev/null; echo no');
+  assert.match(a.stdout, /^2 \S*e/);
+  assert.deepEqual([a.exit_code, a.session], [2, 'running']);
+  assert.equal(await s.out('set +e; false; echo on'), 'on\n');
+  a = await s.exec('set -u; echo $no_such; echo no');
+  assert.deepEqual([a.stdout, a.session], ['', 'running']);
+  assert.notEqual(a.exit_code, 0);
+  assert.match(a.stderr, /no_such: unbound variable/);
+  assert.match(await s.out('echo $-; echo $v'), /u[^]*2\n/);
+  await s.delete();
+});
+
+test('an exec, a kill and the like end it with what happened', async () => {
+  const cases = [
+    ['exec true', /ended with 0/],
+    ['exec sh -c "exit 5"', /ended with 5/],
+    ['kill -9 $$', /signal 9/],
+    ['kill $$', /signal 15/],
+    ['trap "echo bye > /tmp/bye" EXIT; exit 4', /ended with 4/],
+    ['set -n', /ended with 0/],
+  ];
+  for (const [command, why] of cases) {
+    const s = await open();
+    const a = await s.exec(command);
+    assert.equal(a.session, 'ended', command);
+    assert.match((await s.get()).reason, why, command);
+    await s.gone();
+    await s.delete();
+  }
+});
+
+test('concurrent creates of one id make exactly one shell', async () => {
+  const all = await Promise.all(Array.from({ length: 30 }, () => d.call('POST', S, { id: 'same' })));
+  assert.deepEqual([...new Set(all.map((a) => a.status))].sort(), [201, 409]);
+  assert.equal(all.filter((a) => a.status === 201).length, 1);
+  assert.equal((await d.get(S)).sessions.length, 1);
+  await d.call('DELETE', `${S}/same`);
+});
+
+test('a session command can be streamed as it runs', async () => {
+  const s = await open();
+  await d.exec(id, 'rm -f /tmp/gate2; mkfifo /tmp/gate2; chmod 666 /tmp/gate2', { user: 'root' });
+  const events = [];
+  for await (const ev of await d.sse(`${s.url}/exec`, { method: 'POST', body: { command: 'echo one; read x < /tmp/gate2; echo two >&2; exit 6', id: 'st' } })) {
+    events.push([ev.event, ev.data]);
+    if (ev.event === 'stdout') await d.exec(id, 'echo > /tmp/gate2');
+  }
+  assert.deepEqual(events.map((e) => e[0]), ['start', 'stdout', 'stderr', 'exit']);
+  assert.equal(events[0][1].id, 'st');
+  assert.equal(events[3][1].exit_code, 6);
+  assert.equal(events[3][1].session, 'ended');
+  await s.delete();
+});
+
+test('a client that leaves ends nothing, and the result is there by its id', async () => {
+  const s = await open();
+  await d.exec(id, 'rm -f /tmp/gate3; mkfifo /tmp/gate3; chmod 666 /tmp/gate3', { user: 'root' });
+  const looker = await d.sse(`${s.url}/exec`, { method: 'POST', body: { command: 'echo a; read x < /tmp/gate3; echo b; v=9', id: 'kept' } });
+  await poll('runs', async () => (await s.get()).command === 'kept');
+  looker.close();
+  await d.exec(id, 'echo > /tmp/gate3');
+  const c = await d.post(`${s.url}/commands/kept/wait`, { timeout_ms: 10_000 });
+  assert.equal(c.state, 'done');
+  assert.equal(c.exit.code, 0);
+  const page = await d.get(`${s.url}/commands/kept/output`);
+  assert.equal(page.chunks.map((x) => x.data).join(''), 'a\nb\n');
+  assert.equal(await s.out('echo $v'), '9\n');
+  await d.fails(404, 'not_found', 'GET', `${s.url}/commands/none`);
+  await s.delete();
+});
+
+test('only the last commands are kept', async () => {
+  const s = await open();
+  for (let i = 0; i < 40; i++) await s.exec('true', { id: `k${i}` });
+  const kept = (await d.get(`${s.url}/commands`)).commands.map((c) => c.id);
+  assert.equal(kept.length, 32);
+  assert.equal(kept[31], 'k39');
+  await s.delete();
+});
+
+test('too many sessions, and too many commands that wait, are refused', async () => {
+  const box = (await d.sandbox()).id;
+  const all = [];
+  for (let i = 0; i < 64; i++) all.push(await openSession(d, box));
+  await d.fails(429, 'limit', 'POST', `/v1/sandboxes/${box}/sessions`, {});
+  await all[1].delete();
+  all[1] = await openSession(d, box);
+  const s = all[0];
+  const running = s.exec('sleep 1000', { id: 'blocker' });
+  await poll('runs', async () => (await s.get()).command === 'blocker');
+  const waiting = Array.from({ length: 64 }, (_, i) => d.call('POST', `${s.url}/exec`, { command: `echo ${i}` }));
+  await poll('all wait', async () => (await s.get()).queued === 64);
+  await d.fails(429, 'limit', 'POST', `${s.url}/exec`, { command: 'true' });
+  await s.interrupt();
+  assert.equal((await running).exit_code, 130);
+  assert.deepEqual((await Promise.all(waiting)).map((a) => a.json.stdout), Array.from({ length: 64 }, (_, i) => `${i}\n`));
+  await d.call('DELETE', `/v1/sandboxes/${box}`);
+});
+
+test('a process starts from the state of the session and writes nothing back', async () => {
+  const s = await open();
+  await s.exec('cd /usr; plain="two words"; export EX=1; arr=(x y); f() { echo "f $plain"; }; alias al="echo aliased"; set -o pipefail; shopt -s extglob; umask 077');
+  const run = async (body) => {
+    const p = await d.post(`${s.url}/processes`, body);
+    const end = await d.post(`/v1/sandboxes/${id}/processes/${p.id}/wait`, { timeout_ms: 20_000 });
+    const page = await d.get(`/v1/sandboxes/${id}/processes/${p.id}/logs`);
+    return { ...p, code: end.code, text: page.chunks.map((c) => c.data).join('') };
+  };
+  const a = await run({ command: 'pwd; f; al; echo ${arr[1]} $EX; set -o | grep pipefail; shopt extglob; umask; plain=changed; cd /; exit 4', id: 'snap' });
+  assert.equal(a.text, '/usr\nf two words\naliased\ny 1\npipefail       \ton\nextglob        \ton\n0077\n');
+  assert.equal(a.code, 4);
+  assert.deepEqual((await d.get(`/v1/sandboxes/${id}/processes/snap`)).argv, ['pwd; f; al; echo ${arr[1]} $EX; set -o | grep pipefail; shopt extglob; umask; plain=changed; cd /; exit 4']);
+  assert.equal(await s.out('pwd; echo $plain'), '/usr\ntwo words\n');
+  assert.equal((await run({ argv: ['f'], cwd: '/etc', env: { plain: "it's" } })).text, "f it's\n");
+  assert.equal((await run({ argv: ['env'], env: { NEWVAR: 'x y' } })).text.match(/^NEWVAR=.*$/m)[0], 'NEWVAR=x y');
+  const ctl = s.exec('sleep 0.3; late=yes');
+  assert.equal((await run({ command: 'echo $late' })).text, 'yes\n');
+  await ctl;
+  const e = await s.exec('set -eu; x=1');
+  assert.equal(e.exit_code, 0);
+  assert.equal((await run({ command: 'echo $-' })).text.match(/e.*u|u.*e/) !== null, true);
+  await s.delete();
+});
+
+test('deleting a session ends the running command, and what it and others left', async () => {
+  const s = await open();
+  await s.exec('sleep 2000 & setsid sleep 2001 &');
+  const run = d.call('POST', `${s.url}/exec`, { command: 'sleep 2002' });
+  await poll('runs', async () => (await s.get()).state === 'busy');
+  assert.equal((await within(5000, 'delete', s.delete())).status, 204);
+  const a = await run;
+  assert.ok(a.status === 410 || a.json.session === 'ended', JSON.stringify(a.json));
+  assert.equal((await d.exec(id, 'pgrep -f "sleep 200[012]"')).stdout, '');
+});
+
+test('another user\'s session has its own shell, and root its own home', async () => {
+  const s = await open({ user: 'root', env: { HOME: '/root' } });
+  assert.equal(await s.out('id -un; cd; pwd'), 'root\n/root\n');
+  await s.delete();
+});
