@@ -1,8 +1,8 @@
 /* write.c - see file.h: a small file, written in place.
  *
  * Its inode, mode, links and owner stay, and who watches it sees a write as of any
- * program. All bytes are at hand before the first is written; if the disk is full in
- * the middle, the old ones go back: their pages are dirty and paid for already. */
+ * program. All bytes are at hand before the first is written, and whether the disk has
+ * room for them is known. */
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
@@ -117,6 +117,47 @@ static int make(const struct place *p, const struct init_write *m, struct stat *
 
 /* ---- over what is there ---- */
 
+#define BLOCK 4096u
+#define SPARE (2 * BLOCK) /* for the blocks at both ends that are not whole */
+
+/* A block is written whole or not at all, and what is more is not: on a full disk a part
+ * of it would be there, and putting the old bytes back wants room too (btrfs reserves
+ * for every write, also over what is dirty). So the same is written to a file without a
+ * name first; it goes, and its room is ours, but for who writes in that very moment. */
+static int probe(const struct place *p, const struct init_write *m)
+{
+    static const char zero[SPARE];
+    autofd int fd = -1;
+
+    place_leave(); /* the user need not be allowed to make files there */
+    fd = place_open(p, "/", O_TMPFILE | O_WRONLY, 0600);
+    if (fd < 0 && errno != ENOSPC && errno != EDQUOT)
+        return 0; /* a disk without such files: it is tried without */
+    if (fd < 0 || write_all(fd, m->data.p, m->data.len, 0) < 0 ||
+        write_all(fd, zero, sizeof(zero), m->data.len) < 0)
+        return -1;
+    return 0;
+}
+
+static int has_room(const struct place *p, const struct init_write *m, const struct stat *was)
+{
+    bool as_root = (m->flags & INIT_WRITE_ROOT) != 0;
+    struct err e;
+
+    if ((m->flags & INIT_WRITE_APPEND) == 0 && m->data.len <= BLOCK &&
+        m->data.len >= (uint64_t)was->st_size)
+        return 0;
+    if (probe(p, m) < 0) {
+        int saved = errno;
+
+        if (place_enter(p, as_root, &e) < 0)
+            return elsewhere();
+        errno = saved;
+        return -1;
+    }
+    return place_enter(p, as_root, &e) < 0 ? elsewhere() : 0;
+}
+
 static int append(int fd, const struct init_write *m, const struct stat *was)
 {
     if (write_all(fd, m->data.p, m->data.len, was->st_size) == 0)
@@ -158,6 +199,8 @@ static int change(const struct place *p, const struct init_write *m, struct stat
         return -1;
     if (!S_ISREG(st->st_mode) || (uint64_t)st->st_size > INIT_FILE_MAX)
         return elsewhere();
+    if (has_room(p, m, st) < 0)
+        return -1;
     if (m->mode != FILE_MODE_NONE && fchmod(fd, m->mode & 07777) < 0)
         return -1;
     if (label(fd, m) < 0)

@@ -36,6 +36,7 @@ struct relay {
     struct http_req *r;         /* the client; NULL once it is a tunnel or answered */
     struct http_tunnel *tunnel; /* or this */
     struct fd_call *call;       /* while connecting */
+    bool waking;                /* before that: the sandbox was paused; cannot be taken back */
     int fd;
     struct loop_io io;
     struct buf out;   /* not yet taken by the server inside */

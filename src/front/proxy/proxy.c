@@ -44,8 +44,12 @@ struct http_req *relay_client_end(struct relay *y)
 
 static void on_gone(struct http_req *r, void *arg)
 {
+    struct relay *y = arg;
+
     (void)r;
-    relay_free(arg);
+    y->r = NULL;
+    if (!y->waking)
+        relay_free(y);
 }
 
 void relay_fail(struct relay *y, int status, const char *message)
@@ -73,7 +77,7 @@ static void on_sweep(struct loop_timer *t)
     LIST_EACH (&p->relays, y, struct relay, link) {
         const struct sandbox *s = engine_find(p->engine, y->target.id);
 
-        if (s == NULL || s->state == SANDBOX_STOPPED)
+        if (!y->waking && (s == NULL || s->state == SANDBOX_STOPPED))
             relay_fail(y, 502, PROXY_NOT_FOUND);
     }
 }
@@ -147,14 +151,33 @@ static struct relay *relay_new(struct proxy *p, struct http_req *r, const struct
     return y;
 }
 
+static void dial(struct relay *y, const struct sandbox *s)
+{
+    y->call =
+        fd_connect(y->p->engine, s->key, s->id, y->target.port, PROXY_CONNECT_MS, connected, y);
+}
+
+static void woken(void *arg, const struct sandbox *s, const struct err *e)
+{
+    struct relay *y = arg;
+
+    y->waking = false;
+    if (y->r == NULL)
+        relay_free(y);
+    else if (s == NULL)
+        refuse_connect(y, e);
+    else
+        dial(y, s);
+}
+
 void proxy_handle(struct proxy *p, struct http_req *r, const struct proxy_target *t)
 {
     const struct sandbox *s = engine_find(p->engine, t->id);
+    bool wakes = s != NULL && s->state == SANDBOX_PAUSED && s->auto_resume;
+    struct proxy_target named = *t;
     struct relay *y;
 
-    if (s == NULL || s->state != SANDBOX_RUNNING) {
-        struct proxy_target named = *t;
-
+    if (s == NULL || (s->state != SANDBOX_RUNNING && !wakes)) {
         named.port = 0;
         proxy_refuse(r, 502, &named, PROXY_NOT_FOUND);
         return;
@@ -166,7 +189,11 @@ void proxy_handle(struct proxy *p, struct http_req *r, const struct proxy_target
     }
     http_on_gone(r, on_gone, y);
     http_eof_is_gone(r); /* else a server that says nothing would be held for nobody */
-    y->call = fd_connect(p->engine, s->key, s->id, t->port, PROXY_CONNECT_MS, connected, y);
+    y->waking = wakes;
+    if (wakes)
+        engine_wake(p->engine, s->key, s->id, woken, y);
+    else
+        dial(y, s);
 }
 
 int proxy_new(struct loop *loop, struct engine *g, struct proxy **ret, struct err *e)

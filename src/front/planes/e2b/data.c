@@ -3,6 +3,7 @@
  * Its requests are about one sandbox, which the way in has found already; a token of
  * that sandbox opens it, unless it was made open. Upstream, envd stands behind a proxy
  * that answers for sandboxes that are not there: so does e2b_data(). */
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/own.h"
@@ -121,6 +122,7 @@ static const struct plane_manner manner = {
 
 int e2b_data_init(struct e2b *p, struct err *e)
 {
+    list_init(&p->waking);
     return plane_init(&p->data, &manner, p->o.engine, p->o.auth, p->o.config, e);
 }
 
@@ -134,6 +136,83 @@ static void reply_absent(struct http_req *r, const char *sandbox)
     http_reply(r, E2B_ABSENT, "application/json", buf_cstr(&body), body.len);
 }
 
+static void enter(struct e2b *p, struct http_req *r, const struct sandbox *s)
+{
+    http_set_user(r, (void *)(uintptr_t)s);
+    plane_handle(&p->data, r);
+}
+
+/* A request that waits until its sandbox has been woken. */
+struct waking {
+    struct e2b *p;
+    struct http_req *r; /* NULL: its client left */
+    struct list link;
+    char id[ENGINE_ID_MAX + 1];
+};
+
+static void waking_gone(struct http_req *r, void *arg)
+{
+    (void)r;
+    ((struct waking *)arg)->r = NULL;
+}
+
+static void waking_free(struct waking *w)
+{
+    list_del(&w->link);
+    free(w);
+}
+
+static void woken(void *arg, const struct sandbox *s, const struct err *e)
+{
+    struct waking *w = arg;
+    struct http_req *r = w->r;
+
+    (void)e;
+    if (r != NULL) {
+        http_on_gone(r, NULL, NULL);
+        if (s == NULL)
+            reply_absent(r, w->id);
+        else
+            enter(w->p, r, s);
+    }
+    waking_free(w);
+}
+
+/* Whoever may do something in it wakes it by that; who only looks, or may not, does
+ * not. */
+static bool wakes(const struct e2b *p, struct http_req *r, const struct sandbox *s)
+{
+    return s->state == SANDBOX_PAUSED && s->auto_resume &&
+           strcmp(http_head(r)->path.p, "/health") != 0 &&
+           (e2b_options_of(s).open ||
+            token_is(p->o.tokens, TOKEN_ENVD, s->id, http_header(r, "X-Access-Token")));
+}
+
+static void wake(struct e2b *p, struct http_req *r, const struct sandbox *s)
+{
+    struct waking *w = calloc(1, sizeof(*w));
+
+    if (w == NULL) {
+        reply_absent(r, s->id);
+        return;
+    }
+    w->p = p;
+    w->r = r;
+    str_fmt(w->id, sizeof(w->id), "%s", s->id);
+    list_add_tail(&p->waking, &w->link);
+    http_on_gone(r, waking_gone, w);
+    engine_wake(p->o.engine, s->key, s->id, woken, w);
+}
+
+void e2b_data_free(struct e2b *p)
+{
+    struct waking *w;
+
+    while ((w = LIST_FIRST(&p->waking, struct waking, link)) != NULL)
+        waking_free(w);
+    plane_free(&p->data);
+}
+
 void e2b_data(struct e2b *p, struct http_req *r, const char *id)
 {
     const struct sandbox *s;
@@ -144,12 +223,12 @@ void e2b_data(struct e2b *p, struct http_req *r, const char *id)
         return;
     }
     s = id != NULL ? engine_find(p->o.engine, id) : signature_owner(p, r);
-    if (s == NULL || s->state != SANDBOX_RUNNING) {
+    if (s != NULL && s->state == SANDBOX_RUNNING)
+        enter(p, r, s);
+    else if (s != NULL && wakes(p, r, s))
+        wake(p, r, s);
+    else
         reply_absent(r, id != NULL ? id : "");
-        return;
-    }
-    http_set_user(r, (void *)(uintptr_t)s);
-    plane_handle(&p->data, r);
 }
 
 /* ---- who ---- */

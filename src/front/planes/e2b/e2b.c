@@ -99,7 +99,7 @@ void e2b_free(struct e2b *p)
 {
     if (p == NULL)
         return;
-    plane_free(&p->data);
+    e2b_data_free(p);
     plane_free(&p->api);
     free(p);
 }

@@ -2,6 +2,7 @@
  *
  *   e2b.c        both planes and their manners      sandboxes.c  create, list, get, end
  *   options.c    what is kept with a sandbox        templates.c  what there is to start from
+ *   rest.c       pause and resume
  *   missing.c    what is not offered, and says so   view.c       a sandbox as E2B shows it
  *   data.c       the data plane: who may, errors    connect.c    its RPC protocol
  *   signature.c  URLs of one file                   path.c       which file, and as whom
@@ -33,6 +34,7 @@
 
 #define E2B_API_SURFACES(X)                                                                        \
     X(sandboxes)                                                                                   \
+    X(rest)                                                                                        \
     X(templates)                                                                                   \
     X(missing)
 
@@ -53,6 +55,7 @@ E2B_DATA_SURFACES(X)
 struct e2b {
     struct e2b_opts o;
     struct plane api, data;
+    struct list waking; /* requests of the data plane */
     char domain[E2B_DOMAIN_MAX];
 };
 
@@ -75,13 +78,13 @@ const char *e2b_id(const struct call *c, char out[ENGINE_ID_MAX + 1]);
 /* The sandbox that the path names; NULL: the call is answered. */
 const struct sandbox *e2b_named(struct call *c);
 void e2b_not_found(struct call *c, const char *what, const char *name);
+/* Of a lifetime in seconds, in E2B's words. */
+int e2b_check_timeout(int64_t seconds, struct err *e);
 
 /* ---- options.c: said at creation, meaningless to the engine ---- */
 
 struct e2b_options {
-    bool open;           /* its data plane wants no token */
-    bool auto_resume;    /* traffic wakes it */
-    uint64_t timeout_ms; /* as given at creation */
+    bool open; /* its data plane wants no token */
 };
 void e2b_options_write(const struct e2b_options *o, struct buf *out);
 /* A sandbox that was made by another plane has none: all zero. */
@@ -97,6 +100,7 @@ struct e2b_options e2b_options_of(const struct sandbox *s);
 #define E2B_STARTING "{\"code\":503,\"message\":\"starting\"}"
 
 int e2b_data_init(struct e2b *p, struct err *e);
+void e2b_data_free(struct e2b *p);
 /* The request carries the sandbox's token, or needs none. */
 bool e2b_has_token(struct call *c);
 /* The user that the request names; *ret is NULL if it names none, else `out`. */

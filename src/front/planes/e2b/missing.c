@@ -21,8 +21,6 @@ const struct surface_row e2b_missing[] = {
     MISSING("GET",    "/sandboxes/{id}/metrics", "metrics are"),
     MISSING("GET",    "/sandboxes/{id}/logs", "logs are"),
     MISSING("GET",    "/v2/sandboxes/{id}/logs", "logs are"),
-    MISSING("POST",   "/sandboxes/{id}/pause", "pausing is"),
-    MISSING("POST",   "/sandboxes/{id}/resume", "pausing is"),
     MISSING("PUT",    "/sandboxes/{id}/network", "changing network rules is"),
     MISSING("POST",   "/sandboxes/{id}/snapshots", "snapshots are"),
     MISSING("POST",   "/sandboxes/{id}/fork", "forking is"),

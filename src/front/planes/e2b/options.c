@@ -13,8 +13,6 @@ void e2b_options_write(const struct e2b_options *o, struct buf *out)
     jw_init(&w, out);
     jw_open(&w);
     jw_kbool(&w, "open", o->open);
-    jw_kbool(&w, "auto_resume", o->auto_resume);
-    jw_ku64(&w, "timeout_ms", o->timeout_ms);
     jw_close(&w);
 }
 
@@ -22,8 +20,6 @@ struct e2b_options e2b_options_of(const struct sandbox *s)
 {
     static const struct json_field fields[] = {
         {"open", JSON_FIELD_BOOL, offsetof(struct e2b_options, open)},
-        {"auto_resume", JSON_FIELD_BOOL, offsetof(struct e2b_options, auto_resume)},
-        {"timeout_ms", JSON_FIELD_U64, offsetof(struct e2b_options, timeout_ms)},
     };
     struct e2b_options o = {0};
     autojson json_t *doc = NULL;

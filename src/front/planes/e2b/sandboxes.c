@@ -82,7 +82,7 @@ static bool auto_resumes(const struct create_in *in)
     return json_is_true(json_object_get(in->auto_resume, "enabled"));
 }
 
-static int check_timeout(int64_t seconds, struct err *e)
+int e2b_check_timeout(int64_t seconds, struct err *e)
 {
     if (seconds <= 0)
         return err_set(e, ERR_INVALID, "Timeout must be greater than 0");
@@ -93,7 +93,7 @@ static int check_timeout(int64_t seconds, struct err *e)
 
 static int check_create(const struct create_in *in, struct err *e)
 {
-    if (check_timeout(in->timeout, e) < 0)
+    if (e2b_check_timeout(in->timeout, e) < 0)
         return -1;
     if (!in->auto_pause_memory && !in->auto_pause)
         return err_set(e, ERR_INVALID, "autoPauseMemory: false needs autoPause: true");
@@ -137,9 +137,7 @@ static void created(void *arg, const struct sandbox *s, const struct err *e)
 static int decode_create(const struct create_in *in, struct create_opts *o, struct buf *env,
                          struct buf *kept, char **metadata, struct err *e)
 {
-    struct e2b_options options = {.open = !in->secure,
-                                  .auto_resume = auto_resumes(in),
-                                  .timeout_ms = (uint64_t)in->timeout * 1000};
+    struct e2b_options options = {.open = !in->secure};
 
     if (check_create(in, e) < 0 || maps_env(in->env, env, e) < 0 ||
         maps_metadata(in->metadata, metadata, e) < 0)
@@ -149,8 +147,11 @@ static int decode_create(const struct create_in *in, struct create_opts *o, stru
     o->env = buf_data(env);
     o->env_len = env->len;
     o->plane = buf_cstr(kept);
-    o->timeout_ms = options.timeout_ms;
-    o->on_timeout = in->auto_pause ? SANDBOX_END_STOP : SANDBOX_END_DELETE;
+    o->timeout_ms = (uint64_t)in->timeout * 1000;
+    o->on_timeout = !in->auto_pause         ? SANDBOX_END_DELETE
+                    : in->auto_pause_memory ? SANDBOX_END_PAUSE
+                                            : SANDBOX_END_STOP;
+    o->auto_resume = auto_resumes(in);
     o->network = in->internet ? NULL : "none";
     return 0;
 }
@@ -391,7 +392,7 @@ static void sandbox_timeout(struct call *c, const void *in)
 
     if (s == NULL)
         return;
-    if ((seconds > 0 && check_timeout(seconds, &e) < 0) ||
+    if ((seconds > 0 && e2b_check_timeout(seconds, &e) < 0) ||
         engine_set_timeout(c->plane->engine, c->key, s->id, ms, &e) < 0)
         call_fail(c, &e);
     else
@@ -408,7 +409,7 @@ static void sandbox_refresh(struct call *c, const void *in)
         return;
     if (seconds < REFRESH_MIN_S)
         seconds = REFRESH_MIN_S;
-    if (check_timeout(seconds, &e) < 0 ||
+    if (e2b_check_timeout(seconds, &e) < 0 ||
         engine_extend(c->plane->engine, c->key, s->id, (uint64_t)seconds * 1000, &e) < 0)
         call_fail(c, &e);
     else
@@ -444,7 +445,7 @@ static void sandbox_connect(struct call *c, const void *in)
 
     if (s == NULL)
         return;
-    if (check_timeout(seconds, &e) < 0) {
+    if (e2b_check_timeout(seconds, &e) < 0) {
         call_fail(c, &e);
         return;
     }

@@ -134,7 +134,7 @@ void e2b_reply_detail(struct call *c, const struct sandbox *s)
     struct listed_view v = listed_of(s);
     struct lifecycle_view life = {.on_timeout =
                                       s->on_timeout == SANDBOX_END_DELETE ? "kill" : "pause",
-                                  .auto_resume = e2b_options_of(s).auto_resume};
+                                  .auto_resume = s->auto_resume};
     char token[TOKEN_SIZE];
 
     v.token = token_of(p, s, token);

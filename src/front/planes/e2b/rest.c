@@ -1,0 +1,100 @@
+/* rest.c - E2B's sandboxes at rest: pause and resume. Connecting, which resumes too,
+ * is in sandboxes.c. */
+#include "front/planes/e2b/inside.h"
+
+#define RESUME_S 15 /* where a resume says nothing */
+
+struct pause_in {
+    bool memory;
+};
+struct resume_in {
+    int64_t seconds;
+};
+
+/* clang-format off */
+static const struct json_field pause_fields[] = {
+    {"memory", JSON_FIELD_BOOL, offsetof(struct pause_in, memory), 0, 0, false, ""},
+};
+static const struct json_field resume_fields[] = {
+    {"timeout", JSON_FIELD_I64, offsetof(struct resume_in, seconds), 0, 0, false, ""},
+};
+/* clang-format on */
+
+static void pause_defaults(void *in, const struct config *c)
+{
+    (void)c;
+    ((struct pause_in *)in)->memory = true;
+}
+
+static void resume_defaults(void *in, const struct config *c)
+{
+    (void)c;
+    ((struct resume_in *)in)->seconds = RESUME_S;
+}
+
+static const struct surface_input pause_input = {SURFACE_INPUT(pause_fields, struct pause_in),
+                                                 .defaults = pause_defaults};
+static const struct surface_input resume_input = {SURFACE_INPUT(resume_fields, struct resume_in),
+                                                  .defaults = resume_defaults};
+
+static void paused(void *arg, const struct sandbox *s, const struct err *e)
+{
+    struct call *c = arg;
+
+    if (!call_told(c))
+        return;
+    if (s == NULL)
+        call_fail(c, e);
+    else
+        call_reply_none(c);
+}
+
+static void sandbox_pause(struct call *c, const void *in)
+{
+    const struct sandbox *s = e2b_named(c);
+
+    if (s == NULL)
+        return;
+    call_expect(c, &call_pending, NULL);
+    engine_pause(c->plane->engine, c->key, s->id, ((const struct pause_in *)in)->memory, paused, c);
+}
+
+static void resumed(void *arg, const struct sandbox *s, const struct err *e)
+{
+    struct call *c = arg;
+
+    if (!call_told(c))
+        return;
+    if (s == NULL)
+        call_fail(c, e);
+    else
+        e2b_reply_sandbox(c, c->row->status, s);
+}
+
+static void sandbox_resume(struct call *c, const void *in)
+{
+    int64_t seconds = ((const struct resume_in *)in)->seconds;
+    const struct sandbox *s = e2b_named(c);
+    struct err e;
+
+    if (s == NULL)
+        return;
+    if (e2b_check_timeout(seconds, &e) < 0) {
+        call_fail(c, &e);
+        return;
+    }
+    call_expect(c, &call_pending, NULL);
+    engine_resume(c->plane->engine, c->key, s->id, RESUME_FOR, (uint64_t)seconds * 1000, resumed,
+                  c);
+}
+
+/* clang-format off */
+const struct surface_row e2b_rest[] = {
+    {{"POST", "/sandboxes/{id}/pause"}, SCOPE_RUN, sandbox_pause, "pauseSandbox",
+     "Everything in it stands still, or, without its memory, only its files stay.",
+     .body = &pause_input, .status = 204},
+    {{"POST", "/sandboxes/{id}/resume"}, SCOPE_RUN, sandbox_resume, "resumeSandbox",
+     "It goes on.", .body = &resume_input, .status = 201, .answers = {&e2b_sandbox_shape}},
+    {.op = NULL},
+};
+/* clang-format on */
