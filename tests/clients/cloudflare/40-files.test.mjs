@@ -77,6 +77,13 @@ test('a path is percent-decoded, resolved, and must stay in /workspace', async (
   await b.fails(400, 'invalid_request', 'GET', `/file/workspace/${'x'.repeat(4097)}`);
 });
 
+test('the scratch files of the Agents SDK may be written, and nothing else outside', async () => {
+  await put('tmp/openai-agents-x1', Buffer.from('scratch'));
+  assert.equal((await b.sh('cat /tmp/openai-agents-x1')).stdout, 'scratch');
+  await b.fails(403, 'invalid_request', 'GET', '/file/tmp/openai-agents-x1');
+  for (const path of ['tmp/x', 'tmp/openai-agents-x/y', 'tmp/openai-agents-..%2Fpasswd']) await b.fails(403, 'invalid_request', 'PUT', `/file/${path}`, Buffer.from('x'));
+});
+
 test('what is not there is 404 before any body', async () => {
   await b.fails(404, 'workspace_read_not_found', 'GET', '/file/workspace/none');
   await b.fails(404, 'workspace_read_not_found', 'GET', '/file/workspace/none/deeper');
