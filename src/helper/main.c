@@ -14,6 +14,7 @@
 #include "helper/pack.h"
 #include "helper/place.h"
 #include "helper/say.h"
+#include "helper/watch.h"
 
 static int run_import(int argc, char **argv)
 {
@@ -30,8 +31,8 @@ static const struct {
     {"import", run_import},    {"list", list_main},     {"mkdir", mkdir_main},
     {"move", move_main},       {"pack", pack_main},     {"read", read_main},
     {"remove", remove_main},   {"search", search_main}, {"stat", stat_main},
-    {"symlink", symlink_main}, {"unpack", place_main},  {"write", write_main},
-    {"xattrs", xattrs_main},
+    {"symlink", symlink_main}, {"unpack", place_main},  {"watch", watch_main},
+    {"write", write_main},     {"xattrs", xattrs_main},
 };
 
 /* With root's power, for somebody else: whose home "~" is. */

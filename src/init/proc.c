@@ -458,6 +458,7 @@ static void act_expire(struct proc *p)
 static void act_reap(struct proc *p)
 {
     p->all->running--;
+    p->all->own -= proc_is_own(p);
     p->all->terms -= proc_is_term(p);
     p->pid = 0;
     if ((p->flags & INIT_START_WHOLE) == 0)
@@ -662,6 +663,7 @@ static int enter(struct proc *p, struct err *e)
     }
     list_add_tail(&ps->all, &p->link);
     ps->running++;
+    ps->own += proc_is_own(p);
     ps->terms += proc_is_term(p);
     p->serial = ps->next_serial++;
     p->record.pid = (uint32_t)p->pid;
@@ -706,6 +708,8 @@ static int check_room(const struct procs *ps, const struct init_start *m, struct
 {
     if (ps->running >= PROCS_RUNNING_MAX)
         return err_set(e, ERR_LIMIT, "%u processes run already", ps->running);
+    if (m->id[0] == '.' && ps->own >= PROCS_OWN_MAX)
+        return err_set(e, ERR_LIMIT, "%u watches of this sandbox are open already", ps->own);
     if ((m->flags & INIT_START_TERMINAL) != 0 && ps->terms >= TERMS_RUNNING_MAX)
         return err_set(e, ERR_LIMIT, "%u terminals run already", ps->terms);
     return 0;

@@ -22,6 +22,7 @@
 #include "wire/init.h"
 
 #define PROCS_RUNNING_MAX 512u /* then ERR_LIMIT */
+#define PROCS_OWN_MAX 64u      /* of them the front's own, watches; then ERR_LIMIT */
 #define PROCS_KEPT_MAX 64u     /* finished ones; the oldest is forgotten */
 #define TERMS_RUNNING_MAX 32u  /* half of the sandbox's ptys; then ERR_LIMIT */
 #define TERMS_KEPT_MAX 16u     /* finished ones, besides PROCS_KEPT_MAX */
@@ -66,11 +67,11 @@ struct procs {
     struct spawner spawner;
     struct ring_budget rings;
     struct map by_id;
-    struct list all;         /* in order of start */
-    struct list ended;       /* of those, the ones that are over, in order of their end */
-    struct list ghosts;      /* forgotten; their output is read and thrown away */
-    unsigned running, terms; /* terms: those of them that are terminals */
-    struct shelf shelves[2]; /* of processes, and of terminals */
+    struct list all;              /* in order of start */
+    struct list ended;            /* of those, the ones that are over, in order of their end */
+    struct list ghosts;           /* forgotten; their output is read and thrown away */
+    unsigned running, terms, own; /* terms: those of them that are terminals; own: the front's */
+    struct shelf shelves[2];      /* of processes, and of terminals */
     unsigned nghosts;
     uint64_t next_id, next_serial;
     int root_fd, null_fd;

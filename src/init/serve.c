@@ -68,6 +68,8 @@ static void on_start(struct conn *c, const union request *r)
     }
     if ((r->start.flags & INIT_START_OWN) != 0 && !m.existed)
         conn_watch(c, TALK_OWN, p, 0);
+    else if ((r->start.flags & INIT_START_FOLLOW) != 0)
+        conn_watch(c, TALK_FOLLOW, p, 0);
     else
         conn_done(c);
 }

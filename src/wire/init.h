@@ -39,7 +39,9 @@ enum init_start_flags {
     INIT_START_OWN = 4,       /* this connection owns the output: `output`... `exit` follow */
     INIT_START_HELPER = 8,    /* run our own cove-helper, whatever argv[0] says */
     INIT_START_LEASH = 16,    /* timeout_ms is how long it may run while nobody watches it (0: not
-                            * at all); then it gets TERM, and the end of its stdin; a terminal is killed */
+                               * at all); then it gets TERM, and the end of its stdin; a terminal
+                               * is killed */
+    INIT_START_FOLLOW = 32,   /* as OWN, but as a viewer: truncated may come, nobody waits */
     INIT_START_TERMINAL = 64, /* on a pty of its own, cols x rows; stdin is what is typed */
     INIT_START_GET = 128,     /* a terminal of that id that runs is the answer */
     INIT_START_TEXT = 256,    /* session_start: argv is one text for the shell */
@@ -161,7 +163,7 @@ enum init_event_kind {
 
 /*  row: enumerator, struct, number. Numbers are for ever.
  *
- *  start      -> started; with OWN: started, output..., exit. `stdin` messages
+ *  start      -> started; with OWN or FOLLOW: started, output..., exit. `stdin` messages
  *                may follow on the same connection (no answer to those); init stops
  *                reading the connection while the process does not read. Without a
  *                record of that id: fail conflict. An id that begins with '.' is the

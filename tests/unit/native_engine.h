@@ -457,6 +457,34 @@ struct process_call *process_wait_log(struct engine *g, const char *key, const c
     return fake_call(NULL, cb, arg);
 }
 
+struct process_stream *process_run_own(struct engine *g, const char *key, const char *sandbox,
+                                       const struct process_opts *o, uint32_t ring,
+                                       const struct process_ops *ops, void *arg)
+{
+    (void)ring;
+    return process_run(g, key, sandbox, o, true, ops, arg);
+}
+
+struct process_stream *process_attach_own(struct engine *g, const char *key, const char *sandbox,
+                                          const char *id, uint64_t since, bool follow,
+                                          const struct process_ops *ops, void *arg)
+{
+    return process_attach(g, key, sandbox, id, since, follow, 0, ops, arg);
+}
+
+struct process_call *process_kill_own(struct engine *g, const char *key, const char *sandbox,
+                                      const char *id, process_exit_cb *cb, void *arg)
+{
+    return process_kill(g, key, sandbox, id, 0, cb, arg);
+}
+
+void process_list_own(struct engine *g, const char *key, const char *sandbox,
+                      void (*each)(void *arg, const struct init_proc *p), engine_done_cb *cb,
+                      void *arg)
+{
+    process_list(g, key, sandbox, each, cb, arg);
+}
+
 void process_cancel(struct process_call *c)
 {
     CHECK(c->open);

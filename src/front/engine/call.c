@@ -98,7 +98,7 @@ struct process_call *process_ask(const struct process_call *as, const char *key,
     struct err e;
     struct box *b = box_alive(c->g, key, sandbox, &e);
 
-    if (b != NULL && id != NULL && !command_is_named(id)) {
+    if (b != NULL && id != NULL && !command_is_named(id) && !(as->own && command_id_is_own(id))) {
         err_set(&e, ERR_NOT_FOUND, "no %s %.64s", as->noun != NULL ? as->noun : "process", id);
         b = NULL;
     }
@@ -144,6 +144,16 @@ void process_list(struct engine *g, const char *key, const char *sandbox,
     process_ask(&as, key, sandbox, NULL, &kind_list, &m, PROCESS_DEADLINE_MS);
 }
 
+void process_list_own(struct engine *g, const char *key, const char *sandbox,
+                      void (*each)(void *arg, const struct init_proc *p), engine_done_cb *cb,
+                      void *arg)
+{
+    struct process_call as = {.g = g, .done = cb, .each = each, .arg = arg};
+    struct init_list m = {.own = 1};
+
+    process_ask(&as, key, sandbox, NULL, &kind_list, &m, PROCESS_DEADLINE_MS);
+}
+
 void process_get(struct engine *g, const char *key, const char *sandbox, const char *id,
                  process_proc_cb *cb, void *arg)
 {
@@ -185,6 +195,15 @@ struct process_call *process_kill(struct engine *g, const char *key, const char 
     struct init_kill m = {.id = id, .grace_ms = grace_ms};
 
     return process_ask(&as, key, sandbox, id, &kind_kill, &m, grace_ms + PROCESS_DEADLINE_MS);
+}
+
+struct process_call *process_kill_own(struct engine *g, const char *key, const char *sandbox,
+                                      const char *id, process_exit_cb *cb, void *arg)
+{
+    struct process_call as = {.g = g, .exited = cb, .own = true, .arg = arg};
+    struct init_kill m = {.id = id};
+
+    return process_ask(&as, key, sandbox, id, &kind_kill, &m, PROCESS_DEADLINE_MS);
 }
 
 struct process_call *process_wait(struct engine *g, const char *key, const char *sandbox,

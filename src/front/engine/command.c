@@ -23,6 +23,11 @@ struct var {
     size_t order;
 };
 
+bool command_id_is_own(const char *id)
+{
+    return id[0] == '.' && strlen(id) <= INIT_ID_MAX && command_id_is_valid(id + 1);
+}
+
 bool command_id_is_valid(const char *id)
 {
     size_t n = strspn(id, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-");
@@ -153,7 +158,7 @@ static bool is_place(const char *path)
 
 static int check(const struct process_opts *o, struct err *e)
 {
-    if (command_check_id(o->id, e) < 0)
+    if (!o->own && command_check_id(o->id, e) < 0)
         return -1;
     if (o->cwd != NULL && (!is_place(o->cwd) || strlen(o->cwd) > INIT_PATH_MAX))
         return err_set(e, ERR_INVALID, "cwd: an absolute path of at most %u bytes", INIT_PATH_MAX);

@@ -35,5 +35,7 @@ bool command_id_is_valid(const char *id);
  * session by SESSION/ID. */
 bool command_is_named(const char *id);
 int command_check_id(const char *id, struct err *e);
+/* What we call one of our own: the same with a '.' before it. */
+bool command_id_is_own(const char *id);
 
 #endif

@@ -266,6 +266,7 @@ struct process_call {
     void (*each)(void *arg, const struct init_proc *p); /* of a list */
     void (*each_session)(void *arg, const struct init_session *s);
     unsigned told;
+    bool own; /* about one of the front's own */
     void *arg;
 };
 struct process_call *process_call_new(const struct process_call *as);

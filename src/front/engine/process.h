@@ -35,6 +35,7 @@ struct process_opts {        /* all borrowed for the call */
     bool reuse;                      /* of `id`: one that has ended makes room */
     bool helper;                     /* our own cove-helper, whatever argv[0] says */
     bool leash;                      /* ends when nobody has watched it for timeout_ms */
+    bool own;                        /* its id begins with '.': process_run_own() only */
     const struct process_term *term; /* NULL: on pipes */
 };
 
@@ -83,6 +84,19 @@ struct process_stream *process_attach(struct engine *g, const char *key, const c
                                       const char *id, uint64_t since, bool follow, unsigned streams,
                                       const struct process_ops *ops, void *arg);
 
+/* The front's own: ids that begin with '.', which no client can name and no list
+ * shows. Whoever starts one is a viewer like any other; `ring` is how many bytes of its
+ * output are kept. Forgotten when they end. */
+struct process_stream *process_run_own(struct engine *g, const char *key, const char *sandbox,
+                                       const struct process_opts *o, uint32_t ring,
+                                       const struct process_ops *ops, void *arg);
+struct process_stream *process_attach_own(struct engine *g, const char *key, const char *sandbox,
+                                          const char *id, uint64_t since, bool follow,
+                                          const struct process_ops *ops, void *arg);
+void process_list_own(struct engine *g, const char *key, const char *sandbox,
+                      void (*each)(void *arg, const struct init_proc *p), engine_done_cb *cb,
+                      void *arg);
+
 void process_list(struct engine *g, const char *key, const char *sandbox,
                   void (*each)(void *arg, const struct init_proc *p), engine_done_cb *cb,
                   void *arg);
@@ -99,6 +113,8 @@ struct process_call;
 struct process_call *process_kill(struct engine *g, const char *key, const char *sandbox,
                                   const char *id, uint64_t grace_ms, process_exit_cb *cb,
                                   void *arg);
+struct process_call *process_kill_own(struct engine *g, const char *key, const char *sandbox,
+                                      const char *id, process_exit_cb *cb, void *arg);
 struct process_call *process_wait(struct engine *g, const char *key, const char *sandbox,
                                   const char *id, uint64_t timeout_ms, process_exit_cb *cb,
                                   void *arg);

@@ -11,6 +11,7 @@
 /* clang-format off */
 static const struct talk_kind kind_run    = {INIT_START,  {{INIT_STARTED, TALK_MORE}, {INIT_OUTPUT, TALK_MORE}, {INIT_EXIT, TALK_LAST}}, .starts = true};
 static const struct talk_kind kind_session = {INIT_SESSION_EXEC, {{INIT_STARTED, TALK_MORE}, {INIT_OUTPUT, TALK_MORE}, {INIT_EXIT, TALK_LAST}}};
+static const struct talk_kind kind_own    = {INIT_START,  {{INIT_STARTED, TALK_MORE}, {INIT_OUTPUT, TALK_MORE}, {INIT_TRUNCATED, TALK_MORE}, {INIT_EXIT, TALK_LAST}}, .starts = true};
 static const struct talk_kind kind_follow = {INIT_ATTACH, {{INIT_OUTPUT, TALK_MORE}, {INIT_TRUNCATED, TALK_MORE}, {INIT_EXIT, TALK_LAST}}};
 static const struct talk_kind kind_look   = {INIT_ATTACH, {{INIT_OUTPUT, TALK_MORE}, {INIT_TRUNCATED, TALK_MORE}, {INIT_END, TALK_LAST}}};
 static const struct talk_kind kind_view   = {INIT_VIEW,   {{INIT_SCREEN, TALK_MORE}, {INIT_OUTPUT, TALK_MORE}, {INIT_TRUNCATED, TALK_MORE}, {INIT_EXIT, TALK_LAST}}};
@@ -210,6 +211,26 @@ struct process_stream *process_run(struct engine *g, const char *key, const char
     return s;
 }
 
+struct process_stream *process_run_own(struct engine *g, const char *key, const char *sandbox,
+                                       const struct process_opts *o, uint32_t ring,
+                                       const struct process_ops *ops, void *arg)
+{
+    struct process_stream *s = stream_new(ops, arg);
+    struct command c = {0};
+    struct err e;
+    struct box *b = box_running(g, key, sandbox, &e);
+
+    if (b == NULL || command_build(&c, &b->pub, o, &e) < 0) {
+        talk_begin_failed(&s->talk, g->hub, &talk_ops, &e);
+    } else {
+        c.start.flags |= INIT_START_FOLLOW | INIT_START_FORGET;
+        c.start.ring = ring;
+        talk_begin(&s->talk, &b->peer, &kind_own, &c.start, PROCESS_DEADLINE_MS, &talk_ops);
+    }
+    command_free(&c);
+    return s;
+}
+
 struct process_stream *stream_run(struct engine *g, struct talk_peer *p,
                                   const struct init_start *start, const struct process_ops *ops,
                                   void *arg)
@@ -248,29 +269,47 @@ struct process_stream *stream_fail(struct engine *g, const struct err *e,
 
 /* A follower of a silent process hears nothing for as long as it is silent, so
  * there is no deadline for that; looking at what is there has one. */
+static struct process_stream *attach(struct engine *g, const char *key, const char *sandbox,
+                                     const struct init_attach *ask, bool may,
+                                     const struct process_ops *ops, void *arg)
+{
+    struct process_stream *s = stream_new(ops, arg);
+    bool follow = (ask->flags & INIT_ATTACH_FOLLOW) != 0;
+    struct err e;
+    struct box *b = box_alive(g, key, sandbox, &e);
+
+    if (b != NULL && !may) {
+        err_set(&e, ERR_NOT_FOUND, "no process %.64s", ask->id);
+        b = NULL;
+    }
+    s->started = true;
+    s->next = ask->since;
+    s->filtered = ask->streams == INIT_STDOUT || ask->streams == INIT_STDERR;
+    if (b == NULL)
+        talk_begin_failed(&s->talk, g->hub, &talk_ops, &e);
+    else
+        talk_begin(&s->talk, &b->peer, follow ? &kind_follow : &kind_look, ask,
+                   follow ? 0 : PROCESS_DEADLINE_MS, &talk_ops);
+    return s;
+}
+
 struct process_stream *process_attach(struct engine *g, const char *key, const char *sandbox,
                                       const char *id, uint64_t since, bool follow, unsigned streams,
                                       const struct process_ops *ops, void *arg)
 {
-    struct process_stream *s = stream_new(ops, arg);
     struct init_attach ask = {
         .id = id, .since = since, .streams = streams, .flags = follow ? INIT_ATTACH_FOLLOW : 0};
-    struct err e;
-    struct box *b = box_alive(g, key, sandbox, &e);
 
-    if (b != NULL && !command_is_named(id)) {
-        err_set(&e, ERR_NOT_FOUND, "no process %.64s", id);
-        b = NULL;
-    }
-    s->started = true;
-    s->next = since;
-    s->filtered = streams == INIT_STDOUT || streams == INIT_STDERR;
-    if (b == NULL)
-        talk_begin_failed(&s->talk, g->hub, &talk_ops, &e);
-    else
-        talk_begin(&s->talk, &b->peer, follow ? &kind_follow : &kind_look, &ask,
-                   follow ? 0 : PROCESS_DEADLINE_MS, &talk_ops);
-    return s;
+    return attach(g, key, sandbox, &ask, command_is_named(id), ops, arg);
+}
+
+struct process_stream *process_attach_own(struct engine *g, const char *key, const char *sandbox,
+                                          const char *id, uint64_t since, bool follow,
+                                          const struct process_ops *ops, void *arg)
+{
+    struct init_attach ask = {.id = id, .since = since, .flags = follow ? INIT_ATTACH_FOLLOW : 0};
+
+    return attach(g, key, sandbox, &ask, command_id_is_own(id), ops, arg);
 }
 
 struct process_stream *terminal_view(struct engine *g, const char *key, const char *sandbox,

@@ -8,8 +8,6 @@
 #include "base/own.h"
 #include "base/str.h"
 
-#define WORDS_MAX 4096u /* of stderr: the last ones are kept */
-
 struct work {
     struct process_stream *stream;
     const struct work_ops *ops;
@@ -61,6 +59,25 @@ static void ended(struct work *w, const struct err *e)
     ops->on_done(arg, e);
 }
 
+void work_error(const struct init_exit *m, struct buf *words, struct err *e)
+{
+    if (m->flags & INIT_EXIT_OOM)
+        err_set(e, ERR_LIMIT, "it takes more memory than the sandbox has");
+    else if (m->signal != 0)
+        err_set(e, ERR_CONFLICT, "it was ended inside the sandbox, by signal %u", m->signal);
+    else if (!read_words(words, e))
+        err_set(e, ERR_INTERNAL, "the helper ended with code %u", m->code);
+}
+
+void work_words(struct buf *words, const struct init_output *m)
+{
+    if (m->data.len > words->max)
+        return;
+    if (words->len + m->data.len > words->max)
+        buf_clear(words);
+    buf_add(words, m->data.p, m->data.len);
+}
+
 static void on_exit_(void *arg, const struct init_exit *m)
 {
     struct work *w = arg;
@@ -70,12 +87,7 @@ static void on_exit_(void *arg, const struct init_exit *m)
         ended(w, NULL);
         return;
     }
-    if (m->flags & INIT_EXIT_OOM)
-        err_set(&e, ERR_LIMIT, "it takes more memory than the sandbox has");
-    else if (m->signal != 0)
-        err_set(&e, ERR_CONFLICT, "it was ended inside the sandbox, by signal %u", m->signal);
-    else if (!read_words(&w->words, &e))
-        err_set(&e, ERR_INTERNAL, "the helper ended with code %u", m->code);
+    work_error(m, &w->words, &e);
     ended(w, &e);
 }
 
@@ -95,11 +107,7 @@ static void on_output(void *arg, const struct init_output *m)
             w->ops->on_data(w->arg, m->data.p, m->data.len);
         return;
     }
-    if (m->data.len > WORDS_MAX)
-        return;
-    if (w->words.len + m->data.len > WORDS_MAX)
-        buf_clear(&w->words);
-    buf_add(&w->words, m->data.p, m->data.len);
+    work_words(&w->words, m);
 }
 
 static void on_drain(void *arg)
@@ -140,7 +148,7 @@ struct work *work_start(struct engine *g, const char *key, const char *sandbox,
         argv[i + 1] = o->argv[i];
     w->ops = ops;
     w->arg = arg;
-    buf_init(&w->words, WORDS_MAX);
+    buf_init(&w->words, WORK_WORDS_MAX);
     w->stream = process_run(g, key, sandbox, &p, true, &stream_ops, w);
     return w;
 }

@@ -29,6 +29,8 @@
     X(templates)                                                                                   \
     X(keys)                                                                                        \
     X(document)                                                                                    \
+    X(watches)                                                                                     \
+    X(watch)                                                                                       \
     X(system)
 
 #define X(name) extern const struct surface_row surface_##name[];

@@ -1,0 +1,389 @@
+/* watch.c - see watch.h. */
+#include "helper/watch.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/inotify.h>
+#include <sys/stat.h>
+
+#include "base/clock.h"
+#include "base/own.h"
+#include "base/str.h"
+#include "helper/changes.h"
+#include "helper/glob.h"
+#include "helper/say.h"
+#include "helper/tree.h"
+#include "helper/watched.h"
+#include "helper/where.h"
+
+#define MASK                                                                                       \
+    (IN_CREATE | IN_DELETE | IN_MODIFY | IN_ATTRIB | IN_MOVED_FROM | IN_MOVED_TO |                 \
+     IN_EXCL_UNLINK | IN_ONLYDIR)
+#define WINDOW_MAX 60000u
+
+struct watch {
+    int fd;
+    char *root;          /* its path, without links... */
+    struct stat root_st; /* ...and what it was */
+    bool recursive;
+    bool ready, full; /* full: no more directories can be watched */
+    const char *over; /* why it ended, or NULL */
+    struct globs include, exclude;
+    struct watches dirs;
+    struct changes changes;
+    uint64_t now;
+};
+
+static bool is_excluded(const struct watch *w, const char *path)
+{
+    return globs_match(&w->exclude, path);
+}
+
+static bool is_shown(const struct watch *w, const char *path)
+{
+    return (w->include.n == 0 || globs_match(&w->include, path)) && !is_excluded(w, path);
+}
+
+static void told(struct watch *w, enum change what, bool dir, const char *path)
+{
+    if (is_shown(w, path))
+        changes_add(&w->changes, what, dir, path, w->now);
+}
+
+/* ---- directories ---- */
+
+/* It is not held open: the kernel says that a directory is gone when the last who
+ * had it open is. */
+static int open_root(const struct watch *w)
+{
+    autofd int fd = open(w->root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    struct stat st;
+
+    if (fd < 0 || fstat(fd, &st) < 0 || st.st_dev != w->root_st.st_dev ||
+        st.st_ino != w->root_st.st_ino)
+        return -1;
+    return take_fd(&fd);
+}
+
+/* Beneath the root; -1 if it is not there, or the root is not. */
+static int open_in(const struct watch *w, const char *path, int flags)
+{
+    autofd int root = open_root(w);
+
+    return root < 0 ? -1 : tree_open(root, path, flags);
+}
+
+/* By its fd, since a path could mean another one by then. */
+static int add(struct watch *w, int fd, uint32_t more)
+{
+    char path[64];
+
+    str_fmt(path, sizeof(path), "/proc/self/fd/%d", fd);
+    return inotify_add_watch(w->fd, path, MASK | more);
+}
+
+static void say_full(struct watch *w)
+{
+    if (!w->full && w->ready)
+        changes_lost(&w->changes, "watches");
+    w->full = true;
+}
+
+enum take {
+    TAKE_QUIETLY, /* at the beginning: what is in it is nothing new */
+    TAKE_NEW,     /* what is in it is told, unless it was known already */
+    TAKE_AGAIN,   /* it came from outside: that it was known once means nothing */
+};
+
+static void list(struct watch *w, struct watched *dir, int fd, enum take how, unsigned depth);
+
+/* `name` in `parent` is a directory, watched from now on; one that was not is listed
+ * then. Gone or unreadable ones are left alone. */
+static void take(struct watch *w, struct watched *parent, const char *name, enum take how,
+                 unsigned depth)
+{
+    char path[PATH_ROOM];
+    struct watched *known, *dir;
+    autofd int fd = -1;
+    int wd;
+
+    if (!w->recursive || depth > PATH_DEPTH_MAX || watched_path(parent, name, path) < 0 ||
+        is_excluded(w, path))
+        return;
+    fd = open_in(w, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
+    wd = fd < 0 ? -1 : add(w, fd, 0);
+    if (wd < 0) {
+        if (fd >= 0 && (errno == ENOSPC || errno == ENOMEM))
+            say_full(w);
+        return;
+    }
+    known = watched_find(&w->dirs, wd);
+    if (known != NULL && how == TAKE_AGAIN) {
+        watched_drop(&w->dirs, known, NULL, NULL);
+        known = NULL;
+    }
+    dir = watched_put(&w->dirs, wd, parent, name);
+    if (dir == NULL) {
+        inotify_rm_watch(w->fd, wd);
+        say_full(w);
+    } else if (known == NULL) {
+        list(w, dir, take_fd(&fd), how, depth);
+    }
+}
+
+/* Takes the fd. */
+static void list(struct watch *w, struct watched *dir, int fd, enum take how, unsigned depth)
+{
+    DIR *d = fd < 0 ? NULL : fdopendir(fd);
+    char path[PATH_ROOM];
+    struct stat st;
+
+    if (d == NULL) {
+        drop_fd(&fd);
+        return;
+    }
+    for (struct dirent *de; (de = readdir(d)) != NULL;) {
+        bool is_dir = de->d_type == DT_DIR;
+
+        if (strcmp(de->d_name, ".") == 0 || strcmp(de->d_name, "..") == 0 ||
+            watched_path(dir, de->d_name, path) < 0)
+            continue;
+        if (de->d_type == DT_UNKNOWN)
+            is_dir = fstatat(fd, de->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(st.st_mode);
+        if (how != TAKE_QUIETLY)
+            told(w, CHANGE_CREATE, is_dir, path);
+        if (is_dir)
+            take(w, dir, de->d_name, how, depth + 1);
+    }
+    closedir(d);
+}
+
+static void unwatch(void *arg, int wd)
+{
+    inotify_rm_watch(((struct watch *)arg)->fd, wd);
+}
+
+/* Something was moved out of the tree. If it was a directory, and nothing of that
+ * name is there now, those that are known below it are none of ours any more. */
+static void left(void *arg, const char *path, bool dir)
+{
+    char copy[PATH_ROOM], *rest = copy, *name;
+    struct watch *w = arg;
+    struct watched *at = w->dirs.root;
+    struct stat st;
+    autofd int fd = -1;
+
+    if (!dir || !w->recursive)
+        return;
+    str_fmt(copy, sizeof(copy), "%s", path);
+    while (at != NULL && (name = strsep(&rest, "/")) != NULL)
+        at = watched_child(at, name);
+    fd = open_in(w, path, O_PATH | O_NOFOLLOW);
+    if (at != NULL && at->parent != NULL && (fd < 0 || fstat(fd, &st) < 0 || !S_ISDIR(st.st_mode)))
+        watched_drop(&w->dirs, at, unwatch, w);
+}
+
+static unsigned depth_of(const struct watched *d)
+{
+    unsigned n = 0;
+
+    for (; d->parent != NULL; d = d->parent)
+        n++;
+    return n;
+}
+
+/* After something was lost: directories that appeared meanwhile are not known. */
+static void look_again(struct watch *w)
+{
+    struct watched *root = w->dirs.root;
+
+    changes_lost(&w->changes, "queue");
+    if (root != NULL && w->recursive)
+        list(w, root, open_root(w), TAKE_QUIETLY, 0);
+}
+
+/* ---- events ---- */
+
+static void on_move(struct watch *w, struct watched *dir, const struct inotify_event *ev,
+                    const char *path)
+{
+    bool is_dir = ev->mask & IN_ISDIR, shown = is_shown(w, path);
+
+    if (ev->mask & IN_MOVED_FROM) {
+        changes_from(&w->changes, ev->cookie, is_dir, shown, path, w->now);
+        watched_out(dir, ev->name);
+        return;
+    }
+    if (changes_to(&w->changes, ev->cookie, is_dir, shown, is_excluded(w, path), path, w->now)) {
+        /* One that was here before comes under its old number, and is not listed again. */
+        if (is_dir)
+            take(w, dir, ev->name, TAKE_NEW, depth_of(dir) + 1);
+        return;
+    }
+    told(w, CHANGE_CREATE, is_dir, path);
+    if (is_dir)
+        take(w, dir, ev->name, TAKE_AGAIN, depth_of(dir) + 1);
+}
+
+static void on_name(struct watch *w, struct watched *dir, const struct inotify_event *ev)
+{
+    bool is_dir = ev->mask & IN_ISDIR;
+    char path[PATH_ROOM];
+
+    if (watched_path(dir, ev->name, path) < 0)
+        return;
+    if (ev->mask & (IN_MOVED_FROM | IN_MOVED_TO))
+        on_move(w, dir, ev, path);
+    else if (ev->mask & IN_CREATE)
+        told(w, CHANGE_CREATE, is_dir, path);
+    else if (ev->mask & IN_DELETE)
+        told(w, CHANGE_DELETE, is_dir, path);
+    else if (ev->mask & IN_MODIFY)
+        told(w, CHANGE_MODIFY, is_dir, path);
+    else if (ev->mask & IN_ATTRIB)
+        told(w, CHANGE_ATTRIB, is_dir, path);
+    if (is_dir && (ev->mask & IN_CREATE))
+        take(w, dir, ev->name, TAKE_NEW, depth_of(dir) + 1);
+}
+
+static void on_event(struct watch *w, const struct inotify_event *ev)
+{
+    struct watched *dir = ev->wd >= 0 ? watched_find(&w->dirs, ev->wd) : NULL;
+
+    if (ev->mask & IN_Q_OVERFLOW) {
+        look_again(w);
+    } else if (dir == NULL) {
+        return; /* the last words of one that was dropped */
+    } else if (dir == w->dirs.root && (ev->mask & (IN_DELETE_SELF | IN_MOVE_SELF | IN_UNMOUNT))) {
+        w->over = ev->mask & IN_MOVE_SELF ? "moved"
+                  : ev->mask & IN_UNMOUNT ? "unmounted"
+                                          : "deleted";
+    } else if (ev->mask & IN_IGNORED) {
+        if (dir != w->dirs.root)
+            watched_drop(&w->dirs, dir, unwatch, w);
+    } else if (ev->len > 0) {
+        on_name(w, dir, ev);
+    }
+}
+
+/* All that is there now. Nothing is told before: what was listed may be in it too. */
+static int take_events(struct watch *w, struct err *e)
+{
+    static char room[64 << 10] __attribute__((aligned(__alignof__(struct inotify_event))));
+    ssize_t n = 0;
+
+    w->now = clock_mono_ms();
+    while (w->over == NULL && (n = read(w->fd, room, sizeof(room))) > 0) {
+        for (ssize_t at = 0; at < n && w->over == NULL;) {
+            const struct inotify_event *ev = (const void *)(room + at);
+
+            on_event(w, ev);
+            at += (ssize_t)(sizeof(*ev) + ev->len);
+        }
+        if (w->changes.n > CHANGES_MAX)
+            changes_tell(&w->changes, w->now);
+    }
+    return w->over == NULL && n < 0 && errno != EAGAIN ? err_sys(e, "read events") : 0;
+}
+
+static int run(struct watch *w, struct err *e)
+{
+    while (w->over == NULL) {
+        struct pollfd p = {.fd = w->fd, .events = POLLIN};
+        int wait = changes_tell(&w->changes, clock_mono_ms());
+
+        poll(&p, 1, wait);
+        if (take_events(w, e) < 0)
+            return -1;
+    }
+    w->changes.window_ms = 0;
+    while (changes_tell(&w->changes, clock_mono_ms()) >= 0)
+        poll(NULL, 0, CHANGES_MOVE_MS);
+    drop_fd(&w->fd);
+    printf("end %s\n", w->over);
+    fflush(stdout);
+    for (;;)
+        pause();
+}
+
+/* ---- the beginning ---- */
+
+/* Where it really is, and nothing that would keep it from going. */
+static int find_root(struct watch *w, int fd, struct err *e)
+{
+    char link[64], path[PATH_ROOM];
+    ssize_t n;
+
+    str_fmt(link, sizeof(link), "/proc/self/fd/%d", fd);
+    n = readlink(link, path, sizeof(path) - 1);
+    if (n < 0 || fstat(fd, &w->root_st) < 0 || chdir("/") < 0)
+        return err_sys(e, "find the directory");
+    path[n] = '\0';
+    w->root = strdup(path);
+    return w->root == NULL ? err_set(e, ERR_INTERNAL, "out of memory") : 0;
+}
+
+static int watch_root(struct watch *w, const char *path, int fd, struct err *e)
+{
+    int wd = add(w, fd, IN_DELETE_SELF | IN_MOVE_SELF);
+
+    if (wd < 0 && errno == ENOSPC)
+        return err_set(e, ERR_LIMIT, "no more inotify watches for this user of the sandbox");
+    if (wd < 0)
+        return say_sys(e, "watch", path);
+    if (watched_put(&w->dirs, wd, NULL, "") == NULL)
+        return err_set(e, ERR_INTERNAL, "out of memory");
+    return 0;
+}
+
+static int start(struct watch *w, const char *path, struct err *e)
+{
+    autofd int fd = where_open(path, O_RDONLY | O_DIRECTORY, e);
+
+    if (fd < 0 || find_root(w, fd, e) < 0)
+        return -1;
+    w->fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
+    if (w->fd < 0 && errno == EMFILE)
+        return err_set(e, ERR_LIMIT, "no more inotify instances for this user of the sandbox");
+    if (w->fd < 0)
+        return err_sys(e, "inotify");
+    if (watch_root(w, path, fd, e) < 0)
+        return -1;
+    if (w->recursive)
+        list(w, w->dirs.root, take_fd(&fd), TAKE_QUIETLY, 0);
+    puts("ready");
+    w->ready = true;
+    if (w->full)
+        changes_lost(&w->changes, "watches");
+    return 0;
+}
+
+/* Includes first, then excludes; both without their mark. */
+static void take_globs(struct watch *w, int argc, char **argv)
+{
+    int n = 0;
+
+    for (int i = 0; i < argc; i++)
+        n += argv[i]++[0] == '+';
+    w->include = (struct globs){argv, (size_t)n};
+    w->exclude = (struct globs){argv + n, (size_t)(argc - n)};
+}
+
+int watch_main(int argc, char **argv)
+{
+    static struct watch w;
+    uint64_t window;
+    struct err e;
+
+    if (argc < 3 || str_u64(argv[2], WINDOW_MAX, &window) < 0)
+        return 64;
+    w = (struct watch){.fd = -1, .recursive = argv[1][0] == 'r'};
+    changes_init(&w.changes, stdout, (unsigned)window);
+    w.changes.left = left;
+    w.changes.arg = &w;
+    take_globs(&w, argc - 3, argv + 3);
+    return start(&w, argv[0], &e) < 0 || run(&w, &e) < 0 ? say_failed(stderr, &e) : 0;
+}
