@@ -73,7 +73,7 @@ test('create, list, delete', async () => {
   assert.match(line, /running\s+base\s+\d+s\s+in \d+m\s+a=b$/);
   assert.match(list.stdout.split('\n')[0], /^ID +STATE +TEMPLATE +AGE +ENDS +METADATA$/);
   assert.ok(JSON.parse((await cove(['list', '--json'])).stdout).sandboxes.some((s) => s.id === box.id));
-  assert.ok((await cove(['ls', '-q'])).stdout.split('\n').includes(box.id));
+  assert.ok((await cove(['list', '-q'])).stdout.split('\n').includes(box.id));
   assert.equal((await cove(['delete', box.id])).status, 0);
   const again = await cove(['rm', box.id]);
   assert.equal(again.status, 66);
