@@ -163,6 +163,8 @@ void connect_begin(struct connect_stream *s, struct call *c, const char *keepali
     s->ping_ms = 1000 * number_in(c, "Keepalive-Ping-Interval", CONNECT_PING_MAX_S, CONNECT_PING_S);
     if (s->ping_ms == 0)
         s->ping_ms = 1000 * CONNECT_PING_S;
+    if (c->r != NULL)
+        http_eof_is_gone(c->r); /* nothing may have to be sent for long, and so be noticed */
     call_begin_bytes(c, CONNECT_TYPE);
     ping_later(s);
     if (limited && limit != 0)

@@ -123,6 +123,7 @@ static const struct plane_manner manner = {
 int e2b_data_init(struct e2b *p, struct err *e)
 {
     list_init(&p->waking);
+    list_init(&p->pollers);
     return plane_init(&p->data, &manner, p->o.engine, p->o.auth, p->o.config, e);
 }
 

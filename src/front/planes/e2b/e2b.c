@@ -100,6 +100,7 @@ void e2b_free(struct e2b *p)
     if (p == NULL)
         return;
     e2b_data_free(p);
+    e2b_pollers_free(p);
     plane_free(&p->api);
     free(p);
 }

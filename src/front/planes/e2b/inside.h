@@ -11,6 +11,7 @@
  *   filesystem.c  the RPC about files               entry.c      a file as that RPC shows it
  *   process.c    commands and what they print       control.c    what is done to them
  *   environ.c    what commands find set             proto.c      protobuf's JSON
+ *   watch.c, poll.c  its watchers                   event.c      what they tell
  *
  * EXTEND  A new surface: a file, its table in E2B_API_SURFACES or E2B_DATA_SURFACES
  *         below, and meson.build. */
@@ -32,16 +33,17 @@
 /* What clients may expect of the data plane; they look at the number. */
 #define E2B_ENVD_VERSION "0.6.13"
 
-/* The first row that fits counts: what is missing has names where others have {id}. */
 #define E2B_API_SURFACES(X)                                                                        \
-    X(missing)                                                                                     \
     X(sandboxes)                                                                                   \
     X(rest)                                                                                        \
-    X(templates)
+    X(templates)                                                                                   \
+    X(missing)
 
 #define E2B_DATA_SURFACES(X)                                                                       \
     X(health)                                                                                      \
     X(filesystem)                                                                                  \
+    X(watch)                                                                                       \
+    X(poll)                                                                                        \
     X(files)                                                                                       \
     X(compose)                                                                                     \
     X(environ)                                                                                     \
@@ -56,7 +58,9 @@ E2B_DATA_SURFACES(X)
 struct e2b {
     struct e2b_opts o;
     struct plane api, data;
-    struct list waking; /* requests of the data plane */
+    struct list waking;  /* requests of the data plane */
+    struct list pollers; /* poll.c's */
+    size_t npollers;
     char domain[E2B_DOMAIN_MAX];
 };
 
@@ -102,6 +106,7 @@ struct e2b_options e2b_options_of(const struct sandbox *s);
 
 int e2b_data_init(struct e2b *p, struct err *e);
 void e2b_data_free(struct e2b *p);
+void e2b_pollers_free(struct e2b *p); /* poll.c */
 /* The request carries the sandbox's token, or needs none. */
 bool e2b_has_token(struct call *c);
 /* The user that the request names; *ret is NULL if it names none, else `out`. */

@@ -1,0 +1,41 @@
+/* event.h - what happens in a directory, as envd tells it: FilesystemEvent of
+ * filesystem.proto, in the order it happened, each with its entry if that is wanted.
+ *
+ * An entry is looked up when the event is told, one at a time; until it is there later
+ * events wait here, and whoever reads them should read no more (event_waits()). */
+#ifndef E2B_EVENT_H
+#define E2B_EVENT_H
+
+#include "base/list.h"
+#include "front/engine/watch.h"
+#include "front/planes/e2b/entry.h"
+#include "front/planes/e2b/inside.h"
+
+#define EVENT_WAITING_MAX 65536u /* then ERR_LIMIT, once */
+
+struct event_writer {
+    struct call *c;
+    const char *dir; /* that is watched, absolute; borrowed */
+    bool entries;
+    /* One event, as a JSON object. */
+    void (*put)(struct event_writer *w, struct buf *event);
+    /* Nothing waits any more; e: nor will it. */
+    void (*idle)(struct event_writer *w, const struct err *e);
+    /* event.c's own */
+    struct list waiting;
+    size_t nwaiting;
+    struct file_call *looking;
+    bool found; /* an entry */
+    struct buf out;
+    struct json_w w;
+    struct entry_writer entry;
+};
+
+void event_init(struct event_writer *w, struct call *c);
+/* Forgets what waits, tells nothing more. */
+void event_drop(struct event_writer *w);
+/* Of the kinds that clients know: others are ignored. */
+void event_add(struct event_writer *w, const struct watch_event *ev);
+bool event_waits(const struct event_writer *w);
+
+#endif

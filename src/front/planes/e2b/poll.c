@@ -1,0 +1,288 @@
+/* poll.c - filesystem.Filesystem's watchers for who asks now and then: CreateWatcher,
+ * GetWatcherEvents, RemoveWatcher.
+ *
+ * The watch outlives its reader (engine/watch.h); how far it was read is known here only.
+ * So after a restart of this process everything that the watch still holds is told
+ * again, rather than lost. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/own.h"
+#include "base/str.h"
+#include "front/planes/e2b/watcher.h"
+
+#define KEEP_MS 3600000u  /* a watcher that nobody has asked for so long is gone */
+#define POLLERS_MAX 4096u /* remembered; then the oldest is forgotten, and told all again */
+
+struct id_in {
+    const char *id;
+};
+/* clang-format off */
+static const struct json_field create_fields[] = {WATCH_IN_FIELDS};
+static const struct json_field id_fields[] = {
+    {"watcherId", JSON_FIELD_STR, offsetof(struct id_in, id), 0, 0, false, ""},
+    {"watcher_id", JSON_FIELD_STR, offsetof(struct id_in, id), 0, 0, false, ""},
+};
+/* clang-format on */
+static const struct surface_input create_input = {SURFACE_INPUT(create_fields, struct watch_in)};
+static const struct surface_input id_input = {SURFACE_INPUT(id_fields, struct id_in)};
+
+/* ---- who polls ---- */
+
+struct poller {
+    struct list link;
+    char sandbox[ENGINE_ID_MAX + 1], id[WATCH_ID_LEN + 1];
+    uint64_t next;
+    bool entries;
+    char dir[E2B_PATH_MAX + 1];
+};
+
+static struct poller *poller_of(const struct call *c, const char *id)
+{
+    struct poller *k;
+
+    LIST_EACH (&e2b_behind(c)->pollers, k, struct poller, link)
+        if (strcmp(k->id, id) == 0 && strcmp(k->sandbox, c->sandbox) == 0)
+            return k;
+    return NULL;
+}
+
+static void poller_free(struct e2b *p, struct poller *k)
+{
+    if (k == NULL)
+        return;
+    list_del(&k->link);
+    free(k);
+    p->npollers--;
+}
+
+void e2b_pollers_free(struct e2b *p)
+{
+    struct poller *k;
+
+    while ((k = LIST_FIRST(&p->pollers, struct poller, link)) != NULL)
+        poller_free(p, k);
+}
+
+static int remember(struct watcher *w, uint64_t next)
+{
+    struct e2b *p = e2b_behind(w->c);
+    struct poller *k = calloc(1, sizeof(*k));
+
+    if (k == NULL)
+        return -1;
+    if (p->npollers == POLLERS_MAX)
+        poller_free(p, LIST_FIRST(&p->pollers, struct poller, link));
+    str_fmt(k->sandbox, sizeof(k->sandbox), "%s", w->c->sandbox);
+    str_fmt(k->id, sizeof(k->id), "%s", w->id);
+    str_fmt(k->dir, sizeof(k->dir), "%s", w->dir);
+    k->next = next;
+    k->entries = w->events.entries;
+    list_add_tail(&p->pollers, &k->link);
+    p->npollers++;
+    return 0;
+}
+
+static void reply_text(struct call *c, const char *json)
+{
+    autobuf struct buf body = BUF_INIT(1024);
+
+    buf_adds(&body, json);
+    call_reply(c, 200, "application/json", &body);
+}
+
+/* ---- a new one ---- */
+
+static void ignore_event(struct event_writer *ev, struct buf *event)
+{
+    (void)ev;
+    (void)event;
+}
+
+static void ignore_idle(struct event_writer *ev, const struct err *e)
+{
+    (void)ev;
+    (void)e;
+}
+
+/* Ready: from here on it is a resource, and this call is over. */
+static void created(void *arg, const struct watch_event *ev)
+{
+    struct watcher *w = arg;
+    char text[64];
+    struct err e;
+
+    if (ev->kind != WATCH_READY || w->c->r == NULL)
+        return;
+    if (remember(w, ev->next) < 0) {
+        err_set(&e, ERR_INTERNAL, "out of memory");
+        call_fail(w->c, &e);
+        return;
+    }
+    str_fmt(text, sizeof(text), "{\"watcherId\":\"%s\"}", w->id);
+    reply_text(w->c, text); /* takes the reader back, not the watch */
+}
+
+static void not_created(void *arg, uint64_t next, const struct err *e)
+{
+    struct watcher *w = arg;
+    struct err gone;
+
+    (void)next;
+    w->watch = NULL;
+    if (!call_told(w->c))
+        return;
+    err_set(&gone, ERR_NOT_FOUND, "the directory is gone");
+    call_fail(w->c, e != NULL ? e : &gone);
+}
+
+static void create_watcher(struct call *c, const void *in)
+{
+    static const struct watch_ops ops = {.on_event = created, .on_done = not_created};
+    struct watcher *w = watcher_new(c);
+
+    if (w == NULL)
+        return;
+    w->ops = &ops;
+    w->keep_ms = KEEP_MS;
+    w->events.put = ignore_event;
+    w->events.idle = ignore_idle;
+    watcher_open(w, in);
+}
+
+/* ---- what happened since ---- */
+
+static void put_event(struct event_writer *ev, struct buf *event)
+{
+    struct watcher *w = CONTAINER_OF(ev, struct watcher, events);
+
+    buf_adds(&w->out, w->count++ == 0 ? "{\"events\":[" : ",");
+    buf_add(&w->out, buf_data(event), event->len);
+    w->out.failed |= event->failed;
+}
+
+static void reply_events(struct watcher *w)
+{
+    struct poller *k = poller_of(w->c, w->id);
+
+    if (!call_told(w->c))
+        return;
+    if (k != NULL)
+        k->next = w->next;
+    if (w->lost) {
+        watcher_fail_lost(w);
+        return;
+    }
+    buf_adds(&w->out, w->count == 0 ? "{}" : "]}");
+    call_reply(w->c, 200, "application/json", &w->out);
+}
+
+static void on_event(void *arg, const struct watch_event *ev)
+{
+    struct watcher *w = arg;
+
+    w->lost |= ev->kind == WATCH_OVERFLOW;
+    event_add(&w->events, ev);
+    watcher_hold(w);
+}
+
+static void on_idle(struct event_writer *ev, const struct err *e)
+{
+    struct watcher *w = CONTAINER_OF(ev, struct watcher, events);
+
+    w->lost |= e != NULL;
+    if (w->over)
+        reply_events(w);
+    else
+        watcher_hold(w);
+}
+
+static void on_done(void *arg, uint64_t next, const struct err *e)
+{
+    struct watcher *w = arg;
+
+    w->watch = NULL;
+    w->over = true;
+    w->next = next;
+    if (e == NULL) {
+        if (!event_waits(&w->events))
+            reply_events(w);
+        return;
+    }
+    event_drop(&w->events);
+    if (!call_told(w->c))
+        return;
+    if (e->kind == ERR_NOT_FOUND)
+        poller_free(e2b_behind(w->c), poller_of(w->c, w->id));
+    call_fail(w->c, e);
+}
+
+static bool is_id(struct call *c, const char *id)
+{
+    struct err e;
+
+    if (id != NULL && *id != '\0' && strlen(id) <= WATCH_ID_LEN)
+        return true;
+    err_set(&e, ERR_NOT_FOUND, "watcher with id %.64s not found", id != NULL ? id : "");
+    call_fail(c, &e);
+    return false;
+}
+
+static void get_events(struct call *c, const void *input)
+{
+    static const struct watch_ops ops = {.on_event = on_event, .on_done = on_done};
+    const char *id = ((const struct id_in *)input)->id;
+    struct watcher *w = is_id(c, id) ? watcher_new(c) : NULL;
+    const struct poller *k;
+
+    if (w == NULL)
+        return;
+    k = poller_of(c, id);
+    str_fmt(w->id, sizeof(w->id), "%s", id);
+    if (k != NULL) {
+        w->next = k->next;
+        w->events.entries = k->entries;
+        str_fmt(w->dir, sizeof(w->dir), "%s", k->dir);
+    }
+    w->events.put = put_event;
+    w->events.idle = on_idle;
+    w->watch = watch_read(c->plane->engine, c->key, c->sandbox, id, w->next, false, &ops, w);
+    watcher_expect(w);
+}
+
+/* ---- no more ---- */
+
+static void removed(void *arg, const struct err *e)
+{
+    struct call *c = arg;
+
+    if (!call_told(c))
+        return;
+    if (e != NULL)
+        call_fail(c, e);
+    else
+        reply_text(c, "{}");
+}
+
+static void remove_watcher(struct call *c, const void *input)
+{
+    const char *id = ((const struct id_in *)input)->id;
+
+    if (!is_id(c, id))
+        return;
+    poller_free(e2b_behind(c), poller_of(c, id));
+    call_expect(c, &call_pending, NULL);
+    watch_delete(c->plane->engine, c->key, c->sandbox, id, removed, c);
+}
+
+/* clang-format off */
+#define RPC(method, input, handler, text) \
+    {{"POST", "/filesystem.Filesystem/" method}, SCOPE_RUN, handler, "filesystem" method, text, .body = input, .status = 200}
+
+const struct surface_row e2b_poll[] = {
+    RPC("CreateWatcher",    &create_input, create_watcher, "Watches a directory for who asks now and then."),
+    RPC("GetWatcherEvents", &id_input,     get_events,     "What happened since the last time."),
+    RPC("RemoveWatcher",    &id_input,     remove_watcher, "Ends it."),
+    {.op = NULL},
+};
+/* clang-format on */
