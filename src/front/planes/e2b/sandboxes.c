@@ -91,6 +91,17 @@ int e2b_check_timeout(int64_t seconds, struct err *e)
     return 0;
 }
 
+/* To say that everybody may reach its ports is to say nothing, and some clients do. */
+static bool has_rules(json_t *network)
+{
+    const char *name;
+    json_t *value;
+
+    json_object_foreach(network, name, value) if (strcmp(name, "allowPublicTraffic") != 0 ||
+                                                  !json_is_true(value)) return true;
+    return false;
+}
+
 static int check_create(const struct create_in *in, struct err *e)
 {
     if (e2b_check_timeout(in->timeout, e) < 0)
@@ -105,7 +116,7 @@ static int check_create(const struct create_in *in, struct err *e)
         return err_set(e, ERR_UNSUPPORTED, "volumes are not offered by this server yet");
     if (json_object_size(in->iam) > 0)
         return err_set(e, ERR_UNSUPPORTED, "iam tokens are not offered by this server");
-    if (json_object_size(in->network) > 0)
+    if (has_rules(in->network))
         return err_set(e, ERR_UNSUPPORTED, "network rules are not offered by this server yet");
     return 0;
 }
