@@ -27,6 +27,9 @@
     X(ps)                                                                                          \
     X(logs)                                                                                        \
     X(kill)                                                                                        \
+    X(cp)                                                                                          \
+    X(ls)                                                                                          \
+    X(cat)                                                                                         \
     X(pause)                                                                                       \
     X(resume)                                                                                      \
     X(snapshot)                                                                                    \

@@ -101,7 +101,6 @@ static int list(const struct args *a, struct err *e)
 
 const struct cmd cmd_list = {
     .name = "list",
-    .alias = "ls",
     .usage = "list [-q] [--json]",
     .summary = "list sandboxes",
     .opts = opts,

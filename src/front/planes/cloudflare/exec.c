@@ -3,13 +3,15 @@
  * The bridge joins the words of a command and lets bash run them. We execute the
  * program itself, which is what that comes to, in half the time; if there is no such
  * program (a builtin, an assignment, a name that is nowhere) bash is asked after all,
- * and says and returns what clients expect of it. */
+ * and says and returns what clients expect of it. With a session it is that session's
+ * bash, which reads the words as one line. */
 #include "base/str.h"
 #include "front/engine/process.h"
 #include "front/plane/exit.h"
 #include "front/plane/output.h"
 #include "front/planes/cloudflare/inside.h"
 
+#define SESSION_MAKES 2
 #define EXEC_EVENT_MAX (INIT_CHUNK_MAX / 3 * 4 + 64u)
 
 struct exec_in {
@@ -22,7 +24,9 @@ struct exec {
     struct call *c;
     struct output sent;
     struct buf event;
-    bool shell; /* bash has been asked */
+    bool shell;                    /* bash has been asked */
+    char session[INIT_ID_MAX + 1]; /* "": none */
+    int makes;                     /* of that session, for this call */
 };
 
 static void put_base64(struct buf *out, const char *p, size_t n)
@@ -77,13 +81,52 @@ static void on_exit_told(void *arg, const struct init_exit *m)
 
 static void run(struct exec *x, const struct exec_in *in);
 
-static void on_fail(void *arg, const struct err *e)
+/* Somebody else may have made it meanwhile: that is as good. */
+static void session_made(void *arg, const struct init_session *s, const struct err *e)
 {
     struct exec *x = arg;
 
     if (!call_told(x->c))
         return;
-    if (e->kind == ERR_CANNOT_START && !x->shell) {
+    if (s == NULL && e->kind != ERR_CONFLICT)
+        call_fail(x->c, e);
+    else
+        run(x, x->c->in);
+}
+
+static void session_buried(void *arg, const struct err *e)
+{
+    struct exec *x = arg;
+
+    (void)e; /* if it is still there, making it says so */
+    if (call_told(x->c))
+        bridge_session_make(x->c, x->session, session_made, x);
+}
+
+/* A session that is not there is made, one that has ended is made anew. */
+static bool mend_session(struct exec *x, const struct err *e)
+{
+    struct call *c = x->c;
+
+    if (*x->session == '\0' || c->streaming || (e->kind != ERR_NOT_FOUND && e->kind != ERR_GONE) ||
+        x->makes++ == SESSION_MAKES)
+        return false;
+    if (e->kind == ERR_NOT_FOUND) {
+        bridge_session_make(c, x->session, session_made, x);
+        return true;
+    }
+    call_expect(c, &call_pending, NULL);
+    session_delete(c->plane->engine, c->key, bridge_id(c), x->session, session_buried, x);
+    return true;
+}
+
+static void on_fail(void *arg, const struct err *e)
+{
+    struct exec *x = arg;
+
+    if (!call_told(x->c) || mend_session(x, e))
+        return;
+    if (e->kind == ERR_CANNOT_START && !x->shell && *x->session == '\0') {
         x->shell = true;
         run(x, x->c->in);
     } else {
@@ -100,6 +143,20 @@ static const struct process_ops exec_ops = {
 
 /* ---- the request ---- */
 
+static void run_session(struct exec *x, struct bridge_command *cmd, const struct exec_in *in)
+{
+    struct call *c = x->c;
+    struct session_exec o = {.session = x->session,
+                             .cwd = in->cwd != NULL ? cmd->o.cwd : NULL,
+                             .timeout_ms = (uint64_t)in->timeout_ms};
+
+    bridge_command_shell(cmd);
+    o.text = cmd->o.command;
+    o.text_len = cmd->text.len;
+    call_expect(c, &call_stream,
+                session_run(c->plane->engine, c->key, bridge_id(c), &o, &exec_ops, x));
+}
+
 /* Everything was looked at before the sandbox was entered. */
 static void run(struct exec *x, const struct exec_in *in)
 {
@@ -109,6 +166,10 @@ static void run(struct exec *x, const struct exec_in *in)
 
     if (bridge_command(&cmd, in->argv, NULL, in->cwd, &e) < 0) {
         call_fail(c, &e);
+        return;
+    }
+    if (*x->session != '\0') {
+        run_session(x, &cmd, in);
         return;
     }
     cmd.o.timeout_ms = (uint64_t)in->timeout_ms;
@@ -129,10 +190,13 @@ static void exec_drop(void *state)
 static void exec_go(struct call *c, const void *in)
 {
     struct exec *x = call_state(c, sizeof(*x), exec_drop);
+    const char *session = http_header(c->r, "Session-Id");
 
     if (x == NULL)
         return;
     x->c = c;
+    if (session != NULL && *session != '\0')
+        bridge_name("", session, x->session);
     x->sent.put = put_base64;
     buf_init(&x->event, EXEC_EVENT_MAX);
     run(x, in);
@@ -144,7 +208,7 @@ static void exec_run(struct call *c, const void *body)
     const struct exec_in *in = body;
     struct err e;
 
-    if (bridge_command(&cmd, in->argv, NULL, in->cwd, &e) < 0)
+    if (bridge_command(&cmd, in->argv, NULL, in->cwd, &e) < 0 || bridge_session_header(c, &e) < 0)
         call_fail(c, &e);
     else
         bridge_enter(c, in, exec_go);

@@ -1,18 +1,11 @@
 /* files.c - the workspace: one file out or in, or all of it as an archive. Nothing here
- * has a size that is too large. */
+ * has a size that is too large. A session has no say in where a file is, since paths are
+ * absolute; its id is only looked at. */
 #include <string.h>
 
 #include "base/own.h"
 #include "front/plane/transfer.h"
 #include "front/planes/cloudflare/inside.h"
-
-/* A session has no say in where a file is: paths are absolute. Its id is only looked at. */
-static int check_session(struct call *c, struct err *e)
-{
-    const char *id = http_header(c->r, "Session-Id");
-
-    return id == NULL || *id == '\0' ? 0 : bridge_check_session(id, e);
-}
 
 /* ---- one file ---- */
 
@@ -91,7 +84,7 @@ static void enter_file(struct call *c, const void *in, void (*go)(struct call *c
     autobuf struct buf path = BUF_INIT(2 * INIT_PATH_MAX);
     struct err e;
 
-    if (path_of(c, &path, &e) < 0 || check_session(c, &e) < 0)
+    if (path_of(c, &path, &e) < 0 || bridge_session_header(c, &e) < 0)
         call_fail(c, &e);
     else
         bridge_enter(c, in, go);

@@ -4,7 +4,7 @@
 #ifndef CLOUDFLARE_INSIDE_H
 #define CLOUDFLARE_INSIDE_H
 
-#include "front/engine/process.h"
+#include "front/engine/session.h"
 #include "front/plane/call.h"
 #include "front/plane/plane.h"
 #include "front/plane/shape.h"
@@ -16,6 +16,7 @@
     X(process)                                                                                     \
     X(logs)                                                                                        \
     X(files)                                                                                       \
+    X(session)                                                                                     \
     X(pty)                                                                                         \
     X(terminal)                                                                                    \
     X(mount)                                                                                       \
@@ -47,6 +48,9 @@ void bridge_enter(struct call *c, const void *in, void (*go)(struct call *c, con
 void bridge_look(struct call *c, const void *in, void (*go)(struct call *c, const void *in));
 /* Its own id, for the engine; "" if it has ended meanwhile, which the engine refuses. */
 const char *bridge_id(const struct call *c);
+
+/* session.c: makes one as the bridge has them, of a name of the engine's. */
+void bridge_session_make(struct call *c, const char *name, session_cb *cb, void *arg);
 
 /* pty.c: ERR_INVALID for what is no WebSocket handshake. */
 int bridge_check_upgrade(struct call *c, struct err *e);
@@ -80,6 +84,10 @@ void bridge_resolve(struct buf *out, const char *path);
 int bridge_path(const char *what, const char *path, struct buf *out, struct err *e);
 /* 1 to BRIDGE_SESSION_MAX letters, digits, '.', '_' and '-', without "..". */
 int bridge_check_session(const char *id, struct err *e);
+/* The same for the header Session-Id, which may be absent or empty. */
+int bridge_session_header(struct call *c, struct err *e);
+/* What the engine calls a thing that a client calls `id`. */
+void bridge_name(const char *prefix, const char *id, char out[INIT_ID_MAX + 1]);
 /* One argument as a word of bash. */
 void bridge_quote(struct buf *out, const char *arg);
 

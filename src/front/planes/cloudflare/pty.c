@@ -8,8 +8,6 @@
 #include <strings.h>
 
 #include "base/own.h"
-#include "base/sha256.h"
-#include "base/str.h"
 #include "front/plane/viewer.h"
 #include "front/planes/cloudflare/inside.h"
 
@@ -39,22 +37,6 @@ static const char *session_of(struct call *c, const struct pty_in *in)
     if (header != NULL && *header != '\0')
         return header;
     return in->session != NULL && *in->session != '\0' ? in->session : NULL;
-}
-
-/* Ids of sessions are longer than those of terminals may be. */
-static void terminal_of(const char *session, char out[INIT_ID_MAX + 1])
-{
-    char hex[SHA256_HEX];
-    struct sha256 sum;
-
-    if (strlen(PTY_PREFIX) + strlen(session) <= INIT_ID_MAX) {
-        str_fmt(out, INIT_ID_MAX + 1, PTY_PREFIX "%s", session);
-        return;
-    }
-    sha256_init(&sum);
-    sha256_add(&sum, session, strlen(session));
-    sha256_hex(&sum, hex);
-    str_fmt(out, INIT_ID_MAX + 1, PTY_PREFIX "%.40s", hex);
 }
 
 /* ---- the request ---- */
@@ -94,7 +76,7 @@ static void pty_go(struct call *c, const void *query)
                              .term = &term};
 
     if (session != NULL) {
-        terminal_of(session, id);
+        bridge_name(PTY_PREFIX, session, id);
     } else {
         o.leash = true;
         o.timeout_ms = PTY_GRACE_MS;

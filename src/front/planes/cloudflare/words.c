@@ -1,6 +1,8 @@
 /* words.c - what a client writes: paths of the workspace, arguments of a command. */
 #include <string.h>
 
+#include "base/sha256.h"
+#include "base/str.h"
 #include "front/planes/cloudflare/inside.h"
 #include "wire/init.h"
 
@@ -53,6 +55,29 @@ int bridge_check_session(const char *id, struct err *e)
     if (n > 0 && n <= BRIDGE_SESSION_MAX && id[n] == '\0' && strstr(id, "..") == NULL)
         return 0;
     return err_set(e, ERR_INVALID, "Invalid session ID format");
+}
+
+int bridge_session_header(struct call *c, struct err *e)
+{
+    const char *id = http_header(c->r, "Session-Id");
+
+    return id == NULL || *id == '\0' ? 0 : bridge_check_session(id, e);
+}
+
+/* Ids of the bridge are longer than those of the engine may be, and may begin with a dot. */
+void bridge_name(const char *prefix, const char *id, char out[INIT_ID_MAX + 1])
+{
+    char hex[SHA256_HEX];
+    struct sha256 sum;
+
+    if (strlen(prefix) + strlen(id) <= INIT_ID_MAX && (*prefix != '\0' || *id != '.')) {
+        str_fmt(out, INIT_ID_MAX + 1, "%s%s", prefix, id);
+        return;
+    }
+    sha256_init(&sum);
+    sha256_add(&sum, id, strlen(id));
+    sha256_hex(&sum, hex);
+    str_fmt(out, INIT_ID_MAX + 1, "%s%.40s", prefix, hex);
 }
 
 /* As the bridge does it: bare if nothing in it means anything to a shell, else $'...',

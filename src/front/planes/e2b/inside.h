@@ -33,11 +33,12 @@
 /* What clients may expect of the data plane; they look at the number. */
 #define E2B_ENVD_VERSION "0.6.13"
 
+/* The first row that fits counts: what is missing has names where others have {id}. */
 #define E2B_API_SURFACES(X)                                                                        \
+    X(missing)                                                                                     \
     X(sandboxes)                                                                                   \
     X(rest)                                                                                        \
-    X(templates)                                                                                   \
-    X(missing)
+    X(templates)
 
 #define E2B_DATA_SURFACES(X)                                                                       \
     X(health)                                                                                      \

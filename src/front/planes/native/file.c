@@ -61,7 +61,8 @@ void file_view(struct file_view *v, const struct file_entry *f)
 
     *v = (struct file_view){.path = bytes(f->path),
                             .name = bytes(name_of(f->path)),
-                            .target = bytes(f->target),
+                            .target =
+                                f->target[0] != '\0' ? bytes(f->target) : (struct shape_bytes){0},
                             .type = type_of(f->mode),
                             .owner = f->owner,
                             .group = f->group,

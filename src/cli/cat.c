@@ -1,0 +1,46 @@
+/* cat.c - `cove cat`: files of sandboxes to standard output, byte for byte. */
+#include <unistd.h>
+
+#include "cli/client.h"
+#include "cli/cmd.h"
+#include "cli/place.h"
+#include "cli/stream.h"
+
+static int run(const struct args *a, struct err *e)
+{
+    struct server s;
+
+    if (server_find(&s, e) < 0)
+        return -1;
+    for (int i = 0; i < a->noperands; i++) {
+        char target[PLACE_TARGET_MAX];
+        struct bar quiet = {.shown_ms = UINT64_MAX / 2};
+        struct place p;
+
+        if (place_parse(&p, a->operands[i], e) < 0)
+            return -1;
+        if (p.sandbox[0] == '\0')
+            return err_set(e, ERR_INVALID, "%s: not a SANDBOX:PATH", a->operands[i]);
+        place_target(target, &p, "files", p.path, args_value(a, "user"), "");
+        if (stream_get(&s, target, STDOUT_FILENO, &quiet, e) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+/* clang-format off */
+static const struct cmd_opt opts[] = {
+    {'u', "user", "USER", "whose rights are used in the sandbox [user]"},
+    {0},
+};
+/* clang-format on */
+
+const struct cmd cmd_cat = {
+    .name = "cat",
+    .usage = "cat [OPTIONS] SANDBOX:PATH...",
+    .summary = "print files of a sandbox",
+    .opts = opts,
+    .min = 1,
+    .max = CMD_ANY,
+    .run = run,
+};

@@ -1,0 +1,147 @@
+/* session.c - shells that remember. One is made when a command first names it, so that
+ * making it before is a courtesy; `exit` in it ends the command only. */
+#include "front/engine/session.h"
+
+#include "base/clock.h"
+#include "base/own.h"
+#include "front/plane/maps.h"
+#include "front/planes/cloudflare/inside.h"
+
+void bridge_session_make(struct call *c, const char *name, session_cb *cb, void *arg)
+{
+    struct session_opts o = {.id = name, .cwd = BRIDGE_ROOT, .user = BRIDGE_USER, .restart = true};
+
+    call_expect(c, &call_pending, NULL);
+    session_create(c->plane->engine, c->key, bridge_id(c), &o, cb, arg);
+}
+
+/* ---- create ---- */
+
+struct create_in {
+    const char *id, *cwd;
+    json_t *env;
+};
+
+struct id_view {
+    const char *id;
+};
+static const struct shape_field id_fields[] = {
+    {"id", SHAPE_STR, offsetof(struct id_view, id), "For the header Session-Id."},
+};
+static SHAPE(id_shape, "BridgeSession", "A shell that remembers.", id_fields);
+
+static void created(void *arg, const struct init_session *s, const struct err *e)
+{
+    struct call *c = arg;
+    const struct create_in *in = c->in;
+
+    if (!call_told(c))
+        return;
+    if (s == NULL)
+        call_fail(c, e);
+    else
+        call_reply_shape(c, &id_shape, &(struct id_view){in->id != NULL ? in->id : s->id});
+}
+
+static void create_go(struct call *c, const void *body)
+{
+    autobuf struct buf env = BUF_INIT(INIT_ARGS_MAX), cwd = BUF_INIT(2 * INIT_PATH_MAX);
+    const struct create_in *in = body;
+    char name[INIT_ID_MAX + 1] = "";
+    struct session_opts o = {.id = name, .user = BRIDGE_USER, .restart = true};
+    struct err e;
+
+    if (maps_env(in->env, &env, &e) < 0) {
+        call_fail(c, &e);
+        return;
+    }
+    if (in->id != NULL)
+        bridge_name("", in->id, name);
+    /* anywhere, as the reference has it */
+    buf_adds(&cwd, in->cwd == NULL || *in->cwd != '/' ? BRIDGE_ROOT : "");
+    bridge_resolve(&cwd, in->cwd != NULL ? in->cwd : "");
+    o.cwd = cwd.len > 0 ? buf_cstr(&cwd) : "/";
+    o.env = buf_data(&env);
+    o.env_len = env.len;
+    call_expect(c, &call_pending, NULL);
+    session_create(c->plane->engine, c->key, bridge_id(c), &o, created, c);
+}
+
+static void create_run(struct call *c, const void *body)
+{
+    const struct create_in *in = body;
+    struct err e;
+
+    if (in->id != NULL && bridge_check_session(in->id, &e) < 0)
+        call_fail(c, &e);
+    else
+        bridge_enter(c, in, create_go);
+}
+
+/* clang-format off */
+static const struct json_field create_fields[] = {
+    {"id", JSON_FIELD_STR, offsetof(struct create_in, id), 1, BRIDGE_SESSION_MAX, false, "Its name; without it one is chosen. One that is in use is refused."},
+    {"cwd", JSON_FIELD_STR, offsetof(struct create_in, cwd), 1, INIT_PATH_MAX, false, "Where it begins; without it /workspace."},
+    {"env", JSON_FIELD_STRMAP, offsetof(struct create_in, env), 0, MAPS_ENV_MAX, false, "Variables, exported."},
+};
+/* clang-format on */
+static const struct surface_input create_input = {SURFACE_INPUT(create_fields, struct create_in)};
+
+/* ---- delete ---- */
+
+struct deleted_view {
+    bool success;
+    const char *id;
+    uint64_t at_ms;
+};
+static const struct shape_field deleted_fields[] = {
+    {"success", SHAPE_BOOL, offsetof(struct deleted_view, success), "It is gone."},
+    {"sessionId", SHAPE_STR, offsetof(struct deleted_view, id), "Its id."},
+    {"timestamp", SHAPE_TIME, offsetof(struct deleted_view, at_ms), "When."},
+};
+static SHAPE(deleted_shape, "BridgeSessionDeleted", "A session is gone.", deleted_fields);
+
+static void deleted(void *arg, const struct err *e)
+{
+    struct call *c = arg;
+
+    if (!call_told(c))
+        return;
+    if (e != NULL)
+        call_fail(c, e);
+    else
+        call_reply_shape(c, &deleted_shape,
+                         &(struct deleted_view){true, call_param(c, 1), clock_real_ms()});
+}
+
+static void delete_go(struct call *c, const void *in)
+{
+    char name[INIT_ID_MAX + 1];
+
+    (void)in;
+    bridge_name("", call_param(c, 1), name);
+    call_expect(c, &call_pending, NULL);
+    session_delete(c->plane->engine, c->key, bridge_id(c), name, deleted, c);
+}
+
+static void delete_run(struct call *c, const void *in)
+{
+    struct err e;
+
+    if (bridge_check_session(call_param(c, 1), &e) < 0)
+        call_fail(c, &e);
+    else
+        bridge_look(c, in, delete_go);
+}
+
+/* clang-format off */
+const struct surface_row bridge_session[] = {
+    {{"POST", BRIDGE_SANDBOX "/session"}, SCOPE_RUN, create_run, "bridgeCreateSession",
+     "Makes a shell that remembers; exec with its id as the header Session-Id runs in it.",
+     .body = &create_input, .status = 200, .answers = {&id_shape}, .failure = "session_error"},
+    {{"DELETE", BRIDGE_SANDBOX "/session/{sid}"}, SCOPE_RUN, delete_run, "bridgeDeleteSession",
+     "Ends it and everything it started.",
+     .status = 200, .answers = {&deleted_shape}, .failure = "session_error"},
+    {.op = NULL},
+};
+/* clang-format on */

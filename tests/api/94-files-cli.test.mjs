@@ -1,0 +1,125 @@
+// cove cp, ls and cat.
+import assert from 'node:assert/strict';
+import crypto from 'node:crypto';
+import fs from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import { after, before, test } from 'node:test';
+import { run, startDaemon } from '../lib/cove.mjs';
+
+let d, s, t, dir;
+before(async () => {
+  dir = fs.mkdtempSync(path.join(os.tmpdir(), 'cove-cp-'));
+  d = await startDaemon({});
+  [s, t] = await Promise.all([d.sandbox(), d.sandbox()]);
+});
+after(async () => {
+  fs.rmSync(dir, { recursive: true, force: true });
+  await d?.stop();
+});
+
+const here = (name) => path.join(dir, name);
+const ok = async (args, opts) => {
+  const r = await d.cli(args, opts);
+  assert.equal(r.status, 0, `cove ${args.join(' ')}: ${r.stderr}`);
+  return r;
+};
+const bad = async (args, text, opts) => {
+  const r = await d.cli(args, opts);
+  assert.notEqual(r.status, 0, `cove ${args.join(' ')}`);
+  assert.match(r.stderr, text);
+};
+const sh = async (command, id = s.id) => {
+  const r = await d.exec(id, command);
+  assert.equal(r.exit_code, 0, r.stderr);
+  return r.stdout;
+};
+
+test('a file in, out, and between, byte for byte', async () => {
+  const bytes = crypto.randomBytes(3 << 20);
+  fs.writeFileSync(here('a b.bin'), bytes, { mode: 0o750 });
+  await ok(['cp', here('a b.bin'), `${s.id}:in.bin`]);
+  assert.equal(await sh('stat -c %a in.bin'), '750\n');
+  await ok(['cp', `${s.id}:in.bin`, here('out.bin')]);
+  assert.ok(fs.readFileSync(here('out.bin')).equals(bytes));
+  assert.equal(fs.statSync(here('out.bin')).mode & 0o777, 0o750);
+  await ok(['cp', `${s.id}:/workspace/in.bin`, `${t.id}:~/there`]);
+  await ok(['cp', `${t.id}:~/there`, here('back')]);
+  assert.ok(fs.readFileSync(here('back')).equals(bytes));
+});
+
+test('into a directory that is there, under its own name', async () => {
+  await sh('mkdir -p box');
+  fs.writeFileSync(here('note'), 'hi');
+  await ok(['cp', here('note'), `${s.id}:box`]);
+  await ok(['cp', here('note'), `${s.id}:box/`]);
+  assert.equal(await sh('cat box/note'), 'hi');
+  fs.mkdirSync(here('got'));
+  await ok(['cp', `${s.id}:box/note`, here('got')]);
+  assert.equal(fs.readFileSync(here('got/note'), 'utf8'), 'hi');
+  await bad(['cp', here('note'), `${s.id}:none/`], /no such directory/);
+});
+
+test('standard streams', async () => {
+  await ok(['cp', '-', `${s.id}:piped`], { input: 'from stdin' });
+  assert.equal((await ok(['cp', `${s.id}:piped`, '-'])).stdout, 'from stdin');
+  assert.equal((await ok(['cat', `${s.id}:piped`, `${s.id}:piped`])).stdout, 'from stdinfrom stdin');
+  await bad(['cp', '-', `${s.id}:box`], /is a directory/, { input: 'x' });
+});
+
+test('directories, with links and odd names, both ways and between', async () => {
+  await sh(`rm -rf tree; mkdir -p 'tree/a b/c' tree/empty; echo 1 > 'tree/a b/c/f'; ln -s '../x' tree/l; printf odd > "$(printf 'tree/\\377\\nz')"; mkfifo tree/p`);
+  const r = await ok(['cp', `${s.id}:tree`, here('tree')]);
+  assert.match(r.stderr, /1 devices, sockets or pipes were left out/);
+  assert.equal(fs.readFileSync(here('tree/a b/c/f'), 'utf8'), '1\n');
+  assert.equal(fs.readlinkSync(here('tree/l')), '../x');
+  assert.ok(fs.statSync(here('tree/empty')).isDirectory());
+  assert.equal(fs.readFileSync(Buffer.concat([Buffer.from(here('tree/')), Buffer.from([0xff, 0x0a, 0x7a])]), 'utf8'), 'odd');
+  await ok(['cp', here('tree'), `${t.id}:copied`]);
+  const names = 'find . | LC_ALL=C sort | od -c | md5sum';
+  assert.equal(await sh(`cd copied; ${names}`, t.id), await sh(`cd tree; rm p; ${names}`));
+  await ok(['cp', `${s.id}:tree`, `${t.id}:passed`]);
+  assert.equal(await sh('cat "passed/a b/c/f"', t.id), '1\n');
+});
+
+test('what a sandbox names leads nowhere but below the target', async () => {
+  await sh(`rm -rf evil; mkdir -p evil/d; echo inside > evil/d/f`);
+  fs.mkdirSync(here('target/evil'), { recursive: true });
+  fs.mkdirSync(here('outside'));
+  fs.symlinkSync(here('outside'), here('target/evil/d')); // as a link that came first would be
+  await bad(['cp', `${s.id}:evil`, here('target')], /./);
+  assert.deepEqual(fs.readdirSync(here('outside')), []);
+});
+
+test('ls', async () => {
+  await sh('rm -rf l; mkdir -p l/sub; echo abc > l/file; touch l/.hidden l/sub/deep; ln -s file l/link; chmod 4711 l/file');
+  assert.equal((await ok(['ls', `${s.id}:l`])).stdout, 'file\nlink\nsub\n');
+  assert.equal((await ok(['ls', '-a', `${s.id}:l`])).stdout, '.hidden\nfile\nlink\nsub\n');
+  assert.equal((await ok(['ls', '-R', `${s.id}:l`])).stdout, 'file\nlink\nsub\nsub/deep\n');
+  const long = (await ok(['ls', '-l', `${s.id}:l`])).stdout;
+  assert.match(long, /^MODE +OWNER +GROUP +SIZE +MODIFIED +NAME\n-rws--x--x +user +user +4 +\d{4}-\d\d-\d\dT\d\d:\d\d +file\n/);
+  assert.match(long, /lrwxrwxrwx .* link -> file\n/);
+  assert.equal((await ok(['ls', `${s.id}:l/file`])).stdout, '/workspace/l/file\n');
+  assert.ok(JSON.parse((await ok(['ls', '--json', s.id])).stdout).files.length > 0);
+  await bad(['ls', `${s.id}:nothing`], /No such file/);
+});
+
+test('errors say what is wrong', async () => {
+  await bad(['cp', here('none'), `${s.id}:x`], /No such file/);
+  await bad(['cp', `${s.id}:none`, here('x')], /No such file/);
+  await bad(['cp', here('note'), here('y')], /SANDBOX:PATH/);
+  await bad(['cp', here('note'), 'nosandbox:/x'], /no sandbox/i);
+  await bad(['cp', here('note'), `${s.id}:/etc/x`], /Permission denied/);
+  await bad(['cat', here('note')], /SANDBOX:PATH/);
+  assert.ok(!fs.existsSync(here('x')));
+  await ok(['cp', '-u', 'root', here('note'), `${s.id}:/etc/x`]);
+});
+
+test('progress on a terminal, and only there', async () => {
+  fs.writeFileSync(here('big'), Buffer.alloc(64 << 20));
+  const quiet = await ok(['cp', here('big'), `${s.id}:big`]);
+  assert.equal(quiet.stderr, '');
+  const r = await run('script', ['-qec', `${process.env.COVE_BIN ?? 'build/cove'} cp ${here('big')} ${s.id}:big`, '/dev/null'], { env: d.cliEnv() });
+  assert.equal(r.status, 0, r.stdout);
+  assert.match(r.stdout, /big \[#* *\] +\d+% /);
+});
