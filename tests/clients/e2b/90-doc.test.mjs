@@ -69,6 +69,21 @@ test('routes that are offered answer, those that are not say so', async () => {
   }
 });
 
+test('the data plane offers what the table says', async () => {
+  const sbx = await sdk.Sandbox.create();
+  for (const [routes, offered] of rows('data plane | offered')) {
+    for (const [, method, url] of routes.matchAll(/`([A-Z]+) ([^`]+)`/g)) {
+      const a = await d.call(method, url, method === 'GET' ? undefined : {}, {
+        key: null,
+        headers: { 'e2b-sandbox-id': sbx.sandboxId, 'e2b-sandbox-port': '49983', 'x-access-token': sbx.envdAccessToken },
+      });
+      const known = !(a.status === 404 && /no such path/.test(a.text)) && a.status !== 405;
+      assert.equal(known, offered === 'yes', `${method} ${url}: ${a.status} ${a.text}`);
+    }
+  }
+  await sbx.kill();
+});
+
 test('the server says what to export', () => {
   assert.match(d.output, new RegExp(`export E2B_API_KEY=\\$\\(cat ${d.dir}/api-key\\) E2B_API_URL=${d.url} E2B_SANDBOX_URL=${d.url}\n`));
 });
