@@ -187,6 +187,31 @@ uint64_t client_stream(struct client *c, const char *path, const char *accept, c
     return total;
 }
 
+void client_upgrade(struct client *c, const char *path)
+{
+    char text[HEAD_MAX];
+    int n = snprintf(text, sizeof(text),
+                     "GET %s HTTP/1.1\r\nHost: bench\r\nAuthorization: Bearer %s\r\n"
+                     "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"
+                     "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n",
+                     path, c->key);
+
+    c->len = c->at = 0;
+    if (n < 0 || (size_t)n >= sizeof(text) || send(c->fd, text, (size_t)n, MSG_NOSIGNAL) != n)
+        die("%s: %s", path, strerror(errno));
+    receive_head(c);
+    if (c->status != 101)
+        die("%s: answered %d", path, c->status);
+}
+
+void client_bytes(struct client *c, void *to, size_t n)
+{
+    while (c->len - c->at < n)
+        receive(c);
+    memcpy(to, c->in + c->at, n);
+    c->at += n;
+}
+
 void sandbox_create(struct client *c, char ret_id[CLIENT_ID_MAX])
 {
     const char *id;

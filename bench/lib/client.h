@@ -34,6 +34,11 @@ void client_call(struct client *c, const char *method, const char *path, const c
 /* One POST whose chunked answer is read and thrown away; how many bytes it had. */
 uint64_t client_stream(struct client *c, const char *path, const char *accept, const char *json);
 
+/* GET that becomes a WebSocket; from then on client_bytes(). */
+void client_upgrade(struct client *c, const char *path);
+/* The next n bytes that came, whatever they are. */
+void client_bytes(struct client *c, void *to, size_t n);
+
 /* ---- the calls of the benchmarks ---- */
 
 void sandbox_create(struct client *c, char ret_id[CLIENT_ID_MAX]);
