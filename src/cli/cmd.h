@@ -24,6 +24,7 @@
     X(run)                                                                                         \
     X(exec)                                                                                        \
     X(shell)                                                                                       \
+    X(session)                                                                                     \
     X(ps)                                                                                          \
     X(logs)                                                                                        \
     X(kill)                                                                                        \

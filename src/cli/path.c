@@ -56,6 +56,12 @@ const char *path_terminal(char out[PATH_TEXT_MAX], const char *id, const char *t
     return path_in(out, id, "terminals", terminal, rest);
 }
 
+const char *path_session(char out[PATH_TEXT_MAX], const char *id, const char *session,
+                         const char *rest)
+{
+    return path_in(out, id, "sessions", session, rest);
+}
+
 const char *path_template(char out[PATH_TEXT_MAX], const char *name, const char *rest)
 {
     char a[NAME_MAX_ENCODED];

@@ -11,6 +11,8 @@ const char *path_process(char out[PATH_TEXT_MAX], const char *id, const char *pr
                          const char *rest);
 const char *path_terminal(char out[PATH_TEXT_MAX], const char *id, const char *terminal,
                           const char *rest);
+const char *path_session(char out[PATH_TEXT_MAX], const char *id, const char *session,
+                         const char *rest);
 const char *path_template(char out[PATH_TEXT_MAX], const char *name, const char *rest);
 const char *path_snapshot(char out[PATH_TEXT_MAX], const char *id, const char *rest);
 const char *path_key(char out[PATH_TEXT_MAX], const char *id, const char *query);

@@ -24,6 +24,7 @@
 struct remote {
     const struct server *s;
     const char *sandbox, *process;
+    const char *session;       /* NULL, or that it is a command of */
     char cursor[SSE_NAME_MAX]; /* of the next byte wanted; "": from the first kept */
     bool follow;
     bool ours; /* we started it: signals go to it, and it ends when nobody reads it */
@@ -67,13 +68,20 @@ bool remote_is_interrupted(void)
     return next_signal() != 0;
 }
 
+/* A command of a session has no signals: both mean that it is to stop. */
+static const char *path_of(const struct remote *r, char out[PATH_TEXT_MAX], const char *what)
+{
+    return r->session != NULL ? path_session(out, r->sandbox, r->session, "interrupt")
+                              : path_process(out, r->sandbox, r->process, what);
+}
+
 /* Best effort: a process that has just ended needs no signal any more. */
 static void tell(const struct remote *r, const char *what, json_t *body)
 {
     char path[PATH_TEXT_MAX];
     struct err e = {0};
 
-    if (client_call(r->s, "POST", path_process(path, r->sandbox, r->process, what), body, NULL,
+    if (client_call(r->s, "POST", path_of(r, path, what), r->session != NULL ? NULL : body, NULL,
                     &e) < 0 &&
         e.kind != ERR_GONE && e.kind != ERR_NOT_FOUND && e.kind != ERR_CONFLICT)
         fprintf(stderr, "cove: %s: %s\n", what, e.msg);
@@ -261,14 +269,16 @@ static int consume(struct remote *r, struct reply *reply, struct err *e)
 /* Looks at the log from our cursor on. */
 static int attach(struct remote *r, struct err *e)
 {
-    char rest[128], path[PATH_TEXT_MAX];
+    char rest[512], path[PATH_TEXT_MAX];
     struct call c = {.method = "GET", .accept = EVENT_STREAM};
     autoreply struct reply *reply = NULL;
     json_t *unwanted = NULL;
 
-    str_fmt(rest, sizeof(rest), "logs?since=%s%s", r->cursor[0] != '\0' ? r->cursor : "0",
-            r->follow ? "&follow=1" : "");
-    c.path = path_process(path, r->sandbox, r->process, rest);
+    str_fmt(rest, sizeof(rest), "%s%s%s?since=%s%s", r->session != NULL ? "commands/" : "",
+            r->session != NULL ? r->process : "", r->session != NULL ? "/output" : "logs",
+            r->cursor[0] != '\0' ? r->cursor : "0", r->follow ? "&follow=1" : "");
+    c.path = r->session != NULL ? path_session(path, r->sandbox, r->session, rest)
+                                : path_process(path, r->sandbox, r->process, rest);
     if (reply_open(r->s, &c, &reply, e) < 0)
         return -1;
     if (!reply_is_sse(reply)) {
@@ -314,7 +324,8 @@ static int start(struct remote *r, json_t *request, struct err *e)
 {
     char path[PATH_TEXT_MAX];
     struct call c = {.method = "POST",
-                     .path = path_sandbox(path, r->sandbox, "processes"),
+                     .path = r->session != NULL ? path_session(path, r->sandbox, r->session, "exec")
+                                                : path_sandbox(path, r->sandbox, "processes"),
                      .json = request,
                      .accept = EVENT_STREAM};
     autoreply struct reply *reply = NULL;
@@ -332,32 +343,46 @@ static int start(struct remote *r, json_t *request, struct err *e)
         !(retried && e->kind == ERR_CONFLICT))
         return -1;
     json_decref(started);
-    if (json_is_true(json_object_get(request, "stdin")) &&
+    if (r->session == NULL && json_is_true(json_object_get(request, "stdin")) &&
         feed_start(r->s, r->sandbox, r->process, &r->feed, e) < 0)
         return -1;
     return reply_is_sse(reply) ? consume(r, reply, e) : 0;
 }
 
-int remote_run(const struct server *s, const char *sandbox, json_t *request, struct err *e)
+static int run(const struct server *s, const char *sandbox, const char *session, json_t *request,
+               struct err *e)
 {
     char process[13];
     struct remote r = {.s = s,
                        .sandbox = sandbox,
                        .process = process,
+                       .session = session,
                        .follow = true,
                        .ours = true,
                        .piece = BUF_INIT(SSE_EVENT_MAX),
                        .heard_ms = clock_mono_ms()};
 
     id_random(process, sizeof(process) - 1);
-    if (json_object_set_new(request, "id", json_string(process)) < 0 ||
-        json_object_set_new(request, "stdin", json_boolean(!isatty(STDIN_FILENO))) < 0)
+    if (json_object_set_new(request, "id", json_string(process)) < 0)
         return err_set(e, ERR_INTERNAL, "out of memory");
     if ((start(&r, request, e) < 0 && !client_is_broken(e)) || follow(&r, e) < 0)
         r.status = -1;
     feed_free(r.feed);
     buf_free(&r.piece);
     return r.status;
+}
+
+int remote_run(const struct server *s, const char *sandbox, json_t *request, struct err *e)
+{
+    if (json_object_set_new(request, "stdin", json_boolean(!isatty(STDIN_FILENO))) < 0)
+        return err_set(e, ERR_INTERNAL, "out of memory");
+    return run(s, sandbox, NULL, request, e);
+}
+
+int remote_exec(const struct server *s, const char *sandbox, const char *session, json_t *request,
+                struct err *e)
+{
+    return run(s, sandbox, session, request, e);
 }
 
 int remote_logs(const struct server *s, const struct remote_look *look, struct err *e)

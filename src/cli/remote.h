@@ -22,6 +22,11 @@ bool remote_is_interrupted(void);
  * to it) and stays until it ends. Returns its exit status, or -1 and `e`. */
 int remote_run(const struct server *s, const char *sandbox, json_t *request, struct err *e);
 
+/* The same with a command of a session: the body of POST .../exec. Ctrl-C interrupts it,
+ * and the session goes on. */
+int remote_exec(const struct server *s, const char *sandbox, const char *session, json_t *request,
+                struct err *e);
+
 struct remote_look {
     const char *sandbox, *process;
     const char *since; /* a cursor, or NULL: from the first byte kept */

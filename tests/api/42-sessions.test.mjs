@@ -157,7 +157,7 @@ test('a timeout kills what the command started, not what earlier ones left; the 
   assert.equal(a.interrupted, false);
   assert.equal(a.session, 'running');
   assert.match(a.stdout, /^before\n$/);
-  assert.equal((await d.exec(id, 'pgrep -f "sleep 100[12]"')).stdout, '');
+  assert.equal((await d.exec(id, 'pgrep -f "^sleep 100[12]"')).stdout, '');
   assert.equal(await alive(earlier), true);
   assert.equal(await s.out('echo $v; pwd'), 'kept\n/usr\n');
   for (const spin of ['while :; do :; done', 'while :; do sleep 0.01; done', 'sleep 1000 | cat', 'x=$(sleep 1000)', 'f() { sleep 1000; }; f', 'read x < <(sleep 1000)'])
@@ -382,7 +382,7 @@ test('deleting a session ends the running command, and what it and others left',
   assert.equal((await within(5000, 'delete', s.delete())).status, 204);
   const a = await run;
   assert.ok(a.status === 410 || a.json.session === 'ended', JSON.stringify(a.json));
-  assert.equal((await d.exec(id, 'pgrep -f "sleep 200[012]"')).stdout, '');
+  assert.equal((await d.exec(id, 'pgrep -f "^sleep 200[012]"')).stdout, '');
 });
 
 test('another user\'s session has its own shell, and root its own home', async () => {

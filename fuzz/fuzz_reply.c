@@ -1,0 +1,21 @@
+/* fuzz_reply.c - what the shell of a session says of a command: its user's to write. */
+#include "fuzz.h"
+
+#include "init/reply.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
+{
+    char *p = fuzz_copy(data, n);
+    struct reply r;
+    size_t used = 0;
+    int ret = reply_read(p, n, "/dev/cove/7", &r, &used);
+
+    FUZZ_MUST(ret >= -1 && ret <= 1);
+    if (ret == 1) {
+        FUZZ_MUST(used > 0 && used <= n && p[used - 1] == '\n');
+        FUZZ_MUST(r.kind <= REPLY_LEAVE && r.status <= 255 && r.pid >= 0);
+    }
+    FUZZ_MUST(n < REPLY_MAX || ret != 0);
+    free(p);
+    return 0;
+}

@@ -1,0 +1,179 @@
+// What a command may do to its shell: none of it wedges the session, loses its state, or
+// puts a word of ours into what is printed.
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import { startDaemon, within } from '../lib/cove.mjs';
+import { openSession } from '../lib/session.mjs';
+
+let d;
+let id;
+before(async () => {
+  d = await startDaemon();
+  id = (await d.sandbox()).id;
+});
+after(() => d?.stop());
+
+const SETUP = 'v=42; fn() { echo fn; }; alias al="echo alias"; export EX=1; arr=(1 2 3); cd /usr';
+const PROBE = '\\echo "$v $EX ${arr[2]} $PWD"; fn; al';
+const ALL = '42 1 3 /usr\nfn\nalias\n';
+
+/** The command, what it ends with, and where it matters what it prints and what the next call does. */
+const KEPT = [
+  ["echo 'open quote", 2],
+  ['echo "open $(', 2],
+  ['cat <<E', 0],
+  ['cat <<E\nhi\nE', 0, { out: 'hi\n' }],
+  ["cat <<'E'\n$v ' \" \\\nE\n", 0, { out: "$v ' \" \\\n" }],
+  ['echo a \\', 0, { out: 'a \\\n' }],
+  ['}', 2],
+  [')', 2],
+  [';;', 2],
+  ['fi; done; esac', 2],
+  ['echo crlf\r\n', 0, { out: 'crlf\r\n' }],
+  ['# only a comment', 0],
+  ['\n\n', 0],
+  ['exec 1>&-; echo x', 1, { out: '' }],
+  ['exec 0<&- 1>&- 2>&-', 0],
+  ['for i in {0..255}; do eval "exec $i>&-"; done', 0],
+  ['exec > /tmp/torture-out; echo x', 0, { out: '' }],
+  ['exec 5> /dev/null; exec 200< /dev/null', 0],
+  ["trap 'echo bye' EXIT", 0, { out: '' }],
+  ["trap 'echo err' ERR; false", 1, { out: 'err\n' }],
+  ["trap 'echo ret' RETURN", 0, { out: '' }],
+  ["set -E; trap 'echo E' ERR; false", 1, { out: 'E\n' }],
+  ['read x; echo "got=$x"', 0, { out: 'got=\n' }],
+  ['umask 777', 0],
+  ['ulimit -n 20', 0],
+  ['ulimit -f 0', 0],
+  ['ulimit -c 0; ulimit -s 1024', 0],
+  ['IFS=0123456789abcdef/.', 0],
+  ["PS4='$(echo traced >&2) '; set -x; :", 0],
+  ["PROMPT_COMMAND='echo pc'; PS1=x", 0, { out: '' }],
+  ['unset PATH', 0],
+  ['eval() { echo fake; }', 0],
+  ['builtin() { echo fake; }', 0],
+  ['builtin() { command builtin "$@"; }', 0],
+  ['command() { echo fake; }; test() { return 1; }; local() { return 0; }; source() { :; }; .() { :; }', 0],
+  ['trap() { echo no; }; exit() { echo no; }; read() { :; }; printf() { :; }; exec() { :; }', 0],
+  ['alias .=echo eval=echo builtin=echo if=echo until=echo then=echo', 0],
+  ['break', 1], // leaves our loop, and comes back
+  ['break 1; echo no', 1, { out: '' }],
+  ['continue', 0],
+  ['continue 5', 1],
+  ['return 5; echo on', 0, { out: 'on\n' }],
+  ['(exit 3)', 3],
+  ['f2() { return 7; }; f2', 7],
+  ['set -o posix', 0],
+  ["set -o posix; echo 'open", 2],
+  ['set -C', 0],
+  ['set -f', 0],
+  ['set -k', 0],
+  ['set -a', 0],
+  ['set -m', 0],
+  ['set -b; set -h; set -v', 0],
+  ['set -t', 0],
+  ['set -- a b c', 0],
+  ['shopt -s failglob; ls nope*', 1],
+  ['shopt -s nullglob dotglob extglob globstar', 0],
+  ['cd /tmp && mkdir -p zz && cd zz && rmdir ../zz && cd /usr', 0],
+  ['TMPDIR=/nonexistent; HOME=/nonexistent', 0],
+  ['readonly IFS PATH HOME BASHPID', 0],
+  ['unset BASHPID FUNCNAME LINENO BASH_SUBSHELL', 0],
+  ['BASH_ARGV0=foo', 0],
+  ['readonly RO=1; RO=2; echo after', 1, { out: '' }],
+  ['kill -STOP $$', 0],
+  ['jobs; wait; disown -a; fc -l; suspend', 1],
+  ['logout', 1],
+  ['coproc cat', 0],
+  ['sleep 100 & echo bg', 0, { out: 'bg\n' }],
+  ['LC_ALL=C; LANG=C', 0],
+  ['[[ a =~ ( ]]', 2],
+  ['enable -n test local printf read', 0],
+  ['chmod 000 /dev/cove/* 2> /dev/null; rm -rf /dev/cove/* 2> /dev/null; :', 0],
+  ['set -e', 0],
+  ['set -e; false', 1],
+  ['set -e; ls /no/such 2> /dev/null; echo no', 2, { out: '' }],
+  ['set -e; [[ a == b ]]', 1],
+  ['set -e -o pipefail; (exit 4) | true', 4],
+  ['set -eu; echo $no_such', 1],
+  ['set -u; echo $no_such; echo no', 127, { out: '' }],
+  ['echo ${no_such:?gone}; echo no', 127, { out: '' }],
+  ['exec no-such-program 2> /dev/null', 127],
+  ['set -o posix; readonly RO=1; RO=2', 127],
+  ['set -o posix; . /no/such', 1],
+];
+
+for (const [command, code, { out } = {}] of KEPT) {
+  test(`state is kept after ${JSON.stringify(command)}`, async () => {
+    const s = await openSession(d, id);
+    await s.exec(SETUP);
+    const a = await within(10_000, 'the command', s.exec(command));
+    assert.equal(a.exit_code, code, JSON.stringify(a));
+    if (out !== undefined) assert.equal(a.stdout, out);
+    assert.equal(a.session, 'running');
+    assert.ok(!/cove|BASHPID/.test(a.stdout + a.stderr), a.stdout + a.stderr);
+    const b = await within(10_000, 'the next', s.exec(PROBE));
+    assert.equal(b.stdout, ALL, JSON.stringify(b));
+    await s.delete();
+  });
+}
+
+test('a DEBUG trap is the next command\'s too, and sees nothing of ours', async () => {
+  const s = await openSession(d, id);
+  await s.exec("trap 'echo \"[$BASH_COMMAND]\"' DEBUG");
+  assert.equal(await s.out('echo a\necho b'), '[echo a]\na\n[echo b]\nb\n');
+  await s.delete();
+});
+
+test('set -x shows the command and nothing else', async () => {
+  const s = await openSession(d, id);
+  await s.exec('set -x');
+  assert.match((await s.exec('echo a')).stderr, /^\++ echo a\n$/);
+  assert.match((await s.exec('set +x')).stderr, /^\++ set \+x\n$/);
+  await s.delete();
+});
+
+test('errors name the line of the command', async () => {
+  const s = await openSession(d, id);
+  assert.equal((await s.exec('true\nno-such-command')).stderr, 'bash: line 2: no-such-command: command not found\n');
+  await s.exec('set -e; false');
+  assert.equal((await s.exec('set +e\n\nno-such-command')).stderr, 'bash: line 3: no-such-command: command not found\n');
+  await s.delete();
+});
+
+test('ten megabytes of command are run, and what is longer than allowed is refused', async () => {
+  const s = await openSession(d, id);
+  const words = `x='${'abcdefghi '.repeat(1 << 20)}'`;
+  assert.equal((await s.exec(`${words}; echo \${#x}`)).stdout, `${10 << 20}\n`);
+  const lines = ': 0123456789\n'.repeat(10_000);
+  assert.equal((await s.exec(`n=1\n${lines}echo $LINENO $n`)).stdout, '10002 1\n');
+  await d.fails(400, 'invalid', 'POST', `${s.url}/exec`, { command: 'x'.repeat((16 << 20) + 1) });
+  assert.equal(await s.out('echo on'), 'on\n');
+  await s.delete();
+});
+
+test('five megabytes of lines arrive whole and in order', async () => {
+  const s = await openSession(d, id);
+  const a = await s.exec('for ((i = 0; i < 50000; i++)); do echo "line $i of what this session prints, in full, to its very end, with some more of it"; done', { max_output: 8 << 20 });
+  const lines = a.stdout.split('\n');
+  assert.equal(lines.length, 50_001);
+  assert.equal(lines[49_999], 'line 49999 of what this session prints, in full, to its very end, with some more of it');
+  assert.equal(a.stdout_truncated, false);
+  await s.delete();
+});
+
+test('what cannot be survived ends it with what happened, and within its time', async () => {
+  for (const [command, code, opts] of [
+    ['set -r', 124, { timeout_ms: 500 }],
+    ["shopt -s extdebug; trap 'false' DEBUG", 124, { timeout_ms: 500 }],
+    ['ulimit -n 4', undefined, { timeout_ms: 500 }],
+    ['ulimit -v 1000; x=$(printf "%0100000000d" 1)', undefined, { timeout_ms: 2000 }],
+  ]) {
+    const s = await openSession(d, id);
+    const a = await within(10_000, command, s.exec(command, opts));
+    if (code !== undefined) assert.equal(a.exit_code, code, command);
+    const next = await within(10_000, `after ${command}`, d.call('POST', `${s.url}/exec`, { command: 'echo on', timeout_ms: 500 }));
+    assert.ok(next.status === 410 || next.json.session === 'ended' || next.json.stdout === 'on\n', `${command}: ${next.text}`);
+    await s.delete();
+  }
+});

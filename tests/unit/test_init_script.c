@@ -1,0 +1,69 @@
+#include "unit.h"
+
+#include "init/script.h"
+
+static struct buf out = BUF_INIT(65536);
+
+static const char *command(const char *text, const char *cwd, const char *env, size_t env_len)
+{
+    struct wire_bytes t = {text, (uint32_t)strlen(text)};
+    struct wire_strv v = {env, (uint32_t)env_len, 0};
+
+    for (size_t i = 0; i < env_len; i++)
+        v.count += env[i] == '\0';
+    buf_clear(&out);
+    script_command(&out, &(struct script_call){&t, cwd, &v});
+    return buf_cstr(&out);
+}
+
+TEST(a_plain_command_is_its_own_text)
+{
+    CHECK_STR(command("echo 'open", "", "", 0), "echo 'open");
+}
+
+TEST(what_comes_before_it_is_a_word_that_cannot_end_early)
+{
+    static const char env[] = "A=it's\0B=";
+
+    CHECK_STR(command("echo it's", "", env, sizeof(env)),
+              "A='it'\\''s' B='' \\eval 'echo it'\\''s'");
+    CHECK_HAS(command("x", "/a b'c", "", 0), "\\builtin cd -- '/a b'\\''c' && \\builtin eval 'x'");
+}
+
+TEST(the_status_before_is_said_only_to_who_asks)
+{
+    struct wire_bytes t = {"echo $?", 7};
+    struct wire_strv none = {"", 0, 0};
+    size_t at;
+
+    buf_clear(&out);
+    at = script_command(&out, &(struct script_call){&t, "", &none});
+    CHECK(at != SIZE_MAX);
+    script_status(buf_data(&out) + at, 0);
+    CHECK(strstr(buf_cstr(&out), "exit") == NULL);
+    script_status(buf_data(&out) + at, 255);
+    CHECK_HAS(buf_cstr(&out), "{ (\\builtin exit 255) || ");
+    CHECK_HAS(buf_cstr(&out), "\\builtin eval 'echo $?'; }");
+}
+
+TEST(names_that_bash_would_not_take_are_no_variables)
+{
+    CHECK(script_is_variable("A="));
+    CHECK(script_is_variable("_a9=x=y"));
+    CHECK(!script_is_variable("9a=x"));
+    CHECK(!script_is_variable("a-b=x"));
+    CHECK(!script_is_variable("=x"));
+    CHECK(!script_is_variable("a[$(id)]=x"));
+    CHECK(!script_is_variable("a"));
+}
+
+TEST(the_loop_names_its_directory_and_leaves_no_mark_of_ours)
+{
+    buf_clear(&out);
+    script_main(&out, "/dev/cove/12");
+    script_exit(&out, "/dev/cove/12", false);
+    script_exit(&out, "/dev/cove/12", true);
+    CHECK(!out.failed);
+    CHECK_HAS(buf_cstr(&out), "$(</dev/cove/12/c)");
+    CHECK(strchr(buf_cstr(&out), '%') == NULL);
+}
