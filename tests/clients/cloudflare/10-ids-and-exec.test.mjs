@@ -125,6 +125,7 @@ test('an id is a name within its key', async () => {
 test('commands are root\'s, at home in /root, in /workspace', async () => {
   const r = await b.sh('id -u; echo $HOME; pwd; cd; pwd; touch /workspace/x && echo written; umask');
   assert.equal(r.stdout, '0\n/root\n/workspace\n/root\nwritten\n0022\n');
+  assert.equal((await b.sh('stat -c %U .; git init -q g && git -C g status --short && echo fine')).stdout, 'root\nfine\n');
 });
 
 test('every word stays one word', async () => {
