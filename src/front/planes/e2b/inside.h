@@ -2,7 +2,7 @@
  *
  *   e2b.c        both planes and their manners      sandboxes.c  create, list, get, end
  *   options.c    what is kept with a sandbox        templates.c  what there is to start from
- *   rest.c       pause and resume
+ *   rest.c       pause and resume                   snapshots.c  and forks
  *   missing.c    what is not offered, and says so   view.c       a sandbox as E2B shows it
  *   data.c       the data plane: who may, errors    connect.c    its RPC protocol
  *   signature.c  URLs of one file                   path.c       which file, and as whom
@@ -38,6 +38,7 @@
     X(missing)                                                                                     \
     X(sandboxes)                                                                                   \
     X(rest)                                                                                        \
+    X(snapshots)                                                                                   \
     X(templates)
 
 #define E2B_DATA_SURFACES(X)                                                                       \
@@ -133,6 +134,9 @@ extern const struct shape e2b_sandbox_shape, e2b_listed_shape, e2b_detail_shape;
 /* Each answers the call. */
 void e2b_reply_sandbox(struct call *c, int status, const struct sandbox *s);
 void e2b_reply_detail(struct call *c, const struct sandbox *s);
+void e2b_put_sandbox(struct json_w *w, const struct e2b *p, const struct sandbox *s);
+/* `rows` are the elements of a list, with commas between them. */
+void e2b_reply_list(struct call *c, int status, const struct buf *rows);
 /* Appends one element of a list. */
 void e2b_add_listed(struct buf *rows, const struct sandbox *s);
 

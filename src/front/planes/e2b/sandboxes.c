@@ -311,7 +311,7 @@ static int list(struct call *c, const struct list_in *in, struct buf *rows, char
 
 static void sandbox_list(struct call *c, const void *in)
 {
-    autobuf struct buf rows = BUF_INIT(LIST_BYTES_MAX), body = BUF_INIT(LIST_BYTES_MAX + 2);
+    autobuf struct buf rows = BUF_INIT(LIST_BYTES_MAX);
     autofree char *next = NULL;
     struct err e;
 
@@ -321,11 +321,7 @@ static void sandbox_list(struct call *c, const void *in)
     }
     if (next != NULL)
         http_reply_header(c->r, "X-Next-Token", next);
-    buf_addc(&body, '[');
-    buf_add(&body, buf_data(&rows), rows.len);
-    buf_addc(&body, ']');
-    body.failed = body.failed || rows.failed;
-    call_reply(c, 200, "application/json", &body);
+    e2b_reply_list(c, 200, &rows);
 }
 
 /* ---- one of them ---- */

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "base/own.h"
+#include "front/engine/snapshot.h"
 #include "front/planes/e2b/inside.h"
 #include "json/write.h"
 
@@ -91,7 +92,6 @@ static void add(void *arg, const struct template_info *t)
 
 static void listed(void *arg, const struct err *e)
 {
-    autobuf struct buf body = BUF_INIT(LIST_BYTES_MAX + 2);
     struct lookup *l = arg;
 
     if (!call_told(l->c))
@@ -100,11 +100,7 @@ static void listed(void *arg, const struct err *e)
         call_fail(l->c, e);
         return;
     }
-    buf_addc(&body, '[');
-    buf_add(&body, buf_data(&l->rows), l->rows.len);
-    buf_addc(&body, ']');
-    body.failed = body.failed || l->rows.failed;
-    call_reply(l->c, 200, "application/json", &body);
+    e2b_reply_list(l->c, 200, &l->rows);
 }
 
 static void template_list(struct call *c, const void *in)
@@ -163,11 +159,23 @@ static void deleted(void *arg, const struct err *e)
         call_reply_none(c);
 }
 
+/* A snapshot is deleted this way too; it is its key's, where templates are
+ * everybody's. */
 static void template_delete(struct call *c, const void *in)
 {
+    const struct snapshot *s = engine_snapshot_get(c->plane->engine, c->key, call_param(c, 0));
+    struct err e;
+
     (void)in;
+    if (s == NULL && auth_allows(c->plane->auth, c->key, SCOPE_ADMIN, &e) < 0) {
+        e2b_not_found(c, "template", call_param(c, 0));
+        return;
+    }
     call_expect(c, &call_pending, NULL);
-    engine_template_delete(c->plane->engine, call_param(c, 0), deleted, c);
+    if (s != NULL)
+        engine_snapshot_delete(c->plane->engine, c->key, s->id, deleted, c);
+    else
+        engine_template_delete(c->plane->engine, call_param(c, 0), deleted, c);
 }
 
 /* clang-format off */
@@ -178,8 +186,8 @@ const struct surface_row e2b_templates[] = {
      "Lists templates.", .status = 200, .answers = {&template_shape}},
     {{"GET",    "/templates/aliases/{alias}"}, SCOPE_READ, template_alias, "getTemplateAlias",
      "Whether a name means a template.", .status = 200, .answers = {&alias_shape}},
-    {{"DELETE", "/templates/{id}"}, SCOPE_ADMIN, template_delete, "deleteTemplate",
-     "Deletes a template; an admin's key is wanted, since templates are everybody's.", .status = 204},
+    {{"DELETE", "/templates/{id}"}, SCOPE_RUN, template_delete, "deleteTemplate",
+     "Deletes a snapshot, or, with an admin's key, a template.", .status = 204},
     {.op = NULL},
 };
 /* clang-format on */

@@ -35,10 +35,8 @@ static const char *token_of(const struct e2b *p, const struct sandbox *s, char o
     return out;
 }
 
-void e2b_reply_sandbox(struct call *c, int status, const struct sandbox *s)
+void e2b_put_sandbox(struct json_w *w, const struct e2b *p, const struct sandbox *s)
 {
-    autobuf struct buf body = BUF_INIT(SURFACE_BODY_MAX);
-    const struct e2b *p = e2b_of(c);
     char token[TOKEN_SIZE];
     struct sandbox_view v = {.id = s->id,
                              .template = s->template,
@@ -47,10 +45,28 @@ void e2b_reply_sandbox(struct call *c, int status, const struct sandbox *s)
                              .version = E2B_ENVD_VERSION,
                              .token = token_of(p, s, token),
                              .domain = p->domain};
+
+    shape_write(w, &e2b_sandbox_shape, &v);
+}
+
+void e2b_reply_sandbox(struct call *c, int status, const struct sandbox *s)
+{
+    autobuf struct buf body = BUF_INIT(SURFACE_BODY_MAX);
     struct json_w w;
 
     jw_init(&w, &body);
-    shape_write(&w, &e2b_sandbox_shape, &v);
+    e2b_put_sandbox(&w, e2b_of(c), s);
+    call_reply(c, status, "application/json", &body);
+}
+
+void e2b_reply_list(struct call *c, int status, const struct buf *rows)
+{
+    autobuf struct buf body = BUF_INIT(rows->max + 2);
+
+    buf_addc(&body, '[');
+    buf_add(&body, buf_data(rows), rows->len);
+    buf_addc(&body, ']');
+    body.failed = body.failed || rows->failed;
     call_reply(c, status, "application/json", &body);
 }
 
