@@ -45,6 +45,11 @@
     X(TEXT,     subnet,       "subnet",        "auto",             0,     0,         "private IPv4 network, /20 or larger, that sandboxes' addresses are taken from (auto: one that overlaps no route of the host)") \
     X(TEXT,     resolvers,    "resolvers",     "",                 0,     0,         "one or two addresses of DNS servers that sandboxes' questions are sent to, comma-separated (default: the host's own)") \
     X(TEXT,     allow_ranges, "allow-ranges",  "",                 0,     0,         "private ranges sandboxes may reach after all, comma-separated: NAME=CIDR[:PORT[-PORT]]") \
+    X(DURATION, metrics_every_ms, "metrics-every", "5s",            1000,  3600000,   "time between two points of what a sandbox uses") \
+    X(DURATION, metrics_ms,   "metrics-keep",  "24h",              0,     1ull << 50, "how long points of what a sandbox used are kept; 0: none are taken") \
+    X(NUMBER,   metrics_max,  "metrics-max",   "1000000",          0,     1000000000, "points kept, of all sandboxes together; the oldest go first") \
+    X(DURATION, logs_ms,      "logs-keep",     "7d",               0,     1ull << 50, "how long the logs of sandboxes are kept; 0: none are written") \
+    X(NUMBER,   logs_max,     "logs-max",      "200000",           0,     1000000000, "entries of logs kept, of all sandboxes together; the oldest go first") \
     X(NUMBER,   snapshots,    "snapshots-max", "1000",             0,     100000,    "snapshots at one time, those of forks that still run included") \
     X(NUMBER,   connections,  "connections-max", "1024",           16,    1000000,   "connections to the outside that one sandbox may have at one time")
 /* clang-format on */

@@ -293,7 +293,7 @@ static int number_of(struct keeper *k, const char *name, uint64_t *ret)
     return 0;
 }
 
-static uint64_t used_by(struct keeper *k, const char *name)
+static uint64_t way_used(struct keeper *k, const char *name)
 {
     char path[64], text[32] = "";
     autofd int fd = -1;
@@ -317,7 +317,7 @@ static int way_clone(struct keeper *k, const char *from, const char *to, bool re
     str_fmt(a.name, sizeof(a.name), "%s", to);
     if (fd < 0 || ioctl(k->disk.fd, BTRFS_IOC_SNAP_CREATE_V2, &a) < 0)
         return err_sys(e, "snapshot of disk %s", from);
-    *ret_bytes = used_by(k, from);
+    *ret_bytes = way_used(k, from);
     return 0;
 }
 
@@ -404,5 +404,6 @@ const struct disk_way disk_btrfs = {
     .remove = way_remove,
     .volume = way_volume,
     .clone = way_clone,
+    .used = way_used,
     .counters = way_counters,
 };

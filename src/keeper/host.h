@@ -92,6 +92,8 @@ struct keeper {
 
     char key_hash[65];
 
+    bool metering;     /* a sample is being taken (meter.c) */
+    uint64_t nfronts;  /* that there were so far */
     struct link *link; /* to the front; NULL while there is none */
     struct front *front;
 };
@@ -157,6 +159,8 @@ struct disk_way {
      * time, and is called in a worker. On failure something may be left of `to`. */
     int (*clone)(struct keeper *k, const char *from, const char *to, bool readonly,
                  uint64_t *ret_bytes, struct err *e);
+    /* Bytes of disk `name`; 0 if nobody counts them. Called in a worker. */
+    uint64_t (*used)(struct keeper *k, const char *name);
     /* Opens the two counters that init answers `df` from. */
     int (*counters)(struct sandbox *sb, int *ret_used, int *ret_quota, struct err *e);
 };

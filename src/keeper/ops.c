@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "keeper/front.h"
 #include "keeper/image.h"
+#include "keeper/meter.h"
 #include "keeper/mount.h"
 #include "keeper/network.h"
 #include "keeper/pool.h"
@@ -218,6 +219,12 @@ static int op_unsnap(struct keeper *k, uint32_t seq, const void *msg, struct err
     return 0;
 }
 
+static int op_sample(struct keeper *k, uint32_t seq, const void *msg, struct err *e)
+{
+    (void)msg;
+    return meter_sample(k, seq, e);
+}
+
 static void send_template(struct keeper *k, uint32_t seq, const struct keeper_template *m)
 {
     link_send(k, KEEPER_TEMPLATE, seq, m);
@@ -371,6 +378,7 @@ static const struct op {
     {KEEPER_SNAPSHOT,  WHEN_LISTED, op_snapshot},
     {KEEPER_SNAPSHOTS, WHEN_LISTED, op_snapshots},
     {KEEPER_UNSNAP,    WHEN_LISTED, op_unsnap},
+    {KEEPER_SAMPLE,    WHEN_LISTED, op_sample},
     {KEEPER_TEMPLATES, WHEN_LISTED, op_templates},
     {KEEPER_REFRESH,   WHEN_LISTED, op_refresh},
     {KEEPER_STAT,      WHEN_ALWAYS, op_stat},
@@ -455,6 +463,7 @@ int link_open(struct keeper *k, int fd, struct err *e)
         return -1;
     }
     k->link = l;
+    k->nfronts++;
     return 0;
 }
 

@@ -45,6 +45,9 @@ enum keeper_state { KEEPER_RUNNING, KEEPER_STOPPED, KEEPER_PAUSED };
                                      F(S, U64, out_bytes, 0) F(S, U64, out_packets, 0)
 #define KEEPER_SNAP_FIELDS(F, S)     F(S, STR, id, KEEPER_ID_MAX) F(S, STR, sandbox, KEEPER_ID_MAX) \
                                      F(S, STR, template, KEEPER_NAME_MAX) F(S, U64, bytes, 0) F(S, U64, created_ms, 0)
+#define KEEPER_POINT_FIELDS(F, S)    F(S, STR, id, KEEPER_ID_MAX) F(S, U64, cpu_us, 0) F(S, U64, memory, 0) \
+                                     F(S, U64, cache, 0) F(S, U64, disk, 0) F(S, U64, pids, 0) \
+                                     F(S, U64, in_bytes, 0) F(S, U64, out_bytes, 0)
 /* requests */
 #define KEEPER_LIST_FIELDS(F, S)     F(S, U32, unused, 0)
 #define KEEPER_CREATE_FIELDS(F, S)   F(S, STR, template, KEEPER_NAME_MAX) F(S, STR, network, 16) \
@@ -71,6 +74,7 @@ enum keeper_state { KEEPER_RUNNING, KEEPER_STOPPED, KEEPER_PAUSED };
 #define KEEPER_SNAPSHOT_FIELDS(F, S) F(S, STR, id, KEEPER_ID_MAX)
 #define KEEPER_SNAPSHOTS_FIELDS(F, S) F(S, U32, unused, 0)
 #define KEEPER_UNSNAP_FIELDS(F, S)   F(S, STR, id, KEEPER_ID_MAX)
+#define KEEPER_SAMPLE_FIELDS(F, S)   F(S, U32, unused, 0)
 #define KEEPER_MOUNT_FIELDS(F, S)    F(S, STR, id, KEEPER_ID_MAX) F(S, STR, name, KEEPER_NAME_MAX) \
                                      F(S, STR, path, KEEPER_PATH_MAX) F(S, U32, read_only, 1)
 #define KEEPER_UNMOUNT_FIELDS(F, S)  F(S, STR, id, KEEPER_ID_MAX) F(S, STR, path, KEEPER_PATH_MAX)
@@ -90,6 +94,7 @@ enum keeper_state { KEEPER_RUNNING, KEEPER_STOPPED, KEEPER_PAUSED };
  *  snapshot  -> snap                its files as they are at one moment; it goes on afterwards
  *  snapshots -> snap..., end        those that are wanted
  *  unsnap    -> ok                  it is wanted no more, and goes when nothing stands on it
+ *  sample    -> point..., end       what each running sandbox uses, and has used since its boot
  *  ready     (no answer)            the front has joined and serves requests
  *  import    -> sandbox             a throw-away one with an empty root, for cove-helper; it ends
  *                                   with commit, with destroy, or with this front
@@ -114,6 +119,7 @@ enum keeper_state { KEEPER_RUNNING, KEEPER_STOPPED, KEEPER_PAUSED };
     X(KEEPER_PROGRESS,  keeper_progress,  8,  KEEPER_PROGRESS_FIELDS) \
     X(KEEPER_COUNT,     keeper_count,     20, KEEPER_COUNT_FIELDS) \
     X(KEEPER_SNAP,      keeper_snap,      21, KEEPER_SNAP_FIELDS) \
+    X(KEEPER_POINT,     keeper_point,     22, KEEPER_POINT_FIELDS) \
     X(KEEPER_LIST,      keeper_list,      32, KEEPER_LIST_FIELDS) \
     X(KEEPER_CREATE,    keeper_create,    33, KEEPER_CREATE_FIELDS) \
     X(KEEPER_BOOT,      keeper_boot,      34, KEEPER_BOOT_FIELDS) \
@@ -134,6 +140,7 @@ enum keeper_state { KEEPER_RUNNING, KEEPER_STOPPED, KEEPER_PAUSED };
     X(KEEPER_SNAPSHOT,  keeper_snapshot,  64, KEEPER_SNAPSHOT_FIELDS) \
     X(KEEPER_SNAPSHOTS, keeper_snapshots, 65, KEEPER_SNAPSHOTS_FIELDS) \
     X(KEEPER_UNSNAP,    keeper_unsnap,    66, KEEPER_UNSNAP_FIELDS) \
+    X(KEEPER_SAMPLE,    keeper_sample,    67, KEEPER_SAMPLE_FIELDS) \
     X(KEEPER_MOUNT,     keeper_mount,     90, KEEPER_MOUNT_FIELDS) \
     X(KEEPER_UNMOUNT,   keeper_unmount,   91, KEEPER_UNMOUNT_FIELDS)
 /* clang-format on */

@@ -191,6 +191,31 @@ test('what a snapshot holds is not the sandbox\'s to pay: it may write as much a
   await drop(a, b, snap);
 });
 
+test('the CLI takes, lists, shows, uses and deletes snapshots, and forks', async () => {
+  const ok = async (args) => {
+    const r = await d.cli(args);
+    assert.equal(r.status, 0, `${args}: ${r.stderr}`);
+    return r.stdout.trim();
+  };
+  const a = await d.sandbox();
+  await sh(a.id, 'echo cli > /workspace/f');
+  const id = await ok(['snapshot', 'take', '--name', 'from-cli', a.id]);
+  assert.match(id, /^[a-z0-9]{20}$/);
+  assert.match(await ok(['snapshot', 'list']), new RegExp(`${id} +from-cli +${a.id} +base`));
+  assert.equal(await ok(['snapshot', 'list', '-q', '--sandbox', a.id]), id);
+  assert.equal(JSON.parse(await ok(['snapshot', 'show', 'from-cli'])).id, id);
+  const b = { id: await ok(['create', '--snapshot', 'from-cli']) };
+  assert.equal(await sh(b.id, 'cat /workspace/f'), 'cli\n');
+  const forks = (await ok(['fork', '-n', '2', '--timeout', '10m', a.id])).split('\n').map((x) => ({ id: x }));
+  assert.equal(forks.length, 2);
+  for (const f of forks) assert.equal(await sh(f.id, 'cat /workspace/f'), 'cli\n');
+  await ok(['snapshot', 'delete', id]);
+  assert.notEqual((await d.cli(['snapshot', 'show', id])).status, 0);
+  assert.equal((await d.cli(['snapshot', 'what'])).status, 64);
+  assert.notEqual((await d.cli(['fork', '-n', 'x', a.id])).status, 0);
+  await drop(a, b, ...forks);
+});
+
 test('what makes no sense is refused', async () => {
   const a = await d.sandbox();
   for (const body of [{ name: '' }, { name: 'a b' }, { name: 'x'.repeat(200) }, { nam: 'x' }]) await d.fails(400, 'invalid', 'POST', `${S}/${a.id}/snapshots`, body);

@@ -81,10 +81,11 @@ test('every documented route answers something else than 404 or 405', async () =
   const s = await d.sandbox();
   const p = await d.process(s.id, ['sleep', '1000'], { id: 'here' });
   const t = await d.post(`/v1/sandboxes/${s.id}/terminals`);
+  const snapshot = (await d.post(`/v1/sandboxes/${s.id}/snapshots`)).id;
   const sessions = `/v1/sandboxes/${s.id}/sessions`;
   const shell = await d.post(sessions, {});
   const ran = await d.post(`${sessions}/${shell.id}/exec`, { command: 'true' });
-  const fill = { id: s.id, pid: p.id, tid: t.id, sid: shell.id, cid: ran.id, name: 'base' };
+  const fill = { id: s.id, pid: p.id, tid: t.id, sid: shell.id, cid: ran.id, name: 'base', snapshot };
   for (const route of routesInDocument()) {
     const [method, url] = route.split(' ');
     if (/events|refresh/.test(url) || method === 'DELETE') continue; // a stream without end, and two with consequences

@@ -4,6 +4,7 @@
 #define NATIVE_ENGINE_H
 
 #include "front/auth/auth.h"
+#include "front/engine/metrics.h"
 #include "front/engine/process.h"
 #include "front/engine/session.h"
 #include "front/engine/snapshot.h"
@@ -172,6 +173,37 @@ void engine_fork(struct engine *g, const char *key, const char *id, const struct
     for (unsigned i = 0; i < o->count; i++)
         each(arg, i == 0 ? &fake_sandbox : NULL, &why);
     done(arg, NULL);
+}
+
+int engine_metrics(struct engine *g, const char *key, const char *id, uint64_t since_ms,
+                   uint64_t until_ms, size_t limit, void (*each)(void *arg, const struct metric *m),
+                   void *arg, struct err *err)
+{
+    (void)g, (void)key, (void)id, (void)since_ms, (void)until_ms, (void)limit, (void)each,
+        (void)arg;
+    (void)err;
+    return 0;
+}
+
+void engine_last_metrics(struct engine *g, const char *key,
+                         void (*each)(void *arg, const char *id, const struct metric *m), void *arg)
+{
+    (void)g, (void)key, (void)each, (void)arg;
+}
+
+const char *log_severity_name(enum log_severity l)
+{
+    (void)l;
+    return "info";
+}
+
+int engine_logs(struct engine *g, const struct log_opts *o,
+                void (*each)(void *arg, const struct log_entry *l), void *arg, uint64_t *ret_next,
+                struct err *err)
+{
+    (void)g, (void)o, (void)each, (void)arg, (void)err;
+    *ret_next = 0;
+    return 0;
 }
 
 int engine_set_timeout(struct engine *g, const char *key, const char *id, uint64_t ms,

@@ -255,3 +255,77 @@ TEST(a_directory_fd_is_enough_to_open_it)
     snprintf(path, sizeof(path), "%s/by-fd.db", dir);
     CHECK_INT(access(path, F_OK), 0);
 }
+
+/* ---- points and logs are kept within bounds ---- */
+
+static void count_point(void *arg, const struct store_point *p)
+{
+    uint64_t *last = arg;
+
+    CHECK(p->at_ms > last[1]); /* oldest first */
+    last[0]++;
+    last[1] = p->at_ms;
+}
+
+static uint64_t points_of(struct store *s, uint64_t sandbox, size_t limit)
+{
+    struct store_span span = {.sandbox = sandbox, .until_ms = UINT64_MAX, .limit = limit};
+    uint64_t seen[2] = {0};
+    struct err e;
+
+    CHECK_INT(store_point_each(s, &span, count_point, seen, &e), 0);
+    return seen[0];
+}
+
+TEST(points_that_are_too_old_or_too_many_go_the_oldest_first)
+{
+    struct store *s = open_ok(fresh("points"));
+    struct err e;
+
+    for (uint64_t i = 1; i <= 100; i++)
+        CHECK_INT(store_point_add(s, &(struct store_point){.sandbox = 1 + i % 2, .at_ms = i}, &e),
+                  0);
+    CHECK_INT(points_of(s, 1, 1000), 50);
+    CHECK_INT(points_of(s, 1, 7), 7);
+    CHECK_INT(store_points_prune(s, 41, 1000, &e), 0);
+    CHECK_INT(points_of(s, 1, 1000) + points_of(s, 2, 1000), 60);
+    CHECK_INT(store_points_prune(s, 0, 10, &e), 0);
+    CHECK_INT(points_of(s, 1, 1000) + points_of(s, 2, 1000), 10);
+    store_close(s);
+}
+
+static bool count_log(void *arg, const struct store_log *l)
+{
+    uint64_t *n = arg;
+
+    n[1] = n[1] * 10 + l->at_ms;
+    return ++n[0] < 3;
+}
+
+TEST(a_log_is_read_from_either_end_until_the_reader_has_enough)
+{
+    struct store *s = open_ok(fresh("logs"));
+    struct store_log_span span = {.sandbox = 1, .limit = 100};
+    uint64_t n[2] = {0};
+    struct err e;
+
+    for (uint64_t i = 1; i <= 9; i++)
+        CHECK_INT(store_log_add(
+                      s,
+                      &(struct store_log){.sandbox = 1, .at_ms = i, .message = "x", .fields = "{}"},
+                      &e),
+                  0);
+    CHECK_INT(store_log_each(s, &span, count_log, n, &e), 0);
+    CHECK_INT(n[1], 123);
+    span = (struct store_log_span){
+        .sandbox = 1, .limit = 100, .backward = true, .from = 8, .from_ms = UINT64_MAX};
+    memset(n, 0, sizeof(n));
+    CHECK_INT(store_log_each(s, &span, count_log, n, &e), 0);
+    CHECK_INT(n[1], 765);
+    CHECK_INT(store_logs_prune(s, 0, 2, &e), 0);
+    memset(n, 0, sizeof(n));
+    span = (struct store_log_span){.sandbox = 1, .limit = 100};
+    CHECK_INT(store_log_each(s, &span, count_log, n, &e), 0);
+    CHECK_INT(n[1], 89);
+    store_close(s);
+}

@@ -8,6 +8,7 @@
 #include "front/engine/inside.h"
 
 #define ENGINE_GRAVES_MAX (4u << 20)
+#define ENGINE_POINTS_MAX (16u << 20)
 
 static void on_died(void *arg, const struct keeper_died *m)
 {
@@ -54,6 +55,8 @@ int engine_new(const struct engine_opts *opts, struct engine **ret, struct err *
     list_init(&g->imports);
     list_init(&g->snaps);
     list_init(&g->forks);
+    list_init(&g->logbook.pending);
+    buf_init(&g->points, ENGINE_POINTS_MAX);
     buf_init(&g->graves, ENGINE_GRAVES_MAX);
     if (engine_start(g, e) < 0) {
         engine_free(g);
@@ -80,6 +83,8 @@ void engine_free(struct engine *g)
         return;
     life_bury_now(g);
     loop_timer_stop(g->loop, &g->bury);
+    loop_timer_stop(g->loop, &g->meter);
+    logbook_flush(g);
     keeper_link_free(g->keeper);
     imports_free(g);
     while (g->norder > 0) {
@@ -96,6 +101,7 @@ void engine_free(struct engine *g)
     map_free(&g->boxes);
     free(g->order);
     buf_free(&g->graves);
+    buf_free(&g->points);
     free(g);
 }
 

@@ -175,6 +175,7 @@ void events_add(struct engine *g, const struct box *b, const char *kind, const c
 
     if (g->ring->next >= g->ring->reserved && reserve(g, &e) < 0)
         log_error("%s", e.msg); /* goes on with numbers that a restart may use again */
+    logbook_event(b, kind, data);
     if (put(g->ring, b, kind, data) < 0)
         return;
     LIST_EACH (&g->ring->watches, w, struct engine_watch, link)

@@ -11,6 +11,7 @@
  *   command.c   from options to a message      stream.c, call.c  the two halves of process.h
  *   box.c       sandboxes in memory            waiter.c   who is to be answered
  *   snapshot.c  files as they were             fork.c     several from one
+ *   metrics.c   what they use                  logbook.c  what happened, in words
  *   network.c   rules and traffic              work.c     one call of cove-helper
  *   archive.c   directories in and out
  *   owners.c    whose sandboxes they are       list.c     in pages
@@ -24,6 +25,7 @@
 #include "base/map.h"
 #include "front/engine/engine.h"
 #include "front/engine/keeper.h"
+#include "front/engine/metrics.h"
 #include "front/engine/process.h"
 #include "front/engine/session.h"
 #include "front/engine/snapshot.h"
@@ -32,6 +34,7 @@
 #include "wire/keeper.h"
 
 #define ENGINE_REASON_MAX 512
+#define ENGINE_PRUNE_MS (60u * 1000u) /* between two looks at what is too old to keep */
 _Static_assert(ENGINE_ID_MAX == KEEPER_ID_MAX, "one id, two names");
 
 /* ---- a sandbox as the engine holds it ---- */
@@ -89,9 +92,11 @@ struct box {
     struct list next;    /* for what comes after it, if `wanted`: a resume */
     bool wanted, wished; /* wished_end: the end it gets when it runs */
     uint64_t wished_end;
-    const char *halt_reason; /* while LIFE_HALTING */
-    struct loop_timer end;   /* set while ends_ms is not 0 */
-    struct talk_peer peer;   /* its init */
+    const char *halt_reason;         /* while LIFE_HALTING */
+    struct loop_timer end;           /* set while ends_ms is not 0 */
+    struct talk_peer peer;           /* its init */
+    struct metric metric;            /* the last point; at_ms 0: none */
+    uint64_t metered_us, metered_ms; /* its processor time then */
     struct monitor monitor;
     char boot_id[65], reason[ENGINE_REASON_MAX];
     struct sandbox_rule *rules; /* belongs to the box; pub.rules */
@@ -103,6 +108,13 @@ struct box {
 /* ---- the engine ---- */
 
 struct ring; /* events.c */
+
+struct logbook {
+    struct list pending; /* to be written */
+    size_t n, lost;
+    uint64_t pruned_ms;
+    struct loop_timer timer;
+};
 
 struct engine {
     struct engine_opts o;
@@ -119,6 +131,10 @@ struct engine {
     struct list imports; /* templates that are being added */
     struct list snaps;   /* snapshots */
     struct list forks;   /* under way */
+    struct loop_timer meter;
+    struct buf points; /* of the sample that is coming in: struct store_point */
+    uint64_t points_pruned_ms;
+    struct logbook logbook;
     bool ready;
     int joining; /* lists of the keeper that are still to come */
     struct ring *ring;
@@ -240,6 +256,15 @@ struct box *box_to_snapshot(struct engine *g, const char *key, const char *id, s
 int snapshots_join(struct engine *g, struct err *e);
 void snapshots_free(struct engine *g);
 void forks_free(struct engine *g); /* fork.c */
+
+/* metrics.c */
+void metrics_start(struct engine *g);
+
+/* logbook.c */
+void logbook_add(const struct box *b, enum log_severity level, const char *message,
+                 const char *fields);
+void logbook_event(const struct box *b, const char *kind, const char *data);
+void logbook_flush(struct engine *g);
 
 /* import.c */
 void imports_free(struct engine *g);

@@ -264,6 +264,7 @@ void join_done(struct engine *g)
     for (size_t i = 0; i < g->norder; i++)
         life_arm(g->order[i]);
     g->ready = true;
+    metrics_start(g);
     log_info("%zu sandboxes", g->norder);
     g->o.on_ready(g->o.arg);
 }

@@ -34,6 +34,7 @@ static const struct question {
     {KEEPER_SNAPSHOT,  0,               KEEPER_SNAP,    5 * 60 * 1000},
     {KEEPER_SNAPSHOTS, KEEPER_SNAP,     KEEPER_END,     60 * 1000},
     {KEEPER_UNSNAP,    0,               KEEPER_OK,      60 * 1000},
+    {KEEPER_SAMPLE,    KEEPER_POINT,    KEEPER_END,     60 * 1000},
     {KEEPER_IMPORT,    0,               KEEPER_SANDBOX, 30 * 1000},
     {KEEPER_COMMIT,    0,               KEEPER_OK,      5 * 60 * 1000},
     {KEEPER_ALIAS,     0,               KEEPER_OK,      30 * 1000},

@@ -40,6 +40,16 @@ static const char *const migrations[] = {
     " bytes INTEGER NOT NULL, created_ms INTEGER NOT NULL);"
     "ALTER TABLE sandboxes ADD COLUMN snapshot TEXT NOT NULL DEFAULT '';",
     "ALTER TABLE sandboxes ADD COLUMN idle_ms INTEGER NOT NULL DEFAULT 0;",
+    "CREATE TABLE points ("
+    " n INTEGER PRIMARY KEY AUTOINCREMENT, sandbox INTEGER NOT NULL, at_ms INTEGER NOT NULL,"
+    " cpu_milli INTEGER NOT NULL, memory INTEGER NOT NULL, cache INTEGER NOT NULL,"
+    " disk INTEGER NOT NULL, pids INTEGER NOT NULL, in_bytes INTEGER NOT NULL,"
+    " out_bytes INTEGER NOT NULL);"
+    "CREATE INDEX points_of ON points (sandbox, at_ms);"
+    "CREATE TABLE logs ("
+    " n INTEGER PRIMARY KEY AUTOINCREMENT, sandbox INTEGER NOT NULL, at_ms INTEGER NOT NULL,"
+    " level INTEGER NOT NULL, message TEXT NOT NULL, fields TEXT NOT NULL);"
+    "CREATE INDEX logs_of ON logs (sandbox, n);",
 };
 
 int store_fail(struct store *s, const char *what, struct err *e)

@@ -91,6 +91,41 @@ int store_snapshot_each(struct store *s,
                         int (*each)(void *arg, const struct store_snapshot *row, struct err *e),
                         void *arg, struct err *e);
 
+/* ---- what sandboxes used, and what happened to them ---- */
+
+struct store_point {
+    uint64_t sandbox; /* its seq */
+    uint64_t at_ms, cpu_milli, memory, cache, disk, pids, in_bytes, out_bytes;
+};
+struct store_span {
+    uint64_t sandbox, since_ms, until_ms;
+    size_t limit; /* the newest of them */
+};
+int store_point_add(struct store *s, const struct store_point *p, struct err *e);
+/* Oldest first. `each` must not call the store. */
+int store_point_each(struct store *s, const struct store_span *span,
+                     void (*each)(void *arg, const struct store_point *p), void *arg,
+                     struct err *e);
+/* What is older, or more than `most`, goes; some of it at a time. */
+int store_points_prune(struct store *s, uint64_t before_ms, uint64_t most, struct err *e);
+
+struct store_log {
+    uint64_t n, sandbox, at_ms; /* n: chosen by add, ever higher */
+    unsigned level;
+    const char *message, *fields;
+};
+struct store_log_span {
+    uint64_t sandbox;
+    bool backward;
+    uint64_t from, from_ms; /* behind that entry, from that time on; in that direction */
+    size_t limit;
+};
+int store_log_add(struct store *s, const struct store_log *l, struct err *e);
+/* Until `each` says false. It must not call the store. */
+int store_log_each(struct store *s, const struct store_log_span *span,
+                   bool (*each)(void *arg, const struct store_log *l), void *arg, struct err *e);
+int store_logs_prune(struct store *s, uint64_t before_ms, uint64_t most, struct err *e);
+
 /* ---- API keys ---- */
 
 #define STORE_HASH 32

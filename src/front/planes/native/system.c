@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/own.h"
+#include "front/engine/metrics.h"
 #include "front/planes/native/inside.h"
 
 /* ---- /health ---- */
@@ -223,6 +224,33 @@ static void metrics_complete(void *arg, const struct err *e)
     call_reply(c, 200, "text/plain; version=0.0.4", &m->out);
 }
 
+/* What each sandbox used when it was last looked at. */
+static const struct {
+    const char *name, *help;
+    size_t offset;
+} usage[] = {
+    {"cove_sandbox_cpu_milli", "Thousandths of a core.", offsetof(struct metric, cpu_milli)},
+    {"cove_sandbox_memory_bytes", "Memory, cached files included.",
+     offsetof(struct metric, memory)},
+    {"cove_sandbox_cache_bytes", "Cached files.", offsetof(struct metric, cache)},
+    {"cove_sandbox_disk_bytes", "What is on its disk.", offsetof(struct metric, disk)},
+    {"cove_sandbox_processes", "Processes and threads.", offsetof(struct metric, pids)},
+};
+
+struct usage_line {
+    struct buf *out;
+    size_t i;
+};
+
+static void put_usage(void *arg, const char *id, const struct metric *m)
+{
+    const struct usage_line *l = arg;
+    uint64_t value;
+
+    memcpy(&value, (const char *)m + usage[l->i].offset, sizeof(value));
+    buf_addf(l->out, "%s{sandbox=\"%s\"} %llu\n", usage[l->i].name, id, (unsigned long long)value);
+}
+
 static void metrics_told(void *arg, const struct engine_stats *s)
 {
     struct metrics_call *m = arg;
@@ -231,6 +259,10 @@ static void metrics_told(void *arg, const struct engine_stats *s)
     if (!call_told(c))
         return;
     put_engine(&m->out, s);
+    for (struct usage_line l = {.out = &m->out}; l.i < ARRAY_LEN(usage); l.i++) {
+        metric_head(&m->out, usage[l.i].name, "gauge", usage[l.i].help);
+        engine_last_metrics(c->plane->engine, c->key, put_usage, &l);
+    }
     call_expect(c, &call_pending, NULL);
     engine_traffic(c->plane->engine, c->key, metrics_traffic, metrics_complete, m);
 }

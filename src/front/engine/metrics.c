@@ -1,0 +1,175 @@
+/* metrics.c - see metrics.h: the points. */
+#include "front/engine/metrics.h"
+
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/own.h"
+#include "front/engine/inside.h"
+
+static void on_tick(struct loop_timer *t);
+
+static void again(struct engine *g)
+{
+    loop_timer_set(g->loop, &g->meter, g->o.config->metrics_every_ms, on_tick);
+}
+
+/* Since the last point; since its start for the first. A resume from stopped counts
+ * anew, so it may be less than before. */
+static uint64_t cpu_of(struct box *b, uint64_t cpu_us, uint64_t now_ms)
+{
+    bool anew = b->metered_ms == 0 || cpu_us < b->metered_us;
+    uint64_t since = anew ? b->pub.changed_ms : b->metered_ms;
+    uint64_t used = anew ? cpu_us : cpu_us - b->metered_us;
+
+    b->metered_us = cpu_us;
+    b->metered_ms = now_ms;
+    return now_ms <= since ? 0 : used / (now_ms - since);
+}
+
+static void on_point(void *arg, const void *msg)
+{
+    const struct keeper_point *m = msg;
+    struct engine *g = arg;
+    struct box *b = box_find(g, m->id);
+    uint64_t now = clock_real_ms();
+    struct store_point p;
+
+    if (b == NULL || b->life != LIFE_RUNNING)
+        return;
+    b->metric = (struct metric){.at_ms = now,
+                                .cpu_milli = cpu_of(b, m->cpu_us, now),
+                                .memory = m->memory,
+                                .cache = m->cache,
+                                .disk = m->disk,
+                                .pids = m->pids,
+                                .in_bytes = m->in_bytes,
+                                .out_bytes = m->out_bytes};
+    p = (struct store_point){.sandbox = b->seq,
+                             .at_ms = now,
+                             .cpu_milli = b->metric.cpu_milli,
+                             .memory = m->memory,
+                             .cache = m->cache,
+                             .disk = m->disk,
+                             .pids = m->pids,
+                             .in_bytes = m->in_bytes,
+                             .out_bytes = m->out_bytes};
+    buf_add(&g->points, &p, sizeof(p));
+}
+
+/* All of them, one flush; and in one turn of the loop, since whatever else is written
+ * between begin and commit would not be durable either. */
+static void write_points(struct engine *g)
+{
+    const struct store_point *all = (const void *)buf_data(&g->points);
+    size_t n = g->points.len / sizeof(*all);
+    struct err e;
+    int r = n == 0 ? 0 : store_begin(g->o.store, &e);
+
+    for (size_t i = 0; i < n && r == 0; i++)
+        r = store_point_add(g->o.store, &all[i], &e);
+    if (n > 0 && r == 0)
+        r = store_commit(g->o.store, &e);
+    if (r < 0) {
+        store_rollback(g->o.store);
+        log_warn("metrics: %s", e.msg);
+    }
+    buf_clear(&g->points);
+}
+
+static void on_sampled(void *arg, const void *msg, const struct err *why)
+{
+    struct engine *g = arg;
+    uint64_t now = clock_real_ms();
+    struct err e;
+
+    (void)msg;
+    if (why != NULL)
+        log_warn("metrics: %s", why->msg);
+    write_points(g);
+    if (now >= g->points_pruned_ms + ENGINE_PRUNE_MS) {
+        g->points_pruned_ms = now;
+        if (store_points_prune(g->o.store, now - g->o.config->metrics_ms, g->o.config->metrics_max,
+                               &e) < 0)
+            log_warn("metrics: %s", e.msg);
+    }
+    again(g);
+}
+
+static void on_tick(struct loop_timer *t)
+{
+    static const struct keeper_asker asker = {.each = on_point, .last = on_sampled};
+    struct engine *g = CONTAINER_OF(t, struct engine, meter);
+    struct keeper_sample ask = {0};
+    bool any = false;
+
+    for (size_t i = 0; i < g->norder && !any; i++)
+        any = g->order[i]->life == LIFE_RUNNING;
+    if (any)
+        keeper_ask(g->keeper, KEEPER_SAMPLE, &ask, &asker, g);
+    else
+        again(g);
+}
+
+void metrics_start(struct engine *g)
+{
+    if (g->o.config->metrics_ms > 0 && g->o.config->metrics_max > 0)
+        again(g);
+}
+
+/* ---- reading ---- */
+
+struct reading {
+    void (*each)(void *arg, const struct metric *m);
+    void *arg;
+};
+
+static void on_row(void *arg, const struct store_point *p)
+{
+    const struct reading *r = arg;
+    struct metric m = {.at_ms = p->at_ms,
+                       .cpu_milli = p->cpu_milli,
+                       .memory = p->memory,
+                       .cache = p->cache,
+                       .disk = p->disk,
+                       .pids = p->pids,
+                       .in_bytes = p->in_bytes,
+                       .out_bytes = p->out_bytes};
+
+    r->each(r->arg, &m);
+}
+
+int engine_metrics(struct engine *g, const char *key, const char *id, uint64_t since_ms,
+                   uint64_t until_ms, size_t limit, void (*each)(void *arg, const struct metric *m),
+                   void *arg, struct err *e)
+{
+    struct box *b = box_of(g, key, id);
+    struct reading r = {each, arg};
+    struct store_span span = {.since_ms = since_ms, .until_ms = until_ms, .limit = limit};
+
+    if (b == NULL)
+        return err_set(e, ERR_NOT_FOUND, "no sandbox %.64s", id);
+    if (span.limit > METRIC_POINTS_MAX)
+        span.limit = METRIC_POINTS_MAX;
+    span.sandbox = b->seq;
+    return store_point_each(g->o.store, &span, on_row, &r, e);
+}
+
+const struct metric *engine_last_metric(struct engine *g, const char *key, const char *id)
+{
+    struct box *b = box_of(g, key, id);
+
+    return b == NULL || b->metric.at_ms == 0 ? NULL : &b->metric;
+}
+
+void engine_last_metrics(struct engine *g, const char *key,
+                         void (*each)(void *arg, const char *id, const struct metric *m), void *arg)
+{
+    for (size_t i = 0; i < g->norder; i++) {
+        const struct box *b = g->order[i];
+
+        if (b->metric.at_ms != 0 && b->life == LIFE_RUNNING && strcmp(b->pub.key, key) == 0)
+            each(arg, b->pub.id, &b->metric);
+    }
+}

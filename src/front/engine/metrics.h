@@ -1,0 +1,65 @@
+/* metrics.h - what sandboxes used, point by point, and what happened to them, in words.
+ *
+ * A point every `metrics-every` for each sandbox that runs; both are kept within the
+ * bounds of the configuration, and neither is waited for: a kill may cost the last
+ * second of a log. */
+#ifndef FRONT_ENGINE_METRICS_H
+#define FRONT_ENGINE_METRICS_H
+
+#include "front/engine/engine.h"
+
+#define METRIC_POINTS_MAX 10000u /* of one answer */
+
+struct metric {
+    uint64_t at_ms;
+    uint64_t cpu_milli; /* thousandths of a core, on average since the point before */
+    uint64_t memory, cache, disk, pids;
+    uint64_t in_bytes, out_bytes; /* over its network since its boot */
+};
+
+/* The newest `limit` of them in that time, oldest first. */
+int engine_metrics(struct engine *g, const char *key, const char *id, uint64_t since_ms,
+                   uint64_t until_ms, size_t limit, void (*each)(void *arg, const struct metric *m),
+                   void *arg, struct err *e);
+/* The last one, or NULL; points into the engine until the next turn of the loop. */
+const struct metric *engine_last_metric(struct engine *g, const char *key, const char *id);
+
+/* Of every sandbox of the key that has one. */
+void engine_last_metrics(struct engine *g, const char *key,
+                         void (*each)(void *arg, const char *id, const struct metric *m),
+                         void *arg);
+
+enum log_severity {
+    LOG_ENTRY_DEBUG,
+    LOG_ENTRY_INFO,
+    LOG_ENTRY_WARN,
+    LOG_ENTRY_ERROR,
+    LOG_ENTRY_COUNT
+};
+const char *log_severity_name(enum log_severity l); /* "debug", "info", "warn", "error" */
+
+#define LOG_ENTRIES_MAX 1000u /* of one answer */
+#define LOG_SCAN_MAX 20000u   /* entries looked at for one answer */
+#define LOG_SEARCH_MAX 256u   /* bytes */
+
+struct log_entry {
+    uint64_t n, at_ms;
+    enum log_severity level;
+    const char *message, *fields; /* fields: a JSON object */
+};
+
+struct log_opts { /* all borrowed for the call */
+    const char *key, *id;
+    bool backward;           /* newest first */
+    uint64_t from;           /* only behind entry n, in that direction; 0: from the end */
+    uint64_t from_ms;        /* only from that time on, in that direction; 0: all */
+    enum log_severity level; /* and what is worse */
+    const char *search;      /* in the message, whatever the case; NULL: all */
+    size_t limit;
+};
+/* *ret_next: give it as `from` for more; 0: there is no more now. */
+int engine_logs(struct engine *g, const struct log_opts *o,
+                void (*each)(void *arg, const struct log_entry *l), void *arg, uint64_t *ret_next,
+                struct err *e);
+
+#endif

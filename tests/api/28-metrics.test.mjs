@@ -1,0 +1,93 @@
+// What sandboxes use, point by point, and what happened to them, in words.
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import { poll, startDaemon } from '../lib/cove.mjs';
+
+let d;
+before(async () => {
+  d = await startDaemon({ args: ['--metrics-every', '1s'] });
+});
+after(() => d?.stop());
+
+const S = '/v1/sandboxes';
+const metrics = async (id, q = '') => (await d.get(`${S}/${id}/metrics?${q}`)).points;
+const logs = (id, q = '') => d.get(`${S}/${id}/logs?${q}`);
+const messages = async (id, q) => (await logs(id, q)).entries.map((e) => e.message);
+
+test('points tell of processor, memory, disk and processes; not while it is paused', { timeout: 60_000 }, async () => {
+  const before = Date.now();
+  const [busy, idle] = [await d.sandbox(), await d.sandbox()];
+  await d.process(busy.id, 'while :; do :; done', { id: 'spin' });
+  await d.exec(busy.id, 'head -c 20000000 /dev/urandom > /workspace/f; sync');
+  const [last] = await poll('there are two points', async () => {
+    const p = await metrics(busy.id);
+    return p.length >= 2 && p.slice(-1);
+  }, { deadline: 30_000, every: 200 });
+  assert.ok(last.cpu_milli > 100, `${last.cpu_milli}`);
+  assert.ok(last.disk >= 20_000_000, `${last.disk}`);
+  assert.ok(last.pids >= 2);
+  assert.ok(last.memory > 0 && last.cache > 0 && last.cache <= last.memory);
+  assert.ok(Date.parse(last.at) > before);
+  const text = (await d.call('GET', '/metrics')).text;
+  for (const what of ['cpu_milli', 'memory_bytes', 'cache_bytes', 'disk_bytes', 'processes']) assert.match(text, new RegExp(`^cove_sandbox_${what}\\{sandbox="${busy.id}"\\} \\d+$`, 'm'));
+  const quiet = (await metrics(idle.id)).pop();
+  assert.ok(quiet.cpu_milli < 100 && quiet.disk < 10_000_000, JSON.stringify(quiet));
+  const all = await metrics(busy.id);
+  assert.deepEqual(all.map((p) => p.at), all.map((p) => p.at).sort());
+  assert.deepEqual(await metrics(busy.id, `until=${before}`), []);
+  assert.deepEqual((await metrics(busy.id, `since=${Date.parse(last.at)}&until=${Date.parse(last.at)}`)).map((p) => p.at), [last.at]);
+  assert.equal((await metrics(busy.id, 'limit=1')).length, 1);
+  await d.post(`${S}/${busy.id}/pause`);
+  const frozen = await metrics(busy.id);
+  const then = (await metrics(idle.id)).length;
+  await poll('the other one has a new point', async () => (await metrics(idle.id)).length > then, { deadline: 20_000, every: 200 });
+  assert.ok((await metrics(busy.id)).length <= frozen.length + 1, 'none is taken of what stands still');
+  await d.kill9('front');
+  await d.back();
+  assert.ok((await metrics(busy.id)).length >= frozen.length, 'they survive');
+  for (const s of [busy, idle]) await d.del(`${S}/${s.id}`);
+});
+
+test('the log tells of its life and its processes, in both directions, by level and by words', async () => {
+  const s = await d.sandbox();
+  await d.process(s.id, ['true'], { id: 'good' });
+  await d.process(s.id, ['false'], { id: 'bad' });
+  await d.post(`${S}/${s.id}/pause`);
+  await d.post(`${S}/${s.id}/resume`);
+  const all = await poll('all of it is there', async () => {
+    const m = await messages(s.id, 'direction=forward');
+    return m.filter((x) => /exited/.test(x)).length === 2 && m;
+  });
+  assert.match(all[0], /^sandbox created/);
+  assert.ok(all.some((m) => /^process started: process=good/.test(m)));
+  assert.ok(all.some((m) => /^process exited: process=bad .*exit_code=1/.test(m)));
+  assert.ok(all.some((m) => m === 'sandbox paused') && all.some((m) => m === 'sandbox resumed'));
+  assert.deepEqual(await messages(s.id), [...all].reverse());
+  const warned = (await logs(s.id, 'level=warn')).entries;
+  assert.deepEqual(warned.map((e) => [e.level, e.fields.process, e.fields.event, e.fields.exit_code]), [['warn', 'bad', 'process.exited', 1]]);
+  assert.deepEqual(await messages(s.id, 'search=GOOD&direction=forward'), all.filter((m) => /good/.test(m)));
+  const paged = [];
+  for (let cursor; ;) {
+    const page = await logs(s.id, `limit=2${cursor ? `&cursor=${cursor}` : ''}`);
+    paged.push(...page.entries.map((e) => e.message));
+    cursor = page.next_cursor;
+    if (!cursor) break;
+  }
+  assert.deepEqual(paged, [...all].reverse());
+  const { next_cursor: end } = await logs(s.id, 'direction=forward');
+  assert.deepEqual((await logs(s.id, `direction=forward&cursor=${end}`)).entries, []);
+  await d.post(`${S}/${s.id}/pause`, { memory: false });
+  assert.match((await messages(s.id, `direction=forward&cursor=${end}`))[0], /^sandbox stopped: reason=it was paused/);
+  await d.kill9('front');
+  await d.back();
+  assert.deepEqual((await messages(s.id, 'direction=forward')).slice(0, all.length), all, 'it survives');
+  await d.del(`${S}/${s.id}`);
+  for (const what of ['logs', 'metrics']) await d.fails(404, 'not_found', 'GET', `${S}/${s.id}/${what}`);
+});
+
+test('questions that make no sense are refused', async () => {
+  const s = await d.sandbox();
+  for (const q of ['direction=sideways', 'level=loud', 'cursor=x', 'limit=0', 'limit=1001', 'search=', 'what=1']) await d.fails(400, 'invalid', 'GET', `${S}/${s.id}/logs?${q}`);
+  for (const q of ['since=x', 'limit=0', 'what=1']) await d.fails(400, 'invalid', 'GET', `${S}/${s.id}/metrics?${q}`);
+  await d.del(`${S}/${s.id}`);
+});
