@@ -168,6 +168,12 @@ void proc_watch_moved(struct proc_watch *w);
 /* Tells every watch. */
 void proc_changed(struct proc *p);
 
+/* Between the files proc*.c: a record that nobody knows yet, its end, and a look at the end
+ * of this turn whether it goes on or is forgotten. */
+struct proc *proc_new(struct procs *ps, const struct init_start *m, const char *id);
+void proc_free(struct proc *p);
+void proc_later(struct proc *p);
+
 /* output.c: from the pipes into the ring. */
 int output_open(struct proc *p, int ret_write[2], struct err *e);
 void output_take(struct proc *p, int i, int fd); /* a pipe that somebody else made */
