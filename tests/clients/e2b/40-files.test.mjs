@@ -216,7 +216,9 @@ test('what cannot be written', async () => {
   assert.equal((await form(`${part('whole')}${part('broken').slice(0, -2)}`)).status, 400);
   assert.equal(await sh('ls ~/whole ~/broken 2>&1 | grep -c broken'), '1\n');
   assert.equal((await form('--B\r\nContent-Disposition: form-data; name="file"\r\n\r\nx\r\n--B--')).status, 400);
-  assert.deepEqual((await form('--B\r\nContent-Disposition: form-data; name="other"\r\n\r\nx\r\n--B--')).json, []);
+  const other = '--B\r\nContent-Disposition: form-data; name="other"\r\n\r\nx\r\n';
+  assert.deepEqual((await form(`${other.repeat(10_000)}--B--`)).json, []);
+  assert.match((await form(`${other.repeat(10_001)}--B--`)).json.message, /too many parts/);
 });
 
 test('a full disk is said to be full, and leaves nothing', async () => {

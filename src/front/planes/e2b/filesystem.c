@@ -64,6 +64,8 @@ static void work(struct fs *f, const char *kind, const char *const *args,
 
 static void send_piece(struct fs *f)
 {
+    if (f->out.failed)
+        call_cut(f->c);
     if (f->c->r == NULL)
         return;
     if (!f->c->streaming)

@@ -16,7 +16,7 @@
 #include "http/multipart.h"
 #include "json/write.h"
 
-#define UPLOAD_FILES_MAX 10000u       /* in one form */
+#define UPLOAD_PARTS_MAX 10000u       /* of one form */
 #define UPLOAD_PENDING_MAX (4u << 20) /* one piece of a body, and a little */
 #define UPLOAD_ANSWER_MAX (16u << 20)
 
@@ -37,7 +37,7 @@ struct upload {
     struct buf pending, answers;
     struct map seen;
     struct seen *paths;
-    size_t count;
+    size_t parts;
     struct metadata metadata;
     struct file_write_opts opts;
     char path[E2B_PATH_MAX + 1], user[E2B_USER_MAX + 1];
@@ -110,7 +110,10 @@ static void written(void *arg, const struct file_entry *f, const struct err *e)
         return;
     }
     add_answer(u, f);
-    pump(u);
+    if (u->answers.failed)
+        refuse(u, ERR_TOO_LARGE, "the names in this form are too long together; they are written");
+    else
+        pump(u);
 }
 
 static void drained(void *arg)
@@ -147,8 +150,6 @@ static int remember(struct upload *u, struct err *e)
     if (map_get(&u->seen, u->path) != NULL)
         return err_set(e, ERR_INVALID, "%.200s: you cannot upload multiple files to the same path",
                        u->path);
-    if (u->count++ == UPLOAD_FILES_MAX)
-        return err_set(e, ERR_INVALID, "more than %u files in one form", UPLOAD_FILES_MAX);
     s = malloc(sizeof(*s) + strlen(u->path) + 1);
     if (s == NULL)
         return err_set(e, ERR_INTERNAL, "out of memory");
@@ -163,6 +164,10 @@ static void begin_part(struct upload *u)
 {
     struct err e;
 
+    if (u->parts++ == UPLOAD_PARTS_MAX) {
+        refuse(u, ERR_INVALID, "a form has too many parts");
+        return;
+    }
     if (strcmp(u->form->name, "file") != 0)
         return;
     if (!u->fixed && (!u->form->has_filename || u->form->filename[0] == '\0')) {
