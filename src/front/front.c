@@ -281,7 +281,10 @@ static int make_e2b(struct front *f, struct err *e)
 
 static int make_proxy(struct front *f, struct err *e)
 {
-    return proxy_new(f->loop, f->engine, &f->proxy, e);
+    struct proxy_opts o = {.loop = f->loop, .engine = f->engine, .admit = e2b_admit, .arg = f->e2b};
+
+    _Static_assert(PROXY_HOST_MAX == E2B_HOST_MAX, "one Host, two names");
+    return proxy_new(&o, &f->proxy, e);
 }
 
 static int make_native(struct front *f, struct err *e)

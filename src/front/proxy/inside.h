@@ -22,7 +22,8 @@
 #define PROXY_OUT_MAX (PROXY_OUT_HIGH + PROXY_READ + HTTP_HEAD_MAX + 4096u)
 
 struct proxy {
-    struct loop *loop;
+    struct proxy_opts o;
+    struct loop *loop; /* both of o */
     struct engine *engine;
     struct list relays;
     struct loop_timer sweep;
@@ -71,9 +72,10 @@ void outward_on_io(struct loop_io *io, uint32_t events);
 /* The client has read: on with it. */
 void outward_pump(struct relay *y);
 
-/* request.c: the head that is sent inside. *ret_chunked: so must the body be;
+/* request.c: the head that is sent inside, for `host`. *ret_chunked: so must the body be;
  * *ret_upgrade: the client asked for another protocol. */
-void request_write(struct http_req *r, struct buf *out, bool *ret_chunked, bool *ret_upgrade);
+void request_write(struct http_req *r, const char *host, struct buf *out, bool *ret_chunked,
+                   bool *ret_upgrade);
 /* True for a header that means this connection and not the message: it is not passed
  * on, in either direction. `connection` is the value of Connection, or NULL. */
 bool request_is_hop(const char *name, size_t len, const char *connection, size_t connection_len);

@@ -130,7 +130,8 @@ static void connected(void *arg, int fd, const struct stat *st, const struct err
     inward_begin(y);
 }
 
-static struct relay *relay_new(struct proxy *p, struct http_req *r, const struct proxy_target *t)
+static struct relay *relay_new(struct proxy *p, struct http_req *r, const struct proxy_target *t,
+                               const char *host)
 {
     struct relay *y = calloc(1, sizeof(*y));
 
@@ -143,7 +144,7 @@ static struct relay *relay_new(struct proxy *p, struct http_req *r, const struct
     buf_init(&y->out, PROXY_OUT_MAX);
     answer_init(&y->answer);
     y->answer.to_head = strcmp(http_head(r)->method.p, "HEAD") == 0;
-    request_write(r, &y->out, &y->chunked, &y->answer.upgrade);
+    request_write(r, host, &y->out, &y->chunked, &y->answer.upgrade);
     if (list_empty(&p->relays))
         loop_timer_set(p->loop, &p->sweep, SWEEP_MS, on_sweep);
     list_add_tail(&p->relays, &y->link);
@@ -175,6 +176,8 @@ void proxy_handle(struct proxy *p, struct http_req *r, const struct proxy_target
     const struct sandbox *s = engine_find(p->engine, t->id);
     bool wakes = s != NULL && s->state == SANDBOX_PAUSED && s->auto_resume;
     struct proxy_target named = *t;
+    char host[PROXY_HOST_MAX] = "";
+    const char *why;
     struct relay *y;
 
     if (s == NULL || (s->state != SANDBOX_RUNNING && !wakes)) {
@@ -182,7 +185,11 @@ void proxy_handle(struct proxy *p, struct http_req *r, const struct proxy_target
         proxy_refuse(r, 502, &named, PROXY_NOT_FOUND);
         return;
     }
-    y = relay_new(p, r, t);
+    if (!p->o.admit(p->o.arg, r, s, t->port, host, &why)) {
+        proxy_refuse(r, 403, &named, why);
+        return;
+    }
+    y = relay_new(p, r, t, host[0] != '\0' ? host : http_head(r)->host.p);
     if (y == NULL) {
         proxy_refuse(r, 502, t, "out of memory");
         return;
@@ -196,14 +203,15 @@ void proxy_handle(struct proxy *p, struct http_req *r, const struct proxy_target
         dial(y, s);
 }
 
-int proxy_new(struct loop *loop, struct engine *g, struct proxy **ret, struct err *e)
+int proxy_new(const struct proxy_opts *o, struct proxy **ret, struct err *e)
 {
     struct proxy *p = calloc(1, sizeof(*p));
 
     if (p == NULL)
         return err_set(e, ERR_INTERNAL, "proxy: out of memory");
-    p->loop = loop;
-    p->engine = g;
+    p->o = *o;
+    p->loop = o->loop;
+    p->engine = o->engine;
     list_init(&p->relays);
     *ret = p;
     return 0;

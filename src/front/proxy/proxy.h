@@ -20,8 +20,18 @@ struct proxy;
 
 #define PROXY_CONNECT_MS 10000 /* until whoever listens inside takes it; 504 */
 
-/* Both borrowed for ever. */
-int proxy_new(struct loop *loop, struct engine *g, struct proxy **ret, struct err *e);
+#define PROXY_HOST_MAX 256
+
+struct proxy_opts { /* borrowed for ever */
+    struct loop *loop;
+    struct engine *engine;
+    /* Whether a request may reach that port. false: 403, and *ret_why says why. `host`:
+     * what the server inside is told as Host, "" for what the client said. */
+    bool (*admit)(void *arg, struct http_req *r, const struct sandbox *s, unsigned port,
+                  char host[PROXY_HOST_MAX], const char **ret_why);
+    void *arg;
+};
+int proxy_new(const struct proxy_opts *o, struct proxy **ret, struct err *e);
 /* After the server, whose connections are relayed, and before the engine. */
 void proxy_free(struct proxy *p);
 void proxy_handle(struct proxy *p, struct http_req *r, const struct proxy_target *t);

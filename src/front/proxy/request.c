@@ -108,7 +108,8 @@ static bool asks_upgrade(struct http_req *r, const char *connection)
            http_header(r, "Upgrade") != NULL && !http_head(r)->has_body;
 }
 
-void request_write(struct http_req *r, struct buf *out, bool *ret_chunked, bool *ret_upgrade)
+void request_write(struct http_req *r, const char *host, struct buf *out, bool *ret_chunked,
+                   bool *ret_upgrade)
 {
     const char *connection = http_header(r, "Connection");
     const struct http_head *h = http_head(r);
@@ -117,7 +118,7 @@ void request_write(struct http_req *r, struct buf *out, bool *ret_chunked, bool 
     *ret_upgrade = asks_upgrade(r, connection);
     buf_addf(out, "%s %s%s%s HTTP/1.1\r\n", h->method.p, h->path.p, h->query.len > 0 ? "?" : "",
              h->query.p);
-    add(out, "Host", h->host.p);
+    add(out, "Host", host);
     add_headers(r, out, connection);
     add_forwarded(r, out);
     if (*ret_chunked)

@@ -7,6 +7,8 @@
 #ifndef E2B_E2B_H
 #define E2B_E2B_H
 
+#include <stdbool.h>
+
 #include "base/err.h"
 #include "config/config.h"
 
@@ -15,6 +17,7 @@ struct e2b;
 struct engine;
 struct http_req;
 struct plane;
+struct sandbox;
 struct token_mint;
 
 struct e2b_opts { /* all borrowed for ever */
@@ -29,6 +32,11 @@ int e2b_new(const struct e2b_opts *o, struct e2b **ret, struct err *e);
 /* As plane_free() says. */
 void e2b_free(struct e2b *p);
 struct plane *e2b_api(struct e2b *p);
+/* For proxy_opts.admit. */
+#define E2B_HOST_MAX 256
+bool e2b_admit(void *e2b, struct http_req *r, const struct sandbox *s, unsigned port,
+               char host[E2B_HOST_MAX], const char **ret_why);
+
 #define E2B_DATA_PORT 49983u /* of a sandbox; nothing inside is asked */
 /* The data plane of a sandbox. `id` is NULL for a request that names none: a signed
  * URL says whose it is. */

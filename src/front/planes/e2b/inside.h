@@ -1,8 +1,10 @@
 /* inside.h - what the files of E2B's planes share; nobody else includes it.
  *
- *   e2b.c        both planes and their manners      sandboxes.c  create, list, get, end
+ *   e2b.c        both planes and their manners      create.c     making sandboxes
+ *   sandboxes.c  list, get, end, how long
  *   options.c    what is kept with a sandbox        templates.c  what there is to start from
  *   rest.c       pause and resume                   snapshots.c  and forks
+ *   network.c    what a sandbox may reach           admit.c      who may reach its ports
  *   missing.c    what is not offered, and says so   view.c       a sandbox as E2B shows it
  *   data.c       the data plane: who may, errors    connect.c    its RPC protocol
  *   signature.c  URLs of one file                   path.c       which file, and as whom
@@ -29,6 +31,7 @@
 #include "front/planes/e2b/e2b.h"
 
 #define E2B_DOMAIN_MAX 256
+#define E2B_MASK_MAX 128
 #define E2B_CLIENT_ID "cove" /* old clients append it to ids */
 /* What clients may expect of the data plane; they look at the number. */
 #define E2B_ENVD_VERSION "0.6.13"
@@ -36,9 +39,11 @@
 /* The first row that fits counts: what is missing has names where others have {id}. */
 #define E2B_API_SURFACES(X)                                                                        \
     X(missing)                                                                                     \
+    X(create)                                                                                      \
     X(sandboxes)                                                                                   \
     X(rest)                                                                                        \
     X(snapshots)                                                                                   \
+    X(network)                                                                                     \
     X(templates)
 
 #define E2B_DATA_SURFACES(X)                                                                       \
@@ -91,7 +96,9 @@ int e2b_check_timeout(int64_t seconds, struct err *e);
 /* ---- options.c: said at creation, meaningless to the engine ---- */
 
 struct e2b_options {
-    bool open; /* its data plane wants no token */
+    bool open;                    /* its data plane wants no token */
+    bool private;                 /* its ports want one */
+    char mask_host[E2B_MASK_MAX]; /* what servers inside are told as Host; or "" */
 };
 void e2b_options_write(const struct e2b_options *o, struct buf *out);
 /* A sandbox that was made by another plane has none: all zero. */

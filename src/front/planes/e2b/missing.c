@@ -21,7 +21,6 @@ const struct surface_row e2b_missing[] = {
     MISSING("GET",    "/sandboxes/{id}/metrics", "metrics are"),
     MISSING("GET",    "/sandboxes/{id}/logs", "logs are"),
     MISSING("GET",    "/v2/sandboxes/{id}/logs", "logs are"),
-    MISSING("PUT",    "/sandboxes/{id}/network", "changing network rules is"),
     MISSING("GET",    "/templates/{id}", "template builds are"),
     MISSING("PATCH",  "/templates/{id}", "template builds are"),
     MISSING("PATCH",  "/v2/templates/{id}", "template builds are"),

@@ -13,22 +13,24 @@ void e2b_options_write(const struct e2b_options *o, struct buf *out)
     jw_init(&w, out);
     jw_open(&w);
     jw_kbool(&w, "open", o->open);
+    jw_kbool(&w, "private", o->private);
+    jw_kstr(&w, "mask_host", o->mask_host);
     jw_close(&w);
 }
 
 struct e2b_options e2b_options_of(const struct sandbox *s)
 {
-    static const struct json_field fields[] = {
-        {"open", JSON_FIELD_BOOL, offsetof(struct e2b_options, open)},
-    };
     struct e2b_options o = {0};
     autojson json_t *doc = NULL;
+    const char *host;
     struct err ignored;
 
     if (*s->plane == '\0' || json_parse(s->plane, strlen(s->plane), &doc, &ignored) < 0)
         return o;
-    json_only(doc, fields, ARRAY_LEN(fields));
-    if (json_decode(doc, fields, ARRAY_LEN(fields), &o, &ignored) < 0)
-        return (struct e2b_options){0};
+    o.open = json_is_true(json_object_get(doc, "open"));
+    o.private = json_is_true(json_object_get(doc, "private"));
+    host = json_string_value(json_object_get(doc, "mask_host"));
+    if (host != NULL && strlen(host) < sizeof(o.mask_host))
+        strcpy(o.mask_host, host);
     return o;
 }

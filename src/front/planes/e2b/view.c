@@ -3,6 +3,7 @@
 
 #include "base/own.h"
 #include "front/planes/e2b/inside.h"
+#include "front/planes/e2b/network.h"
 #include "json/write.h"
 
 #define VIEW_NEVER_MS 253402300799000ull /* the last second of 9999: endAt must be a time */
@@ -11,7 +12,7 @@
 /* ---- as create, connect and resume answer ---- */
 
 struct sandbox_view {
-    const char *id, *template, *client, *version, *token, *domain, *alias;
+    const char *id, *template, *client, *version, *token, *traffic, *domain, *alias;
 };
 
 /* clang-format off */
@@ -22,6 +23,7 @@ static const struct shape_field sandbox_fields[] = {
     {"clientID", SHAPE_STR, offsetof(struct sandbox_view, client), "Of no meaning."},
     {"envdVersion", SHAPE_STR, offsetof(struct sandbox_view, version), "What the data plane can do."},
     {"envdAccessToken", SHAPE_STR, offsetof(struct sandbox_view, token), "Opens the data plane.", SHAPE_OMITTED},
+    {"trafficAccessToken", SHAPE_STR, offsetof(struct sandbox_view, traffic), "Opens its ports.", SHAPE_OMITTED},
     {"domain", SHAPE_STR, offsetof(struct sandbox_view, domain), "Ports are <port>-<id>.<domain>."},
 };
 SHAPE(e2b_sandbox_shape, "Sandbox", "A sandbox that runs.", sandbox_fields);
@@ -37,7 +39,7 @@ static const char *token_of(const struct e2b *p, const struct sandbox *s, char o
 
 void e2b_put_sandbox(struct json_w *w, const struct e2b *p, const struct sandbox *s)
 {
-    char token[TOKEN_SIZE];
+    char token[TOKEN_SIZE], traffic[TOKEN_SIZE];
     struct sandbox_view v = {.id = s->id,
                              .template = s->template,
                              .alias = s->template,
@@ -46,6 +48,10 @@ void e2b_put_sandbox(struct json_w *w, const struct e2b *p, const struct sandbox
                              .token = token_of(p, s, token),
                              .domain = p->domain};
 
+    if (e2b_options_of(s).private) {
+        token_make(p->o.tokens, TOKEN_TRAFFIC, s->id, traffic);
+        v.traffic = traffic;
+    }
     shape_write(w, &e2b_sandbox_shape, &v);
 }
 
@@ -81,6 +87,7 @@ struct listed_view {
     const char *id, *template, *client, *version, *state, *metadata, *token, *domain;
     uint64_t started_ms, ends_ms, cpus, memory_mb, disk_mb;
     bool internet;
+    const char *network; /* JSON */
     const struct lifecycle_view *lifecycle;
 };
 
@@ -112,7 +119,8 @@ static const struct shape_field detail_fields[] = {
     LISTED_FIELDS,
     {"envdAccessToken", SHAPE_STR, offsetof(struct listed_view, token), "Opens the data plane.", SHAPE_OMITTED},
     {"domain", SHAPE_STR, offsetof(struct listed_view, domain), "Ports are <port>-<id>.<domain>."},
-    {"allowInternetAccess", SHAPE_BOOL, offsetof(struct listed_view, internet), "Whether it has a network."},
+    {"allowInternetAccess", SHAPE_BOOL, offsetof(struct listed_view, internet), "Whether it may reach more than is allowed."},
+    {"network", SHAPE_ANY, offsetof(struct listed_view, network), "What it may reach, and who may reach it."},
     {"lifecycle", SHAPE_OBJECT, offsetof(struct listed_view, lifecycle), "How it ends.", SHAPE_ALWAYS, &lifecycle_shape},
 };
 SHAPE(e2b_detail_shape, "SandboxDetail", "Everything about a sandbox.", detail_fields);
@@ -151,11 +159,16 @@ void e2b_reply_detail(struct call *c, const struct sandbox *s)
     struct lifecycle_view life = {.on_timeout =
                                       s->on_timeout == SANDBOX_END_DELETE ? "kill" : "pause",
                                   .auto_resume = s->auto_resume};
+    autobuf struct buf network = BUF_INIT(SURFACE_BODY_MAX);
     char token[TOKEN_SIZE];
+    struct json_w w;
 
+    jw_init(&w, &network);
+    network_put(&w, s);
+    v.network = buf_cstr(&network);
     v.token = token_of(p, s, token);
     v.domain = p->domain;
-    v.internet = strcmp(s->network, "none") != 0;
+    v.internet = !network_is_closed(s);
     v.lifecycle = &life;
     call_reply_shape(c, &e2b_detail_shape, &v);
 }
