@@ -86,6 +86,22 @@ test('a signature of nobody, and of somebody who is gone', async () => {
   }
 });
 
+test('a good signature wakes who may be woken, an old one does not', async () => {
+  const asleep = await sdk.Sandbox.create({ lifecycle: { onTimeout: 'pause', autoResume: true } });
+  await asleep.files.write('a', 'dreams');
+  await asleep.pause();
+  const state = async () => (await sdk.Sandbox.getInfo(asleep.sandboxId)).state;
+  const old = await asleep.downloadUrl('a', { useSignatureExpiration: -10 });
+  for (const headers of [{}, at(asleep)]) assert.equal((await fetch(old, { headers })).status, 502);
+  assert.equal(await state(), 'paused');
+  assert.equal(await (await fetch(await asleep.downloadUrl('a'))).text(), 'dreams');
+  assert.equal(await state(), 'running');
+  await asleep.pause();
+  assert.equal((await fetch(await asleep.uploadUrl('a'), { method: 'POST', body: form('awake') })).status, 200);
+  assert.equal(await asleep.files.read('a'), 'awake');
+  await asleep.kill();
+});
+
 test('the token opens its own sandbox only', async () => {
   const get = async (headers, url = '/files?path=same.txt') => (await d.call('GET', url, undefined, { key: null, headers: { ...at(sbx), ...headers } })).status;
   assert.equal(await get({ 'x-access-token': sbx.envdAccessToken }), 200);

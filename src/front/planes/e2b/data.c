@@ -185,7 +185,7 @@ static bool wakes(const struct e2b *p, struct http_req *r, const struct sandbox 
 {
     return s->state == SANDBOX_PAUSED && s->auto_resume &&
            strcmp(http_head(r)->path.p, "/health") != 0 &&
-           (e2b_options_of(s).open ||
+           (e2b_options_of(s).open || signature_opens(p, r, s) ||
             token_is(p->o.tokens, TOKEN_ENVD, s->id, http_header(r, "X-Access-Token")));
 }
 

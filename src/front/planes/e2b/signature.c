@@ -51,10 +51,22 @@ static bool is_of(const struct e2b *p, const struct sandbox *box, const struct s
     return CRYPTO_memcmp(want, presented, SIGNATURE_SIZE - 1) == 0;
 }
 
+static int check_time(const char *expiration, struct err *e)
+{
+    uint64_t ends;
+
+    if (expiration == NULL)
+        return 0;
+    if (str_u64(expiration, UINT64_MAX / 1000, &ends) < 0)
+        return err_set(e, ERR_UNAUTHORIZED, "invalid signature expiration");
+    if (ends * 1000 < clock_real_ms())
+        return err_set(e, ERR_UNAUTHORIZED, "signature is already expired");
+    return 0;
+}
+
 int signature_check(struct call *c, const struct signature *s, const char *presented, struct err *e)
 {
     const struct sandbox *box = engine_find(c->plane->engine, c->sandbox);
-    uint64_t ends = UINT64_MAX;
 
     if (e2b_has_token(c))
         return 0;
@@ -64,19 +76,48 @@ int signature_check(struct call *c, const struct signature *s, const char *prese
         return err_set(e, ERR_UNAUTHORIZED, "missing signature query parameter");
     if (box == NULL || !is_of(e2b_behind(c), box, s, presented))
         return err_set(e, ERR_UNAUTHORIZED, "invalid signature");
-    if (s->expiration != NULL && str_u64(s->expiration, UINT64_MAX / 1000, &ends) < 0)
-        return err_set(e, ERR_UNAUTHORIZED, "invalid signature expiration");
-    if (s->expiration != NULL && ends * 1000 < clock_real_ms())
-        return err_set(e, ERR_UNAUTHORIZED, "signature is already expired");
-    return 0;
+    return check_time(s->expiration, e);
 }
 
-/* ---- whose it is ---- */
+/* ---- before there is a call: whose it is ---- */
+
+struct signed_url {
+    struct signature s; /* points into the rest */
+    char path[E2B_PATH_MAX + 1], user[E2B_USER_MAX + 1], expiration[24];
+    char presented[SIGNATURE_SIZE];
+};
+
+/* False: it has no signature, or is not of a file. */
+static bool read_url(struct http_req *r, struct signed_url *u)
+{
+    const struct http_head *h = http_head(r);
+    const char *query = h->query.p;
+    struct err e;
+    int expires =
+        route_query(query, "signature_expiration", u->expiration, sizeof(u->expiration), &e);
+
+    *u->path = *u->user = '\0';
+    u->s = (struct signature){.path = u->path,
+                              .user = u->user,
+                              .operation = strcmp(h->method.p, "POST") == 0 ? "write" : "read",
+                              .expiration = expires == 1 ? u->expiration : NULL};
+    return strcmp(h->path.p, "/files") == 0 && expires >= 0 &&
+           route_query(query, "path", u->path, sizeof(u->path), &e) >= 0 &&
+           route_query(query, "username", u->user, sizeof(u->user), &e) >= 0 &&
+           route_query(query, "signature", u->presented, sizeof(u->presented), &e) == 1;
+}
+
+bool signature_opens(const struct e2b *p, struct http_req *r, const struct sandbox *s)
+{
+    struct signed_url u;
+    struct err e;
+
+    return read_url(r, &u) && is_of(p, s, &u.s, u.presented) && check_time(u.s.expiration, &e) == 0;
+}
 
 struct search {
     const struct e2b *p;
-    const struct signature *s;
-    const char *presented;
+    const struct signed_url *u;
     const struct sandbox *found;
 };
 
@@ -84,41 +125,16 @@ static void try_one(void *arg, const struct sandbox *box)
 {
     struct search *f = arg;
 
-    if (f->found == NULL && box->state == SANDBOX_RUNNING && is_of(f->p, box, f->s, f->presented))
+    if (f->found == NULL && is_of(f->p, box, &f->u->s, f->u->presented))
         f->found = box;
-}
-
-struct signed_query {
-    char path[E2B_PATH_MAX + 1], user[E2B_USER_MAX + 1], expiration[24];
-    char signature[SIGNATURE_SIZE];
-};
-
-/* What is missing is ""; false: there is no signature to look for. */
-static bool read_query(const char *query, struct signed_query *q, bool *expires)
-{
-    struct err e;
-    int r = route_query(query, "signature_expiration", q->expiration, sizeof(q->expiration), &e);
-
-    *q->path = *q->user = '\0';
-    *expires = r == 1;
-    return r >= 0 && route_query(query, "path", q->path, sizeof(q->path), &e) >= 0 &&
-           route_query(query, "username", q->user, sizeof(q->user), &e) >= 0 &&
-           route_query(query, "signature", q->signature, sizeof(q->signature), &e) == 1;
 }
 
 const struct sandbox *signature_owner(struct e2b *p, struct http_req *r)
 {
-    const struct http_head *h = http_head(r);
-    struct signed_query q;
-    bool expires;
-    struct signature s = {.path = q.path,
-                          .user = q.user,
-                          .operation = strcmp(h->method.p, "POST") == 0 ? "write" : "read"};
-    struct search f = {.p = p, .s = &s, .presented = q.signature};
+    struct signed_url u;
+    struct search f = {.p = p, .u = &u};
 
-    if (!read_query(h->query.p, &q, &expires))
-        return NULL;
-    s.expiration = expires ? q.expiration : NULL;
-    engine_each(p->o.engine, try_one, &f);
+    if (read_url(r, &u))
+        engine_each(p->o.engine, try_one, &f);
     return f.found;
 }

@@ -7,6 +7,8 @@
 #ifndef E2B_SIGNATURE_H
 #define E2B_SIGNATURE_H
 
+#include <stdbool.h>
+
 #include "base/err.h"
 
 struct call;
@@ -28,7 +30,10 @@ void signature_make(const struct signature *s, const char *token, char out[SIGNA
 int signature_check(struct call *c, const struct signature *s, const char *presented,
                     struct err *e);
 
-/* The running sandbox that the signature of a /files URL is of; NULL: none. */
+/* The same before there is a call: the request is one for a file, whose signature is
+ * this sandbox's and not too old. */
+bool signature_opens(const struct e2b *p, struct http_req *r, const struct sandbox *s);
+/* The sandbox that the signature of a /files URL is of, old or not; NULL: none. */
 const struct sandbox *signature_owner(struct e2b *p, struct http_req *r);
 
 #endif
