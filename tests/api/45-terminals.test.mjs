@@ -149,11 +149,16 @@ test('jobs are controlled: ^C interrupts, ^Z stops, fg goes on', async () => {
 });
 
 test('a new size is seen inside as SIGWINCH and by the other viewers', async () => {
-  const [t, w] = await opened({ command: "trap 'stty size' WINCH; echo up; while :; do sleep 0.05; done", cols: 100, rows: 30 });
+  const [t, w] = await opened({
+    command: `trap 'echo winch' WINCH; echo up; while :; do n=$(stty size); [ "$n" = "$o" ] || echo "$n"; o=$n; sleep 0.05; done`,
+    cols: 100,
+    rows: 30,
+  });
   const other = await connect(t.id);
   await w.shows('up');
   w.tell({ type: 'resize', cols: 132, rows: 43 });
   await w.shows('43 132');
+  await w.shows('winch');
   assert.deepEqual((({ cols, rows }) => [cols, rows])(await other.says('resize')), [132, 43]);
   assert.equal((await d.call('POST', `${T}/${t.id}/resize`, { cols: 90, rows: 20 })).status, 204);
   await w.shows('20 90');
