@@ -1,14 +1,14 @@
 #!/bin/sh
 # run.sh [PROGRAM...] - starts a daemon of its own, runs the programs of bench/ against
 # it, prints their table and writes docs/benchmarks.md. With programs named (exec,
-# create, idle, stream, terminal, network, bridge, e2b) only those run, and the document stays as it is.
+# create, idle, session, stream, terminal, network, bridge, e2b) only those run, and the document stays as it is.
 #
 # COVE_BUILD: the build directory. COVE_BENCH_BASE: a template to share, which saves
 # making one. Nothing is left behind but the document.
 set -eu
 cd "$(dirname "$0")/.."
 build=${COVE_BUILD:-build}
-programs=${*:-exec create idle stream terminal network bridge e2b}
+programs=${*:-exec create idle session stream terminal network bridge e2b}
 [ "$(id -u)" = 0 ] || {
     echo "bench/run.sh: needs root, as the daemon does" >&2
     exit 77

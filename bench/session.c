@@ -1,0 +1,202 @@
+/* session.c - commands in a session over HTTP, and the same in a bare bash over its fds. */
+#include <fcntl.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "bench/lib/bench.h"
+#include "bench/lib/client.h"
+
+#define ROUNDS 1000
+#define WARM_UP 50
+#define FLOODS 5
+#define TEXTS 100
+#define TEXT_BYTES (64u << 10)
+#define FLOOD                                                                                      \
+    "for ((i = 0; i < 50000; i++)); do echo \"line $i of some more than one hundred bytes, so "   \
+    "that fifty thousand of them are five megabytes, all in all\"; done"
+#define DONE "done-with-it\n"
+
+extern char **environ;
+
+/* ---- a bare bash ---- */
+
+struct bare {
+    pid_t pid;
+    int in, out;
+};
+
+static void bare_open(struct bare *b)
+{
+    static char *const argv[] = {(char *)"bash", (char *)"--norc", (char *)"--noprofile", NULL};
+    posix_spawn_file_actions_t fa;
+    int in[2], out[2];
+
+    if (pipe2(in, O_CLOEXEC) < 0 || pipe2(out, O_CLOEXEC) < 0)
+        die("pipe");
+    posix_spawn_file_actions_init(&fa);
+    posix_spawn_file_actions_adddup2(&fa, in[0], 0);
+    posix_spawn_file_actions_adddup2(&fa, out[1], 1);
+    if (posix_spawnp(&b->pid, "bash", &fa, NULL, argv, environ) != 0)
+        die("bash");
+    posix_spawn_file_actions_destroy(&fa);
+    close(in[0]);
+    close(out[1]);
+    b->in = in[1];
+    b->out = out[0];
+}
+
+static void bare_close(struct bare *b)
+{
+    close(b->in);
+    close(b->out);
+    waitpid(b->pid, NULL, 0);
+}
+
+/* Sends it and reads until what `end` is was printed; how many bytes came. */
+static size_t bare_run(struct bare *b, const char *text, const char *end)
+{
+    static char buf[1 << 16];
+    size_t n = strlen(text), total = 0, tail = strlen(end), have = 0;
+    ssize_t got;
+
+    if (write(b->in, text, n) != (ssize_t)n)
+        die("write to bash");
+    while ((got = read(b->out, buf + have, sizeof(buf) - have)) > 0) {
+        have += (size_t)got;
+        total += (size_t)got;
+        if (have >= tail && memcmp(buf + have - tail, end, tail) == 0)
+            return total;
+        if (have > sizeof(buf) / 2) {
+            memmove(buf, buf + have - tail, tail);
+            have = tail;
+        }
+    }
+    die("bash ended");
+}
+
+/* ---- a session ---- */
+
+struct ours {
+    struct client c;
+    char id[CLIENT_ID_MAX], exec[256];
+};
+
+static void ours_run(struct ours *o, const char *json)
+{
+    client_call(&o->c, "POST", o->exec, json, 200);
+    if (strstr(o->c.body, "\"exit_code\":0") == NULL)
+        die("a command failed: %.200s", o->c.body);
+}
+
+static void builtin_row(struct ours *o, struct bare *b)
+{
+    struct samples ours = {0}, theirs = {0};
+    size_t rounds = bench_count("BENCH_ROUNDS", ROUNDS);
+
+    for (size_t i = 0; i < rounds + WARM_UP; i++) {
+        double start = now_ms(), between, end;
+
+        ours_run(o, "{\"command\":\"echo x\"}");
+        between = now_ms();
+        bare_run(b, "echo x\n", "x\n");
+        end = now_ms();
+        if (i < WARM_UP)
+            continue;
+        samples_add(&ours, between - start);
+        samples_add(&theirs, end - between);
+    }
+    row_ratio("builtin in a session", &ours, "bare bash over fds", &theirs, 3);
+    samples_free(&ours);
+    samples_free(&theirs);
+}
+
+static void flood_row(struct ours *o, struct bare *b)
+{
+    struct samples ours = {0}, theirs = {0};
+    char json[1024];
+
+    snprintf(json, sizeof(json), "{\"command\":\"%s\"}",
+             "for ((i = 0; i < 50000; i++)); do echo \\\"line $i of some more than one hundred "
+             "bytes, so that fifty thousand of them are five megabytes, all in all\\\"; done");
+    for (size_t i = 0; i < FLOODS; i++) {
+        double start = now_ms(), between;
+        uint64_t n = client_stream(&o->c, o->exec, "application/octet-stream", json);
+        size_t m;
+
+        between = now_ms();
+        m = bare_run(b, FLOOD "; echo " DONE, DONE);
+        samples_add(&theirs, now_ms() - between);
+        samples_add(&ours, between - start);
+        if (n + strlen(DONE) != m)
+            die("%llu bytes instead of %zu", (unsigned long long)n, m - strlen(DONE));
+    }
+    row_ratio("5 MB of lines in a session", &ours, "bare bash", &theirs, 2);
+    samples_free(&ours);
+    samples_free(&theirs);
+}
+
+/* The same lines for both: ours in the request, theirs in a file that it sources. */
+static char *make_text(const char *line, const char *newline, size_t bytes)
+{
+    char *text = calloc(1, 2 * bytes + 256), *at = text;
+
+    for (size_t n = 0; n < bytes; n += strlen(line) + 1)
+        at += sprintf(at, "%s%s", line, newline);
+    return text;
+}
+
+static void text_row(struct ours *o, struct bare *b)
+{
+    static const char line[] = "v=0123456789; : $v is one of many lines of a long command";
+    char *json = make_text(line, "\\n", TEXT_BYTES), *file = make_text(line, "\n", TEXT_BYTES);
+    char path[] = "/tmp/bench-session.XXXXXX", *body = malloc(strlen(json) + 64), source[128];
+    struct samples ours = {0}, theirs = {0};
+    int fd = mkstemp(path);
+
+    if (fd < 0 || write(fd, file, strlen(file)) != (ssize_t)strlen(file))
+        die("%s", path);
+    sprintf(body, "{\"command\":\"%s\"}", json);
+    snprintf(source, sizeof(source), ". %s; echo x\n", path);
+    for (size_t i = 0; i < TEXTS; i++) {
+        double start = now_ms(), between;
+
+        ours_run(o, body);
+        between = now_ms();
+        bare_run(b, source, "x\n");
+        samples_add(&theirs, now_ms() - between);
+        samples_add(&ours, between - start);
+    }
+    row_ratio("64 KiB of command in a session", &ours, "bare bash sources it", &theirs, 2);
+    unlink(path);
+    close(fd);
+    samples_free(&ours);
+    samples_free(&theirs);
+    free(body);
+    free(json);
+    free(file);
+}
+
+int main(void)
+{
+    struct ours o;
+    struct bare b;
+    char path[128];
+
+    client_open(&o.c);
+    sandbox_create(&o.c, o.id);
+    snprintf(path, sizeof(path), "/v1/sandboxes/%s/sessions", o.id);
+    client_call(&o.c, "POST", path, "{\"id\":\"bench\"}", 201);
+    snprintf(o.exec, sizeof(o.exec), "%s/bench/exec", path);
+    bare_open(&b);
+    builtin_row(&o, &b);
+    flood_row(&o, &b);
+    text_row(&o, &b);
+    bare_close(&b);
+    sandbox_delete(&o.c, o.id);
+    client_close(&o.c);
+    return 0;
+}
