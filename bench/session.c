@@ -16,7 +16,7 @@
 #define TEXTS 100
 #define TEXT_BYTES (64u << 10)
 #define FLOOD                                                                                      \
-    "for ((i = 0; i < 50000; i++)); do echo \"line $i of some more than one hundred bytes, so "   \
+    "for ((i = 0; i < 50000; i++)); do echo \"line $i of some more than one hundred bytes, so "    \
     "that fifty thousand of them are five megabytes, all in all\"; done"
 #define DONE "done-with-it\n"
 

@@ -47,8 +47,6 @@
     "! ( ${BASH_SUBSHELL-0} != 0 && " STATUS                                                       \
     " == 1 && \" '\"${PIPESTATUS[@]}\"' \" == *\" 1 \"* ) ]]"
 
-#define CLOSE_STDIO "\\builtin exec <&- >&- 2>&-; "
-
 static void put(struct buf *out, const char *text, const char *dir)
 {
     for (const char *at = text, *end;; at = end + 1) {
@@ -62,17 +60,17 @@ static void put(struct buf *out, const char *text, const char *dir)
 
 void script_main(struct buf *out, const char *dir)
 {
-    put(out, "\\builtin shopt -s expand_aliases; " TRAPS "; " CLOSE_STDIO LOOP, dir);
+    /* Without fds 0 to 2 bash has none to put aside for a command. Not `builtin exec`:
+     * what that closes comes back. */
+    put(out, "\\builtin shopt -s expand_aliases; " TRAPS "; \\exec <&- >&- 2>&-; " LOOP, dir);
 }
 
 void script_exit(struct buf *out, const char *dir, bool restart)
 {
     if (restart)
-        put(out, "\\builtin eval '" CLOSE_STDIO GO_ON "'", dir);
+        put(out, "\\builtin eval '" GO_ON "'", dir);
     else
-        put(out,
-            "\\builtin eval '" CLOSE_STDIO "if " WAS_EXIT "; then " SAY("e", STATUS) "; else " GO_ON
-                                                                                     "; fi'",
+        put(out, "\\builtin eval 'if " WAS_EXIT "; then " SAY("e", STATUS) "; else " GO_ON "; fi'",
             dir);
 }
 
