@@ -37,11 +37,12 @@
 #define GO_ON "( if " SAY("x", STATUS) "; then " TRAPS "; " LOOP "; fi )"
 
 /* Was it `exit`, or set -e, set -u and their like? With set -e a status that some part
- * of the last pipeline had is its doing, and 1 too, since [[ ]] is in no pipeline; else
- * 126 and 127 are not from `exit`, nor in posix mode 1 and 2; a shell that took over
- * says 1 where the first said 127. Where it cannot be known, the session goes on. */
+ * of the last pipeline had is its doing, and 1 too, since [[ ]] is in no pipeline, and 2,
+ * that of a text bash cannot read; else 126 and 127 are not from `exit`, nor in posix
+ * mode 1 and 2; a shell that took over says 1 where the first said 127. Where it cannot
+ * be known, the session goes on. */
 #define WAS_EXIT                                                                                   \
-    "[[ -o errexit && \" '\"${PIPESTATUS[@]}\"' 1 252 \" != *\" " STATUS " \"* || "                \
+    "[[ -o errexit && \" '\"${PIPESTATUS[@]}\"' 1 2 252 \" != *\" " STATUS " \"* || "              \
     "! -o errexit && " STATUS " != 12[67] && " STATUS " != 252 && "                                \
     "! ( -o posix && " STATUS " == [12] ) && "                                                     \
     "! ( ${BASH_SUBSHELL-0} != 0 && " STATUS                                                       \

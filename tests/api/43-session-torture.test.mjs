@@ -118,6 +118,17 @@ for (const [command, code, { out } = {}] of KEPT) {
   });
 }
 
+for (const text of ['echo "open', 'fi', 'x=$(', '[[ a =~ ( ]]', 'cat <<E\n$(', 'f() {'])
+  test(`with set -e, what bash cannot read ends nothing: ${JSON.stringify(text)}`, async () => {
+    const s = await openSession(d, id);
+    await s.exec('set -e; kept=yes');
+    for (let i = 0; i < 3; i++) assert.equal((await within(10_000, 'the command', s.exec(text))).session, 'running');
+    assert.equal(await s.out('[[ -o errexit ]]; echo $kept'), 'yes\n');
+    const e = await s.exec('exit 3');
+    assert.deepEqual([e.exit_code, e.session], [3, 'ended']);
+    await s.delete();
+  });
+
 test('a DEBUG trap is the next command\'s too, and sees nothing of ours', async () => {
   const s = await openSession(d, id);
   await s.exec("trap 'echo \"[$BASH_COMMAND]\"' DEBUG");
