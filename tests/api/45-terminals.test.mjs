@@ -332,7 +332,7 @@ test('a program that never reads its terminal, floods it, or closes it hurts nob
   await remove(t.id);
 });
 
-test('limits: 32 terminals run at once, 32 viewers look at one', async () => {
+test('limits: 32 terminals run at once, 32 viewers look at one, 256 at all of a sandbox', async () => {
   const s = await d.sandbox();
   const at = `/v1/sandboxes/${s.id}/terminals`;
   const made = [];
@@ -342,6 +342,9 @@ test('limits: 32 terminals run at once, 32 viewers look at one', async () => {
   await assert.rejects(Ws.connect(d, `${at}/${made[0].id}/connect`), { status: 429 });
   await viewers[0].close();
   viewers[0] = await Ws.connect(d, `${at}/${made[0].id}/connect`);
+  for (let i = 1; i < 8; i++)
+    await Promise.all(Array.from({ length: 32 }, () => Ws.connect(d, `${at}/${made[i].id}/connect`)));
+  await assert.rejects(Ws.connect(d, `${at}/${made[8].id}/connect`), { status: 429 });
   await d.del(`/v1/sandboxes/${s.id}`);
   const c = await viewers[1].closed();
   assert.equal(c.code, 1011, c.reason);
