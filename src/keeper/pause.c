@@ -82,7 +82,8 @@ static void look(struct loop_timer *t)
     if (freezer_is_frozen_soon(sb, FREEZE_COMMANDS)) {
         pool_answer_ok(sb);
         loop_timer_set(sb->k->loop, &sb->timer, PAUSE_RECLAIM_MS, reclaim);
-    } else if (clock_mono_ms() > sb->pause_by_ms) {
+    } else if (clock_mono_ms() > sb->pause_by_ms && sb->ask != ASK_FORGOTTEN) {
+        /* (whoever comes after a front that is gone was told that it is paused) */
         give_up(sb);
     } else {
         loop_timer_set(sb->k->loop, &sb->timer, PAUSE_LOOK_MS, look);

@@ -201,6 +201,7 @@ struct box *box_add(struct engine *g, const struct store_sandbox *row)
     }
     list_init(&b->waiters);
     list_init(&b->next);
+    list_init(&b->unsaved);
     talk_peer_init(&b->peer, g->hub, b->pub.id);
     if (order_add(g, b) < 0) {
         free(b->rules);
@@ -230,6 +231,7 @@ void box_free(struct box *b)
     loop_timer_stop(g->loop, &b->end);
     loop_timer_stop(g->loop, &b->idle);
     map_del(&g->boxes, &b->node);
+    list_del(&b->unsaved);
     name_detach(b);
     order_del(g, b);
     free(b->rules);

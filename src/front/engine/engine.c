@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/own.h"
-#include "front/engine/inside.h"
+#include "front/engine/life.h"
 
 #define ENGINE_GRAVES_MAX (4u << 20)
 #define ENGINE_POINTS_MAX (16u << 20)
@@ -55,6 +55,7 @@ int engine_new(const struct engine_opts *opts, struct engine **ret, struct err *
     list_init(&g->imports);
     list_init(&g->snaps);
     list_init(&g->forks);
+    list_init(&g->unsaved);
     list_init(&g->logbook.pending);
     buf_init(&g->points, ENGINE_POINTS_MAX);
     buf_init(&g->graves, ENGINE_GRAVES_MAX);
@@ -84,6 +85,7 @@ void engine_free(struct engine *g)
     life_bury_now(g);
     loop_timer_stop(g->loop, &g->bury);
     loop_timer_stop(g->loop, &g->meter);
+    life_save_now(g);
     logbook_flush(g);
     keeper_link_free(g->keeper);
     imports_free(g);

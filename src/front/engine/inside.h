@@ -92,6 +92,7 @@ struct box {
     struct list next;    /* for what comes after it, if `wanted`: a resume */
     bool wanted, wished; /* wished_end: the end it gets when it runs */
     uint64_t wished_end;
+    struct list unsaved;             /* in the engine's list while its row is to follow */
     const char *halt_reason;         /* while LIFE_HALTING */
     struct loop_timer end;           /* set while ends_ms is not 0 */
     struct talk_peer peer;           /* its init */
@@ -132,6 +133,8 @@ struct engine {
     struct list snaps;   /* snapshots */
     struct list forks;   /* under way */
     struct loop_timer meter;
+    struct list unsaved; /* boxes */
+    struct loop_timer save;
     struct buf points; /* of the sample that is coming in: struct store_point */
     uint64_t points_pruned_ms;
     struct logbook logbook;

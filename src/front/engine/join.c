@@ -40,9 +40,14 @@ typedef void join_action(const struct pair *p);
 
 static void record(struct box *b, enum store_state state, const char *boot_id, const char *reason)
 {
+    static const enum sandbox_state states[STORE_STATE_COUNT] = {[STORE_RUNNING] = SANDBOX_RUNNING,
+                                                                 [STORE_PAUSED] = SANDBOX_PAUSED,
+                                                                 [STORE_STOPPED] = SANDBOX_STOPPED,
+                                                                 [STORE_DELETING] =
+                                                                     SANDBOX_STOPPED};
     struct err e;
 
-    box_set_state(b, state == STORE_RUNNING ? SANDBOX_RUNNING : SANDBOX_STOPPED, boot_id, reason);
+    box_set_state(b, states[state], boot_id, reason);
     b->pub.changed_ms = clock_real_ms();
     if (life_save(b, state, &e) < 0)
         log_error("join: %s", e.msg);
@@ -65,24 +70,22 @@ static void adopt(const struct pair *p)
     meet(p);
 }
 
+/* A paused one has no end. */
 static void adopt_paused(const struct pair *p)
 {
     p->b->life = LIFE_PAUSED;
+    if (p->b->pub.state != SANDBOX_PAUSED) {
+        p->b->pub.ends_ms = 0;
+        record(p->b, STORE_PAUSED, p->m->boot_id, "");
+    }
     meet(p);
 }
 
-/* We were killed in the middle of a pause: nobody was told of it. */
-static void thaw(const struct pair *p)
+/* We were killed between a resume and its row, and know no more for how long. */
+static void adopt_resumed(const struct pair *p)
 {
+    p->b->pub.ends_ms = p->b->pub.timeout_ms == 0 ? 0 : clock_real_ms() + p->b->pub.timeout_ms;
     adopt(p);
-    life_adopt_thaw(p->b);
-}
-
-/* In the middle of a resume: likewise. */
-static void pause_again(const struct pair *p)
-{
-    adopt_paused(p);
-    life_adopt_pause(p->b);
 }
 
 static void stop(const struct pair *p)
@@ -126,13 +129,14 @@ static void forget(const struct pair *p)
 }
 
 /* ROW_STOPPED with a running sandbox: we were killed between its boot and the
- * row. Nothing and nothing never meet. */
+ * row. Whether one is paused the kernel says, and the row follows. Nothing and
+ * nothing never meet. */
 /* clang-format off */
 static join_action *const actions[ROW_COUNT][HAS_COUNT] = {
     [ROW_NONE]     = {[HAS_NOTHING] = leave,  [HAS_RUNNING] = destroy,     [HAS_PAUSED] = destroy,      [HAS_STOPPED] = destroy},
-    [ROW_RUNNING]  = {[HAS_NOTHING] = stop,   [HAS_RUNNING] = adopt,       [HAS_PAUSED] = thaw,         [HAS_STOPPED] = stop},
-    [ROW_PAUSED]   = {[HAS_NOTHING] = lose_memory, [HAS_RUNNING] = pause_again, [HAS_PAUSED] = adopt_paused, [HAS_STOPPED] = lose_memory},
-    [ROW_STOPPED]  = {[HAS_NOTHING] = leave,  [HAS_RUNNING] = adopt,       [HAS_PAUSED] = thaw,         [HAS_STOPPED] = leave},
+    [ROW_RUNNING]  = {[HAS_NOTHING] = stop,   [HAS_RUNNING] = adopt,       [HAS_PAUSED] = adopt_paused, [HAS_STOPPED] = stop},
+    [ROW_PAUSED]   = {[HAS_NOTHING] = lose_memory, [HAS_RUNNING] = adopt_resumed, [HAS_PAUSED] = adopt_paused, [HAS_STOPPED] = lose_memory},
+    [ROW_STOPPED]  = {[HAS_NOTHING] = leave,  [HAS_RUNNING] = adopt,       [HAS_PAUSED] = adopt_paused, [HAS_STOPPED] = leave},
     [ROW_DELETING] = {[HAS_NOTHING] = forget, [HAS_RUNNING] = destroy,     [HAS_PAUSED] = destroy,      [HAS_STOPPED] = destroy},
 };
 /* clang-format on */

@@ -31,8 +31,7 @@ reaction life_boot, life_booted, life_boot_failed;
 reaction life_resume_too;   /* with the resume that is under way */
 reaction life_resume_after; /* as soon as what is under way is over */
 reaction life_time_over;
-/* For the join: what the row says is made so. */
-void life_adopt_thaw(struct box *b);
-void life_adopt_pause(struct box *b);
+/* Writes the rows that follow; see life_rest.c. */
+void life_save_now(struct engine *g);
 
 #endif

@@ -33,6 +33,7 @@ static int mark_deleting(struct box *b, const struct life_news *n)
 {
     struct err e;
 
+    list_del(&b->unsaved);
     if (life_save(b, STORE_DELETING, &e) == 0)
         return 0;
     log_error("delete: %s", e.msg);

@@ -1,9 +1,10 @@
 /* life_rest.c - pausing and stopping a sandbox, and back.
  *
- * A pause first freezes, then the row says so, durably, and only then is anybody
- * told; a resume first thaws and then writes. A crash in between is put right by
- * the join: the row decides. While a pause or resume is under way nothing is sent
- * to the init: whoever wants something of it waits, and need not know. */
+ * That a sandbox is paused is what the kernel remembers, for as long as there is a
+ * memory to keep; the row only follows, a moment after the answer and together with
+ * others. A kill in between is put right by the join: the kernel decides. While a
+ * pause or resume is under way nothing is sent to the init: whoever wants something
+ * of it waits, and need not know. */
 #include <string.h>
 
 #include "base/clock.h"
@@ -11,22 +12,72 @@
 #include "base/own.h"
 #include "front/engine/life.h"
 
+#define LIFE_SAVE_MS 2
+
 static const char reason_timeout[] = "its timeout passed";
 static const char reason_no_memory[] = "it was paused without its memory";
 
-static void note_state(struct box *b, enum sandbox_state state, const char *boot_id,
-                       const char *reason)
+static void set_state(struct box *b, enum sandbox_state state, const char *boot_id,
+                      const char *reason)
+{
+    box_set_state(b, state, boot_id, reason);
+    b->pub.changed_ms = clock_real_ms();
+}
+
+static int save(struct box *b, struct err *e)
 {
     static const enum store_state rows[SANDBOX_STATE_COUNT] = {[SANDBOX_RUNNING] = STORE_RUNNING,
                                                                [SANDBOX_PAUSED] = STORE_PAUSED,
                                                                [SANDBOX_STOPPED] = STORE_STOPPED};
+
+    list_del(&b->unsaved);
+    return life_save(b, rows[b->pub.state], e);
+}
+
+static void note_state(struct box *b, enum sandbox_state state, const char *boot_id,
+                       const char *reason)
+{
     struct err e;
 
-    box_set_state(b, state, boot_id, reason);
-    b->pub.changed_ms = clock_real_ms();
+    set_state(b, state, boot_id, reason);
     /* The keeper has it so in any case, and the next join repeats this. */
-    if (life_save(b, rows[state], &e) < 0)
+    if (save(b, &e) < 0)
         log_error("%s", e.msg);
+}
+
+/* ---- rows that follow ---- */
+
+void life_save_now(struct engine *g)
+{
+    struct box *b;
+    struct err e;
+    int r;
+
+    loop_timer_stop(g->loop, &g->save);
+    if (list_empty(&g->unsaved))
+        return;
+    r = store_begin(g->o.store, &e);
+    while (r == 0 && (b = LIST_FIRST(&g->unsaved, struct box, unsaved)) != NULL)
+        r = save(b, &e);
+    if (r == 0)
+        r = store_commit(g->o.store, &e);
+    if (r < 0) {
+        store_rollback(g->o.store);
+        log_error("%s", e.msg); /* the next join says it again */
+    }
+}
+
+static void on_save(struct loop_timer *t)
+{
+    life_save_now(CONTAINER_OF(t, struct engine, save));
+}
+
+static void save_soon(struct box *b)
+{
+    if (list_empty(&b->unsaved))
+        list_add_tail(&b->g->unsaved, &b->unsaved);
+    if (b->g->save.slot == 0)
+        loop_timer_set(b->g->loop, &b->g->save, LIFE_SAVE_MS, on_save);
 }
 
 static void end_never(struct box *b)
@@ -153,32 +204,14 @@ void life_pause(struct box *b, const struct life_news *n)
         freeze(b);
 }
 
-/* It does not say that it is paused, so it must not be. */
-static void not_paused(struct box *b, const struct err *why)
-{
-    log_error("sandbox %s cannot be paused: %s", b->pub.id, why->msg);
-    life_answer(b, why);
-    life_thaw(b, &(struct life_news){.end = RESUME_AS_MADE});
-}
-
 void life_froze(struct box *b, const struct life_news *n)
 {
-    uint64_t ends = b->pub.ends_ms, changed = b->pub.changed_ms;
-    struct err e;
-
     (void)n;
-    b->pub.ends_ms = 0;
-    b->pub.changed_ms = clock_real_ms();
-    if (life_save(b, STORE_PAUSED, &e) < 0) {
-        b->pub.changed_ms = changed;
-        b->wished = true;
-        b->wished_end = b->pub.ends_ms = ends;
-        not_paused(b, &e);
-        return;
-    }
     b->life = LIFE_PAUSED;
+    b->pub.ends_ms = 0;
     loop_timer_stop(b->g->loop, &b->end);
-    box_set_state(b, SANDBOX_PAUSED, b->boot_id, "");
+    set_state(b, SANDBOX_PAUSED, b->boot_id, "");
+    save_soon(b);
     talk_peer_hold(&b->peer, false);
     events_add(b->g, b, "sandbox.paused", "{}");
     life_answer(b, NULL);
@@ -230,7 +263,8 @@ void life_thawed(struct box *b, const struct life_news *n)
     (void)n;
     b->life = LIFE_RUNNING;
     take_wish(b);
-    note_state(b, SANDBOX_RUNNING, b->boot_id, "");
+    set_state(b, SANDBOX_RUNNING, b->boot_id, "");
+    save_soon(b);
     talk_peer_hold(&b->peer, false);
     life_arm(b);
     events_add(b->g, b, "sandbox.resumed", "{}");
@@ -245,18 +279,6 @@ void life_thaw_failed(struct box *b, const struct life_news *n)
     b->wished = false;
     talk_peer_reset(&b->peer, n->err);
     life_answer(b, n->err);
-}
-
-void life_adopt_thaw(struct box *b)
-{
-    b->wished = true;
-    b->wished_end = b->pub.ends_ms;
-    life_thaw(b, &(struct life_news){0});
-}
-
-void life_adopt_pause(struct box *b)
-{
-    freeze(b);
 }
 
 /* ---- stopping ---- */
