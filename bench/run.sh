@@ -1,14 +1,15 @@
 #!/bin/sh
 # run.sh [PROGRAM...] - starts a daemon of its own, runs the programs of bench/ against
 # it, prints their table and writes docs/benchmarks.md. With programs named (exec,
-# create, idle, session, stream, terminal, network, bridge, e2b) only those run, and the document stays as it is.
+# create, idle, pause, session, snapshot, stream, terminal, network, bridge, e2b) only those run, and the documents stay as
+# they are.
 #
 # COVE_BUILD: the build directory. COVE_BENCH_BASE: a template to share, which saves
 # making one. Nothing is left behind but the document.
 set -eu
 cd "$(dirname "$0")/.."
 build=${COVE_BUILD:-build}
-programs=${*:-exec create idle session stream terminal network bridge e2b}
+programs=${*:-exec create idle pause session snapshot stream terminal network bridge e2b}
 [ "$(id -u)" = 0 ] || {
     echo "bench/run.sh: needs root, as the daemon does" >&2
     exit 77
@@ -53,6 +54,7 @@ done
 for d in "$base"/base-*/root; do
     BENCH_ROOTFS=$d
 done
+[ $# -gt 0 ] || export BENCH_PLOT=docs/snapshots.svg
 export COVE_URL COVE_API_KEY BENCH_KEEPER_PID BENCH_MEMORY_FILE BENCH_ROOTFS BENCH_BASE
 
 load() { cut -d' ' -f1 /proc/loadavg; }
@@ -114,6 +116,9 @@ $(table)
 - memory per idle sandbox: of the whole host (MemAvailable), kernel memory included; a process of the host that grows or shrinks in
   these seconds shows as the difference between taken and given back. With other work on the machine the result moved between
   0.4 and 0.8 MB from run to run: believe it only from a quiet one, in which the two are close.
+- pause: a sandbox in which one process sleeps; the answer comes when it is frozen and the row that says so is on the disk.
+- snapshot, fork: with a little written before each; \`BENCH_SIZES="0 64 1024 5120"\` measures larger ones. A fork is a snapshot and
+  as many creations. ![against size](snapshots.svg)
 - stream: 1 GB of zeros and 256 MB of \`yes\`, until the client has the last byte.
 END
 notes >>docs/benchmarks.md
