@@ -214,6 +214,61 @@ void client_bytes(struct client *c, void *to, size_t n)
     c->at += n;
 }
 
+uint64_t client_fetch(struct client *c, const char *path)
+{
+    const char *head, *length;
+    uint64_t total = 0, left;
+    size_t n;
+
+    send_request(c, "GET", path, "*/*", NULL);
+    head = receive_head(c);
+    if (c->status != 200)
+        die("GET %s: %d", path, c->status);
+    length = header(head, c->in + c->at, "\r\nContent-Length:");
+    if (length != NULL) {
+        total = strtoull(length, NULL, 10);
+        for (left = total - (c->len - c->at), c->len = c->at = 0; left > 0; left -= (uint64_t)n) {
+            ssize_t got = recv(c->fd, c->in, CLIENT_IN_MAX, 0);
+
+            if (got <= 0)
+                die("GET %s: cut off", path);
+            n = (size_t)got;
+        }
+        return total;
+    }
+    while ((n = chunk_line(c)) > 0) {
+        skip(c, n + 2);
+        total += n;
+    }
+    skip(c, 2);
+    return total;
+}
+
+void client_upload(struct client *c, const char *path, uint64_t size, int want)
+{
+    char head[HEAD_MAX];
+    int n = snprintf(head, sizeof(head),
+                     "PUT %s HTTP/1.1\r\nHost: bench\r\nAuthorization: Bearer %s\r\n"
+                     "Content-Length: %llu\r\n\r\n",
+                     path, c->key, (unsigned long long)size);
+
+    if (send(c->fd, head, (size_t)n, MSG_NOSIGNAL | MSG_MORE) != n)
+        die("PUT %s: %s", path, strerror(errno));
+    memset(c->in, 'x', CLIENT_IN_MAX);
+    while (size > 0) {
+        size_t some = size < CLIENT_IN_MAX ? (size_t)size : CLIENT_IN_MAX;
+        ssize_t w = send(c->fd, c->in, some, MSG_NOSIGNAL);
+
+        if (w <= 0)
+            die("PUT %s: %s", path, strerror(errno));
+        size -= (uint64_t)w;
+    }
+    c->len = c->at = 0;
+    receive_body(c, receive_head(c));
+    if (c->status != want)
+        die("PUT %s: %d instead of %d: %.*s", path, c->status, want, (int)c->body_len, c->body);
+}
+
 void sandbox_create(struct client *c, char ret_id[CLIENT_ID_MAX])
 {
     const char *id;

@@ -38,6 +38,10 @@ uint64_t client_stream(struct client *c, const char *path, const char *accept, c
 void client_upgrade(struct client *c, const char *path);
 /* The next n bytes that came, whatever they are. */
 void client_bytes(struct client *c, void *to, size_t n);
+/* One GET whose answer is read and thrown away, whatever its size; how many bytes. */
+uint64_t client_fetch(struct client *c, const char *path);
+/* One PUT of so many bytes. Dies unless the status is `want`. */
+void client_upload(struct client *c, const char *path, uint64_t size, int want);
 
 /* ---- the calls of the benchmarks ---- */
 

@@ -7,6 +7,7 @@
  * meanwhile cuts the connection, as the length was promised. */
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <sys/sendfile.h>
 
@@ -16,6 +17,10 @@
 
 #define FILE_PIECE (1u << 20) /* one system call */
 #define FILE_TURN (16u << 20) /* then others may have the thread */
+
+/* A peer that reads as fast as it can has room again before the loop could have asked;
+ * one that does not is the loop's to wait for. */
+#define FILE_PATIENCE_MS 2
 
 enum file_end { FILE_MORE, FILE_BLOCKED, FILE_WHOLE, FILE_CUT };
 
@@ -29,6 +34,16 @@ struct http_file {
     enum file_end end; /* how the last turn of the thread ended */
 };
 
+static bool soon(const struct http_file *f)
+{
+    struct pollfd p = {.fd = f->sock, .events = POLLOUT};
+    bool room = !job_is_awaited(f->loop) && poll(&p, 1, FILE_PATIENCE_MS) > 0 &&
+                (p.revents & (POLLERR | POLLHUP)) == 0;
+
+    errno = EAGAIN;
+    return room;
+}
+
 static void send_run(struct job *j)
 {
     struct http_file *f = CONTAINER_OF(j, struct http_file, job);
@@ -39,7 +54,7 @@ static void send_run(struct job *j)
         size_t want = f->left < FILE_PIECE ? (size_t)f->left : FILE_PIECE;
         ssize_t n = sendfile(f->sock, f->fd, &f->at, want);
 
-        if (n < 0 && errno == EINTR)
+        if (n < 0 && (errno == EINTR || (errno == EAGAIN && soon(f))))
             continue;
         if (n <= 0) {
             f->end = n < 0 && errno == EAGAIN ? FILE_BLOCKED : FILE_CUT;
@@ -69,6 +84,7 @@ static void file_end(struct http_file *f)
 {
     if (f->conn != NULL)
         f->conn->file = NULL;
+    f->job.drop = close_done;
     job_start(f->loop, &f->job, close_run, close_done);
 }
 
@@ -81,6 +97,7 @@ void http_file_drop(struct http_conn *c)
     shutdown(f->sock, SHUT_RDWR); /* the thread sees it at once */
     f->conn = NULL;
     c->file = NULL;
+    f->job.drop = close_done;
     if (!f->job.busy || job_cancel(f->loop, &f->job))
         file_end(f);
 }

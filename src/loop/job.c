@@ -121,14 +121,14 @@ static void close_done(struct job *w)
     free(CONTAINER_OF(w, struct closing, job));
 }
 
-/* What nobody waits for; everybody else's jobs are theirs. */
-static void drop_closings(struct list *l)
+/* What nobody else could free any more. */
+static void drop_all(struct list *l)
 {
     struct job *w;
 
     LIST_EACH (l, w, struct job, link)
-        if (w->done == close_done)
-            close_done(w);
+        if (w->drop != NULL)
+            w->drop(w);
 }
 
 static void pool_free(struct loop_guest *g)
@@ -148,8 +148,8 @@ static void pool_free(struct loop_guest *g)
     loop_io_stop(p->loop, &p->io);
     if (hangs)
         return;
-    drop_closings(&p->queue);
-    drop_closings(&p->ended);
+    drop_all(&p->queue);
+    drop_all(&p->ended);
     drop_fd(&p->event_fd);
     free(p);
 }
@@ -202,6 +202,17 @@ void job_start(struct loop *l, struct job *w, void (*run)(struct job *w),
     pthread_mutex_unlock(&p->lock);
 }
 
+bool job_is_awaited(struct loop *l)
+{
+    struct pool *p = pool_of(l);
+    bool awaited;
+
+    pthread_mutex_lock(&p->lock);
+    awaited = p->queued > p->idle && p->nthreads == JOB_THREADS_MAX;
+    pthread_mutex_unlock(&p->lock);
+    return awaited;
+}
+
 bool job_cancel(struct loop *l, struct job *w)
 {
     struct pool *p = pool_of(l);
@@ -230,5 +241,6 @@ void job_close(struct loop *l, int fd)
     if (c == NULL)
         abort(); /* as above */
     c->fd = fd;
+    c->job.drop = close_done;
     job_start(l, &c->job, close_run, close_done);
 }

@@ -17,6 +17,7 @@ struct job { /* lives in its user; zeroed memory is one that never began */
     bool queued;                 /* no thread has it yet; the pool's own */
     void (*run)(struct job *w);  /* in a thread */
     void (*done)(struct job *w); /* on the loop; may free it, or start it again */
+    void (*drop)(struct job *w); /* instead, if the loop ends first; may be NULL. Set by its user */
 };
 
 /* If no thread can be had it is done here and now, and `done` still comes later. */
@@ -25,6 +26,8 @@ void job_start(struct loop *l, struct job *w, void (*run)(struct job *w),
 /* True: it will not run and `done` will not come. False: `done` will come (or it
  * was not started). */
 bool job_cancel(struct loop *l, struct job *w);
+/* For `run`: whether somebody waits for this thread. */
+bool job_is_awaited(struct loop *l);
 /* Closes an fd whose close may block. */
 void job_close(struct loop *l, int fd);
 

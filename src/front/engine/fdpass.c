@@ -163,6 +163,7 @@ static void call_end(struct fd_call *c)
     loop_timer_stop(c->g->loop, &c->retry);
     loop_undefer(&c->later);
     loop_io_stop(c->g->loop, &c->io);
+    c->job.drop = call_free;
     job_start(c->g->loop, &c->job, close_both, call_free);
 }
 
