@@ -251,6 +251,19 @@ test('GET /envs', async () => {
   assert.deepEqual(a.json, { E2B_SANDBOX: 'true', E2B_SANDBOX_ID: sbx.sandboxId, E2B_TEMPLATE_ID: 'base', FROM_SANDBOX: 'yes', BOTH: 'sandbox' });
 });
 
+test('a page of another origin may call, with the token', async () => {
+  const host = `49983-${sbx.sandboxId}.localhost:${d.port}`;
+  const asked = await d.call('OPTIONS', '/process.Process/List', undefined, { key: null, headers: { host, origin: 'http://ui.example', 'access-control-request-method': 'POST', 'access-control-request-headers': 'x-access-token' } });
+  assert.equal(asked.status, 204);
+  assert.equal(asked.headers['access-control-allow-origin'], '*');
+  assert.match(asked.headers['access-control-allow-methods'], /POST/);
+  const a = await rpc('List', {}, { headers: { host, origin: 'http://ui.example' } });
+  assert.equal(a.status, 200);
+  assert.equal(a.headers['access-control-allow-origin'], '*');
+  assert.equal((await rpc('List', {}, { headers: { host, origin: 'http://ui.example' }, token: undefined })).status, 401);
+  assert.equal((await rpc('List', {})).headers['access-control-allow-origin'], undefined);
+});
+
 // ---- the wire, for what the SDK cannot say ----
 
 let tokens = {};

@@ -214,10 +214,34 @@ void e2b_data_free(struct e2b *p)
     plane_free(&p->data);
 }
 
+/* Pages of any origin may call, as upstream: what opens a sandbox is its token, which
+ * no browser adds by itself. True: that was the question, and it is answered. */
+static bool tell_origin(struct http_req *r)
+{
+    static const struct {
+        const char *name, *value;
+    } may[] = {{"Access-Control-Allow-Methods", "GET, HEAD, POST, PUT, PATCH, DELETE"},
+               {"Access-Control-Allow-Headers", "*, Authorization"},
+               {"Access-Control-Max-Age", "7200"}};
+
+    if (http_header(r, "Origin") == NULL)
+        return false;
+    http_reply_header(r, "Access-Control-Allow-Origin", "*");
+    http_reply_header(r, "Access-Control-Expose-Headers", "*");
+    if (strcmp(http_head(r)->method.p, "OPTIONS") != 0)
+        return false;
+    for (size_t i = 0; i < ARRAY_LEN(may); i++)
+        http_reply_header(r, may[i].name, may[i].value);
+    http_reply(r, 204, NULL, NULL, 0);
+    return true;
+}
+
 void e2b_data(struct e2b *p, struct http_req *r, const char *id)
 {
     const struct sandbox *s;
 
+    if (tell_origin(r))
+        return;
     if (!engine_is_ready(p->o.engine)) {
         http_reply_header(r, "Retry-After", "1");
         http_reply(r, 503, "application/json", E2B_STARTING, sizeof(E2B_STARTING) - 1);

@@ -31,7 +31,8 @@ int selector_read(json_t *process, struct selector *ret, struct err *e)
         str_fmt(ret->text, sizeof(ret->text), "pid %d", (int)json_integer_value(pid));
         return 0;
     }
-    if (json_is_string(tag) && json_string_length(tag) <= INIT_ID_MAX) {
+    if (json_is_string(tag) && json_string_length(tag) > 0 &&
+        json_string_length(tag) <= INIT_ID_MAX && *json_string_value(tag) != '@') {
         str_fmt(ret->id, sizeof(ret->id), "%s", json_string_value(tag));
         str_fmt(ret->text, sizeof(ret->text), "tag %s", json_string_value(tag));
         return 0;
