@@ -57,6 +57,34 @@ static void to_cloudflare(struct front *f, struct http_req *r)
     plane_handle(f->cloudflare, r);
 }
 
+static void nowhere(struct http_req *r)
+{
+    autobuf struct buf body = BUF_INIT(1024);
+    struct json_w w;
+
+    jw_init(&w, &body);
+    jw_open(&w);
+    jw_key(&w, "error");
+    jw_open(&w);
+    jw_kstr(&w, "code", err_code(ERR_NOT_FOUND));
+    jw_kstr(&w, "message", "nothing is served at this path");
+    jw_kstr(&w, "request_id", http_request_id(r));
+    jw_close(&w);
+    jw_close(&w);
+    http_reply(r, err_http(ERR_NOT_FOUND), "application/json", buf_data(&body), body.len);
+}
+
+/* A port by a path; see proxy.h. */
+static void to_preview(struct front *f, struct http_req *r)
+{
+    struct proxy_target t;
+
+    if (proxy_target_path(BRIDGE_PREVIEW, http_head(r)->path.p, &t))
+        proxy_handle(f->proxy, r, &t);
+    else
+        nowhere(r);
+}
+
 static void to_e2b(struct front *f, struct http_req *r)
 {
     plane_handle(e2b_api(f->e2b), r);
@@ -80,6 +108,7 @@ static const struct door {
     {"/metrics",    to_native},
     {"/v1/sandbox", to_cloudflare},
     {"/v1/pool",    to_cloudflare},
+    {BRIDGE_PREVIEW, to_preview},
     {"/v1",         to_native},
     {"/v2",         to_e2b},
     {"/v3",         to_e2b},
@@ -99,23 +128,6 @@ static bool is_for(const struct door *p, const struct http_str *path)
 
     return path->len >= n && memcmp(path->p, p->path, n) == 0 &&
            (path->len == n || path->p[n] == '/');
-}
-
-static void nowhere(struct http_req *r)
-{
-    autobuf struct buf body = BUF_INIT(1024);
-    struct json_w w;
-
-    jw_init(&w, &body);
-    jw_open(&w);
-    jw_key(&w, "error");
-    jw_open(&w);
-    jw_kstr(&w, "code", err_code(ERR_NOT_FOUND));
-    jw_kstr(&w, "message", "nothing is served at this path");
-    jw_kstr(&w, "request_id", http_request_id(r));
-    jw_close(&w);
-    jw_close(&w);
-    http_reply(r, err_http(ERR_NOT_FOUND), "application/json", buf_data(&body), body.len);
 }
 
 /* A request that names a sandbox is for it, whatever its path. */
@@ -250,11 +262,6 @@ static int make_engine(struct front *f, struct err *e)
     return engine_new(&o, &f->engine, e);
 }
 
-static int make_cloudflare(struct front *f, struct err *e)
-{
-    return cloudflare_new(f->engine, f->auth, &f->config, &f->cloudflare, e);
-}
-
 /* The settings may say port 0, which the keeper chose one for. */
 static unsigned listening_port(void)
 {
@@ -266,6 +273,11 @@ static unsigned listening_port(void)
     if (a.ss_family == AF_INET6)
         return ntohs(((const struct sockaddr_in6 *)&a)->sin6_port);
     return a.ss_family == AF_INET ? ntohs(((const struct sockaddr_in *)&a)->sin_port) : 0;
+}
+
+static int make_cloudflare(struct front *f, struct err *e)
+{
+    return cloudflare_new(f->engine, f->auth, &f->config, listening_port(), &f->cloudflare, e);
 }
 
 static int make_e2b(struct front *f, struct err *e)

@@ -222,6 +222,26 @@ void engine_mount(struct engine *g, const char *key, const char *id, const struc
 void engine_unmount(struct engine *g, const char *key, const char *id, const char *path,
                     engine_done_cb *cb, void *arg);
 
+/* ---- tunnels ---- */
+
+#define ENGINE_TUNNELS_MAX 64u /* of one sandbox */
+#define ENGINE_TUNNEL_TOKEN 16
+#define ENGINE_TUNNEL_NAME_MAX 63
+
+struct sandbox_tunnel {
+    unsigned port;
+    char token[ENGINE_TUNNEL_TOKEN + 1], name[ENGINE_TUNNEL_NAME_MAX + 1];
+    uint64_t created_ms;
+};
+
+/* Opens a port to who knows the token in *ret; one that is open stays as it is, but for
+ * another name that is ERR_CONFLICT. Durable. */
+int engine_tunnel_open(struct engine *g, const char *key, const char *id, unsigned port,
+                       const char *name, struct sandbox_tunnel *ret, struct err *e);
+int engine_tunnel_close(struct engine *g, const char *key, const char *id, unsigned port,
+                        struct err *e);
+bool engine_tunnel_is(struct engine *g, const char *id, unsigned port, const char *token);
+
 /* ---- templates ---- */
 
 struct template_info {

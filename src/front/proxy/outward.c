@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/socket.h>
 
 #include "base/own.h"
@@ -10,6 +11,18 @@
 #include "front/proxy/inside.h"
 
 #define HEADER_NAME_MAX 256 /* a longer one is not passed on */
+
+/* A page on a path of our own host must not be of its origin: it gets one of its own, by
+ * a policy that it cannot change, and leaves no cookie. */
+#define PAGE_POLICY "sandbox allow-scripts allow-forms allow-popups"
+
+static bool is_kept_back(const struct relay *y, const char *name)
+{
+    return y->target.prefix > 0 && (strcasecmp(name, "Set-Cookie") == 0 ||
+                                    strcasecmp(name, "Content-Security-Policy") == 0 ||
+                                    strcasecmp(name, "Service-Worker-Allowed") == 0 ||
+                                    strcasecmp(name, "Clear-Site-Data") == 0);
+}
 
 static void add_answer_headers(struct relay *y)
 {
@@ -26,11 +39,15 @@ static void add_answer_headers(struct relay *y)
             request_is_hop(head + n.at, n.len, head + connection.at, connection.len))
             continue;
         str_fmt(name, sizeof(name), "%.*s", (int)n.len, head + n.at);
+        if (is_kept_back(y, name))
+            continue;
         value = strndup(head + v.at, v.len);
         if (value != NULL)
             http_reply_header(y->r, name, value);
         free(value);
     }
+    if (y->target.prefix > 0)
+        http_reply_header(y->r, "Content-Security-Policy", PAGE_POLICY);
 }
 
 static void begin_tunnel(struct relay *y)

@@ -144,7 +144,7 @@ static struct relay *relay_new(struct proxy *p, struct http_req *r, const struct
     buf_init(&y->out, PROXY_OUT_MAX);
     answer_init(&y->answer);
     y->answer.to_head = strcmp(http_head(r)->method.p, "HEAD") == 0;
-    request_write(r, host, &y->out, &y->chunked, &y->answer.upgrade);
+    request_write(r, host, t->prefix, &y->out, &y->chunked, &y->answer.upgrade);
     if (list_empty(&p->relays))
         loop_timer_set(p->loop, &p->sweep, SWEEP_MS, on_sweep);
     list_add_tail(&p->relays, &y->link);
@@ -171,6 +171,15 @@ static void woken(void *arg, const struct sandbox *s, const struct err *e)
         dial(y, s);
 }
 
+/* Ports of a sandbox with a name are open by their token only, as Cloudflare has it. */
+static void refuse_token(struct http_req *r)
+{
+    static const char body[] = "{\"error\":\"Access denied: Invalid token or port not "
+                               "exposed\",\"code\":\"INVALID_TOKEN\"}";
+
+    http_reply(r, 404, "application/json", body, sizeof(body) - 1);
+}
+
 void proxy_handle(struct proxy *p, struct http_req *r, const struct proxy_target *t)
 {
     const struct sandbox *s = engine_find(p->engine, t->id);
@@ -180,6 +189,11 @@ void proxy_handle(struct proxy *p, struct http_req *r, const struct proxy_target
     const char *why;
     struct relay *y;
 
+    if (s != NULL && (*s->name != '\0' || t->prefix > 0) &&
+        !engine_tunnel_is(p->engine, t->id, t->port, t->token)) {
+        refuse_token(r);
+        return;
+    }
     if (s == NULL || (s->state != SANDBOX_RUNNING && !wakes)) {
         named.port = 0;
         proxy_refuse(r, 502, &named, PROXY_NOT_FOUND);

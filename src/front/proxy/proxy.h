@@ -6,6 +6,9 @@
  * slow holds up only the other side. An upgrade (WebSocket) that the server inside
  * agrees to becomes a tunnel of bytes. There is no limit to how long any of it takes.
  *
+ * A request is for a sandbox by its host, or by a path (proxy_target_path()): then what is
+ * served shares a host with us, and so it gets an origin of its own, no cookie and no key.
+ *
  * The socket comes from the sandbox's init, connected inside: services on 127.0.0.1
  * are reached, whatever the sandbox's network. */
 #ifndef PROXY_PROXY_H

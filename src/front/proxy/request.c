@@ -92,13 +92,22 @@ static void add_forwarded(struct http_req *r, struct buf *out)
         add(out, "X-Forwarded-Proto", "http");
 }
 
-static void add_headers(struct http_req *r, struct buf *out, const char *connection)
+/* On a path of our own host the browser sends what is meant for us. */
+static bool is_for_us(const struct http_str *name)
+{
+    static const char *const secrets[] = {"Cookie", "Authorization", "X-API-Key"};
+
+    return is_named(name->p, name->len, secrets, ARRAY_LEN(secrets));
+}
+
+static void add_headers(struct http_req *r, struct buf *out, const char *connection, bool by_path)
 {
     size_t len = connection != NULL ? strlen(connection) : 0;
     struct http_str name, value;
 
     for (size_t i = 0; http_header_at(r, i, &name, &value); i++)
-        if (!request_is_hop(name.p, name.len, connection, len) && !is_ours(&name))
+        if (!request_is_hop(name.p, name.len, connection, len) && !is_ours(&name) &&
+            !(by_path && is_for_us(&name)))
             add(out, name.p, value.p);
 }
 
@@ -108,18 +117,21 @@ static bool asks_upgrade(struct http_req *r, const char *connection)
            http_header(r, "Upgrade") != NULL && !http_head(r)->has_body;
 }
 
-void request_write(struct http_req *r, const char *host, struct buf *out, bool *ret_chunked,
-                   bool *ret_upgrade)
+void request_write(struct http_req *r, const char *host, size_t prefix, struct buf *out,
+                   bool *ret_chunked, bool *ret_upgrade)
 {
     const char *connection = http_header(r, "Connection");
     const struct http_head *h = http_head(r);
+    const char *path = h->path.p + prefix;
 
     *ret_chunked = h->has_body && h->content_length < 0;
     *ret_upgrade = asks_upgrade(r, connection);
-    buf_addf(out, "%s %s%s%s HTTP/1.1\r\n", h->method.p, h->path.p, h->query.len > 0 ? "?" : "",
-             h->query.p);
+    buf_addf(out, "%s %s%s%s HTTP/1.1\r\n", h->method.p, *path != '\0' ? path : "/",
+             h->query.len > 0 ? "?" : "", h->query.p);
     add(out, "Host", host);
-    add_headers(r, out, connection);
+    add_headers(r, out, connection, prefix > 0);
+    if (prefix > 0)
+        buf_addf(out, "X-Forwarded-Prefix: %.*s\r\n", (int)prefix, h->path.p);
     add_forwarded(r, out);
     if (*ret_chunked)
         add(out, "Transfer-Encoding", "chunked");

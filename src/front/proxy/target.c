@@ -13,16 +13,22 @@
 #define HOST_MAX 256 /* longer is no name */
 #define PORT_DIGITS 5
 
-/* The id up to a dash; what follows it is the client's business. */
+/* The id up to a dash; what follows it is a token, or the client's business. */
 static bool take_id(const char *p, size_t n, struct proxy_target *ret)
 {
-    size_t len = 0;
+    size_t len = 0, at;
+
+    ret->prefix = 0;
+    ret->token[0] = '\0';
 
     while (len < n && p[len] != '-' && len < ENGINE_ID_MAX) {
         ret->id[len] = (char)tolower((unsigned char)p[len]);
         len++;
     }
     ret->id[len] = '\0';
+    for (at = 0; len + 1 + at < n && at < PROXY_TOKEN_MAX; at++)
+        ret->token[at] = (char)tolower((unsigned char)p[len + 1 + at]);
+    ret->token[at] = '\0';
     return (len == n || p[len] == '-') && id_is_valid(ret->id, ENGINE_ID_MAX);
 }
 
@@ -46,6 +52,22 @@ bool proxy_target_host(const char *host, struct proxy_target *ret)
 
     return host[label] == '.' && port < label && take_port(host, port, ret) &&
            take_id(host + port + 1, label - port - 1, ret);
+}
+
+bool proxy_target_path(const char *prefix, const char *path, struct proxy_target *ret)
+{
+    size_t n = strlen(prefix), label, port;
+    const char *at = path + n + 1;
+
+    if (strncmp(path, prefix, n) != 0 || path[n] != '/')
+        return false;
+    label = strcspn(at, "/");
+    port = strcspn(at, "-");
+    if (port >= label || !take_port(at, port, ret) ||
+        !take_id(at + port + 1, label - port - 1, ret))
+        return false;
+    ret->prefix = n + 1 + label;
+    return true;
 }
 
 /* Without its port, and without the brackets of an IPv6 address. */

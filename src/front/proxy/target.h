@@ -11,15 +11,22 @@
 
 struct http_req;
 
+#define PROXY_TOKEN_MAX 63
+
 struct proxy_target {
     char id[ENGINE_ID_MAX + 1];
     unsigned port;
+    char token[PROXY_TOKEN_MAX + 1]; /* what stood behind the id; "": nothing */
+    size_t prefix;                   /* bytes of the path that named it; 0: the host did */
 };
 
 /* 1: it names one; 0: it does not; -1: half of one, and *ret_why says what is wrong. */
 int proxy_target_of(struct http_req *r, struct proxy_target *ret, const char **ret_why);
 
-/* `<port>-<id>[-<ignored>].<domain>[:<port>]`; exposed for its test. */
+/* The same by a path, `<prefix>/<port>-<id>-<token>[/...]`: false if it names none. */
+bool proxy_target_path(const char *prefix, const char *path, struct proxy_target *ret);
+
+/* `<port>-<id>[-<token>].<domain>[:<port>]`; exposed for its test. */
 bool proxy_target_host(const char *host, struct proxy_target *ret);
 
 #endif

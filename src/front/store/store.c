@@ -50,6 +50,10 @@ static const char *const migrations[] = {
     " n INTEGER PRIMARY KEY AUTOINCREMENT, sandbox INTEGER NOT NULL, at_ms INTEGER NOT NULL,"
     " level INTEGER NOT NULL, message TEXT NOT NULL, fields TEXT NOT NULL);"
     "CREATE INDEX logs_of ON logs (sandbox, n);",
+    "CREATE TABLE tunnels ("
+    " sandbox TEXT NOT NULL REFERENCES sandboxes (id) ON DELETE CASCADE, port INTEGER NOT NULL,"
+    " token TEXT NOT NULL, name TEXT NOT NULL, created_ms INTEGER NOT NULL,"
+    " PRIMARY KEY (sandbox, port)) WITHOUT ROWID;",
 };
 
 int store_fail(struct store *s, const char *what, struct err *e)

@@ -145,6 +145,27 @@ int store_key_each(struct store *s,
                    int (*each)(void *arg, const struct store_key *k, struct err *e), void *arg,
                    struct err *e);
 
+/* ---- ports that are open to who knows their token ---- */
+
+#define STORE_TUNNEL_TOKEN 16
+#define STORE_TUNNEL_NAME 63
+
+struct store_tunnel {
+    unsigned port;
+    char token[STORE_TUNNEL_TOKEN + 1], name[STORE_TUNNEL_NAME + 1];
+    uint64_t created_ms;
+};
+
+/* They go with their sandbox. */
+int store_tunnel_put(struct store *s, const char *sandbox, const struct store_tunnel *t,
+                     struct err *e);
+/* 1: it is there; 0: it is not. */
+int store_tunnel_get(struct store *s, const char *sandbox, unsigned port, struct store_tunnel *ret,
+                     struct err *e);
+int store_tunnel_count(struct store *s, const char *sandbox, uint64_t *ret, struct err *e);
+/* A missing row is fine. */
+int store_tunnel_delete(struct store *s, const char *sandbox, unsigned port, struct err *e);
+
 /* ---- counters that survive ---- */
 
 /* Takes `count` numbers that no earlier call was given: *ret_first and up. The

@@ -6,10 +6,12 @@
 #include <strings.h>
 
 #include "base/own.h"
+#include "base/str.h"
 #include "front/planes/cloudflare/inside.h"
 #include "http/http.h"
 
 #define ID_MAX 128u
+#define DOMAIN_MAX 254u
 #define BEARER_MAX (AUTH_PRESENTED_MAX + 8u)
 
 static const struct surface_row *const surfaces[] = {
@@ -165,18 +167,48 @@ static const struct plane_manner manner = {
     .lenient = true,
 };
 
-int cloudflare_new(struct engine *g, struct auth *a, const struct config *c, struct plane **ret,
-                   struct err *e)
+struct cloudflare {
+    struct plane plane;
+    char domain[DOMAIN_MAX];
+};
+
+const char *bridge_domain(const struct call *c)
 {
-    struct plane *p = calloc(1, sizeof(*p));
+    return CONTAINER_OF(c->plane, struct cloudflare, plane)->domain;
+}
+
+/* As the reference has it: who has a domain has a certificate for it. */
+const char *bridge_scheme(const struct call *c)
+{
+    const struct cloudflare *p = CONTAINER_OF(c->plane, struct cloudflare, plane);
+    size_t n = strlen("localhost");
+
+    return strncasecmp(p->domain, "localhost", n) == 0 &&
+                   (p->domain[n] == '\0' || p->domain[n] == ':')
+               ? "http"
+               : "https";
+}
+
+int cloudflare_new(struct engine *g, struct auth *a, const struct config *c, unsigned port,
+                   struct plane **ret, struct err *e)
+{
+    struct cloudflare *p = calloc(1, sizeof(*p));
 
     if (p == NULL)
         return err_set(e, ERR_INTERNAL, "out of memory");
-    if (plane_init(p, &manner, g, a, c, e) < 0) {
+    if (strlen(c->domain) >= sizeof(p->domain)) {
+        free(p);
+        return err_set(e, ERR_INVALID, "domain: at most %u bytes", DOMAIN_MAX - 1);
+    }
+    if (*c->domain != '\0')
+        str_fmt(p->domain, sizeof(p->domain), "%s", c->domain);
+    else
+        str_fmt(p->domain, sizeof(p->domain), "localhost:%u", port);
+    if (plane_init(&p->plane, &manner, g, a, c, e) < 0) {
         free(p);
         return err_wrap(e, "Cloudflare bridge");
     }
-    *ret = p;
+    *ret = &p->plane;
     return 0;
 }
 
@@ -185,5 +217,5 @@ void cloudflare_free(struct plane *p)
     if (p == NULL)
         return;
     plane_free(p);
-    free(p);
+    free(CONTAINER_OF(p, struct cloudflare, plane));
 }

@@ -13,9 +13,12 @@ struct auth;
 struct engine;
 struct plane;
 
-/* All but `ret` are borrowed for ever. */
-int cloudflare_new(struct engine *g, struct auth *a, const struct config *c, struct plane **ret,
-                   struct err *e);
+/* Ports of sandboxes are also served below this path. */
+#define BRIDGE_PREVIEW "/preview"
+
+/* All but `ret` are borrowed for ever. `port` is where we are reached. */
+int cloudflare_new(struct engine *g, struct auth *a, const struct config *c, unsigned port,
+                   struct plane **ret, struct err *e);
 /* As plane_free() says. */
 void cloudflare_free(struct plane *p);
 

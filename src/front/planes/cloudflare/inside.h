@@ -9,6 +9,7 @@
 #include "front/plane/plane.h"
 #include "front/plane/shape.h"
 #include "front/plane/surface.h"
+#include "front/planes/cloudflare/cloudflare.h"
 
 #define SURFACES(X)                                                                                \
     X(sandbox)                                                                                     \
@@ -18,6 +19,7 @@
     X(files)                                                                                       \
     X(session)                                                                                     \
     X(pty)                                                                                         \
+    X(tunnel)                                                                                      \
     X(terminal)                                                                                    \
     X(mount)                                                                                       \
     X(pool)
@@ -39,6 +41,10 @@ extern const struct shape bridge_ok_shape;
 void bridge_reply_ok(struct call *c);
 /* A bare list, of what shape_append() made; or the failure. */
 void bridge_reply_list(struct call *c, const struct buf *rows, const struct err *e);
+
+/* Under which the ports of sandboxes are reached by host. */
+const char *bridge_domain(const struct call *c);
+const char *bridge_scheme(const struct call *c); /* "http" or "https" */
 
 /* enter.c: goes on with `go` once the sandbox of the path is there and runs: made if
  * it was never used before, woken if it sleeps. `in` lives as long as the call. */
