@@ -14,7 +14,7 @@ setTracingDisabled(true);
 
 const create = (path, ...lines) => ({ type: 'create_file', path, diff: lines.map((l) => `+${l}`).join('\n') });
 const update = (path, ...lines) => ({ type: 'update_file', path, diff: ['@@', ...lines].join('\n') });
-const tests = 'python3 -m unittest -v 2>&1';
+const tests = 'python3 -B -m unittest -v 2>&1';
 
 const firstDay = [
   { edit: create('slug.py', 'def slug(text):', '    return text.lower().replace(" ", "-")') },
@@ -27,7 +27,7 @@ const firstDay = [
   { see: /FAILED \(failures=1\)/, shell: 'cat slug.py' },
   { see: /replace/, edit: update('slug.py', ' def slug(text):', '-    return text.lower().replace(" ", "-")', '+    return "-".join(text.lower().split())') },
   { shell: tests },
-  { see: /Ran 2 tests[^]*OK/, shell: 'echo __pycache__ >.gitignore; git init -q . && git add -A && git -c user.name=agent -c user.email=agent@example.org commit -qm "slugs" && git log --oneline' },
+  { see: /Ran 2 tests[^]*OK/, shell: 'git init -q . && git add -A && git -c user.name=agent -c user.email=agent@example.org commit -qm "slugs" && git log --oneline' },
   { see: /slugs/, say: 'The tests pass.' },
 ];
 

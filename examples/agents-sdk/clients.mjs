@@ -6,7 +6,7 @@ const clients = {
   },
   async e2b() {
     const { E2BSandboxClient } = await import('@openai/agents-extensions/sandbox/e2b');
-    return new E2BSandboxClient({});
+    return new E2BSandboxClient({ template: 'base', workspacePersistence: 'tar' });
   },
 };
 

@@ -17,12 +17,16 @@ after(async () => {
   await d?.stop();
 });
 
-test('an agent works, loses its sandbox and goes on in another one', async () => {
-  const r = await run('node', ['agent.mjs'], {
-    cwd: dir,
-    env: { ...process.env, CLOUDFLARE_SANDBOX_WORKER_URL: d.url, CLOUDFLARE_SANDBOX_API_KEY: d.key },
+const environments = {
+  cloudflare: () => ({ CLOUDFLARE_SANDBOX_WORKER_URL: d.url, CLOUDFLARE_SANDBOX_API_KEY: d.key }),
+  e2b: () => ({ E2B_API_KEY: d.key, E2B_API_URL: d.url, E2B_SANDBOX_URL: d.url }),
+};
+
+for (const [name, environment] of Object.entries(environments)) {
+  test(`an agent works, loses its sandbox and goes on in another one, through ${name}`, async () => {
+    const r = await run('node', ['agent.mjs'], { cwd: dir, env: { ...process.env, SANDBOX: name, ...environment() } });
+    assert.equal(r.status, 0, r.stdout + r.stderr);
+    assert.match(r.stdout, /The tests pass\.\n {2}kept \d+ bytes[^]*Signs are left out now\./);
+    assert.deepEqual((await d.get('/v1/sandboxes')).sandboxes, []);
   });
-  assert.equal(r.status, 0, r.stdout + r.stderr);
-  assert.match(r.stdout, /The tests pass\.\n {2}kept \d+ bytes[^]*Signs are left out now\./);
-  assert.deepEqual((await d.get('/v1/sandboxes')).sandboxes, []);
-});
+}
