@@ -22,6 +22,7 @@
     X(terminals)                                                                                   \
     X(logs)                                                                                        \
     X(sessions)                                                                                    \
+    X(session_commands)                                                                            \
     X(events)                                                                                      \
     X(files)                                                                                       \
     X(file_lists)                                                                                  \

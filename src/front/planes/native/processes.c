@@ -8,6 +8,7 @@
 #include "front/planes/native/command.h"
 #include "front/planes/native/exec.h"
 #include "front/planes/native/inside.h"
+#include "front/planes/native/listing.h"
 #include "front/planes/native/processes.h"
 
 #define LIST_BYTES_MAX (64u << 20)
@@ -46,11 +47,8 @@ static const struct shape_field process_fields[] = {
 };
 static SHAPE(process_shape, "Process", "A command with a life.", process_fields);
 
-struct list_view {
-    struct shape_bytes processes;
-};
 static const struct shape_field list_fields[] = {
-    {"processes", SHAPE_LIST, offsetof(struct list_view, processes), "Running and finished ones.", SHAPE_ALWAYS, &process_shape},
+    {"processes", SHAPE_LIST, offsetof(struct listing_view, rows), "Running and finished ones.", SHAPE_ALWAYS, &process_shape},
 };
 static SHAPE(list_shape, "ProcessList", "The processes of a sandbox.", list_fields);
 
@@ -255,16 +253,6 @@ static void process_start_(struct call *c, const void *body)
 
 /* ---- list and get ---- */
 
-struct listing {
-    struct call *c;
-    struct buf rows;
-};
-
-static void listing_drop(void *state)
-{
-    buf_free(&((struct listing *)state)->rows);
-}
-
 static void listed(void *arg, const struct init_proc *p)
 {
     struct listing *l = arg;
@@ -276,29 +264,13 @@ static void listed(void *arg, const struct init_proc *p)
     shape_append(&l->rows, &process_shape, &v.p);
 }
 
-static void list_done(void *arg, const struct err *e)
-{
-    struct listing *l = arg;
-
-    if (!call_told(l->c))
-        return;
-    if (e != NULL)
-        call_fail(l->c, e);
-    else
-        call_reply_shape(l->c, &list_shape, &(struct list_view){shape_list(&l->rows)});
-}
-
 static void process_list_(struct call *c, const void *in)
 {
-    struct listing *l = call_state(c, sizeof(*l), listing_drop);
+    struct listing *l = listing_new(c, &list_shape, LIST_BYTES_MAX);
 
     (void)in;
-    if (l == NULL)
-        return;
-    l->c = c;
-    buf_init(&l->rows, LIST_BYTES_MAX);
-    call_expect(c, &call_pending, NULL);
-    process_list(c->plane->engine, c->key, call_param(c, 0), listed, list_done, l);
+    if (l != NULL)
+        process_list(c->plane->engine, c->key, call_param(c, 0), listed, listing_done, l);
 }
 
 static void process_get_(struct call *c, const void *in)
