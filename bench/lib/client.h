@@ -13,8 +13,9 @@
 struct client {
     int fd;
     int status;
-    const char *key; /* borrowed from the environment */
-    char *in;        /* CLIENT_IN_MAX bytes; what was received, and which of it is used */
+    const char *key;   /* borrowed from the environment */
+    const char *extra; /* header lines of every request, each with its CR LF; or NULL */
+    char *in;          /* CLIENT_IN_MAX bytes; what was received, and which of it is used */
     size_t len, at;
     char *body; /* points into `in` after client_call(), NUL behind it */
     size_t body_len;
