@@ -33,16 +33,21 @@ static void copy_xattrs(int from, int to)
             return; /* a filesystem without them */
 }
 
-/* The owner first: changing it takes set-id bits away. */
+/* The owner first: changing it takes set-id bits away. What ran as somebody else must not
+ * run as the new owner: those bits come along only with who they meant. */
 static int dress(const struct copy *c, int fd, const struct stat *st, const char *path,
                  struct err *e)
 {
     const struct timespec times[2] = {st->st_atim, st->st_mtim};
     bool given = c->uid != (uid_t)-1;
+    mode_t mode = st->st_mode & 07777;
+    struct stat now;
 
     if (fchown(fd, given ? c->uid : st->st_uid, given ? c->gid : st->st_gid) < 0 && given)
         return err_path(e, "%.200s", path);
-    if (fchmod(fd, st->st_mode & 07777) < 0 || futimens(fd, times) < 0)
+    if (fstat(fd, &now) < 0 || now.st_uid != st->st_uid || now.st_gid != st->st_gid)
+        mode &= ~(mode_t)(S_ISUID | S_ISGID);
+    if (fchmod(fd, mode) < 0 || futimens(fd, times) < 0)
         return err_path(e, "%.200s", path);
     return 0;
 }

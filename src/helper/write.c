@@ -100,9 +100,11 @@ static int label(const struct job *j, int fd)
     return prefix == NULL ? 0 : xattr_replace(fd, prefix, lines != NULL ? lines : "");
 }
 
+/* Other bytes than those that somebody let run as their owner: as with any write, the bits
+ * that said so go. */
 static int dress(const struct job *j, struct err *e)
 {
-    mode_t mode = j->mode != FILE_MODE_NONE ? j->mode : j->exists ? j->was.st_mode & 07777 : 0644;
+    mode_t mode = j->mode != FILE_MODE_NONE ? j->mode : j->exists ? j->was.st_mode & 01777 : 0644;
     uid_t uid = j->uid != (uid_t)-1 ? j->uid : j->exists ? j->was.st_uid : (uid_t)-1;
     gid_t gid = j->gid != (gid_t)-1 ? j->gid : j->exists ? j->was.st_gid : (gid_t)-1;
     bool asked = j->uid != (uid_t)-1 || j->gid != (gid_t)-1;

@@ -31,19 +31,27 @@ int place_find(int root, const char *user, const char *path, struct place *ret, 
     return 0;
 }
 
+/* An id that is not mapped leaves the old one in place and says nothing of it: that one is
+ * root's, so it has to be looked at. */
+static bool become(const struct user *u)
+{
+    if (syscall(SYS_setgroups, u->ngroups, u->groups) < 0)
+        return false;
+    syscall(SYS_setfsgid, u->gid);
+    syscall(SYS_setfsuid, u->uid);
+    return (gid_t)syscall(SYS_setfsgid, u->gid) == u->gid &&
+           (uid_t)syscall(SYS_setfsuid, u->uid) == u->uid;
+}
+
 /* The kernel takes CHOWN, DAC_OVERRIDE, FOWNER and the like out of our effective set
  * when the fsuid leaves 0, and puts them back when it returns. */
 int place_enter(const struct place *p, bool as_root, struct err *e)
 {
-    const struct user *u = &p->user;
-
-    if (as_root)
+    if (as_root || become(&p->user))
         return 0;
-    if (syscall(SYS_setgroups, u->ngroups, u->groups) < 0)
-        return err_sys(e, "groups of the user");
-    syscall(SYS_setfsgid, u->gid);
-    syscall(SYS_setfsuid, u->uid);
-    return 0;
+    place_leave();
+    return err_set(e, ERR_INVALID, "user %u:%u: a sandbox has no such ids", p->user.uid,
+                   p->user.gid);
 }
 
 void place_leave(void)
