@@ -174,13 +174,14 @@ export class Daemon {
   // ---- talking to it ----
 
   /** One request; never throws for a status. `body`: an object is sent as JSON, bytes as they are. */
-  call(method, url, body, { headers = {}, key = this.key, timeout = 60_000 } = {}) {
+  call(method, url, body, { headers = {}, key = this.key, timeout = 60_000, maxHeaderSize } = {}) {
     const isJson = body !== undefined && !(body instanceof Uint8Array) && typeof body !== 'string';
     const data = body === undefined ? undefined : isJson ? JSON.stringify(body) : body;
     return new Promise((resolve, reject) => {
       const req = http.request(this.url + url, {
         method,
         agent: this.agent,
+        maxHeaderSize,
         headers: {
           ...(key ? { authorization: `Bearer ${key}` } : {}),
           ...(data !== undefined ? { 'content-length': Buffer.byteLength(data) } : {}),

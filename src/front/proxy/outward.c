@@ -16,12 +16,27 @@
  * a policy that it cannot change, and leaves no cookie. */
 #define PAGE_POLICY "sandbox allow-scripts allow-forms allow-popups"
 
+/* What a browser keeps for the whole host, or asks its user in the name of it. */
 static bool is_kept_back(const struct relay *y, const char *name)
 {
-    return y->target.prefix > 0 && (strcasecmp(name, "Set-Cookie") == 0 ||
-                                    strcasecmp(name, "Content-Security-Policy") == 0 ||
-                                    strcasecmp(name, "Service-Worker-Allowed") == 0 ||
-                                    strcasecmp(name, "Clear-Site-Data") == 0);
+    static const char *const of_hosts[] = {"Accept-CH",
+                                           "Alt-Svc",
+                                           "Clear-Site-Data",
+                                           "Content-Security-Policy",
+                                           "NEL",
+                                           "Origin-Agent-Cluster",
+                                           "Public-Key-Pins",
+                                           "Report-To",
+                                           "Reporting-Endpoints",
+                                           "Service-Worker-Allowed",
+                                           "Set-Cookie",
+                                           "Strict-Transport-Security",
+                                           "WWW-Authenticate"};
+
+    for (size_t i = 0; y->target.prefix > 0 && i < ARRAY_LEN(of_hosts); i++)
+        if (strcasecmp(name, of_hosts[i]) == 0)
+            return true;
+    return false;
 }
 
 static void add_answer_headers(struct relay *y)
@@ -31,6 +46,8 @@ static void add_answer_headers(struct relay *y)
     struct http_span connection = {0};
     char name[HEADER_NAME_MAX], *value;
 
+    if (y->target.prefix > 0) /* first: whatever else there is no room for */
+        http_reply_header(y->r, "Content-Security-Policy", PAGE_POLICY);
     http_field_find(m, head, "connection", &connection);
     for (size_t i = 0; i < m->nfields; i++) {
         struct http_span n = m->fields[i].name, v = m->fields[i].value;
@@ -46,8 +63,6 @@ static void add_answer_headers(struct relay *y)
             http_reply_header(y->r, name, value);
         free(value);
     }
-    if (y->target.prefix > 0)
-        http_reply_header(y->r, "Content-Security-Policy", PAGE_POLICY);
 }
 
 static void begin_tunnel(struct relay *y)

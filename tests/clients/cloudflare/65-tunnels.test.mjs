@@ -72,6 +72,24 @@ test('by path it has an origin of its own, and neither sees our keys nor leaves 
   assert.equal(JSON.parse((await d.call('GET', t.path.slice(0, -1), undefined, { key: '' })).text).path, '/');
 });
 
+test('by path nothing that is meant for the whole host comes through, and no header crowds the policy out', async () => {
+  const many = Array.from({ length: 60 }, (_, i) => `x${i}:${'y'.repeat(500)}`);
+  const whole = ['Strict-Transport-Security', 'Alt-Svc', 'NEL', 'Report-To', 'Reporting-Endpoints', 'WWW-Authenticate', 'Clear-Site-Data', 'Service-Worker-Allowed', 'Accept-CH', 'set-cookie', 'CONTENT-SECURITY-POLICY'];
+  const head = ['HTTP/1.1 200 OK', 'Content-Length:2', ...whole.map((n) => `${n}: theirs`), ...many].join('\r\n');
+  const pad = `x:${'z'.repeat(32 * 1024 - head.length - 8)}`;
+  const code = `import socket\ns = socket.create_server(('127.0.0.1', 8081))\nwhile True:\n  c = s.accept()[0]\n  c.recv(65536)\n  c.sendall(open('answer', 'rb').read())\n  c.close()`;
+  await b.call('PUT', '/file/workspace/answer', Buffer.from(`${head}\r\n${pad}\r\n\r\nhi`));
+  await b.call('POST', '/processes', { argv: ['python3', '-c', code] });
+  const { path } = (await b.call('POST', '/tunnel/8081')).json;
+  const a = await poll('it answers', async () => {
+    const r = await d.call('GET', path, undefined, { key: '', maxHeaderSize: 1 << 20 });
+    return r.status === 200 && r;
+  });
+  assert.equal(a.text, 'hi');
+  assert.equal(a.headers['content-security-policy'], 'sandbox allow-scripts allow-forms allow-popups');
+  for (const name of whole.slice(0, -1)) assert.equal(a.headers[name.toLowerCase()], undefined, name);
+});
+
 test('without the token, with another, or for another port, there is nothing', async () => {
   const [, port, id, token] = /^http:\/\/(\d+)-(\w+)-(\w+)\./.exec(t.url);
   const refused = async (a) => {
