@@ -45,3 +45,42 @@ TEST(other_hosts_name_none)
     for (size_t i = 0; i < ARRAY_LEN(bad); i++)
         CHECK(!proxy_target_host(bad[i], &t));
 }
+
+TEST(a_path_names_a_port_a_sandbox_and_a_token)
+{
+    struct proxy_target t;
+
+    CHECK(proxy_target_path("/preview", "/preview/8080-abc-t0ken/x/y", &t));
+    CHECK_STR(t.id, "abc");
+    CHECK_INT(t.port, 8080);
+    CHECK_STR(t.token, "t0ken");
+    CHECK_INT(t.prefix, strlen("/preview/8080-abc-t0ken"));
+    CHECK(proxy_target_path("/preview", "/preview/8080-abc", &t));
+    CHECK_STR(t.token, "");
+    CHECK(proxy_target_host("8080-abc-t0ken.localhost:7878", &t));
+    CHECK_STR(t.token, "t0ken");
+    CHECK_INT(t.prefix, 0);
+}
+
+TEST(other_paths_name_none)
+{
+    static const char *const bad[] = {"/preview",      "/preview/",           "/preview/abc",
+                                      "/preview/8080", "/preview/8080-",      "/preview/0-abc",
+                                      "/previews/1-a", "/preview/8080-A_b/x", "/x/8080-abc"};
+    struct proxy_target t;
+
+    for (size_t i = 0; i < ARRAY_LEN(bad); i++)
+        if (proxy_target_path("/preview", bad[i], &t))
+            fail_msg("'%s' names one", bad[i]);
+}
+
+TEST(a_token_of_any_length_fits_and_none_is_taken_for_a_shorter_one)
+{
+    char host[256] = "1-a-";
+    struct proxy_target t;
+
+    memset(host + 4, 'x', 200);
+    strcpy(host + 204, ".b");
+    CHECK(proxy_target_host(host, &t));
+    CHECK_INT(strlen(t.token), PROXY_TOKEN_MAX);
+}

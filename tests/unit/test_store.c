@@ -329,3 +329,29 @@ TEST(a_log_is_read_from_either_end_until_the_reader_has_enough)
     CHECK_INT(n[1], 89);
     store_close(s);
 }
+
+TEST(a_tunnel_is_found_by_its_port_and_goes_with_its_sandbox)
+{
+    struct store *s = open_ok(fresh("tunnels"));
+    struct store_sandbox row = row_of("sb");
+    struct store_tunnel t = {.port = 8080, .token = "0123456789abcdef", .name = "app"}, got;
+    uint64_t n = 9;
+    struct err e;
+
+    CHECK_INT(store_tunnel_put(s, "sb", &t, &e), -1); /* of nobody's */
+    CHECK_INT(store_sandbox_insert(s, &row, &e), 0);
+    CHECK_INT(store_tunnel_get(s, "sb", 8080, &got, &e), 0);
+    CHECK_INT(store_tunnel_put(s, "sb", &t, &e), 0);
+    CHECK_INT(store_tunnel_put(s, "sb", &t, &e), -1);
+    CHECK_INT(store_tunnel_get(s, "sb", 8080, &got, &e), 1);
+    CHECK_STR(got.token, t.token);
+    CHECK_STR(got.name, "app");
+    CHECK_INT(store_tunnel_get(s, "sb", 8081, &got, &e), 0);
+    CHECK_INT(store_tunnel_count(s, "sb", &n, &e), 0);
+    CHECK_INT(n, 1);
+    CHECK_INT(store_tunnel_delete(s, "sb", 1, &e), 0);
+    CHECK_INT(store_sandbox_delete(s, "sb", &e), 0);
+    CHECK_INT(store_tunnel_count(s, "sb", &n, &e), 0);
+    CHECK_INT(n, 0);
+    store_close(s);
+}

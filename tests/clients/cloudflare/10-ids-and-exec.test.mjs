@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { Bridge, anyId, eventsOf, resultOf } from '../../lib/bridge.mjs';
-import { startDaemon } from '../../lib/cove.mjs';
+import { poll, startDaemon } from '../../lib/cove.mjs';
 
 let d;
 let b; // one sandbox that most tests share
@@ -234,4 +234,19 @@ test('an id means the same sandbox after front and keeper were killed', async ()
   await d.restart();
   assert.equal(await b.running(), true);
   assert.equal((await b.sh('cat kept')).stdout, 'kept\n');
+});
+
+test('an id means one sandbox also when the front dies while it is being made', async () => {
+  const all = Array.from({ length: 6 }, () => new Bridge(d));
+  for (const [i, x] of all.entries()) {
+    const first = Promise.allSettled(Array.from({ length: 4 }, () => x.exec(['true'])));
+    for (let turn = 0; turn < 4 * i; turn++) await new Promise(setImmediate); // each time a little further
+    await d.kill9('front');
+    await first;
+    await d.back();
+    await x.sh('echo here >f');
+    assert.equal((await x.sh('cat f')).stdout, 'here\n');
+  }
+  await Promise.all(all.map((x) => x.delete()));
+  assert.ok(await poll('nothing of them is left', async () => (await count()) === 1));
 });

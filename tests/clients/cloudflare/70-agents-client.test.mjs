@@ -4,13 +4,14 @@ import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { Manifest, dir, file, r2Mount, s3Mount } from '@openai/agents-core/sandbox';
 import { CloudflareBucketMountStrategy, CloudflareSandboxClient } from '@openai/agents-extensions/sandbox/cloudflare';
-import { Bridge } from '../../lib/bridge.mjs';
+import { Bridge, eventsOf } from '../../lib/bridge.mjs';
 import { poll, startDaemon } from '../../lib/cove.mjs';
 
 let d;
 let client;
 let s; // one session that most tests share
 const open = [];
+let quiet; // a command that says nothing for longer than a proxy would wait
 
 async function create(options = {}, manifest = new Manifest({})) {
   const made = await client.create({ manifest, options });
@@ -21,6 +22,7 @@ async function create(options = {}, manifest = new Manifest({})) {
 before(async () => {
   d = await startDaemon();
   client = new CloudflareSandboxClient({ workerUrl: d.url, apiKey: d.key });
+  quiet = new Bridge(d).call('POST', '/exec', { argv: ['bash', '-c', 'sleep 16; echo at last'] });
   s = await create({}, new Manifest({
     environment: { GREETING: 'it is "set"' },
     entries: {
@@ -214,6 +216,12 @@ test('two dozen sessions work at once', async () => {
   seen.forEach((r, i) => assert.equal(r.text.trim(), `${i}${i}`));
 });
 
+test('a quiet command gets comments, which are no events', async () => {
+  const a = await quiet;
+  assert.ok(a.text.startsWith(':'), JSON.stringify(a.text));
+  assert.deepEqual(eventsOf(a.text).map((e) => e.event), ['stdout', 'exit']);
+});
+
 test('close, shutdown and delete end the sandbox', async () => {
   for (const how of ['close', 'shutdown', 'delete']) {
     const x = await client.create({ manifest: new Manifest({}) });
@@ -223,5 +231,5 @@ test('close, shutdown and delete end the sandbox', async () => {
     await x[how]();
     assert.equal(await b.running(), false);
   }
-  await poll('only the open ones are left', async () => (await d.get('/v1/sandboxes?limit=100')).sandboxes.length <= open.length);
+  await poll('only the open ones are left', async () => (await d.get('/v1/sandboxes?limit=100')).sandboxes.length <= open.length + 1);
 });
