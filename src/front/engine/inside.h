@@ -17,7 +17,7 @@
  *   owners.c    whose sandboxes they are       list.c     in pages
  *   name.c      sandboxes by name              fdpass.c   fds from inside
  *   file*.c     files, by init or cove-helper
- *   mount.c     directories of the operator's          idle.c     paused when unused
+ *   mount.c     directories of the operator's  idle.c     paused when unused
  *   tunnel.c    ports by token */
 #ifndef FRONT_ENGINE_INSIDE_H
 #define FRONT_ENGINE_INSIDE_H

@@ -9,7 +9,6 @@
 #include "front/plane/maps.h"
 #include "front/planes/cloudflare/inside.h"
 
-#define LIST_BYTES_MAX (4u << 20)
 #define SIGNAL_DEFAULT 15u
 #define SIGNAL_MAX 64u
 
@@ -162,56 +161,19 @@ static const struct surface_input start_input = {
 
 /* ---- list and get ---- */
 
-struct listing {
-    struct call *c;
-    struct buf rows;
-};
-
-static void listing_drop(void *state)
+static void add_process(struct buf *rows, const struct init_proc *p)
 {
-    buf_free(&((struct listing *)state)->rows);
-}
-
-static void listed(void *arg, const struct init_proc *p)
-{
-    struct listing *l = arg;
     struct process_full v;
 
-    if (l->c->r == NULL || p->cols != 0) /* a terminal is listed as one */
+    if (p->cols != 0) /* a terminal is listed as one */
         return;
     view_of(&v, p);
-    shape_append(&l->rows, &process_shape, &v.p);
-}
-
-static void list_done(void *arg, const struct err *e)
-{
-    struct listing *l = arg;
-
-    if (call_told(l->c))
-        bridge_reply_list(l->c, &l->rows, e);
-}
-
-static void list_go(struct call *c, const void *in)
-{
-    struct listing *l = call_state(c, sizeof(*l), listing_drop);
-
-    (void)in;
-    if (l == NULL)
-        return;
-    l->c = c;
-    buf_init(&l->rows, LIST_BYTES_MAX);
-    call_expect(c, &call_pending, NULL);
-    process_list(c->plane->engine, c->key, bridge_id(c), listed, list_done, l);
+    shape_append(rows, &process_shape, &v.p);
 }
 
 static void process_list_(struct call *c, const void *in)
 {
-    autobuf struct buf none = BUF_INIT(1);
-
-    if (*bridge_id(c) == '\0')
-        bridge_reply_list(c, &none, NULL);
-    else
-        bridge_enter(c, in, list_go);
+    bridge_list(c, in, add_process);
 }
 
 static void get_go(struct call *c, const void *in)

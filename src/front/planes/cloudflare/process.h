@@ -3,6 +3,7 @@
 #define CLOUDFLARE_PROCESS_H
 
 #include "front/engine/process.h"
+#include "front/plane/call.h"
 #include "front/plane/shape.h"
 
 struct ended_view {
@@ -14,5 +15,12 @@ void bridge_ended_of(struct ended_view *v, const struct init_exit *m);
 
 /* A record says the same as the message of its end. */
 struct init_exit bridge_exit_of(const struct init_proc *p);
+
+/* find.c: answers with the list of what `add` appends of each, processes and terminals. */
+void bridge_list(struct call *c, const void *in,
+                 void (*add)(struct buf *rows, const struct init_proc *p));
+/* The terminal that the path names; or the call is answered. */
+void bridge_find_terminal(struct call *c, const void *in,
+                          void (*then)(struct call *c, const struct init_proc *p));
 
 #endif

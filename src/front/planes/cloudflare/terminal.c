@@ -12,7 +12,6 @@
 #include "front/planes/cloudflare/inside.h"
 #include "front/planes/cloudflare/process.h"
 
-#define LIST_BYTES_MAX (4u << 20)
 #define CURSOR_MAX 24u
 #define TERMINATE_GRACE_MS 1000u
 
@@ -58,25 +57,10 @@ static void view_of(struct terminal_full *v, const struct init_proc *p)
     };
 }
 
-/* True: it is there and is a terminal; else the call is answered. */
-static bool is_terminal(struct call *c, const struct init_proc *p, const struct err *e)
+static void show(struct call *c, const struct init_proc *p)
 {
-    struct err none;
-
-    if (p != NULL && p->cols != 0)
-        return true;
-    err_set(&none, ERR_NOT_FOUND, "Terminal not found");
-    call_fail(c, p != NULL || e->kind == ERR_NOT_FOUND ? &none : e);
-    return false;
-}
-
-static void terminal_told(void *arg, const struct init_proc *p, const struct err *e)
-{
-    struct call *c = arg;
     struct terminal_full v;
 
-    if (!call_told(c) || !is_terminal(c, p, e))
-        return;
     view_of(&v, p);
     call_reply_shape(c, &terminal_shape, &v.t);
 }
@@ -89,6 +73,18 @@ struct create_in {
     uint64_t cols, rows;
 };
 
+static void seen(void *arg, const struct init_proc *p, const struct err *e)
+{
+    struct call *c = arg;
+
+    if (!call_told(c))
+        return;
+    if (p == NULL)
+        call_fail(c, e);
+    else
+        show(c, p);
+}
+
 static void created(void *arg, const struct init_started *m, const struct err *e)
 {
     struct call *c = arg;
@@ -100,7 +96,7 @@ static void created(void *arg, const struct init_started *m, const struct err *e
         return;
     }
     call_expect(c, &call_pending, NULL);
-    process_get(c->plane->engine, c->key, bridge_id(c), m->id, terminal_told, c);
+    process_get(c->plane->engine, c->key, bridge_id(c), m->id, seen, c);
 }
 
 static int decode(struct bridge_command *cmd, const struct create_in *in, struct err *e)
@@ -161,81 +157,24 @@ static const struct surface_input create_input = {
 
 /* ---- list and get ---- */
 
-struct listing {
-    struct call *c;
-    struct buf rows;
-};
-
-static void listing_drop(void *state)
+static void add_terminal(struct buf *rows, const struct init_proc *p)
 {
-    buf_free(&((struct listing *)state)->rows);
-}
-
-static void listed(void *arg, const struct init_proc *p)
-{
-    struct listing *l = arg;
     struct terminal_full v;
 
-    if (l->c->r == NULL || p->cols == 0)
+    if (p->cols == 0)
         return;
     view_of(&v, p);
-    shape_append(&l->rows, &terminal_shape, &v.t);
-}
-
-static void list_done(void *arg, const struct err *e)
-{
-    struct listing *l = arg;
-
-    if (call_told(l->c))
-        bridge_reply_list(l->c, &l->rows, e);
-}
-
-static void list_go(struct call *c, const void *in)
-{
-    struct listing *l = call_state(c, sizeof(*l), listing_drop);
-
-    (void)in;
-    if (l == NULL)
-        return;
-    l->c = c;
-    buf_init(&l->rows, LIST_BYTES_MAX);
-    call_expect(c, &call_pending, NULL);
-    process_list(c->plane->engine, c->key, bridge_id(c), listed, list_done, l);
+    shape_append(rows, &terminal_shape, &v.t);
 }
 
 static void list_run(struct call *c, const void *in)
 {
-    autobuf struct buf none = BUF_INIT(1);
-
-    if (*bridge_id(c) == '\0')
-        bridge_reply_list(c, &none, NULL);
-    else
-        bridge_enter(c, in, list_go);
-}
-
-/* Everything below names one: an id is looked at before anything else. */
-static void look(struct call *c, const void *in, void (*go)(struct call *c, const void *in))
-{
-    struct err e;
-
-    if (bridge_check_session(call_param(c, 1), &e) < 0) {
-        err_set(&e, ERR_INVALID, "Invalid terminal ID format");
-        call_fail(c, &e);
-        return;
-    }
-    bridge_look(c, in, go);
-}
-
-static void get_go(struct call *c, const void *in)
-{
-    (void)in;
-    call_expect(c, &call_pending, NULL);
-    process_get(c->plane->engine, c->key, bridge_id(c), call_param(c, 1), terminal_told, c);
+    bridge_list(c, in, add_terminal);
 }
 
 static void get_run(struct call *c, const void *in)
 {
-    look(c, in, get_go);
+    bridge_find_terminal(c, in, show);
 }
 
 /* ---- connect: a message with length and cursor before each piece of output ---- */
@@ -330,30 +269,20 @@ static int read_cursor(const char *text, struct terminal_from *ret, struct err *
     return 0;
 }
 
-static void connect_found(void *arg, const struct init_proc *p, const struct err *e)
+static void connect_to(struct call *c, const struct init_proc *p)
 {
-    struct call *c = arg;
     const struct connect_in *in = c->in;
     struct viewer_opts o = {.sandbox = bridge_id(c),
-                            .id = call_param(c, 1),
+                            .id = p->id,
                             .cols = (unsigned)in->cols,
                             .rows = (unsigned)in->rows,
                             .dialect = &next_dialect};
     struct err bad;
 
-    if (!call_told(c) || !is_terminal(c, p, e))
-        return;
     if (read_cursor(in->cursor, &o.from, &bad) < 0)
         call_fail(c, &bad);
     else
         viewer_open(c, &o);
-}
-
-static void connect_go(struct call *c, const void *in)
-{
-    (void)in;
-    call_expect(c, &call_pending, NULL);
-    process_get(c->plane->engine, c->key, bridge_id(c), call_param(c, 1), connect_found, c);
 }
 
 static void connect_run(struct call *c, const void *query)
@@ -365,7 +294,7 @@ static void connect_run(struct call *c, const void *query)
     if (bridge_check_upgrade(c, &e) < 0 || read_cursor(in->cursor, &from, &e) < 0)
         call_fail(c, &e);
     else
-        look(c, query, connect_go);
+        bridge_find_terminal(c, query, connect_to);
 }
 
 /* clang-format off */
@@ -392,26 +321,15 @@ static void done(void *arg, const struct err *e)
         call_fail(c, e);
 }
 
-static void interrupt_found(void *arg, const struct init_proc *p, const struct err *e)
+static void interrupt(struct call *c, const struct init_proc *p)
 {
-    struct call *c = arg;
-
-    if (!call_told(c) || !is_terminal(c, p, e))
-        return;
     call_expect(c, &call_pending, NULL);
-    terminal_signal(c->plane->engine, c->key, bridge_id(c), call_param(c, 1), SIGINT, done, c);
-}
-
-static void interrupt_go(struct call *c, const void *in)
-{
-    (void)in;
-    call_expect(c, &call_pending, NULL);
-    process_get(c->plane->engine, c->key, bridge_id(c), call_param(c, 1), interrupt_found, c);
+    terminal_signal(c->plane->engine, c->key, bridge_id(c), p->id, SIGINT, done, c);
 }
 
 static void interrupt_run(struct call *c, const void *in)
 {
-    look(c, in, interrupt_go);
+    bridge_find_terminal(c, in, interrupt);
 }
 
 static void ended(void *arg, const struct init_exit *m, const struct err *e)
@@ -420,27 +338,16 @@ static void ended(void *arg, const struct init_exit *m, const struct err *e)
     done(arg, e);
 }
 
-static void terminate_found(void *arg, const struct init_proc *p, const struct err *e)
+static void terminate(struct call *c, const struct init_proc *p)
 {
-    struct call *c = arg;
-
-    if (!call_told(c) || !is_terminal(c, p, e))
-        return;
-    call_expect(c, &call_wait,
-                process_kill(c->plane->engine, c->key, bridge_id(c), call_param(c, 1),
-                             TERMINATE_GRACE_MS, ended, c));
-}
-
-static void terminate_go(struct call *c, const void *in)
-{
-    (void)in;
-    call_expect(c, &call_pending, NULL);
-    process_get(c->plane->engine, c->key, bridge_id(c), call_param(c, 1), terminate_found, c);
+    call_expect(
+        c, &call_wait,
+        process_kill(c->plane->engine, c->key, bridge_id(c), p->id, TERMINATE_GRACE_MS, ended, c));
 }
 
 static void terminate_run(struct call *c, const void *in)
 {
-    look(c, in, terminate_go);
+    bridge_find_terminal(c, in, terminate);
 }
 
 /* clang-format off */
