@@ -5,6 +5,7 @@
  *   options.c    what is kept with a sandbox        templates.c  what there is to start from
  *   rest.c       pause and resume                   snapshots.c  and forks
  *   network.c    what a sandbox may reach           admit.c      who may reach its ports
+ *   usage.c      metrics                            logs.c       what happened to it
  *   missing.c    what is not offered, and says so   view.c       a sandbox as E2B shows it
  *   data.c       the data plane: who may, errors    connect.c    its RPC protocol
  *   signature.c  URLs of one file                   path.c       which file, and as whom
@@ -36,18 +37,21 @@
 /* What clients may expect of the data plane; they look at the number. */
 #define E2B_ENVD_VERSION "0.6.13"
 
-/* The first row that fits counts: what is missing has names where others have {id}. */
+/* The first row that fits counts: these two have names where others have {id}. */
 #define E2B_API_SURFACES(X)                                                                        \
     X(missing)                                                                                     \
+    X(usage)                                                                                       \
     X(create)                                                                                      \
     X(sandboxes)                                                                                   \
     X(rest)                                                                                        \
     X(snapshots)                                                                                   \
     X(network)                                                                                     \
+    X(logs)                                                                                        \
     X(templates)
 
 #define E2B_DATA_SURFACES(X)                                                                       \
     X(health)                                                                                      \
+    X(inside_usage)                                                                                \
     X(filesystem)                                                                                  \
     X(watch)                                                                                       \
     X(poll)                                                                                        \

@@ -17,10 +17,6 @@ static void missing(struct call *c, const void *in)
 #define MISSING(method, path, what) {{method, path}, SCOPE_READ, missing, "missing", what, .status = 501}
 
 const struct surface_row e2b_missing[] = {
-    MISSING("GET",    "/sandboxes/metrics", "metrics are"),
-    MISSING("GET",    "/sandboxes/{id}/metrics", "metrics are"),
-    MISSING("GET",    "/sandboxes/{id}/logs", "logs are"),
-    MISSING("GET",    "/v2/sandboxes/{id}/logs", "logs are"),
     MISSING("GET",    "/templates/{id}", "template builds are"),
     MISSING("PATCH",  "/templates/{id}", "template builds are"),
     MISSING("PATCH",  "/v2/templates/{id}", "template builds are"),
