@@ -86,6 +86,7 @@ test('an id makes exactly one sandbox at its first use, however many calls race'
   const all = await Promise.all(Array.from({ length: 24 }, () => racer.sh('cat /proc/sys/kernel/random/boot_id')));
   assert.equal(new Set(all.map((r) => r.stdout)).size, 1);
   assert.equal(await count(), had + 1);
+  assert.equal((await d.get('/v1/sandboxes?limit=100')).sandboxes.filter((s) => s.name === racer.id).length, 1);
   await racer.delete();
   assert.equal(await count(), had);
 });

@@ -17,6 +17,7 @@ static SHAPE(limits_shape, "Limits", "What a sandbox may use at most.", limits_f
 
 static const struct shape_field sandbox_fields[] = {
     {"id", SHAPE_STR, offsetof(struct sandbox_view, id), "Its name in every other call."},
+    {"name", SHAPE_STR, offsetof(struct sandbox_view, name), "What a client of the Cloudflare bridge calls it.", SHAPE_OMITTED},
     {"state", SHAPE_STR, offsetof(struct sandbox_view, state), "running, paused or stopped."},
     {"reason", SHAPE_STR, offsetof(struct sandbox_view, reason), "Why it is stopped.", SHAPE_OMITTED},
     {"template", SHAPE_STR, offsetof(struct sandbox_view, template), "What its root filesystem started as."},
@@ -51,6 +52,7 @@ void sandbox_view_of(struct sandbox_view *v, const struct sandbox *s, struct buf
     names_only(s->env, s->env_len, names);
     *v = (struct sandbox_view){
         .id = s->id,
+        .name = s->name,
         .state = sandbox_state_name(s->state),
         .template = s->template,
         .snapshot = s->snapshot,

@@ -9,7 +9,7 @@
 extern const struct shape sandbox_shape;
 
 struct sandbox_view {
-    const char *id, *state, *template, *snapshot, *network, *metadata, *on_timeout, *boot_id,
+    const char *id, *name, *state, *template, *snapshot, *network, *metadata, *on_timeout, *boot_id,
         *reason;
     uint64_t created_ms, changed_ms, ends_ms;
     bool auto_resume;
