@@ -1,6 +1,9 @@
 /* snapshot.c - `cove snapshot`: the files of sandboxes, kept. */
+#include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/own.h"
 #include "cli/client.h"
@@ -8,10 +11,11 @@
 #include "cli/path.h"
 #include "cli/request.h"
 #include "cli/table.h"
+#include "cli/upload.h"
 
 /* clang-format off */
 static const struct cmd_opt opts[] = {
-    {0,   "name",    "NAME",    "take: a name to find it by; list: only those of this name"},
+    {0,   "name",    "NAME",    "take, import: a name to find it by; list: only those of this name"},
     {0,   "sandbox", "SANDBOX", "list: only those of this sandbox"},
     {'q', "quiet",   NULL,      "list: only ids, one per line"},
     {0,   "json",    NULL,      "as JSON"},
@@ -127,6 +131,85 @@ static int delete (const struct args *a, const struct server *s, struct err *e)
     return client_call(s, "DELETE", path_snapshot(path, a->operands[1], ""), NULL, NULL, e);
 }
 
+/* ---- as one file ---- */
+
+static int write_all(int fd, const char *p, size_t n, const char *to, struct err *e)
+{
+    while (n > 0) {
+        ssize_t w = write(fd, p, n);
+
+        if (w < 0 && errno != EINTR)
+            return err_set(e, ERR_INTERNAL, "write %s: %s", to, strerror(errno));
+        p += w > 0 ? w : 0;
+        n -= w > 0 ? (size_t)w : 0;
+    }
+    return 0;
+}
+
+static int receive(struct reply *r, int fd, const char *to, struct err *e)
+{
+    enum reply_event ev = REPLY_MORE;
+    const char *p;
+    size_t n;
+
+    while ((ev = reply_read(r, &p, &n, e)) > REPLY_END) {
+        if (ev == REPLY_MORE)
+            reply_wait(r);
+        else if (write_all(fd, p, n, to, e) < 0)
+            return -1;
+    }
+    return ev == REPLY_BROKEN ? -1 : 0;
+}
+
+static int fetch_file(const struct args *a, const struct server *s, int fd, struct err *e)
+{
+    char path[PATH_TEXT_MAX];
+    struct call c = {.method = "GET", .path = path_snapshot(path, a->operands[1], "export")};
+    autoreply struct reply *r = NULL;
+
+    if (reply_open(s, &c, &r, e) < 0)
+        return -1;
+    return reply_status(r) == 200 ? receive(r, fd, a->operands[2], e) : reply_json(r, NULL, e);
+}
+
+/* A file that is not whole is not left behind. */
+static int export_it(const struct args *a, const struct server *s, struct err *e)
+{
+    const char *to = a->operands[2];
+    autofd int fd = strcmp(to, "-") == 0 ? dup(STDOUT_FILENO)
+                                         : open(to, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+
+    if (fd < 0)
+        return err_set(e, ERR_INVALID, "%s: %s", to, strerror(errno));
+    if (fetch_file(a, s, fd, e) == 0)
+        return 0;
+    if (strcmp(to, "-") != 0)
+        unlink(to);
+    return -1;
+}
+
+static int import_it(const struct args *a, const struct server *s, struct err *e)
+{
+    static struct upload u = {.fd = -1};
+    char path[PATH_TEXT_MAX];
+    struct call c = {.method = "POST", .path = path, .next = upload_next, .arg = &u};
+    autoreply struct reply *r = NULL;
+    autojson json_t *answer = NULL;
+    int ret = upload_open(&u, a->operands[1], e);
+
+    path_query(path, "/v1/snapshots/import?", "name", args_value(a, "name"));
+    if (ret == 0)
+        ret = reply_open(s, &c, &r, e);
+    if (ret == 0)
+        ret = reply_json(r, &answer, e);
+    if (ret == 0 && args_flag(a, "json"))
+        request_print(answer);
+    else if (ret == 0)
+        printf("%s\n", json_string_value(json_object_get(answer, "id")));
+    upload_close(&u);
+    return ret;
+}
+
 /* clang-format off */
 static const struct {
     const char *name;
@@ -137,6 +220,8 @@ static const struct {
     {"list",   1, list},
     {"show",   2, show},
     {"delete", 2, delete},
+    {"export", 3, export_it},
+    {"import", 2, import_it},
 };
 /* clang-format on */
 
@@ -152,14 +237,17 @@ static int snapshot_run(const struct args *a, struct err *e)
 
 const struct cmd cmd_snapshot = {
     .name = "snapshot",
-    .usage = "snapshot take|list|show|delete [OPTIONS] [SANDBOX|SNAPSHOT]",
+    .usage = "snapshot take|list|show|delete|export|import [OPTIONS] [SANDBOX|SNAPSHOT] [FILE|-]",
     .summary = "keep the files of a sandbox, for new ones to start from",
     .about = "`take` prints the id of the snapshot; `cove create --snapshot ID` starts from it. A "
              "name may be\n"
-             "given to several and means the newest.",
+             "given to several and means the newest.\n"
+             "`export SNAPSHOT FILE` writes all of its files as an OCI image layout (tar.zst), "
+             "`import FILE`\n"
+             "makes a snapshot of that, or of any archive that `cove template add` takes.",
     .opts = opts,
-    .words = "take list show delete",
+    .words = "take list show delete export import",
     .min = 1,
-    .max = 2,
+    .max = 3,
     .run = snapshot_run,
 };

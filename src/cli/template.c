@@ -15,6 +15,7 @@
 #include "cli/request.h"
 #include "cli/sse.h"
 #include "cli/table.h"
+#include "cli/upload.h"
 
 /* clang-format off */
 static const struct cmd_opt opts[] = {
@@ -139,56 +140,6 @@ static int refresh(const struct args *a, const struct server *s, struct err *e)
 
 /* ---- add ---- */
 
-struct upload {
-    struct pack *pack; /* a directory, or... */
-    int fd;            /* ...a file */
-    char piece[256 << 10];
-    uint64_t sent, total, said; /* total 0: not known */
-};
-
-static void say_upload(struct upload *u)
-{
-    if (!isatty(STDERR_FILENO) || u->sent - u->said < (4u << 20))
-        return;
-    u->said = u->sent;
-    fprintf(stderr, "\r\033[Ksending %llu MiB", (unsigned long long)(u->sent >> 20));
-    if (u->total > 0)
-        fprintf(stderr, " %llu%%", (unsigned long long)(u->sent * 100 / u->total));
-}
-
-static ssize_t next_piece(void *arg, const char **ret, struct err *e)
-{
-    struct upload *u = arg;
-    ssize_t n;
-
-    *ret = u->piece;
-    n = u->pack != NULL ? pack_next(u->pack, ret, e) : read(u->fd, u->piece, sizeof(u->piece));
-    if (n < 0 && u->pack == NULL)
-        return err_set(e, ERR_INVALID, "read the archive: %s", strerror(errno));
-    u->sent += n > 0 ? (uint64_t)n : 0;
-    say_upload(u);
-    return n;
-}
-
-static int open_upload(struct upload *u, const char *from, struct err *e)
-{
-    struct stat st;
-
-    if (strcmp(from, "-") == 0) {
-        u->fd = dup(STDIN_FILENO);
-        return u->fd < 0 ? err_sys(e, "stdin") : 0;
-    }
-    if (stat(from, &st) < 0)
-        return err_set(e, ERR_INVALID, "%s: %s", from, strerror(errno));
-    if (S_ISDIR(st.st_mode)) {
-        u->pack = pack_open(from, e);
-        return u->pack == NULL ? -1 : 0;
-    }
-    u->fd = open(from, O_RDONLY | O_CLOEXEC);
-    u->total = S_ISREG(st.st_mode) ? (uint64_t)st.st_size : 0;
-    return u->fd < 0 ? err_set(e, ERR_INVALID, "%s: %s", from, strerror(errno)) : 0;
-}
-
 static int add(const struct args *a, const struct server *s, struct err *e)
 {
     static struct upload u = {.fd = -1};
@@ -196,17 +147,16 @@ static int add(const struct args *a, const struct server *s, struct err *e)
     struct call c = {.method = "PUT",
                      .path = path_template(path, a->operands[1], ""),
                      .accept = "text/event-stream",
-                     .next = next_piece,
+                     .next = upload_next,
                      .arg = &u};
-    int r = open_upload(&u, a->operands[2], e);
+    int r = upload_open(&u, a->operands[2], e);
 
     if (r == 0)
         r = watch(s, &c, args_flag(a, "json"), e);
     if (r == 0 && u.pack != NULL && pack_left_out(u.pack) > 0)
         fprintf(stderr, "cove template: %lu devices or sockets were left out\n",
                 pack_left_out(u.pack));
-    pack_free(u.pack);
-    drop_fd(&u.fd);
+    upload_close(&u);
     return r;
 }
 

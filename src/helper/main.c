@@ -8,6 +8,7 @@
 
 #include "base/own.h"
 #include "helper/args.h"
+#include "helper/export.h"
 #include "helper/files.h"
 #include "helper/import.h"
 #include "helper/names.h"
@@ -27,12 +28,12 @@ static const struct {
     const char *name;
     int (*run)(int argc, char **argv); /* what follows the name; the exit status */
 } works[] = {
-    {"chmod", chmod_main},     {"chown", chown_main},   {"copy", copy_main},
-    {"import", run_import},    {"list", list_main},     {"mkdir", mkdir_main},
-    {"move", move_main},       {"pack", pack_main},     {"read", read_main},
-    {"remove", remove_main},   {"search", search_main}, {"stat", stat_main},
-    {"symlink", symlink_main}, {"unpack", place_main},  {"watch", watch_main},
-    {"write", write_main},     {"xattrs", xattrs_main},
+    {"chmod", chmod_main},   {"chown", chown_main},     {"copy", copy_main},
+    {"export", export_main}, {"import", run_import},    {"list", list_main},
+    {"mkdir", mkdir_main},   {"move", move_main},       {"pack", pack_main},
+    {"read", read_main},     {"remove", remove_main},   {"search", search_main},
+    {"stat", stat_main},     {"symlink", symlink_main}, {"unpack", place_main},
+    {"watch", watch_main},   {"write", write_main},     {"xattrs", xattrs_main},
 };
 
 /* With root's power, for somebody else: whose home "~" is. */

@@ -7,14 +7,6 @@
 #include "base/str.h"
 #include "json/read.h"
 
-#if defined(__x86_64__)
-#define MACHINE "amd64"
-#elif defined(__aarch64__)
-#define MACHINE "arm64"
-#else
-#error "the name that images have for this machine"
-#endif
-
 /* clang-format off */
 static const struct {
     const char *type;
@@ -128,7 +120,7 @@ static int fits(const json_t *d)
     if (os == NULL && machine == NULL)
         return 1;
     return os != NULL && machine != NULL && strcmp(os, "linux") == 0 &&
-                   strcmp(machine, MACHINE) == 0
+                   strcmp(machine, MANIFEST_MACHINE) == 0
                ? 2
                : 0;
 }
@@ -153,7 +145,8 @@ int manifest_index(const char *text, size_t len, struct manifest_ref *ret, struc
         if (count[fit] == 1)
             return ref_of(best[fit], ret, e);
     if (count[1] + count[2] == 0)
-        return err_set(e, ERR_INVALID, "index: none of its %zu images is for linux/%s", n, MACHINE);
+        return err_set(e, ERR_INVALID, "index: none of its %zu images is for linux/%s", n,
+                       MANIFEST_MACHINE);
     return err_set(e, ERR_INVALID, "index: %zu images for this machine; expected one",
                    count[2] > 0 ? count[2] : count[1]);
 }
@@ -195,9 +188,10 @@ static int check_machine(const json_t *j, struct err *e)
     const char *machine = json_string_value(json_object_get(j, "architecture"));
 
     if ((os != NULL && *os != '\0' && strcmp(os, "linux") != 0) ||
-        (machine != NULL && *machine != '\0' && strcmp(machine, MACHINE) != 0))
+        (machine != NULL && *machine != '\0' && strcmp(machine, MANIFEST_MACHINE) != 0))
         return err_set(e, ERR_INVALID, "the image is for %.32s/%.32s; this host is linux/%s",
-                       os != NULL ? os : "linux", machine != NULL ? machine : "?", MACHINE);
+                       os != NULL ? os : "linux", machine != NULL ? machine : "?",
+                       MANIFEST_MACHINE);
     return 0;
 }
 

@@ -13,6 +13,15 @@
 #include "base/sha256.h"
 #include "wire/image.h"
 
+/* The name that images have for this machine. */
+#if defined(__x86_64__)
+#define MANIFEST_MACHINE "amd64"
+#elif defined(__aarch64__)
+#define MANIFEST_MACHINE "arm64"
+#else
+#error "the name that images have for this machine"
+#endif
+
 #define MANIFEST_MAX (4u << 20) /* bytes of one document */
 #define MANIFEST_NAME_MAX 512u  /* of a member that a manifest names */
 

@@ -12,6 +12,7 @@
 #include "base/own.h"
 #include "base/str.h"
 #include "helper/glob.h"
+#include "helper/links.h"
 #include "helper/path.h"
 #include "helper/say.h"
 #include "helper/tree.h"
@@ -22,8 +23,9 @@
 struct pack {
     struct archive *a;
     struct archive_entry *en;
-    struct globs exclude;
-    bool skip; /* what may not be read */
+    const struct globs *exclude; /* or NULL */
+    unsigned flags;
+    struct links *links; /* PACK_WHOLE: files under their first names; or NULL */
     char path[PATH_ROOM];
     size_t len; /* of it: "./" and what follows */
     char piece[256 << 10];
@@ -31,17 +33,23 @@ struct pack {
 
 /* ---- entries ---- */
 
-static int lost(struct pack *k, struct err *e)
+static int failed(struct archive *a, struct err *e)
 {
-    const char *text = archive_error_string(k->a);
+    const char *text = archive_error_string(a);
 
     return err_set(e, ERR_INTERNAL, "write the archive: %.200s", text != NULL ? text : "?");
+}
+
+static int lost(struct pack *k, struct err *e)
+{
+    return failed(k->a, e);
 }
 
 /* Owners by number only: what the names mean where this goes, nobody here knows. */
 static int head(struct pack *k, const struct stat *st, const char *target, struct err *e)
 {
     struct archive_entry *en = k->en;
+    bool hard = target != NULL && S_ISREG(st->st_mode);
     int r;
 
     archive_entry_set_pathname(en, k->path);
@@ -50,8 +58,10 @@ static int head(struct pack *k, const struct stat *st, const char *target, struc
     archive_entry_set_uid(en, st->st_uid);
     archive_entry_set_gid(en, st->st_gid);
     archive_entry_set_mtime(en, st->st_mtim.tv_sec, 0);
-    archive_entry_set_size(en, S_ISREG(st->st_mode) ? st->st_size : 0);
-    if (target != NULL)
+    archive_entry_set_size(en, S_ISREG(st->st_mode) && !hard ? st->st_size : 0);
+    if (hard)
+        archive_entry_set_hardlink(en, target);
+    else if (target != NULL)
         archive_entry_set_symlink(en, target);
     r = archive_write_header(k->a, en);
     archive_entry_clear(en);
@@ -65,7 +75,8 @@ static void xattrs(struct pack *k, int fd)
     ssize_t n = flistxattr(fd, names, sizeof(names)), len;
 
     for (char *name = names; n > 0 && name < names + n; name += strlen(name) + 1)
-        if (strncmp(name, "user.", 5) == 0 &&
+        if ((strncmp(name, "user.", 5) == 0 ||
+             ((k->flags & PACK_WHOLE) && strcmp(name, "security.capability") == 0)) &&
             (len = fgetxattr(fd, name, value, sizeof(value))) >= 0)
             archive_entry_xattr_add_entry(k->en, name, value, (size_t)len);
 }
@@ -92,7 +103,7 @@ static int bytes(struct pack *k, int fd, int64_t size, struct err *e)
 /* 0 too if it is gone meanwhile, or may be left out. */
 static int cannot(struct pack *k, const char *what, struct err *e)
 {
-    if (errno == ENOENT || (k->skip && (errno == EACCES || errno == EPERM)))
+    if (errno == ENOENT || ((k->flags & PACK_SKIP) && (errno == EACCES || errno == EPERM)))
         return 0;
     return say_sys(e, what, k->path);
 }
@@ -101,12 +112,17 @@ static int add_file(struct pack *k, int dir, const char *name, struct err *e)
 {
     /* It may have become anything since it was looked at. */
     autofd int fd = openat(dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    const char *first = NULL;
     struct stat st;
 
     if (fd < 0)
         return cannot(k, "open", e);
     if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
         return 0;
+    if (k->links != NULL && st.st_nlink > 1)
+        first = links_seen(k->links, &st, k->path);
+    if (first != NULL)
+        return head(k, &st, first, e);
     xattrs(k, fd);
     return head(k, &st, NULL, e) < 0 ? -1 : bytes(k, fd, st.st_size, e);
 }
@@ -151,6 +167,8 @@ static int add(struct pack *k, int dir, const char *name, unsigned depth, struct
         return add_file(k, dir, name, e);
     if (S_ISLNK(st.st_mode))
         return add_link(k, dir, name, &st, e);
+    if (S_ISFIFO(st.st_mode) && (k->flags & PACK_WHOLE))
+        return head(k, &st, NULL, e);
     return S_ISDIR(st.st_mode) ? add_dir(k, dir, name, &st, depth, e) : 0;
 }
 
@@ -163,7 +181,7 @@ static int add_named(struct pack *k, int dir, const char *name, unsigned depth, 
     if (len + n + 2 > sizeof(k->path) || depth > PATH_DEPTH_MAX)
         return err_set(e, ERR_TOO_LARGE, "'%.80s...' is deeper than an archive goes", k->path);
     memcpy(k->path + len, name, n + 1);
-    if (!globs_match(&k->exclude, k->path + 2)) {
+    if (k->exclude == NULL || !globs_match(k->exclude, k->path + 2)) {
         k->len = len + n;
         r = add(k, dir, name, depth, e);
     }
@@ -206,7 +224,7 @@ static const struct {
 };
 /* clang-format on */
 
-static int set_format(struct archive *a, const char *format, struct err *e)
+int pack_format(struct archive *a, const char *format, struct err *e)
 {
     for (size_t i = 0; i < ARRAY_LEN(formats); i++) {
         if (strcmp(formats[i].name, format) != 0)
@@ -215,6 +233,8 @@ static int set_format(struct archive *a, const char *format, struct err *e)
             archive_write_set_format_pax_restricted(a) != ARCHIVE_OK ||
             archive_write_set_options(a, "pax:xattrheader=SCHILY") != ARCHIVE_OK)
             return err_set(e, ERR_UNSUPPORTED, "%s is not in this build", format);
+        archive_write_set_bytes_per_block(a, PACK_BLOCK);
+        archive_write_set_bytes_in_last_block(a, 1); /* no padding */
         return 0;
     }
     return err_set(e, ERR_INVALID, "the format '%.20s' is not tar, tar.gz or tar.zst", format);
@@ -236,41 +256,53 @@ static int pack_root(struct pack *k, int fd, struct err *e)
     return add_all(k, copy, 0, e);
 }
 
-static int pack(struct pack *k, const char *path, const char *format, struct err *e)
+int pack_tree(struct archive *a, const char *path, const struct globs *exclude, unsigned flags,
+              struct err *e)
 {
+    static struct pack k; /* too large for a stack */
     autofd int fd = where_open(path, O_RDONLY | O_DIRECTORY, e);
-    int r;
+    int r = -1;
 
     if (fd < 0)
         return -1;
-    k->a = archive_write_new();
-    k->en = archive_entry_new();
-    if (k->a == NULL || k->en == NULL)
-        return err_set(e, ERR_INTERNAL, "out of memory");
-    archive_write_set_bytes_per_block(k->a, PACK_BLOCK);
-    archive_write_set_bytes_in_last_block(k->a, 1);
-    r = set_format(k->a, format, e);
-    if (r == 0 && archive_write_open_fd(k->a, STDOUT_FILENO) != ARCHIVE_OK)
-        r = lost(k, e);
+    k = (struct pack){.a = a, .exclude = exclude, .flags = flags};
+    k.en = archive_entry_new();
+    k.links = flags & PACK_WHOLE ? links_new() : NULL;
+    if (k.en == NULL || ((flags & PACK_WHOLE) && k.links == NULL))
+        err_set(e, ERR_INTERNAL, "out of memory");
+    else
+        r = pack_root(&k, fd, e);
+    archive_entry_free(k.en);
+    links_free(k.links);
+    return r;
+}
+
+static int pack(const char *path, const char *format, const struct globs *exclude, unsigned flags,
+                struct err *e)
+{
+    struct archive *a = archive_write_new();
+    int r = a == NULL ? err_set(e, ERR_INTERNAL, "out of memory") : pack_format(a, format, e);
+
+    if (r == 0 && archive_write_open_fd(a, STDOUT_FILENO) != ARCHIVE_OK)
+        r = failed(a, e);
     if (r == 0)
-        r = pack_root(k, fd, e);
-    if (r < 0)
-        archive_write_fail(k->a); /* or it would write what it holds as if all were well */
-    else if (archive_write_close(k->a) != ARCHIVE_OK)
-        r = lost(k, e);
-    archive_entry_free(k->en);
-    archive_write_free(k->a);
+        r = pack_tree(a, path, exclude, flags, e);
+    if (r < 0 && a != NULL)
+        archive_write_fail(a); /* or it would write what it holds as if all were well */
+    else if (archive_write_close(a) != ARCHIVE_OK)
+        r = failed(a, e);
+    archive_write_free(a);
     return r;
 }
 
 int pack_main(int argc, char **argv)
 {
-    static struct pack k;
+    struct globs exclude = {argv + 3, argc < 3 ? 0 : (size_t)argc - 3};
     struct err e;
 
     if (argc < 3)
         return 64;
-    k = (struct pack){.exclude = {argv + 3, (size_t)argc - 3},
-                      .skip = strchr(argv[2], 's') != NULL};
-    return pack(&k, argv[0], argv[1], &e) < 0 ? say_failed(stderr, &e) : 0;
+    return pack(argv[0], argv[1], &exclude, strchr(argv[2], 's') != NULL ? PACK_SKIP : 0, &e) < 0
+               ? say_failed(stderr, &e)
+               : 0;
 }

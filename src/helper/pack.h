@@ -10,7 +10,22 @@
 #ifndef HELPER_PACK_H
 #define HELPER_PACK_H
 
+#include "base/err.h"
+#include "helper/glob.h"
+
 #define PACK_BLOCK (128u << 10)
+
+struct archive;
+
+enum pack_flags {
+    PACK_SKIP = 1,  /* what may not be read */
+    PACK_WHOLE = 2, /* a root filesystem: FIFOs, hard links and file capabilities too */
+};
+/* Everything below `path` into an archive that is open; `exclude` or NULL. */
+int pack_tree(struct archive *a, const char *path, const struct globs *exclude, unsigned flags,
+              struct err *e);
+/* "tar", "tar.gz" or "tar.zst", before it is opened. */
+int pack_format(struct archive *a, const char *format, struct err *e);
 
 /* Exit status. */
 int pack_main(int argc, char **argv);

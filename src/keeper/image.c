@@ -200,7 +200,8 @@ static int place_disk(struct keeper *k, const char *id, struct err *e)
 
 int image_commit(struct keeper *k, const char *id, const struct keeper_commit *m, struct err *e)
 {
-    struct image *im = image_check_name(m->name, e) < 0 ? NULL : image_make(k, id, m, e);
+    bool named = m->name[0] != '\0';
+    struct image *im = named && image_check_name(m->name, e) < 0 ? NULL : image_make(k, id, m, e);
     int r = -1;
 
     if (im == NULL)
@@ -208,13 +209,14 @@ int image_commit(struct keeper *k, const char *id, const struct keeper_commit *m
     if (place_disk(k, id, e) == 0 && check_layers(k, im, e) == 0 &&
         image_save(k->images, im, e) == 0) {
         list_add_tail(&k->images->versions, &im->link);
-        r = set_name(k, m->name, im, e);
+        r = named ? set_name(k, m->name, im, e) : snapshot_adopt(k, id, m->bytes, e);
     } else {
         image_free(im);
     }
     image_sweep(k); /* what was double, what the name meant before; or all of it */
     if (r == 0)
-        log_info("template %s is now version %s, %u layers", m->name, id, im->nlayers);
+        log_info("%s %s is now version %s, %u layers", named ? "template" : "snapshot",
+                 named ? m->name : id, id, im->nlayers);
     return r;
 }
 

@@ -31,7 +31,8 @@ int image_layers(struct keeper *k, const char *version, int fds[IMAGE_LAYERS_MAX
 struct wire_bytes image_settings(struct keeper *k, const char *version);
 
 /* The disk of import `id`, in which nothing runs any more, becomes a version, and
- * `name` means it. Layers that are there already are used and the new ones let go. */
+ * `name` means it; without a name it is a snapshot. Layers that are there already are
+ * used and the new ones let go. */
 int image_commit(struct keeper *k, const char *id, const struct keeper_commit *m, struct err *e);
 /* ERR_CONFLICT if `alias` means another version. */
 int image_alias(struct keeper *k, const char *name, const char *alias, struct err *e);

@@ -199,7 +199,7 @@ static int op_snapshots(struct keeper *k, uint32_t seq, const void *msg, struct 
     LIST_EACH (&k->snapshots->all, s, struct snapshot, link) {
         struct keeper_snap m;
 
-        if (!s->rec.wanted)
+        if ((s->rec.flags & SNAPSHOT_WANTED) == 0)
             continue;
         snapshot_message(s, &m);
         link_send(k, KEEPER_SNAP, seq, &m);

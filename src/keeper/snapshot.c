@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/str.h"
 #include "keeper/compat.h"
@@ -41,7 +42,7 @@ struct snapshot *snapshot_find(struct keeper *k, const char *id)
 {
     struct snapshot *s = snapshot_any(k, id);
 
-    return s != NULL && s->rec.wanted ? s : NULL;
+    return s != NULL && (s->rec.flags & SNAPSHOT_WANTED) ? s : NULL;
 }
 
 bool snapshot_is_version(const char *version)
@@ -93,6 +94,10 @@ int snapshot_layers(struct keeper *k, const char *version, int fds[ROOT_LAYERS_M
     while (snapshot_is_version(version)) {
         struct snapshot *s = snapshot_any(k, version + 1);
 
+        if (s != NULL && (s->rec.flags & SNAPSHOT_BARE)) {
+            version = s->rec.under;
+            continue;
+        }
         if (s == NULL || n == SNAPSHOT_STACK_MAX)
             fds[n] = err_set(e, ERR_INTERNAL, "there is no snapshot %s", version + 1);
         else
@@ -149,7 +154,8 @@ static bool is_needed(struct keeper *k, const struct snapshot *s)
     char version[64];
 
     snapshot_version(s, version);
-    return s->rec.wanted || snapshot_users(k, version) > 0 || pool_standing(k, version, true) > 0;
+    return (s->rec.flags & SNAPSHOT_WANTED) || snapshot_users(k, version) > 0 ||
+           pool_standing(k, version, true) > 0;
 }
 
 /* ---- the records ---- */
@@ -164,11 +170,34 @@ int snapshot_keep(struct keeper *k, struct snapshot *s, struct err *e)
 {
     s->rec.magic = SNAPSHOT_MAGIC;
     s->rec.version = SNAPSHOT_VERSION;
-    s->rec.wanted = 1;
+    s->rec.flags |= SNAPSHOT_WANTED;
     if (save(k, s, e) < 0)
         return -1;
     list_add_tail(&k->snapshots->all, &s->link);
     k->snapshots->n++;
+    return 0;
+}
+
+int snapshot_adopt(struct keeper *k, const char *id, uint64_t bytes, struct err *e)
+{
+    autofree struct snapshot *s = calloc(1, sizeof(*s));
+
+    if (s == NULL)
+        return err_set(e, ERR_INTERNAL, "out of memory");
+    if (k->snapshots->n >= k->config.snapshots)
+        return err_set(e, ERR_LIMIT, "there are %zu snapshots, and there may be no more",
+                       k->snapshots->n);
+    list_init(&s->link);
+    str_fmt(s->rec.id, sizeof(s->rec.id), "%s", id);
+    str_fmt(s->rec.under, sizeof(s->rec.under), "%s", id);
+    str_fmt(s->rec.template, sizeof(s->rec.template), "imported");
+    s->rec.flags = SNAPSHOT_BARE;
+    s->rec.stack = 1;
+    s->rec.bytes = bytes;
+    s->rec.created_ms = clock_real_ms();
+    if (snapshot_keep(k, s, e) < 0)
+        return -1;
+    take_ptr(&s);
     return 0;
 }
 
@@ -225,6 +254,7 @@ static void drop(struct keeper *k, struct snapshot *s)
     struct map_node *n = map_get(&k->sandboxes, s->rec.source);
     struct sandbox *source = n == NULL ? NULL : CONTAINER_OF(n, struct sandbox, by_id);
     char under[sizeof(s->rec.under)], disk[64];
+    bool bare = s->rec.flags & SNAPSHOT_BARE;
     struct err e;
 
     log_info("removing snapshot %s", s->rec.id);
@@ -235,7 +265,8 @@ static void drop(struct keeper *k, struct snapshot *s)
     list_del(&s->link);
     k->snapshots->n--;
     free(s);
-    k->disk.way->remove(k, disk);
+    if (!bare)
+        k->disk.way->remove(k, disk);
     if (source != NULL && source->rec.phase != PHASE_DYING && disk_limit(source, &e) < 0)
         log_warn("%s", e.msg);
     image_left(k, under);
@@ -247,9 +278,9 @@ int snapshot_forget(struct keeper *k, const char *id, struct err *e)
 
     if (s == NULL)
         return err_set(e, ERR_NOT_FOUND, "no snapshot %s", id);
-    s->rec.wanted = 0;
+    s->rec.flags &= ~(uint32_t)SNAPSHOT_WANTED;
     if (save(k, s, e) < 0) {
-        s->rec.wanted = 1;
+        s->rec.flags |= SNAPSHOT_WANTED;
         return -1;
     }
     if (!is_needed(k, s))

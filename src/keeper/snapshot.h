@@ -23,6 +23,11 @@
 #define SNAPSHOT_STACK_MAX 16u
 #define ROOT_LAYERS_MAX (IMAGE_LAYERS_MAX + SNAPSHOT_STACK_MAX)
 
+enum snapshot_flags {
+    SNAPSHOT_WANTED = 1, /* by somebody; else it stays only while something stands on it */
+    SNAPSHOT_BARE = 2,   /* was imported: no disk of its own, it is just what it stands on */
+};
+
 struct snapshot_record {
     uint32_t magic, version;
     char id[32];
@@ -30,7 +35,7 @@ struct snapshot_record {
     char template[64]; /* the name that the sandbox was made from */
     char source[32];   /* the sandbox */
     uint32_t stack;    /* snapshots that it is or stands on: 1... */
-    uint32_t wanted;
+    uint32_t flags;    /* enum snapshot_flags */
     uint64_t bytes, created_ms;
     uint64_t sum; /* of everything above */
 };
@@ -75,6 +80,10 @@ uint64_t snapshot_held(struct keeper *k, const char *sandbox);
 int pool_snapshot(struct keeper *k, uint32_t seq, const char *id, struct err *e);
 /* From there: durable when it returns. */
 int snapshot_keep(struct keeper *k, struct snapshot *s, struct err *e);
+
+/* What was imported as version `id` of a template that has no name is a snapshot of that
+ * id. Durable when it returns. */
+int snapshot_adopt(struct keeper *k, const char *id, uint64_t bytes, struct err *e);
 
 /* Nobody wants it any more. */
 int snapshot_forget(struct keeper *k, const char *id, struct err *e);

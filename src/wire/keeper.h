@@ -98,7 +98,8 @@ enum keeper_state { KEEPER_RUNNING, KEEPER_STOPPED, KEEPER_PAUSED };
  *  ready     (no answer)            the front has joined and serves requests
  *  import    -> sandbox             a throw-away one with an empty root, for cove-helper; it ends
  *                                   with commit, with destroy, or with this front
- *  commit    -> ok                  what it unpacked becomes the template `name`; it is dead then,
+ *  commit    -> ok                  what it unpacked becomes the template `name`, or without a name
+ *                                   a snapshot with the id of the import; it is dead then,
  *                                   whatever the answer. `layers` are chain ids, lowest first
  *  alias     -> ok                  one more name for a template
  *  forget    -> ok                  a template's name is gone; fail conflict while it is in use

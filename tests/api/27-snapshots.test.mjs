@@ -1,8 +1,10 @@
 // Snapshots and forks: files as they were, for new sandboxes to start from.
 import assert from 'node:assert/strict';
+import fs from 'node:fs';
 import { after, before, test } from 'node:test';
 import { inventory } from '../lib/chaos.mjs';
-import { poll, startDaemon } from '../lib/cove.mjs';
+import { poll, run, startDaemon } from '../lib/cove.mjs';
+import { dockerSave, staticProbe, tar } from '../lib/image.mjs';
 
 let d;
 before(async () => {
@@ -216,6 +218,72 @@ test('the CLI takes, lists, shows, uses and deletes snapshots, and forks', async
   await drop(a, b, ...forks);
 });
 
+test('a snapshot goes out as one file and comes in again, here or elsewhere, as it was', async () => {
+  const layer = tar([
+    { name: 'p', data: staticProbe(), mode: 0o755 },
+    { name: 'etc/' },
+    { name: 'etc/gone', data: 'x' },
+    { name: 'data/', mode: 0o1777 },
+    { name: 'data/f', data: 'shared', mode: 0o4755, uid: 1234, gid: 4321, pax: { 'SCHILY.xattr.user.note': 'hi' } },
+    { name: 'data/hard', type: 'hard', link: 'data/f' },
+    { name: 'data/soft', type: 'symlink', link: '../etc' },
+    { name: 'data/pipe', type: 'fifo' },
+  ]);
+  await d.api('PUT', '/v1/templates/tiny', dockerSave([layer], { config: { User: '7:8', WorkingDir: '/data', Env: ['SHIP=ahoy'] } }));
+  const p = async (id, ...argv) => {
+    const r = await d.exec(id, ['/p', ...argv]);
+    assert.equal(r.exit_code, 0, `${argv}: ${r.stderr}`);
+    return r.stdout;
+  };
+  const a = await d.sandbox({ template: 'tiny' });
+  await p(a.id, 'write', '/data/new', 'carried');
+  assert.equal((await d.exec(a.id, ['/p', 'rm', '/etc/gone'], { user: '0' })).exit_code, 0);
+  const snap = await take(a.id, { name: 'travels' });
+  const file = `${d.dir}/snapshot.tar.zst`;
+  const r = await d.cli(['snapshot', 'export', 'travels', file]);
+  assert.equal(r.status, 0, r.stderr);
+  const list = await run('sh', ['-c', `zstd -dc ${file} | tar -t`]);
+  assert.match(list.stdout, /^oci-layout\nindex\.json\nblobs\/sha256\/[0-9a-f]{64}\n/);
+  await drop(a, snap);
+  await poll('nothing stands on the template any more', async () => (await d.call('DELETE', '/v1/templates/tiny')).status === 204);
+  const came = await d.cli(['snapshot', 'import', '--name', 'arrived', file]);
+  assert.equal(came.status, 0, came.stderr);
+  const id = came.stdout.trim();
+  assert.match(id, /^[a-z0-9]{20}$/);
+  const got = await d.get('/v1/snapshots/arrived');
+  assert.deepEqual([got.id, got.sandbox, got.template], [id, '', 'imported']);
+  const b = await d.sandbox({ snapshot: 'arrived' });
+  const check = async (s) => {
+    assert.equal(await p(s, 'ls', '/data'), 'f\nhard\nnew\npipe\nsoft\n');
+    assert.equal(await p(s, 'ls', '/etc'), '');
+    assert.equal(await p(s, 'stat', '/data'), (await p(s, 'stat', '/data')).replace(/^\S+/, '41777'));
+    for (const f of ['f', 'hard']) assert.equal(await p(s, 'stat', `/data/${f}`), '104755 1234:4321 6 2 \n');
+    assert.match(await p(s, 'stat', '/data/pipe'), /^10644 /);
+    assert.match(await p(s, 'stat', '/data/soft'), / \.\.\/etc\n$/);
+    assert.equal(await p(s, 'xattr', '/data/f', 'user.note'), 'hi');
+    assert.equal(await p(s, 'cat', '/data/new') + await p(s, 'id') + await p(s, 'pwd'), 'carried7:8\n/data\n');
+    assert.match(await p(s, 'env'), /^SHIP=ahoy$/m);
+  };
+  await check(b.id);
+  const again = await take(b.id); // it is a layer like any other
+  const c = await d.sandbox({ snapshot: again.id });
+  await drop({ id, sandbox: true }, b, again);
+  await check(c.id);
+  const bytes = fs.readFileSync(file);
+  const cut = await d.call('POST', '/v1/snapshots/import', bytes.subarray(0, bytes.length - 100));
+  assert.equal(cut.status, 400, cut.text);
+  const bad = (await run('zstd', ['-dc', file])).bytes;
+  bad[bad.indexOf('carried')] ^= 1; // one bit is enough
+  const spoilt = await d.fails(400, 'invalid', 'POST', '/v1/snapshots/import', bad);
+  assert.match(spoilt.message, /digest|sha256/);
+  assert.deepEqual((await d.get('/v1/snapshots')).snapshots, []);
+  fs.rmSync(file);
+  assert.notEqual((await d.cli(['snapshot', 'export', 'nope', file])).status, 0);
+  assert.equal(fs.existsSync(file), false, 'what is not whole is not left behind');
+  await drop(c);
+  await poll('nothing is left of it', () => inventory(d).snapshotDisks.length === 0 && inventory(d).snapshots.length === 0);
+});
+
 test('what makes no sense is refused', async () => {
   const a = await d.sandbox();
   for (const body of [{ name: '' }, { name: 'a b' }, { name: 'x'.repeat(200) }, { nam: 'x' }]) await d.fails(400, 'invalid', 'POST', `${S}/${a.id}/snapshots`, body);
@@ -225,5 +293,8 @@ test('what makes no sense is refused', async () => {
   await d.fails(404, 'not_found', 'POST', S, { template: 'nope' });
   for (const what of ['snapshots', 'fork']) await d.fails(404, 'not_found', 'POST', `${S}/nope/${what}`);
   for (const how of ['GET', 'DELETE']) await d.fails(404, 'not_found', how, '/v1/snapshots/nope');
+  await d.fails(404, 'not_found', 'GET', '/v1/snapshots/nope/export');
+  await d.fails(400, 'invalid', 'POST', '/v1/snapshots/import', new Uint8Array([1, 2, 3]));
+  await d.fails(400, 'invalid', 'POST', '/v1/snapshots/import?name=a%20b', new Uint8Array([1, 2, 3]));
   await drop(a);
 });

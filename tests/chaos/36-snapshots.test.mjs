@@ -91,3 +91,19 @@ test('a kill at any moment of a fork: what it made is listed, or nothing of it i
     assert.deepEqual(await listAll(d), []);
   });
 });
+
+test('a kill in the middle of an export leaves no sandbox behind', async () => {
+  const s = await d.sandbox();
+  const snap = await d.post(`${S}/${s.id}/snapshots`);
+  for (const who of ['front', 'both']) {
+    const call = quietly(d.call('GET', `/v1/snapshots/${snap.id}/export`));
+    await poll('it is under way', () => inventory(d).inits.length > 3); // this one, the pool, the throw-away one
+    await kill(who);
+    await call;
+    await settled(d);
+  }
+  await d.del(`/v1/snapshots/${snap.id}`);
+  await d.del(`${S}/${s.id}`);
+  await settled(d);
+  await sweptSnapshots();
+});

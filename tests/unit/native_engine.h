@@ -162,6 +162,30 @@ int engine_snapshots(struct engine *g, const struct snapshot_list_opts *o,
     return 0;
 }
 
+struct engine_export *engine_export(struct engine *g, const char *key, const char *id,
+                                    const struct export_ops *ops, void *arg)
+{
+    (void)g, (void)key, (void)id, (void)ops, (void)arg;
+    return NULL;
+}
+
+void engine_export_pause(struct engine_export *x, bool paused)
+{
+    (void)x, (void)paused;
+}
+
+void engine_export_cancel(struct engine_export *x)
+{
+    (void)x;
+}
+
+struct engine_import *engine_import_snapshot(struct engine *g, const char *key, const char *name,
+                                             const struct import_ops *ops, void *arg)
+{
+    (void)g, (void)key, (void)name, (void)ops, (void)arg;
+    return NULL;
+}
+
 void engine_fork(struct engine *g, const char *key, const char *id, const struct fork_opts *o,
                  void (*each)(void *arg, const struct sandbox *s, const struct err *e),
                  engine_done_cb *done, void *arg)

@@ -55,6 +55,7 @@ int engine_new(const struct engine_opts *opts, struct engine **ret, struct err *
     list_init(&g->imports);
     list_init(&g->snaps);
     list_init(&g->forks);
+    list_init(&g->exports);
     list_init(&g->unsaved);
     list_init(&g->logbook.pending);
     buf_init(&g->points, ENGINE_POINTS_MAX);
@@ -89,6 +90,7 @@ void engine_free(struct engine *g)
     logbook_flush(g);
     keeper_link_free(g->keeper);
     imports_free(g);
+    exports_free(g);
     while (g->norder > 0) {
         engine_drop_waiters(&g->order[g->norder - 1]->waiters);
         engine_drop_waiters(&g->order[g->norder - 1]->next);

@@ -22,6 +22,7 @@
 #include "loop/loop.h"
 
 struct engine;
+struct snapshot;
 struct store;
 
 #define ENGINE_METADATA_MAX (16u << 10) /* bytes of JSON, one sandbox */
@@ -267,6 +268,8 @@ struct engine_import;
 struct import_ops {
     void (*on_drain)(void *arg); /* bytes may come; the first time when it is ready for any */
     void (*on_progress)(void *arg, const char *text, uint64_t done, uint64_t total);
+    /* Of engine_import_snapshot(): what it became, just before the end. */
+    void (*on_snapshot)(void *arg, const struct snapshot *s);
     void (*on_done)(void *arg, const struct err *e); /* the last one; the handle is gone */
 };
 struct engine_import *engine_import(struct engine *g, const char *name,

@@ -24,6 +24,10 @@ struct engine_import {
     enum import_state state;
     bool last; /* all bytes were given */
     char name[IMAGE_NAME], id[KEEPER_ID_MAX + 1];
+    struct { /* instead of a template called `name` */
+        bool wanted;
+        char key[ENGINE_KEY_MAX + 1], name[SNAPSHOT_NAME_MAX + 1];
+    } snapshot;
     struct talk_peer peer;
     struct process_stream *stream; /* while RUNNING */
     struct buf lines;
@@ -84,9 +88,20 @@ static void fail_later(struct loop_later *l)
 static void on_committed(void *arg, const void *msg, const struct err *e)
 {
     struct engine_import *im = arg;
+    const struct snapshot *s;
+    struct err why;
 
     (void)msg;
-    end(im, e);
+    if (e != NULL || !im->snapshot.wanted) {
+        end(im, e);
+        return;
+    }
+    s = snap_imported(im->g, im->snapshot.key, im->snapshot.name, im->id, im->result.bytes, &why);
+    if (s == NULL)
+        snap_forget(im->g, im->id);
+    else if (im->ops != NULL)
+        im->ops->on_snapshot(im->arg, s);
+    end(im, s == NULL ? &why : NULL);
 }
 
 static void on_drop(void *arg)
@@ -269,12 +284,9 @@ static void on_sandbox(void *arg, const void *msg, const struct err *e)
         start_helper(im);
 }
 
-struct engine_import *engine_import(struct engine *g, const char *name,
-                                    const struct import_ops *ops, void *arg)
+static struct engine_import *import_new(struct engine *g, const struct import_ops *ops, void *arg)
 {
-    static const struct keeper_asker asker = {.last = on_sandbox, .drop = on_drop};
     struct engine_import *im = calloc(1, sizeof(*im));
-    struct keeper_import ask = {0};
 
     if (im == NULL)
         abort(); /* as stream.c does: nothing can go on */
@@ -284,13 +296,44 @@ struct engine_import *engine_import(struct engine *g, const char *name,
     list_add_tail(&g->imports, &im->link);
     buf_init(&im->lines, IMAGE_LINE_MAX + INIT_CHUNK_MAX);
     image_result_init(&im->result);
-    if (image_check_name(name, &im->why) < 0) {
-        loop_defer(g->loop, &im->later, fail_later);
-        return im;
-    }
-    str_fmt(im->name, sizeof(im->name), "%s", name);
-    keeper_ask(g->keeper, KEEPER_IMPORT, &ask, &asker, im);
     return im;
+}
+
+/* Fails from the loop if `r` says that im->why is already known. */
+static struct engine_import *begin(struct engine_import *im, int r)
+{
+    static const struct keeper_asker asker = {.last = on_sandbox, .drop = on_drop};
+    struct keeper_import ask = {0};
+
+    if (r < 0)
+        loop_defer(im->g->loop, &im->later, fail_later);
+    else
+        keeper_ask(im->g->keeper, KEEPER_IMPORT, &ask, &asker, im);
+    return im;
+}
+
+struct engine_import *engine_import(struct engine *g, const char *name,
+                                    const struct import_ops *ops, void *arg)
+{
+    struct engine_import *im = import_new(g, ops, arg);
+    int r = image_check_name(name, &im->why);
+
+    if (r == 0)
+        str_fmt(im->name, sizeof(im->name), "%s", name);
+    return begin(im, r);
+}
+
+struct engine_import *engine_import_snapshot(struct engine *g, const char *key, const char *name,
+                                             const struct import_ops *ops, void *arg)
+{
+    struct engine_import *im = import_new(g, ops, arg);
+    int r = snap_check_name(name, &im->why);
+
+    im->snapshot.wanted = true;
+    str_fmt(im->snapshot.key, sizeof(im->snapshot.key), "%.*s", (int)ENGINE_KEY_MAX, key);
+    if (r == 0)
+        str_fmt(im->snapshot.name, sizeof(im->snapshot.name), "%s", name);
+    return begin(im, r);
 }
 
 size_t engine_import_feed(struct engine_import *im, const void *p, size_t n, bool last)

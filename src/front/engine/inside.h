@@ -11,6 +11,7 @@
  *   command.c   from options to a message      stream.c, call.c  the two halves of process.h
  *   box.c       sandboxes in memory            waiter.c   who is to be answered
  *   snapshot.c  files as they were             fork.c     several from one
+ *   export.c    and as one file
  *   metrics.c   what they use                  logbook.c  what happened, in words
  *   network.c   rules and traffic              work.c     one call of cove-helper
  *   archive.c   directories in and out
@@ -133,6 +134,7 @@ struct engine {
     struct list imports; /* templates that are being added */
     struct list snaps;   /* snapshots */
     struct list forks;   /* under way */
+    struct list exports; /* under way */
     struct loop_timer meter;
     struct list unsaved; /* boxes */
     struct loop_timer save;
@@ -257,9 +259,14 @@ const struct snapshot *snap_pub(struct engine *g, const char *id); /* whoever's 
 void snap_forget(struct engine *g, const char *id);
 /* The sandbox if a snapshot can be taken of it now, else NULL and `e`. */
 struct box *box_to_snapshot(struct engine *g, const char *key, const char *id, struct err *e);
+int snap_check_name(const char *name, struct err *e);
+/* One that the keeper has as `id`; durable when it returns. NULL and `e`. */
+const struct snapshot *snap_imported(struct engine *g, const char *key, const char *name,
+                                     const char *id, uint64_t bytes, struct err *e);
 int snapshots_join(struct engine *g, struct err *e);
 void snapshots_free(struct engine *g);
-void forks_free(struct engine *g); /* fork.c */
+void forks_free(struct engine *g);   /* fork.c */
+void exports_free(struct engine *g); /* export.c */
 
 /* metrics.c */
 void metrics_start(struct engine *g);

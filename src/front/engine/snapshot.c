@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/id.h"
 #include "base/log.h"
 #include "base/own.h"
@@ -188,7 +189,7 @@ struct box *box_to_snapshot(struct engine *g, const char *key, const char *id, s
     return NULL;
 }
 
-static int check_name(const char *name, struct err *e)
+int snap_check_name(const char *name, struct err *e)
 {
     if (strlen(name) > SNAPSHOT_NAME_MAX)
         return err_set(e, ERR_INVALID, "name: more than %u bytes", SNAPSHOT_NAME_MAX);
@@ -215,7 +216,7 @@ void engine_snapshot(struct engine *g, const char *key, const char *sandbox, con
     }
     w->snapped = cb;
     b = box_to_snapshot(g, key, sandbox, &e);
-    if (b == NULL || check_name(name == NULL ? "" : name, &e) < 0) {
+    if (b == NULL || snap_check_name(name == NULL ? "" : name, &e) < 0) {
         waiter_answer(w, "", &e);
         free(t);
         return;
@@ -225,6 +226,26 @@ void engine_snapshot(struct engine *g, const char *key, const char *sandbox, con
     str_fmt(t->key, sizeof(t->key), "%s", b->pub.key);
     str_fmt(t->name, sizeof(t->name), "%s", name == NULL ? "" : name);
     keeper_ask(g->keeper, KEEPER_SNAPSHOT, &(struct keeper_snapshot){.id = b->pub.id}, &asker, t);
+}
+
+const struct snapshot *snap_imported(struct engine *g, const char *key, const char *name,
+                                     const char *id, uint64_t bytes, struct err *e)
+{
+    struct store_snapshot row = {.id = id,
+                                 .key = key,
+                                 .name = name,
+                                 .sandbox = "",
+                                 .template = "imported",
+                                 .bytes = bytes,
+                                 .created_ms = clock_real_ms()};
+    struct snap *s;
+
+    if (store_snapshot_insert(g->o.store, &row, e) < 0)
+        return NULL;
+    s = snap_add(g, &row);
+    if (s == NULL)
+        err_set(e, ERR_INTERNAL, "out of memory");
+    return s == NULL ? NULL : &s->pub;
 }
 
 /* ---- deleting ---- */

@@ -46,6 +46,24 @@ int engine_snapshots(struct engine *g, const struct snapshot_list_opts *o,
                      void (*each)(void *arg, const struct snapshot *s), void *arg, char **ret_next,
                      struct err *e);
 
+/* A snapshot as one file: an OCI image layout as tar.zst, every part of it named by its
+ * digest. Packed in a throw-away sandbox that is made from it. `on_data` may be told
+ * to wait with engine_export_pause(). */
+struct engine_export;
+struct export_ops {
+    void (*on_data)(void *arg, const char *p, size_t n);
+    void (*on_done)(void *arg, const struct err *e); /* the last one; the handle is gone */
+};
+struct engine_export *engine_export(struct engine *g, const char *key, const char *id,
+                                    const struct export_ops *ops, void *arg);
+void engine_export_pause(struct engine_export *x, bool paused);
+void engine_export_cancel(struct engine_export *x); /* no callback follows */
+
+/* And back: as engine_import(), but what comes out is a snapshot of the key's, told of to
+ * import_ops.on_snapshot. Also from any other archive a template could be made of. */
+struct engine_import *engine_import_snapshot(struct engine *g, const char *key, const char *name,
+                                             const struct import_ops *ops, void *arg);
+
 struct fork_opts {
     unsigned count; /* 1...FORK_MAX */
     bool has_timeout;

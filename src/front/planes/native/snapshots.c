@@ -1,4 +1,5 @@
 /* snapshots.c - a sandbox's files, kept; and forks. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -158,6 +159,163 @@ static void snapshot_delete(struct call *c, const void *in)
     engine_snapshot_delete(c->plane->engine, c->key, s->id, deleted, c);
 }
 
+/* ---- as one file ---- */
+
+static void cancel_export(void *handle)
+{
+    engine_export_cancel(handle);
+}
+
+static void pause_export(void *handle, bool paused)
+{
+    engine_export_pause(handle, paused);
+}
+
+static const struct call_source export_source = {.take_back = cancel_export, .pause = pause_export};
+
+static void export_data(void *arg, const char *p, size_t n)
+{
+    struct call *c = arg;
+    char value[128];
+
+    if (c->r == NULL)
+        return;
+    if (!c->streaming) {
+        snprintf(value, sizeof(value), "attachment; filename=\"%.40s.tar.zst\"",
+                 engine_snapshot_get(c->plane->engine, c->key, call_param(c, 0)) == NULL
+                     ? "snapshot"
+                     : engine_snapshot_get(c->plane->engine, c->key, call_param(c, 0))->id);
+        http_reply_header(c->r, "Content-Disposition", value);
+        call_begin_bytes(c, "application/zstd");
+    }
+    call_write(c, p, n);
+}
+
+static void exported(void *arg, const struct err *e)
+{
+    struct call *c = arg;
+
+    if (!call_told(c))
+        return;
+    if (e != NULL)
+        call_fail(c, e);
+    else
+        call_end(c);
+}
+
+static void snapshot_export(struct call *c, const void *in)
+{
+    static const struct export_ops ops = {.on_data = export_data, .on_done = exported};
+
+    (void)in;
+    call_expect(c, &export_source,
+                engine_export(c->plane->engine, c->key, call_param(c, 0), &ops, c));
+}
+
+struct import_in {
+    const char *name;
+};
+static const struct json_field import_fields[] = {
+    {"name", JSON_FIELD_STR, offsetof(struct import_in, name), 0, SNAPSHOT_NAME_MAX, false,
+     "A name to find it by; several may have it."},
+};
+static const struct surface_input import_input = {SURFACE_INPUT(import_fields, struct import_in)};
+
+static void cancel_import(void *handle)
+{
+    engine_import_cancel(handle);
+}
+
+static const struct call_source import_source = {.take_back = cancel_import};
+
+struct importing {
+    struct call *c;
+    bool reading;
+    char id[64]; /* of what it became */
+};
+
+static void import_data(struct http_req *r, const char *p, size_t n, void *arg)
+{
+    struct importing *i = arg;
+
+    if (i->c->source == &import_source &&
+        engine_import_feed(i->c->handle, p, n, false) > ENGINE_IMPORT_HIGH)
+        http_body_pause(r, true);
+}
+
+static void import_end(struct http_req *r, void *arg)
+{
+    struct importing *i = arg;
+
+    (void)r;
+    if (i->c->source == &import_source)
+        engine_import_feed(i->c->handle, NULL, 0, true);
+}
+
+/* The body is asked for only now: a client that waits for 100 Continue has not sent a
+ * byte when there is no room for another import. */
+static void import_drain(void *arg)
+{
+    struct importing *i = arg;
+
+    if (i->c->r == NULL)
+        return;
+    if (i->reading)
+        http_body_pause(i->c->r, false);
+    else
+        http_body_stream(i->c->r, import_data, import_end, i);
+    i->reading = true;
+}
+
+static void import_progress(void *arg, const char *text, uint64_t done, uint64_t total)
+{
+    (void)arg;
+    (void)text;
+    (void)done;
+    (void)total;
+}
+
+static void import_became(void *arg, const struct snapshot *s)
+{
+    struct importing *i = arg;
+
+    snprintf(i->id, sizeof(i->id), "%s", s->id);
+}
+
+static void imported(void *arg, const struct err *e)
+{
+    struct importing *i = arg;
+    struct call *c = i->c;
+    const struct snapshot *s = engine_snapshot_get(c->plane->engine, c->key, i->id);
+    struct err gone;
+
+    if (!call_told(c))
+        return;
+    if (e == NULL && s == NULL)
+        e = (err_set(&gone, ERR_GONE, "snapshot %s was deleted already", i->id), &gone);
+    if (e != NULL)
+        call_fail(c, e);
+    else
+        call_reply_shape(c, &snapshot_shape, s);
+}
+
+static void snapshot_import(struct call *c, const void *in)
+{
+    static const struct import_ops ops = {.on_drain = import_drain,
+                                          .on_progress = import_progress,
+                                          .on_snapshot = import_became,
+                                          .on_done = imported};
+    const char *name = ((const struct import_in *)in)->name;
+    struct importing *i = call_state(c, sizeof(*i), NULL);
+
+    if (i == NULL)
+        return;
+    i->c = c;
+    call_expect(
+        c, &import_source,
+        engine_import_snapshot(c->plane->engine, c->key, name == NULL ? "" : name, &ops, i));
+}
+
 /* ---- fork ---- */
 
 struct fork_in {
@@ -281,6 +439,12 @@ const struct surface_row surface_snapshots[] = {
     {{"DELETE", "/v1/snapshots/{snapshot}"}, SCOPE_RUN, snapshot_delete, "deleteSnapshot",
      "Deletes a snapshot; sandboxes that were made from it keep what they have.",
      .status = 204},
+    {{"GET",    "/v1/snapshots/{snapshot}/export"}, SCOPE_RUN, snapshot_export, "exportSnapshot",
+     "Sends all files of a snapshot, those of its template too, as one file: an OCI image layout with one layer, every part named by its digest, as tar.zst.",
+     .status = 200, .flags = SURFACE_BYTES},
+    {{"POST",   "/v1/snapshots/import"}, SCOPE_RUN, snapshot_import, "importSnapshot",
+     "Makes a snapshot of the archive in the body: an exported one, or whatever a template can be made of. Every digest in it is checked.",
+     .query = &import_input, .status = 201, .answers = {&snapshot_shape}, .flags = SURFACE_RAW_BODY},
     {.op = NULL},
 };
 /* clang-format on */

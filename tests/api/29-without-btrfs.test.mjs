@@ -1,0 +1,38 @@
+// A host that cannot give a disk with a limit, and an operator who accepts that: pause,
+// snapshots and forks work all the same, by copying what was written.
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import { startDaemon } from '../lib/cove.mjs';
+
+let d;
+before(async () => {
+  // without mkfs.btrfs there is no image of one
+  const wrap = ['unshare', '-m', 'sh', '-c', 'mount --bind /bin/false "$(readlink -f /sbin/mkfs.btrfs)" && exec "$@"', 'sh'];
+  d = await startDaemon({ wrap, args: ['--accept', 'no-disk-limit'] });
+});
+after(() => d?.stop());
+
+const S = '/v1/sandboxes';
+const sh = async (id, text) => {
+  const r = await d.exec(id, text);
+  assert.equal(r.exit_code, 0, `${text}: ${r.stderr}`);
+  return r.stdout;
+};
+
+test('a snapshot is a copy of what was written, and new sandboxes stand on it', async () => {
+  assert.match(d.log, /WITHOUT A LIMIT/);
+  const a = await d.sandbox();
+  await sh(a.id, 'cd /workspace; echo one > f; ln f g; sudo rm /etc/issue; sudo mkdir /opt/d; sudo chown 5:6 /opt/d; truncate -s 1G hole');
+  const snap = await d.post(`${S}/${a.id}/snapshots`);
+  assert.ok(snap.bytes > 0 && snap.bytes < 100 * 2 ** 20, `${snap.bytes}: not the template, and holes are holes`);
+  await sh(a.id, 'echo two > /workspace/f');
+  const b = await d.sandbox({ snapshot: snap.id });
+  assert.equal(await sh(b.id, 'cd /workspace; cat f; stat -c %h g; stat -c %s hole; ls /etc/issue 2>/dev/null || echo none; stat -c %u:%g /opt/d'), 'one\n2\n1073741824\nnone\n5:6\n');
+  const { forks } = await d.post(`${S}/${b.id}/fork`, { count: 2 });
+  for (const f of forks) assert.equal(await sh(f.sandbox.id, 'cat /workspace/f'), 'one\n');
+  await d.del(`/v1/snapshots/${snap.id}`);
+  assert.equal(await sh(b.id, 'cat /workspace/f'), 'one\n');
+  await d.post(`${S}/${b.id}/pause`);
+  await d.post(`${S}/${b.id}/resume`);
+  for (const s of [a, b, ...forks.map((f) => f.sandbox)]) await d.del(`${S}/${s.id}`);
+});
