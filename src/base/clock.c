@@ -110,3 +110,8 @@ int clock_read(const char *text, uint64_t *ret_ms)
     *ret_ms = (uint64_t)t * 1000u + ms;
     return 0;
 }
+
+uint64_t clock_ns_of(const struct timespec *t)
+{
+    return (uint64_t)t->tv_sec * 1000000000u + (uint64_t)t->tv_nsec;
+}

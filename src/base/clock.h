@@ -8,6 +8,9 @@ uint64_t clock_mono_ms(void); /* never goes back; for timeouts */
 uint64_t clock_mono_ns(void);
 uint64_t clock_real_ms(void); /* since 1970; for people and records */
 
+struct timespec;
+uint64_t clock_ns_of(const struct timespec *t);
+
 /* Tests: both clocks stand still at these values until released. */
 void clock_hold(uint64_t mono_ns, uint64_t real_ms);
 void clock_release(void);

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/str.h"
 
 void etag_make(const struct etag_parts *p, char out[ETAG_MAX])
@@ -12,17 +13,12 @@ void etag_make(const struct etag_parts *p, char out[ETAG_MAX])
             (unsigned long long)p->ctime_ns);
 }
 
-static uint64_t nanoseconds(const struct timespec *t)
-{
-    return (uint64_t)t->tv_sec * 1000000000u + (uint64_t)t->tv_nsec;
-}
-
 void etag_of(const struct stat *st, char out[ETAG_MAX])
 {
     struct etag_parts p = {.ino = st->st_ino,
                            .size = (uint64_t)st->st_size,
-                           .mtime_ns = nanoseconds(&st->st_mtim),
-                           .ctime_ns = nanoseconds(&st->st_ctim)};
+                           .mtime_ns = clock_ns_of(&st->st_mtim),
+                           .ctime_ns = clock_ns_of(&st->st_ctim)};
 
     etag_make(&p, out);
 }

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/buf.h"
+#include "base/clock.h"
 #include "base/own.h"
 #include "base/str.h"
 #include "helper/args.h"
@@ -134,9 +135,7 @@ static int hold(struct list *l, const struct walk_entry *w, struct err *e)
     }
     h = &l->held[l->nheld++];
     *h = (struct held){.st = w->st, .path = l->texts.len};
-    h->key = l->order == BY_SIZE
-                 ? (uint64_t)w->st.st_size
-                 : (uint64_t)w->st.st_mtim.tv_sec * 1000000000u + (uint64_t)w->st.st_mtim.tv_nsec;
+    h->key = l->order == BY_SIZE ? (uint64_t)w->st.st_size : clock_ns_of(&w->st.st_mtim);
     buf_add(&l->texts, w->path, strlen(w->path) + 1);
     if (S_ISLNK(w->st.st_mode) && (n = readlinkat(w->dir, w->name, target, FILE_PATH_MAX)) > 0) {
         target[n] = '\0';

@@ -7,6 +7,7 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/own.h"
 #include "helper/args.h"
 #include "helper/names.h"
@@ -38,11 +39,6 @@ void record_put(uint16_t type, const void *msg)
         record_flush();
 }
 
-static uint64_t nanoseconds(const struct timespec *t)
-{
-    return (uint64_t)t->tv_sec * 1000000000u + (uint64_t)t->tv_nsec;
-}
-
 void record_entry(const struct stat *st, const char *path, const char *target)
 {
     struct file_entry m = {.path = path,
@@ -55,8 +51,8 @@ void record_entry(const struct stat *st, const char *path, const char *target)
                            .size = (uint64_t)st->st_size,
                            .ino = st->st_ino,
                            .nlink = st->st_nlink,
-                           .mtime_ns = nanoseconds(&st->st_mtim),
-                           .ctime_ns = nanoseconds(&st->st_ctim)};
+                           .mtime_ns = clock_ns_of(&st->st_mtim),
+                           .ctime_ns = clock_ns_of(&st->st_ctim)};
 
     if (strlen(m.owner) > FILE_NAME_MAX)
         m.owner = "";

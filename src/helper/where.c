@@ -39,24 +39,6 @@ int where_open(const char *named, int flags, struct err *e)
     return fd < 0 ? say_sys(e, "open", path) : fd;
 }
 
-int where_make(const char *named, struct err *e)
-{
-    char path[PATH_ROOM];
-
-    if (where_path(named, path, e) < 0)
-        return -1;
-    for (char *slash = path; slash != NULL;) {
-        slash = strchr(slash + 1, '/');
-        if (slash != NULL)
-            *slash = '\0';
-        if (mkdir(path, 0755) < 0 && errno != EEXIST)
-            return say_sys(e, "make", path);
-        if (slash != NULL)
-            *slash = '/';
-    }
-    return 0;
-}
-
 int where_parent(char path[PATH_ROOM], char **ret_name, struct err *e)
 {
     char *slash = strrchr(path, '/');
@@ -91,4 +73,13 @@ int where_make_parents(const char *path, uid_t uid, gid_t gid, struct err *e)
         *at = '/';
     }
     return 0;
+}
+
+int where_make(const char *named, struct err *e)
+{
+    char path[PATH_ROOM];
+
+    if (where_path(named, path, e) < 0 || where_make_parents(path, (uid_t)-1, (gid_t)-1, e) < 0)
+        return -1;
+    return mkdir(path, 0755) < 0 && errno != EEXIST ? say_sys(e, "make", path) : 0;
 }

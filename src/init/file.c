@@ -5,16 +5,14 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/own.h"
 
-static uint64_t nanoseconds(const struct timespec *t)
+void file_describe(struct file_answer *a, const struct stat *st, bool names)
 {
-    return (uint64_t)t->tv_sec * 1000000000u + (uint64_t)t->tv_nsec;
-}
-
-void file_describe(struct file_answer *a, const struct stat *st)
-{
-    user_names(a->place.root, st->st_uid, st->st_gid, a->owner, a->group);
+    a->owner[0] = a->group[0] = '\0';
+    if (names)
+        user_names(a->place.root, st->st_uid, st->st_gid, a->owner, a->group);
     a->file.path = a->place.path;
     a->file.target = a->target;
     a->file.owner = a->owner;
@@ -25,8 +23,8 @@ void file_describe(struct file_answer *a, const struct stat *st)
     a->file.size = (uint64_t)st->st_size;
     a->file.ino = st->st_ino;
     a->file.nlink = st->st_nlink;
-    a->file.mtime_ns = nanoseconds(&st->st_mtim);
-    a->file.ctime_ns = nanoseconds(&st->st_ctim);
+    a->file.mtime_ns = clock_ns_of(&st->st_mtim);
+    a->file.ctime_ns = clock_ns_of(&st->st_ctim);
 }
 
 /* Looked at first: opening a pipe would wake who waits at its other end. */
@@ -113,6 +111,6 @@ int file_look(int root, const struct init_look *m, struct file_answer *ret, stru
         return 0;
     }
     if (r == 0)
-        file_describe(ret, &st);
+        file_describe(ret, &st, (m->flags & INIT_LOOK_READ) == 0);
     return r;
 }

@@ -23,7 +23,7 @@ int file_write(int root, const struct init_write *m, struct file_answer *ret, st
 /* An fd to be read, of a regular file; belongs to the caller. */
 int file_open(int root, const struct init_open *m, struct err *e);
 
-/* file.c, for write.c: what `st` says, into the answer. */
-void file_describe(struct file_answer *a, const struct stat *st);
+/* file.c, for write.c: what `st` says, into the answer; with names of owner and group. */
+void file_describe(struct file_answer *a, const struct stat *st, bool names);
 
 #endif

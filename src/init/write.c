@@ -243,6 +243,6 @@ int file_write(int root, const struct init_write *m, struct file_answer *ret, st
         return 0;
     }
     if (r == 0)
-        file_describe(ret, &st);
+        file_describe(ret, &st, true);
     return r;
 }

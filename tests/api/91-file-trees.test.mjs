@@ -221,3 +221,25 @@ test('a search ends when its client leaves', async () => {
   await gone;
   await poll('the search is over', async () => (await helpers()) === '');
 });
+
+test('limits have names', async () => {
+  const over = { depth: 401, limit: 100001 };
+  for (const [name, value] of Object.entries(over)) {
+    assert.match((await d.fails(400, 'invalid', 'GET', url('/list', { path: '.', [name]: value }))).message, new RegExp(name));
+    assert.match((await d.fails(400, 'invalid', 'POST', url('/search', { path: '.', name: '*', [name]: value }))).message, new RegExp(name));
+  }
+  for (const o of [{ context: 11 }, { timeout: 601 }, { timeout: 0 }, { text: 'x'.repeat(4097) }, { name: 'y'.repeat(1025) }]) await d.fails(400, 'invalid', 'POST', url('/search', { path: '.', text: 'a', ...o }));
+  await d.fails(400, 'invalid', 'GET', url('/xattrs', { path: '.', prefix: `user.${'p'.repeat(200)}` }));
+  await put('attr');
+  await d.fails(400, 'invalid', 'PUT', url('/xattrs', { path: 'attr', [`set.${'n'.repeat(255)}`]: 'v' }));
+  // directories in each other: walks end with a word, not with a crash
+  await sh(`python3 -c "
+import os
+os.mkdir('deep'); os.chdir('deep')
+for i in range(420): os.mkdir('d'); os.chdir('d')
+"`);
+  assert.equal((await list('/workspace/deep', { depth: 400, limit: 1000 })).files.length, 400);
+  await d.fails(429, 'limit', 'DELETE', url('', { path: 'deep', recursive: 1 }));
+  await d.fails(429, 'limit', 'POST', url('/copy', { path: 'deep', to: 'deep2' }));
+  assert.equal(await sh('ls -d deep*; rm -rf deep'), 'deep\n');
+});

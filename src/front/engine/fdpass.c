@@ -13,11 +13,10 @@
 #include "base/clock.h"
 #include "base/own.h"
 #include "base/str.h"
+#include "front/engine/fdpass_take.h"
 #include "front/engine/file_inside.h"
 #include "loop/job.h"
 
-#define ANSWER_MAX 2048u /* hello and the longest `fail` together */
-#define FDS_MAX 4        /* taken in at a time; one is what we want, the rest is closed */
 #define SEQ 1u
 
 struct fd_call {
@@ -30,120 +29,22 @@ struct fd_call {
     void *arg;
     struct err why;
     char id[KEEPER_ID_MAX + 1];
-    enum init_fd_kind want;
     bool greeted; /* we know what its init speaks, and have asked */
     struct buf out;
-    /* The thread's, while it works. */
-    int fd, passed;
-    bool closed, overfull;
-    const char *wrong; /* what is the matter with the one that was passed */
-    struct stat st;
-    size_t got;
-    char in[ANSWER_MAX];
+    struct fd_taking in; /* the thread's, while it works */
 };
 
-/* ---- in the thread ---- */
-
-static const char *vet_file(int fd, struct stat *st)
+static void receive(struct job *j)
 {
-    struct statfs fs;
-
-    if (fstat(fd, st) < 0 || !S_ISREG(st->st_mode))
-        return "not a regular file";
-    if (fstatfs(fd, &fs) < 0 || fs.f_type != OVERLAYFS_SUPER_MAGIC)
-        return "not a file of the sandbox's root";
-    return (fcntl(fd, F_GETFL) & O_ACCMODE) == O_RDONLY ? NULL : "not open for reading";
+    fd_take(&CONTAINER_OF(j, struct fd_call, job)->in);
 }
 
-static int option(int fd, int name)
+static void close_both(struct job *j)
 {
-    int v = -1;
-    socklen_t len = sizeof(v);
+    struct fd_call *c = CONTAINER_OF(j, struct fd_call, job);
 
-    return getsockopt(fd, SOL_SOCKET, name, &v, &len) < 0 ? -1 : v;
-}
-
-/* Lingering is switched off for what we refuse, too: its close waits for nobody then. */
-static const char *vet_socket(int fd)
-{
-    struct linger none = {0};
-    int domain = option(fd, SO_DOMAIN);
-
-    setsockopt(fd, SOL_SOCKET, SO_LINGER, &none, sizeof(none));
-    if ((domain != AF_INET && domain != AF_INET6) || option(fd, SO_TYPE) != SOCK_STREAM ||
-        option(fd, SO_PROTOCOL) != IPPROTO_TCP)
-        return "not a TCP socket";
-    return NULL;
-}
-
-static void take(struct fd_call *c, int fd)
-{
-    const char *linger = vet_socket(fd);
-
-    if (c->passed >= 0) {
-        c->overfull = true;
-        close(fd);
-        return;
-    }
-    c->passed = fd;
-    c->wrong = c->want == INIT_FD_SOCKET ? linger : vet_file(fd, &c->st);
-}
-
-static void take_all(struct fd_call *c, struct msghdr *m)
-{
-    for (struct cmsghdr *h = CMSG_FIRSTHDR(m); h != NULL; h = CMSG_NXTHDR(m, h)) {
-        size_t n = (h->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-
-        if (h->cmsg_level != SOL_SOCKET || h->cmsg_type != SCM_RIGHTS)
-            continue;
-        for (size_t i = 0; i < n; i++) {
-            int fd;
-
-            memcpy(&fd, CMSG_DATA(h) + i * sizeof(int), sizeof(int));
-            take(c, fd);
-        }
-    }
-    c->overfull |= (m->msg_flags & MSG_CTRUNC) != 0;
-}
-
-/* What the kernel cannot hand over it closes, here in recvmsg(): why this is a thread. */
-static void receive(struct job *w)
-{
-    struct fd_call *c = CONTAINER_OF(w, struct fd_call, job);
-
-    while (c->got < ANSWER_MAX) {
-        struct iovec iov = {c->in + c->got, ANSWER_MAX - c->got};
-        union {
-            struct cmsghdr align;
-            char space[CMSG_SPACE(FDS_MAX * sizeof(int))];
-        } control;
-        struct msghdr m = {.msg_iov = &iov,
-                           .msg_iovlen = 1,
-                           .msg_control = &control,
-                           .msg_controllen = sizeof(control)};
-        ssize_t n = recvmsg(c->fd, &m, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0 && errno == EAGAIN)
-            return;
-        if (n > 0)
-            take_all(c, &m);
-        c->closed = n <= 0;
-        if (c->closed)
-            return;
-        c->got += (size_t)n;
-    }
-}
-
-static void close_both(struct job *w)
-{
-    struct fd_call *c = CONTAINER_OF(w, struct fd_call, job);
-
-    if (c->passed >= 0)
-        vet_socket(c->passed);
-    drop_fd(&c->passed);
-    drop_fd(&c->fd);
+    fd_let_go(&c->in.passed);
+    drop_fd(&c->in.fd);
 }
 
 /* ---- on the loop ---- */
@@ -171,9 +72,9 @@ static void call_end(struct fd_call *c)
 static void tell(struct fd_call *c, const struct err *e)
 {
     fd_cb *cb = take_ptr(&c->cb);
-    int fd = e == NULL ? take_fd(&c->passed) : -1;
-    struct stat st = c->st;
-    bool file = c->want == INIT_FD_FILE;
+    int fd = e == NULL ? take_fd(&c->in.passed) : -1;
+    struct stat st = c->in.st;
+    bool file = c->in.want == INIT_FD_FILE;
     void *arg = c->arg;
 
     if (!c->job.busy)
@@ -213,7 +114,7 @@ static void on_failed(struct loop_later *l)
 /* A new socket takes any request whole. */
 static int ask(struct fd_call *c)
 {
-    ssize_t n = send(c->fd, buf_data(&c->out), c->out.len, MSG_DONTWAIT | MSG_NOSIGNAL);
+    ssize_t n = send(c->in.fd, buf_data(&c->out), c->out.len, MSG_DONTWAIT | MSG_NOSIGNAL);
 
     c->greeted = true;
     return n == (ssize_t)c->out.len ? 0 : -1;
@@ -234,10 +135,10 @@ static enum heard heard_hello(struct fd_call *c, const struct init_hello *m)
 
 static enum heard heard_fd(struct fd_call *c, const struct init_fd *m)
 {
-    if (c->passed < 0 || c->overfull || m->kind != c->want)
+    if (c->in.passed < 0 || c->in.overfull || m->kind != c->in.want)
         nonsense(c, "not the one fd that was asked for");
-    else if (c->wrong != NULL)
-        nonsense(c, c->wrong);
+    else if (c->in.wrong != NULL)
+        nonsense(c, c->in.wrong);
     else
         tell(c, NULL);
     return HEARD_ENOUGH;
@@ -279,18 +180,18 @@ static void listen_again(struct fd_call *c)
 {
     struct err e;
 
-    if (c->closed)
+    if (c->in.closed)
         fail(c, ERR_GONE, "its init closed the connection");
-    else if (c->got == ANSWER_MAX)
+    else if (c->in.got == FD_ANSWER_MAX)
         nonsense(c, "more than an answer");
-    else if (loop_io_start(c->g->loop, &c->io, c->fd, EPOLLIN, on_io, &e) < 0)
+    else if (loop_io_start(c->g->loop, &c->io, c->in.fd, EPOLLIN, on_io, &e) < 0)
         tell(c, &e);
 }
 
 static void received(struct job *w)
 {
     struct fd_call *c = CONTAINER_OF(w, struct fd_call, job);
-    struct buf in = {.mem = c->in, .len = c->got, .max = ANSWER_MAX};
+    struct buf in = {.mem = c->in.bytes, .len = c->in.got, .max = FD_ANSWER_MAX};
     struct wire_head head;
     const char *body;
     struct err e;
@@ -309,8 +210,8 @@ static void received(struct job *w)
         nonsense(c, e.msg);
         return;
     }
-    memmove(c->in, buf_data(&in), in.len);
-    c->got = in.len;
+    memmove(c->in.bytes, buf_data(&in), in.len);
+    c->in.got = in.len;
     listen_again(c);
 }
 
@@ -341,7 +242,7 @@ static void dial(struct fd_call *c)
 {
     struct err e;
 
-    if (talk_connect(c->g->hub, c->fd, c->id) < 0) {
+    if (talk_connect(c->g->hub, c->in.fd, c->id) < 0) {
         if (errno == EAGAIN && loop_timer_set(c->g->loop, &c->retry, TALK_RETRY_MS, on_retry) == 0)
             return;
         err_set(&e, ERR_UNRESPONSIVE, "sandbox %s: its init cannot be reached: %s", c->id,
@@ -351,7 +252,7 @@ static void dial(struct fd_call *c)
     }
     if (c->greeted && ask(c) < 0)
         err_set(&c->why, ERR_GONE, "sandbox %s: its init closed the connection", c->id);
-    else if (loop_io_start(c->g->loop, &c->io, c->fd, EPOLLIN, on_io, &c->why) == 0)
+    else if (loop_io_start(c->g->loop, &c->io, c->in.fd, EPOLLIN, on_io, &c->why) == 0)
         return;
     e = c->why;
     fail_later(c, &e);
@@ -365,8 +266,8 @@ static int call_begin(struct fd_call *c, struct box *b, uint16_t request, const 
     c->greeted = b->peer.version == INIT_VERSION;
     if (wire_put(&c->out, init_msg(request), SEQ, msg, e) < 0)
         return -1;
-    c->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (c->fd < 0)
+    c->in.fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (c->in.fd < 0)
         return err_set(e, ERR_UNAVAILABLE, "no more connections to sandboxes: %s; try again",
                        strerror(errno));
     if (loop_timer_set(c->g->loop, &c->deadline, timeout_ms, on_deadline) < 0)
@@ -382,10 +283,10 @@ static struct fd_call *call_new(struct engine *g, enum init_fd_kind want, fd_cb 
     if (c == NULL)
         abort(); /* as in stream.c */
     c->g = g;
-    c->want = want;
+    c->in.want = want;
     c->cb = cb;
     c->arg = arg;
-    c->fd = c->passed = c->io.fd = -1;
+    c->in.fd = c->in.passed = c->io.fd = -1;
     buf_init(&c->out, WIRE_FRAME_MAX);
     return c;
 }
@@ -427,7 +328,30 @@ void fd_cancel(struct fd_call *c)
         loop_timer_stop(c->g->loop, &c->deadline);
 }
 
+struct closing {
+    struct job job;
+    int fd;
+};
+
+static void close_run(struct job *j)
+{
+    fd_let_go(&CONTAINER_OF(j, struct closing, job)->fd);
+}
+
+static void close_done(struct job *j)
+{
+    free(CONTAINER_OF(j, struct closing, job));
+}
+
 void fd_close(struct engine *g, int fd)
 {
-    job_close(g->loop, fd);
+    struct closing *c = fd < 0 ? NULL : calloc(1, sizeof(*c));
+
+    if (fd < 0)
+        return;
+    if (c == NULL)
+        abort(); /* as in stream.c */
+    c->fd = fd;
+    c->job.drop = close_done;
+    job_start(g->loop, &c->job, close_run, close_done);
 }

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/own.h"
 #include "base/str.h"
 #include "front/engine/fdpass.h"
@@ -119,11 +120,6 @@ static void start_stream(struct reading *r)
 
 /* ---- the fd ---- */
 
-static uint64_t nanoseconds(const struct timespec *t)
-{
-    return (uint64_t)t->tv_sec * 1000000000u + (uint64_t)t->tv_nsec;
-}
-
 /* What is promised to the client is what the fd says, not what init did a moment ago. */
 static void opened(void *arg, int fd, const struct stat *st, const struct err *e)
 {
@@ -136,8 +132,8 @@ static void opened(void *arg, int fd, const struct stat *st, const struct err *e
     }
     r->entry.size = (uint64_t)st->st_size;
     r->entry.ino = st->st_ino;
-    r->entry.mtime_ns = nanoseconds(&st->st_mtim);
-    r->entry.ctime_ns = nanoseconds(&st->st_ctim);
+    r->entry.mtime_ns = clock_ns_of(&st->st_mtim);
+    r->entry.ctime_ns = clock_ns_of(&st->st_ctim);
     deliver(r, NULL, fd);
 }
 

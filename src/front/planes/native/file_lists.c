@@ -369,6 +369,7 @@ static void on_search(struct call *c, const void *input)
         call_fail(c, &e);
         return;
     }
+    http_eof_is_gone(c->r); /* it may be silent for long, and is work for nobody then */
     r = records_new(c, lines ? "{\"lines\":[" : "{\"files\":[");
     if (r != NULL)
         call_expect(c, &file_source,
