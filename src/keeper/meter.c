@@ -10,6 +10,7 @@
 #include "keeper/cgroup.h"
 #include "keeper/network.h"
 #include "keeper/ops.h"
+#include "keeper/pool_inside.h"
 #include "keeper/worker.h"
 
 struct point {
@@ -22,6 +23,7 @@ struct meter {
     struct keeper *k;
     uint32_t seq;
     uint64_t front; /* which one asked */
+    bool all;
     size_t n;
     struct point points[];
 };
@@ -97,7 +99,8 @@ static void measured(struct work *w)
     struct meter *m = CONTAINER_OF(w, struct meter, work);
     struct keeper_end end = {.count = m->n};
 
-    m->k->metering = false;
+    if (m->all)
+        m->k->metering = false;
     for (size_t i = 0; i < m->n && m->front == m->k->nfronts; i++) {
         m->points[i].m.id = m->points[i].id;
         link_send(m->k, KEEPER_POINT, m->seq, &m->points[i].m);
@@ -119,32 +122,46 @@ static void add_traffic(void *arg, const struct keeper_count *c)
         }
 }
 
-static struct meter *meter_new(struct keeper *k)
+static void add(struct meter *m, const struct sandbox *sb)
+{
+    if (sb->rec.phase == PHASE_GIVEN && !sb->paused && m->n < m->k->ngiven)
+        str_fmt(m->points[m->n++].id, sizeof(m->points[0].id), "%s", sb->rec.id);
+}
+
+static void add_all(struct meter *m)
+{
+    struct map *all = &m->k->sandboxes;
+
+    for (size_t i = 0; i < all->nslots; i++)
+        for (struct map_node *n = all->slots[i]; n != NULL; n = n->next)
+            add(m, CONTAINER_OF(n, struct sandbox, by_id));
+}
+
+static struct meter *meter_new(struct keeper *k, const char *id)
 {
     struct meter *m = calloc(1, sizeof(*m) + k->ngiven * sizeof(m->points[0]));
+    struct sandbox *one;
 
     if (m == NULL)
         return NULL;
-    for (size_t i = 0; i < k->sandboxes.nslots; i++)
-        for (struct map_node *n = k->sandboxes.slots[i]; n != NULL; n = n->next) {
-            struct sandbox *sb = CONTAINER_OF(n, struct sandbox, by_id);
-
-            if (sb->rec.phase == PHASE_GIVEN && !sb->paused && m->n < k->ngiven)
-                str_fmt(m->points[m->n++].id, sizeof(m->points[0].id), "%s", sb->rec.id);
-        }
+    m->k = k;
+    m->all = *id == '\0';
+    if (m->all)
+        add_all(m);
+    else if ((one = pool_find(k, id)) != NULL)
+        add(m, one);
     return m;
 }
 
-int meter_sample(struct keeper *k, uint32_t seq, struct err *e)
+int meter_sample(struct keeper *k, uint32_t seq, const char *id, struct err *e)
 {
     struct meter *m;
 
-    if (k->metering)
+    if (*id == '\0' && k->metering)
         return err_set(e, ERR_UNAVAILABLE, "the last sample is still being taken");
-    m = meter_new(k);
+    m = meter_new(k, id);
     if (m == NULL)
         return err_set(e, ERR_INTERNAL, "out of memory");
-    m->k = k;
     m->seq = seq;
     m->front = k->nfronts;
     m->work = (struct work){.run = measure, .done = measured};
@@ -152,7 +169,7 @@ int meter_sample(struct keeper *k, uint32_t seq, struct err *e)
         free(m);
         return -1;
     }
-    k->metering = true;
+    k->metering = k->metering || m->all;
     worker_give(&m->work);
     return 0;
 }

@@ -7,7 +7,8 @@
 
 #include "keeper/host.h"
 
-/* A point for each sandbox that runs, then the end; one at a time. */
-int meter_sample(struct keeper *k, uint32_t seq, struct err *e);
+/* A point for each sandbox that runs, then the end; one such sample at a time. With an
+ * id that is not "": of that sandbox only, if it runs. */
+int meter_sample(struct keeper *k, uint32_t seq, const char *id, struct err *e);
 
 #endif

@@ -221,8 +221,7 @@ static int op_unsnap(struct keeper *k, uint32_t seq, const void *msg, struct err
 
 static int op_sample(struct keeper *k, uint32_t seq, const void *msg, struct err *e)
 {
-    (void)msg;
-    return meter_sample(k, seq, e);
+    return meter_sample(k, seq, ((const struct keeper_sample *)msg)->id, e);
 }
 
 static void send_template(struct keeper *k, uint32_t seq, const struct keeper_template *m)

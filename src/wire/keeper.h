@@ -74,7 +74,7 @@ enum keeper_state { KEEPER_RUNNING, KEEPER_STOPPED, KEEPER_PAUSED };
 #define KEEPER_SNAPSHOT_FIELDS(F, S) F(S, STR, id, KEEPER_ID_MAX)
 #define KEEPER_SNAPSHOTS_FIELDS(F, S) F(S, U32, unused, 0)
 #define KEEPER_UNSNAP_FIELDS(F, S)   F(S, STR, id, KEEPER_ID_MAX)
-#define KEEPER_SAMPLE_FIELDS(F, S)   F(S, U32, unused, 0)
+#define KEEPER_SAMPLE_FIELDS(F, S)   F(S, STR, id, KEEPER_ID_MAX)
 #define KEEPER_MOUNT_FIELDS(F, S)    F(S, STR, id, KEEPER_ID_MAX) F(S, STR, name, KEEPER_NAME_MAX) \
                                      F(S, STR, path, KEEPER_PATH_MAX) F(S, U32, read_only, 1)
 #define KEEPER_UNMOUNT_FIELDS(F, S)  F(S, STR, id, KEEPER_ID_MAX) F(S, STR, path, KEEPER_PATH_MAX)
@@ -94,7 +94,8 @@ enum keeper_state { KEEPER_RUNNING, KEEPER_STOPPED, KEEPER_PAUSED };
  *  snapshot  -> snap                its files as they are at one moment; it goes on afterwards
  *  snapshots -> snap..., end        those that are wanted
  *  unsnap    -> ok                  it is wanted no more, and goes when nothing stands on it
- *  sample    -> point..., end       what each running sandbox uses, and has used since its boot
+ *  sample    -> point..., end       what each running sandbox uses, and has used since its boot;
+ *                                   of that one only, if `id` is not ""
  *  ready     (no answer)            the front has joined and serves requests
  *  import    -> sandbox             a throw-away one with an empty root, for cove-helper; it ends
  *                                   with commit, with destroy, or with this front

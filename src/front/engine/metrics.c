@@ -1,11 +1,13 @@
 /* metrics.c - see metrics.h: the points. */
 #include "front/engine/metrics.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/own.h"
+#include "base/str.h"
 #include "front/engine/inside.h"
 
 static void on_tick(struct loop_timer *t);
@@ -17,27 +19,41 @@ static void again(struct engine *g)
 
 /* Since the last point; since its start for the first. A resume from stopped counts
  * anew, so it may be less than before. */
-static uint64_t cpu_of(struct box *b, uint64_t cpu_us, uint64_t now_ms)
+static uint64_t cpu_of(const struct box *b, uint64_t cpu_us, uint64_t now_ms)
 {
     bool anew = b->metered_ms == 0 || cpu_us < b->metered_us;
     uint64_t since = anew ? b->pub.changed_ms : b->metered_ms;
     uint64_t used = anew ? cpu_us : cpu_us - b->metered_us;
 
-    b->metered_us = cpu_us;
-    b->metered_ms = now_ms;
     return now_ms <= since ? 0 : used / (now_ms - since);
 }
 
-static void on_point(void *arg, const void *msg)
+static void keep_point(struct box *b, uint64_t cpu_us)
 {
-    const struct keeper_point *m = msg;
-    struct engine *g = arg;
+    const struct metric *m = &b->metric;
+    struct store_point p = {.sandbox = b->seq,
+                            .at_ms = m->at_ms,
+                            .cpu_milli = m->cpu_milli,
+                            .memory = m->memory,
+                            .cache = m->cache,
+                            .disk = m->disk,
+                            .pids = m->pids,
+                            .in_bytes = m->in_bytes,
+                            .out_bytes = m->out_bytes};
+
+    b->metered_us = cpu_us;
+    b->metered_ms = m->at_ms;
+    buf_add(&b->g->points, &p, sizeof(p));
+}
+
+/* NULL: it does not run any more. */
+static struct box *take_point(struct engine *g, const struct keeper_point *m)
+{
     struct box *b = box_find(g, m->id);
     uint64_t now = clock_real_ms();
-    struct store_point p;
 
     if (b == NULL || b->life != LIFE_RUNNING)
-        return;
+        return NULL;
     b->metric = (struct metric){.at_ms = now,
                                 .cpu_milli = cpu_of(b, m->cpu_us, now),
                                 .memory = m->memory,
@@ -46,16 +62,16 @@ static void on_point(void *arg, const void *msg)
                                 .pids = m->pids,
                                 .in_bytes = m->in_bytes,
                                 .out_bytes = m->out_bytes};
-    p = (struct store_point){.sandbox = b->seq,
-                             .at_ms = now,
-                             .cpu_milli = b->metric.cpu_milli,
-                             .memory = m->memory,
-                             .cache = m->cache,
-                             .disk = m->disk,
-                             .pids = m->pids,
-                             .in_bytes = m->in_bytes,
-                             .out_bytes = m->out_bytes};
-    buf_add(&g->points, &p, sizeof(p));
+    return b;
+}
+
+static void on_point(void *arg, const void *msg)
+{
+    const struct keeper_point *m = msg;
+    struct box *b = take_point(arg, m);
+
+    if (b != NULL)
+        keep_point(b, m->cpu_us);
 }
 
 /* All of them, one flush; and in one turn of the loop, since whatever else is written
@@ -101,7 +117,7 @@ static void on_tick(struct loop_timer *t)
 {
     static const struct keeper_asker asker = {.each = on_point, .last = on_sampled};
     struct engine *g = CONTAINER_OF(t, struct engine, meter);
-    struct keeper_sample ask = {0};
+    struct keeper_sample ask = {.id = ""};
     bool any = false;
 
     for (size_t i = 0; i < g->norder && !any; i++)
@@ -116,6 +132,77 @@ void metrics_start(struct engine *g)
 {
     if (g->o.config->metrics_ms > 0 && g->o.config->metrics_max > 0)
         again(g);
+}
+
+/* ---- one of them, now ---- */
+
+struct measuring {
+    struct engine *g;
+    struct waiter *w;
+    char id[KEEPER_ID_MAX + 1];
+};
+
+/* Its first is kept, so that whoever has seen it sees it again; the others come every
+ * five seconds, whoever looks. */
+static void on_measured(void *arg, const void *msg)
+{
+    const struct keeper_point *m = msg;
+    struct measuring *q = arg;
+    struct box *b = take_point(q->g, m);
+
+    if (b == NULL || b->metered_ms != 0 || q->g->o.config->metrics_ms == 0)
+        return;
+    keep_point(b, m->cpu_us);
+    write_points(q->g);
+}
+
+static void on_measure_late(void *arg, const struct err *e)
+{
+    struct measuring *q = arg;
+
+    waiter_answer(take_ptr(&q->w), q->id, e);
+}
+
+static void on_measure_end(void *arg, const void *msg, const struct err *e)
+{
+    (void)msg;
+    on_measure_late(arg, e);
+    free(arg);
+}
+
+static void measuring_drop(void *arg)
+{
+    struct measuring *q = arg;
+
+    free(q->w);
+    free(q);
+}
+
+void engine_measure(struct engine *g, const char *key, const char *id, engine_sandbox_cb *done,
+                    void *arg)
+{
+    static const struct keeper_asker asker = {.each = on_measured,
+                                              .last = on_measure_end,
+                                              .late = on_measure_late,
+                                              .drop = measuring_drop};
+    struct box *b = box_of(g, key, id);
+    struct waiter *w = waiter_new(g, NULL, done, arg);
+    struct keeper_sample ask = {.id = id};
+    struct measuring *q;
+
+    if (b == NULL) {
+        waiter_fail(w, ERR_NOT_FOUND, "no sandbox %.64s", id);
+        return;
+    }
+    if (b->life != LIFE_RUNNING || clock_real_ms() < b->metric.at_ms + METRIC_FRESH_MS ||
+        (q = calloc(1, sizeof(*q))) == NULL) {
+        waiter_answer(w, id, NULL);
+        return;
+    }
+    q->g = g;
+    q->w = w;
+    str_fmt(q->id, sizeof(q->id), "%s", b->pub.id);
+    keeper_ask(g->keeper, KEEPER_SAMPLE, &ask, &asker, q);
 }
 
 /* ---- reading ---- */

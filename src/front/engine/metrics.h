@@ -21,6 +21,11 @@ struct metric {
 int engine_metrics(struct engine *g, const char *key, const char *id, uint64_t since_ms,
                    uint64_t until_ms, size_t limit, void (*each)(void *arg, const struct metric *m),
                    void *arg, struct err *e);
+#define METRIC_FRESH_MS 1000u
+/* Has one taken now, unless the last is younger than METRIC_FRESH_MS or the sandbox does
+ * not run. ERR_NOT_FOUND. */
+void engine_measure(struct engine *g, const char *key, const char *id, engine_sandbox_cb *done,
+                    void *arg);
 /* The last one, or NULL; points into the engine until the next turn of the loop. */
 const struct metric *engine_last_metric(struct engine *g, const char *key, const char *id);
 

@@ -1,208 +1,211 @@
-/* logs.c - E2B's logs of a sandbox, in both generations: what happened to it. */
+/* logs.c - what happened to a sandbox, as E2B shows it: the second generation's entries,
+ * and the first's lines of JSON, which its CLI takes apart again. */
+#include <stdio.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/own.h"
 #include "front/engine/metrics.h"
 #include "front/planes/e2b/inside.h"
-#include "json/read.h"
 #include "json/write.h"
 
-#define ENTRY_BYTES_MAX (64u << 10)
-#define LOGS_BYTES_MAX (LOG_ENTRIES_MAX * ENTRY_BYTES_MAX)
+#define LOGS_BYTES_MAX (32u << 20)
+#define LINE_BYTES_MAX (16u << 10)
+#define WORD_MAX 32u
+#define NUMBER_MAX 32
 
-static void put_entry(struct json_w *w, const struct log_entry *l)
-{
-    char text[CLOCK_TEXT_MAX];
-
-    jw_open(w);
-    jw_kstr(w, "timestamp", clock_text(l->at_ms, text));
-    jw_kstr(w, "level", log_severity_name(l->level));
-    jw_kstr(w, "message", l->message);
-    jw_key(w, "fields");
-    jw_raw(w, l->fields, strlen(l->fields));
-    jw_close(w);
-}
-
-/* A line that clients parse again: level, message, and the fields beside them. */
-static void put_line(struct json_w *w, const struct log_entry *l)
-{
-    autojson json_t *line = json_loads(l->fields, 0, NULL);
-    char text[CLOCK_TEXT_MAX];
-    autofree char *dump = NULL;
-
-    if (line == NULL)
-        line = json_object();
-    json_object_set_new(line, "level", json_string(log_severity_name(l->level)));
-    json_object_set_new(line, "logger", json_string("cove"));
-    json_object_set_new(line, "message", json_string(l->message));
-    dump = json_dumps(line, JSON_COMPACT);
-    jw_open(w);
-    jw_kstr(w, "timestamp", clock_text(l->at_ms, text));
-    jw_kstr(w, "line", dump != NULL ? dump : "{}");
-    jw_close(w);
-}
-
-static void begin(struct buf *out, struct json_w *w)
-{
-    if (out->len > 0)
-        buf_addc(out, ',');
-    jw_init(w, out);
-}
-
-struct both {
-    struct buf lines, entries;
-};
-
-static void add_both(void *arg, const struct log_entry *l)
-{
-    struct both *b = arg;
-    struct json_w w;
-
-    begin(&b->lines, &w);
-    put_line(&w, l);
-    begin(&b->entries, &w);
-    put_entry(&w, l);
-}
-
-static void add_entry(void *arg, const struct log_entry *l)
-{
-    struct json_w w;
-
-    begin(arg, &w);
-    put_entry(&w, l);
-}
-
-static void put_list(struct json_w *w, const char *name, const struct buf *rows)
-{
-    jw_key(w, name);
-    jw_open_list(w);
-    if (rows->len > 0)
-        jw_raw(w, buf_data(rows), rows->len);
-    jw_close_list(w);
-}
-
-/* ---- the first generation ---- */
-
-struct v1_in {
-    uint64_t start, limit;
-};
-/* clang-format off */
-static const struct json_field v1_fields[] = {
-    {"start", JSON_FIELD_U64, offsetof(struct v1_in, start), 0, INT64_MAX, false, ""},
-    {"limit", JSON_FIELD_U64, offsetof(struct v1_in, limit), 0, 0, false, ""},
-};
-/* clang-format on */
-
-static void v1_defaults(void *in, const struct config *c)
-{
-    (void)c;
-    ((struct v1_in *)in)->limit = LOG_ENTRIES_MAX;
-}
-
-static const struct surface_input v1_input = {SURFACE_INPUT(v1_fields, struct v1_in),
-                                              .defaults = v1_defaults};
-
-static size_t bounded(uint64_t limit)
-{
-    return limit == 0 || limit > LOG_ENTRIES_MAX ? LOG_ENTRIES_MAX : (size_t)limit;
-}
-
-static void logs_v1(struct call *c, const void *arg)
-{
-    const struct v1_in *in = arg;
-    const struct sandbox *s = e2b_named(c);
-    autobuf struct buf body = BUF_INIT(2 * LOGS_BYTES_MAX);
-    struct both b = {.lines = BUF_INIT(LOGS_BYTES_MAX), .entries = BUF_INIT(LOGS_BYTES_MAX)};
-    struct log_opts o = {.key = c->key, .from_ms = in->start, .limit = bounded(in->limit)};
-    struct json_w w;
-    uint64_t next;
-    struct err e;
-
-    if (s == NULL)
-        return;
-    o.id = s->id;
-    if (engine_logs(c->plane->engine, &o, add_both, &b, &next, &e) < 0) {
-        call_fail(c, &e);
-    } else {
-        jw_init(&w, &body);
-        jw_open(&w);
-        put_list(&w, "logs", &b.lines);
-        put_list(&w, "logEntries", &b.entries);
-        jw_close(&w);
-        call_reply(c, 200, "application/json", &body);
-    }
-    buf_free(&b.lines);
-    buf_free(&b.entries);
-}
-
-/* ---- the second ---- */
-
-struct v2_in {
-    uint64_t cursor, limit;
+struct logs_in {
+    uint64_t from_ms, limit;
     const char *direction, *level, *search;
 };
+
 /* clang-format off */
-static const struct json_field v2_fields[] = {
-    {"cursor", JSON_FIELD_U64, offsetof(struct v2_in, cursor), 0, INT64_MAX, false, ""},
-    {"limit", JSON_FIELD_U64, offsetof(struct v2_in, limit), 0, 0, false, ""},
-    {"direction", JSON_FIELD_STR, offsetof(struct v2_in, direction), 0, 0, false, ""},
-    {"level", JSON_FIELD_STR, offsetof(struct v2_in, level), 0, 0, false, ""},
-    {"search", JSON_FIELD_STR, offsetof(struct v2_in, search), 0, LOG_SEARCH_MAX, false, ""},
+static const struct json_field old_fields[] = {
+    {"start", JSON_FIELD_U64, offsetof(struct logs_in, from_ms), 0, INT64_MAX, false, ""},
+    {"limit", JSON_FIELD_U64, offsetof(struct logs_in, limit), 0, 0, false, ""},
+};
+static const struct json_field new_fields[] = {
+    {"cursor", JSON_FIELD_U64, offsetof(struct logs_in, from_ms), 0, INT64_MAX, false, ""},
+    {"limit", JSON_FIELD_U64, offsetof(struct logs_in, limit), 0, 0, false, ""},
+    {"direction", JSON_FIELD_STR, offsetof(struct logs_in, direction), 1, WORD_MAX, false, ""},
+    {"level", JSON_FIELD_STR, offsetof(struct logs_in, level), 1, WORD_MAX, false, ""},
+    {"search", JSON_FIELD_STR, offsetof(struct logs_in, search), 0, LOG_SEARCH_MAX, false, ""},
 };
 /* clang-format on */
-static const struct surface_input v2_input = {SURFACE_INPUT(v2_fields, struct v2_in)};
 
-static int decode(const struct v2_in *in, struct log_opts *o, struct err *e)
+static const struct surface_input old_input = {SURFACE_INPUT(old_fields, struct logs_in)};
+static const struct surface_input new_input = {SURFACE_INPUT(new_fields, struct logs_in)};
+
+static int decode(const struct logs_in *in, struct log_opts *o, struct err *e)
 {
-    int level = 0;
+    const char *direction = in->direction != NULL ? in->direction : "forward";
+    const char *level = in->level != NULL ? in->level : log_severity_name(LOG_ENTRY_DEBUG);
+    int l = 0;
 
-    if (in->direction != NULL && strcmp(in->direction, "forward") != 0 &&
-        strcmp(in->direction, "backward") != 0)
-        return err_set(e, ERR_INVALID, "direction: expected forward or backward");
-    while (in->level != NULL && level < LOG_ENTRY_COUNT &&
-           strcmp(in->level, log_severity_name((enum log_severity)level)) != 0)
-        level++;
-    if (level == LOG_ENTRY_COUNT)
+    while (l < LOG_ENTRY_COUNT && strcmp(level, log_severity_name((enum log_severity)l)) != 0)
+        l++;
+    if (l == LOG_ENTRY_COUNT)
         return err_set(e, ERR_INVALID, "level: expected debug, info, warn or error");
-    o->backward = in->direction != NULL && strcmp(in->direction, "backward") == 0;
-    o->from_ms = in->cursor;
-    o->level = (enum log_severity)level;
+    o->backward = strcmp(direction, "backward") == 0;
+    if (!o->backward && strcmp(direction, "forward") != 0)
+        return err_set(e, ERR_INVALID, "direction: expected forward or backward");
+    o->level = (enum log_severity)l;
+    o->from_ms = in->from_ms;
     o->search = in->search != NULL && *in->search != '\0' ? in->search : NULL;
-    o->limit = bounded(in->limit);
+    o->limit = in->limit == 0 || in->limit > LOG_ENTRIES_MAX ? LOG_ENTRIES_MAX : (size_t)in->limit;
     return 0;
 }
 
-static void logs_v2(struct call *c, const void *in)
+/* ---- one entry ---- */
+
+/* Here all fields are text. */
+static void put_field(struct json_w *w, const char *name, const json_t *value)
+{
+    char number[NUMBER_MAX];
+
+    if (json_is_string(value)) {
+        jw_kstr(w, name, json_string_value(value));
+    } else if (json_is_integer(value)) {
+        snprintf(number, sizeof(number), "%lld", (long long)json_integer_value(value));
+        jw_kstr(w, name, number);
+    } else if (json_is_boolean(value)) {
+        jw_kstr(w, name, json_is_true(value) ? "true" : "false");
+    }
+}
+
+static void put_fields(struct json_w *w, json_t *fields)
+{
+    const char *name;
+    json_t *value;
+
+    json_object_foreach(fields, name, value) put_field(w, name, value);
+}
+
+/* "sandbox" of "sandbox.created": who says it. */
+static void put_logger(struct json_w *w, const json_t *fields)
+{
+    const char *event = json_string_value(json_object_get(fields, "event"));
+
+    jw_key(w, "logger");
+    jw_strn(w, event != NULL ? event : "", event != NULL ? strcspn(event, ".") : 0);
+}
+
+static void put_time(struct json_w *w, const struct log_entry *l)
+{
+    char text[CLOCK_TEXT_MAX];
+
+    jw_kstr(w, "timestamp", clock_text(l->at_ms, text));
+}
+
+static void put_entry(struct json_w *w, const struct log_entry *l, json_t *fields)
+{
+    jw_open(w);
+    put_time(w, l);
+    jw_kstr(w, "level", log_severity_name(l->level));
+    jw_kstr(w, "message", l->message);
+    jw_key(w, "fields");
+    jw_open(w);
+    put_logger(w, fields);
+    put_fields(w, fields);
+    jw_close(w);
+    jw_close(w);
+}
+
+static void put_line(struct json_w *w, const struct log_entry *l, json_t *fields)
+{
+    autobuf struct buf line = BUF_INIT(LINE_BYTES_MAX);
+    struct json_w in;
+
+    jw_init(&in, &line);
+    jw_open(&in);
+    jw_kstr(&in, "level", log_severity_name(l->level));
+    put_logger(&in, fields);
+    jw_kstr(&in, "message", l->message);
+    put_fields(&in, fields);
+    jw_close(&in);
+    jw_open(w);
+    put_time(w, l);
+    jw_kstr(w, "line",
+            line.failed ? "{\"level\":\"error\",\"message\":\"too long\"}" : buf_cstr(&line));
+    jw_close(w);
+}
+
+/* ---- all of them ---- */
+
+struct logs {
+    struct buf entries, lines;
+    struct json_w we, wl;
+};
+
+static void add_entry(void *arg, const struct log_entry *l)
+{
+    struct logs *all = arg;
+    autojson json_t *fields = NULL;
+    struct err e;
+
+    if (json_parse(l->fields, strlen(l->fields), &fields, &e) < 0)
+        fields = NULL; /* no fields, then */
+    put_entry(&all->we, l, fields);
+    put_line(&all->wl, l, fields);
+}
+
+static void reply(struct call *c, const struct logs *all, bool old)
+{
+    autobuf struct buf body = BUF_INIT(2 * LOGS_BYTES_MAX + 64);
+
+    buf_adds(&body, "{\"logs\":");
+    if (old) {
+        buf_add(&body, buf_data(&all->lines), all->lines.len);
+        buf_adds(&body, ",\"logEntries\":");
+    }
+    buf_add(&body, buf_data(&all->entries), all->entries.len);
+    buf_addc(&body, '}');
+    body.failed = body.failed || all->entries.failed || all->lines.failed;
+    call_reply(c, 200, "application/json", &body);
+}
+
+static void answer(struct call *c, const struct logs_in *in, bool old)
 {
     const struct sandbox *s = e2b_named(c);
-    autobuf struct buf rows = BUF_INIT(LOGS_BYTES_MAX), body = BUF_INIT(LOGS_BYTES_MAX + 64);
-    struct log_opts o = {.key = c->key};
-    struct json_w w;
+    struct log_opts o = {.key = c->key, .id = s != NULL ? s->id : ""};
+    struct logs all = {.entries = BUF_INIT(LOGS_BYTES_MAX), .lines = BUF_INIT(LOGS_BYTES_MAX)};
     uint64_t next;
     struct err e;
 
     if (s == NULL)
         return;
-    o.id = s->id;
+    jw_init(&all.we, &all.entries);
+    jw_init(&all.wl, &all.lines);
+    jw_open_list(&all.we);
+    jw_open_list(&all.wl);
     if (decode(in, &o, &e) < 0 ||
-        engine_logs(c->plane->engine, &o, add_entry, &rows, &next, &e) < 0) {
+        engine_logs(c->plane->engine, &o, add_entry, &all, &next, &e) < 0) {
         call_fail(c, &e);
-        return;
+    } else {
+        jw_close_list(&all.we);
+        jw_close_list(&all.wl);
+        reply(c, &all, old);
     }
-    jw_init(&w, &body);
-    jw_open(&w);
-    put_list(&w, "logs", &rows);
-    jw_close(&w);
-    call_reply(c, 200, "application/json", &body);
+    buf_free(&all.entries);
+    buf_free(&all.lines);
+}
+
+static void lines_get(struct call *c, const void *in)
+{
+    answer(c, in, true);
+}
+
+static void entries_get(struct call *c, const void *in)
+{
+    answer(c, in, false);
 }
 
 /* clang-format off */
 const struct surface_row e2b_logs[] = {
-    {{"GET", "/sandboxes/{id}/logs"}, SCOPE_READ, logs_v1, "sandboxLogs",
-     "What happened to it, oldest first.", .query = &v1_input, .status = 200},
-    {{"GET", "/v2/sandboxes/{id}/logs"}, SCOPE_READ, logs_v2, "sandboxLogsV2",
-     "What happened to it, in either direction.", .query = &v2_input, .status = 200},
+    {{"GET", "/sandboxes/{id}/logs"}, SCOPE_READ, lines_get, "getLogs",
+     "What happened to it, as lines.", .query = &old_input, .status = 200},
+    {{"GET", "/v2/sandboxes/{id}/logs"}, SCOPE_READ, entries_get, "getLogsV2",
+     "What happened to it, in either direction.", .query = &new_input, .status = 200},
     {.op = NULL},
 };
 /* clang-format on */
