@@ -25,6 +25,7 @@
     X(ERR_CANNOT_START,  "cannot_start",   422, 65,  "the command could not be started; nothing ran")        \
     X(ERR_LIMIT,         "limit",          429, 75,  "a limit of yours or of the sandbox is reached")        \
     X(ERR_UNSUPPORTED,   "unsupported",    501, 69,  "not offered by this build or this host")               \
+    X(ERR_REMOTE,        "remote",         502, 69,  "another server that was needed could not be reached, or failed") \
     X(ERR_UNAVAILABLE,   "unavailable",    503, 75,  "full or starting; try again after Retry-After")        \
     X(ERR_UNRESPONSIVE,  "unresponsive",   504, 75,  "the sandbox did not answer in time")                   \
     X(ERR_DISK_FULL,     "disk_full",      507, 75,  "no space left on the disk this would be written to")

@@ -40,12 +40,22 @@ static void expire(struct proc *p)
     proc_event(p, p->pid != 0 ? EV_TIMEOUT : EV_FORCE);
 }
 
+/* Some clean up behind themselves, if they are asked. */
+static void ask_to_end(struct proc *p)
+{
+    if (p->state == PROC_RUNNING)
+        p->record.flags |= INIT_EXIT_TIMED_OUT;
+    proc_kill(p, INIT_GENTLE_MS);
+}
+
 static void time_is_over(struct proc *p)
 {
     if ((p->flags & INIT_START_LEASH) != 0)
         pull_leash(p);
     else if (p->late != NULL)
         p->late(p);
+    else if ((p->flags & INIT_START_GENTLE) != 0)
+        ask_to_end(p);
     else
         expire(p);
 }

@@ -33,6 +33,8 @@
 #define INIT_SCRIPT_MAX (16u << 20) /* the text of a session's command; its stdin as well */
 #define INIT_TERM_SIDE_MAX 1000u    /* columns or rows of a terminal */
 
+#define INIT_GENTLE_MS 5000u
+
 enum init_start_flags {
     INIT_START_FORGET = 1,    /* an exec: no record stays when it is over */
     INIT_START_STDIN = 2,     /* keep stdin open for `stdin`; else it reads EOF */
@@ -48,6 +50,7 @@ enum init_start_flags {
     INIT_START_WHOLE = 512,   /* its end waits until nobody holds its stdout and stderr any
                                * more; TERM, KILL and its timeout cut that short */
     INIT_START_REUSE = 1024,  /* a process of that id that has ended makes room */
+    INIT_START_GENTLE = 2048, /* its time limit asks first: TERM, and INIT_GENTLE_MS later KILL */
 };
 
 enum init_attach_flags { INIT_ATTACH_FOLLOW = 1 };               /* until exit, else until now */

@@ -79,6 +79,7 @@ test('every operation has an id of its own, a summary, a success and an error', 
 
 test('every documented route answers something else than 404 or 405', async () => {
   const s = await d.sandbox();
+  await d.exec(s.id, 'git init -q . && git -c user.name=a -c user.email=a commit -q --allow-empty -m x');
   const p = await d.process(s.id, ['sleep', '1000'], { id: 'here' });
   const t = await d.post(`/v1/sandboxes/${s.id}/terminals`);
   const snapshot = (await d.post(`/v1/sandboxes/${s.id}/snapshots`)).id;

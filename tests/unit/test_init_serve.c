@@ -892,3 +892,19 @@ TEST(what_is_the_fronts_own_is_in_no_list_but_its_own)
     CHECK_INT(peer_next(&b.peer), INIT_END);
     bench_close(&b);
 }
+
+TEST(a_gentle_time_limit_asks_first)
+{
+    struct bench b = bench_open();
+    struct init_start m =
+        peer_words("", OWN_EXEC | INIT_START_GENTLE, "/bin/sh", "-c",
+                   "trap 'echo cleaned; exit 0' TERM; echo up; while :; do sleep 0.05; done", NULL);
+
+    m.timeout_ms = 300;
+    peer_ask(&b.peer, INIT_START, &m, INIT_STARTED);
+    CHECK_INT(peer_collect(&b.peer, &b.out, &b.err), INIT_EXIT);
+    CHECK_STR(buf_cstr(&b.out), "up\ncleaned\n");
+    CHECK_INT(b.peer.m.exit.code, 124);
+    CHECK((b.peer.m.exit.flags & INIT_EXIT_TIMED_OUT) != 0);
+    bench_close(&b);
+}

@@ -236,7 +236,7 @@ int command_build(struct command *c, const struct sandbox *sb, const struct proc
         .timeout_ms = o->timeout_ms,
         .flags = (o->stdin_open ? INIT_START_STDIN : 0) | (o->helper ? INIT_START_HELPER : 0) |
                  (o->leash ? INIT_START_LEASH : 0) | (o->whole ? INIT_START_WHOLE : 0) |
-                 (o->reuse ? INIT_START_REUSE : 0)};
+                 (o->reuse ? INIT_START_REUSE : 0) | (o->gentle ? INIT_START_GENTLE : 0)};
     if (o->term != NULL)
         on_terminal(&c->start, o->term);
     return 0;

@@ -35,6 +35,7 @@ struct process_opts {        /* all borrowed for the call */
     bool reuse;                      /* of `id`: one that has ended makes room */
     bool helper;                     /* our own cove-helper, whatever argv[0] says */
     bool leash;                      /* ends when nobody has watched it for timeout_ms */
+    bool gentle;                     /* its time limit asks first, and kills INIT_GENTLE_MS later */
     bool own;                        /* its id begins with '.': process_run_own() only */
     const struct process_term *term; /* NULL: on pipes */
 };

@@ -23,6 +23,10 @@
     X(logs)                                                                                        \
     X(sessions)                                                                                    \
     X(session_commands)                                                                            \
+    X(git)                                                                                         \
+    X(git_log)                                                                                     \
+    X(git_diff)                                                                                    \
+    X(git_change)                                                                                  \
     X(events)                                                                                      \
     X(files)                                                                                       \
     X(file_lists)                                                                                  \
@@ -38,6 +42,13 @@
 #define X(name) extern const struct surface_row surface_##name[];
 SURFACES(X)
 #undef X
+
+/* The progress event of whatever takes long. */
+struct progress_view {
+    const char *text;
+    uint64_t done, total;
+};
+extern const struct shape progress_shape;
 
 struct native {
     struct plane plane;

@@ -37,16 +37,12 @@ static const struct shape_field list_fields[] = {
 };
 static SHAPE(list_shape, "TemplateList", "The templates of this server.", list_fields);
 
-struct progress_view {
-    const char *text;
-    uint64_t done, total;
-};
 static const struct shape_field progress_fields[] = {
     {"text", SHAPE_STR, offsetof(struct progress_view, text), "What is being done."},
     {"done", SHAPE_U64, offsetof(struct progress_view, done), "How much of it."},
     {"total", SHAPE_U64, offsetof(struct progress_view, total), "Of how much; 0: not known."},
 };
-static SHAPE(progress_shape, "Progress", "The progress event.", progress_fields);
+SHAPE(progress_shape, "Progress", "The progress event.", progress_fields);
 /* clang-format on */
 
 struct templates {
