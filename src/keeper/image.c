@@ -109,14 +109,18 @@ static bool is_chain(const char *s)
     return strlen(s) == IMAGE_CHAIN && strspn(s, "0123456789abcdef") == IMAGE_CHAIN;
 }
 
+/* What a layer is called is the helper's word, and an archive may have taken the helper over.
+ * Templates, which the operator adds, share by it. A snapshot is brought by anybody: it has
+ * layers of its own, which no chain id leads to. */
 static int take_layers(struct keeper *k, struct image *im, const struct keeper_commit *m,
                        struct err *e)
 {
+    bool shared = m->name[0] != '\0';
     const char *chain;
     uint32_t at = 0;
 
     for (unsigned i = 0; (chain = wire_strv_next(&m->layers, &at)) != NULL; i++) {
-        const struct image_layer *known = is_chain(chain) ? layer_find(k, chain) : NULL;
+        const struct image_layer *known = shared && is_chain(chain) ? layer_find(k, chain) : NULL;
         struct image_layer *l = &im->layers[i];
 
         if (!is_chain(chain))
@@ -125,7 +129,7 @@ static int take_layers(struct keeper *k, struct image *im, const struct keeper_c
             *l = *known;
             continue;
         }
-        str_fmt(l->chain, sizeof(l->chain), "%s", chain);
+        str_fmt(l->chain, sizeof(l->chain), "%s", shared ? chain : "");
         str_fmt(l->store, sizeof(l->store), "%s", im->id);
         l->index = i;
     }

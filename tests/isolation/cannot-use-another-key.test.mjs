@@ -1,8 +1,12 @@
 // Whoever has a key of their own and knows every name of another's: each route, as the API's own
 // document lists them, answers as if there were nothing. So a new route is tried the day it comes.
 import assert from 'node:assert/strict';
+import fs from 'node:fs';
+import net from 'node:net';
+import path from 'node:path';
 import { after, before, test } from 'node:test';
-import { startDaemon } from '../lib/cove.mjs';
+import { poll, startDaemon } from '../lib/cove.mjs';
+import { dockerSave, tar } from '../lib/image.mjs';
 
 let d, other, names, e2b;
 before(async () => {
@@ -122,4 +126,43 @@ test('the bridge\'s names are each key\'s own', async () => {
   assert.notEqual((await d.call('GET', '/v1/sandbox/samename/file/workspace/secret', undefined, { key: other })).status, 200);
   assert.equal((await d.call('DELETE', '/v1/sandbox/samename', undefined, { key: other })).status, 204);
   assert.equal((await d.call('GET', '/v1/sandbox/samename/file/workspace/secret', undefined, {})).text, 's');
+});
+
+test('what is imported shares no layer with what others brought, whatever it says it is', async () => {
+  const image = dockerSave([tar([{ name: 'f', data: 'x' }])]);
+  const dir = path.join(d.dir, 'images/versions');
+  const add = async (make) => {
+    const before = new Set(fs.readdirSync(dir));
+    await make();
+    return fs.readdirSync(dir).find((n) => !before.has(n));
+  };
+  const snapshot = (key) => add(() => d.api('POST', '/v1/snapshots/import', image, { key }));
+  const versions = [await snapshot(other), await add(() => d.api('PUT', '/v1/templates/one', image)), await snapshot(other), await snapshot(d.key)];
+  for (const v of versions) {
+    // a version's file names the imports that its layers came with
+    const text = fs.readFileSync(path.join(dir, v), 'latin1');
+    for (const from of versions) assert.equal(text.includes(from), from === v, `${v} stands on ${from}`);
+  }
+  const two = await add(() => d.api('PUT', '/v1/templates/two', image));
+  assert.ok(fs.readFileSync(path.join(dir, two), 'latin1').includes(versions[1]), 'templates do share');
+});
+
+test('who imports slowly leaves room for others, and for the operator', async () => {
+  const slow = async (key) => {
+    const c = net.connect(d.port, '127.0.0.1');
+    const seen = { text: '' };
+    c.on('data', (b) => (seen.text += b)).on('error', () => {});
+    c.write(`POST /v1/snapshots/import HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${key}\r\nContent-Length: 1000\r\nExpect: 100-continue\r\n\r\n`);
+    await poll('it is told', () => /^HTTP\/1.1 \d+/.test(seen.text));
+    return { status: Number(seen.text.slice(9, 12)), end: () => c.destroy() };
+  };
+  const held = [await slow(other), await slow(other)];
+  assert.deepEqual(held.map((h) => h.status), [100, 100]);
+  await d.fails(503, 'unavailable', 'POST', '/v1/snapshots/import', Buffer.from('x'), { key: other });
+  held.push(await slow(d.key));
+  assert.equal(held[2].status, 100);
+  await d.fails(503, 'unavailable', 'POST', '/v1/snapshots/import', Buffer.from('x'));
+  await d.api('PUT', '/v1/templates/mine', dockerSave([tar([{ name: 'f', data: 'y' }])]));
+  for (const h of held) h.end();
+  await poll('there is room again', async () => (await d.call('POST', '/v1/snapshots/import', Buffer.from('x'), { key: other })).status === 400);
 });

@@ -10,6 +10,9 @@
 #include "front/engine/inside.h"
 #include "front/engine/process.h"
 
+#define IMPORT_SNAPSHOTS_MAX (IMAGE_IMPORTS_MAX - 1) /* at one time... */
+#define IMPORT_SNAPSHOTS_EACH 2u                     /* ...of one key */
+
 enum import_state {
     IMPORT_ASKED,      /* the keeper makes the sandbox */
     IMPORT_RUNNING,    /* the helper reads and unpacks */
@@ -323,13 +326,29 @@ struct engine_import *engine_import(struct engine *g, const char *name,
     return begin(im, r);
 }
 
+/* Who sends slowly holds a place for as long: one is always the operator's, and one
+ * other keys'. */
+static int check_turn(struct engine *g, const char *key, struct err *e)
+{
+    const struct engine_import *im;
+    unsigned all = 0, own = 0;
+
+    LIST_EACH (&g->imports, im, struct engine_import, link) {
+        all += im->snapshot.wanted;
+        own += im->snapshot.wanted && strcmp(im->snapshot.key, key) == 0;
+    }
+    if (all < IMPORT_SNAPSHOTS_MAX && own < IMPORT_SNAPSHOTS_EACH)
+        return 0;
+    return err_set(e, ERR_UNAVAILABLE, "%u snapshots are being imported already; try again", all);
+}
+
 struct engine_import *engine_import_snapshot(struct engine *g, const char *key, const char *name,
                                              const struct import_ops *ops, void *arg)
 {
     struct engine_import *im = import_new(g, ops, arg);
-    int r = snap_check_name(name, &im->why);
+    int r = snap_check_name(name, &im->why) < 0 ? -1 : check_turn(g, key, &im->why);
 
-    im->snapshot.wanted = true;
+    im->snapshot.wanted = r == 0;
     str_fmt(im->snapshot.key, sizeof(im->snapshot.key), "%.*s", (int)ENGINE_KEY_MAX, key);
     if (r == 0)
         str_fmt(im->snapshot.name, sizeof(im->snapshot.name), "%s", name);
