@@ -265,7 +265,8 @@ void http_reply_end(struct http_req *r)
     struct iovec iov = {.iov_base = last, .iov_len = sizeof(last) - 1};
 
     if (r->reply == REPLY_NONE || r->reply == REPLY_ENDED) {
-        log_error("%s: an answer ended that was not begun", r->id);
+        if (!http_conn_of(r)->broken) /* else nothing could be begun any more */
+            log_error("%s: an answer ended that was not begun", r->id);
         return;
     }
     if (r->reply == REPLY_LENGTH && r->reply_left > 0) {
