@@ -91,9 +91,10 @@ static int raise_limits(struct keeper *k, struct err *e)
     return 0;
 }
 
-/* Each step may rely on the ones above it. Mounts first: a directory opened before
- * belongs to the host's namespace, and nothing can be mounted through it. The
- * state directory comes with its lock: from there on it is ours alone. */
+/* Each step may rely on the ones above it. The host is looked at through its own
+ * /proc. Then mounts: a directory opened before belongs to the host's namespace, and
+ * nothing can be mounted through it. The state directory comes with its lock: from
+ * there on it is ours alone. */
 /* clang-format off */
 static const struct {
     const char *what;
@@ -101,9 +102,9 @@ static const struct {
 } steps[] = {
     {"privileges",         privileges_drop},
     {"boot id",            host_boot_read},
+    {"this host",          doctor_check},
     {"mounts",             own_mounts},
     {"state directory",    dirs_open},
-    {"this host",          doctor_check},
     {"limits",             raise_limits},
     {"api key",            key_open},
     {"id ranges",          ids_open},
