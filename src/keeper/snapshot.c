@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/openat2.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -296,9 +297,15 @@ void snapshot_left(struct keeper *k, const char *version)
         drop(k, s);
 }
 
-static bool has_record(struct keeper *k, const char *disk)
+/* A disk whose record is damaged may still be what something stands on. */
+static bool is_kept(struct keeper *k, const char *disk)
 {
-    return snapshot_any(k, disk + strlen(DISK_PREFIX)) != NULL;
+    const char *id = disk + strlen(DISK_PREFIX);
+    char version[64];
+
+    snprintf(version, sizeof(version), "@%.60s", id);
+    return snapshot_any(k, id) != NULL || snapshot_users(k, version) > 0 ||
+           pool_standing(k, version, true) > 0;
 }
 
 /* Dropping one may free those that it stands on, and so change the list. */
@@ -319,8 +326,7 @@ void snapshot_sweep(struct keeper *k)
             }
     }
     for (struct dirent *de; d != NULL && (de = readdir(d)) != NULL;)
-        if (strncmp(de->d_name, DISK_PREFIX, strlen(DISK_PREFIX)) == 0 &&
-            !has_record(k, de->d_name))
+        if (strncmp(de->d_name, DISK_PREFIX, strlen(DISK_PREFIX)) == 0 && !is_kept(k, de->d_name))
             k->disk.way->remove(k, de->d_name);
     if (d != NULL)
         closedir(d);

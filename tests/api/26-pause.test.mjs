@@ -1,8 +1,11 @@
 // Pause and resume: time stands still in a sandbox, and goes on.
 import assert from 'node:assert/strict';
+import http from 'node:http';
 import { after, before, test } from 'node:test';
 import { poll, startDaemon } from '../lib/cove.mjs';
+import { openSession } from '../lib/session.mjs';
 import { output } from '../lib/sse.mjs';
+import { Ws } from '../lib/ws.mjs';
 
 let d;
 before(async () => {
@@ -197,6 +200,41 @@ test('a stream that is attached goes silent and goes on', async () => {
   assert.deepEqual(lines, lines.map((_, i) => String(i + 1)), 'nothing is lost and nothing comes twice');
   events.close();
   await d.del(`${S}/${s.id}`);
+});
+
+test('in the middle of an upload, a session command and a terminal: they wait, and go on', async () => {
+  const s = await d.sandbox();
+  const at = `${S}/${s.id}`;
+  const session = await openSession(d, s.id);
+  const said = session.out('for i in 1 2 3 4 5 6 7 8; do echo $i; sleep 0.05; done; x=kept');
+  const t = await d.post(`${at}/terminals`, { argv: ['bash', '--norc', '--noprofile', '-i'], env: { PS1: 'prompt> ' } });
+  const w = await Ws.connect(d, `${at}/terminals/${t.id}/connect`);
+  await w.shows('prompt> ');
+  const HALF = 20_000_000;
+  const half = Buffer.alloc(HALF, 'a');
+  const upload = new Promise((resolve, reject) => {
+    const req = http.request(`${d.url}${at}/files?path=/workspace/up`, { method: 'PUT', headers: { authorization: `Bearer ${d.key}` } });
+    req.on('error', reject);
+    req.on('response', (res) => {
+      let text = '';
+      res.on('data', (x) => (text += x)).on('end', () => resolve({ status: res.statusCode, text }));
+    });
+    // most of the first half has left us, for more than the sockets hold: it is being written when all stops
+    req.write(half, () => {
+      pause(s.id).then(() => {
+        w.send('echo ty""ped\n');
+        return resume(s.id);
+      }).then(() => req.end(Buffer.alloc(HALF, 'b')), reject);
+    });
+  });
+  const put = await upload;
+  assert.equal(Math.floor(put.status / 100), 2, put.text);
+  await w.shows('typed');
+  assert.equal(await said, '1\n2\n3\n4\n5\n6\n7\n8\n');
+  assert.equal(await session.out('echo $x'), 'kept\n');
+  assert.equal((await d.exec(s.id, `head -c ${HALF} /workspace/up | tr -d a | wc -c; tail -c ${HALF} /workspace/up | tr -d b | wc -c; stat -c %s /workspace/up`)).stdout, `0\n0\n${2 * HALF}\n`);
+  w.socket.destroy();
+  await d.del(at);
 });
 
 test('the CLI pauses and resumes several, with and without their memory', async () => {

@@ -50,6 +50,24 @@ for (const [what, damage] of Object.entries(damages)) {
   });
 }
 
+test('a damaged record of a snapshot costs that snapshot, and not what stands on it', async () => {
+  const a = await d.sandbox();
+  await d.exec(a.id, 'echo kept > /workspace/f');
+  const [bad, good] = [await d.post(`${S}/${a.id}/snapshots`), await d.post(`${S}/${a.id}/snapshots`)];
+  const b = await d.sandbox({ snapshot: bad.id });
+  await d.kill9('both');
+  damages['one bit'](file('snapshots', bad.id));
+  await d.restart();
+  assert.deepEqual((await d.get('/v1/snapshots')).snapshots, [good]);
+  await d.fails(404, 'not_found', 'POST', S, { snapshot: bad.id });
+  assert.equal((await d.exec(b.id, ['cat', '/workspace/f'])).stdout, 'kept\n');
+  const c = await d.sandbox({ snapshot: good.id });
+  assert.equal((await d.exec(c.id, ['cat', '/workspace/f'])).stdout, 'kept\n');
+  for (const s of [a, b, c]) await d.del(`${S}/${s.id}`);
+  await d.del(`/v1/snapshots/${good.id}`);
+  await settled(d);
+});
+
 test('names in the state directory that are nobody\'s do not keep it from being served', async () => {
   await d.kill9('both');
   fs.writeFileSync(file('records', 'not a record'), 'x');

@@ -515,6 +515,41 @@ TEST(a_resume_while_it_is_being_paused_waits_for_that_and_a_second_pause_does_no
     rig_free(&r);
 }
 
+static void ignore_started(void *arg, const struct init_started *m, const struct err *e)
+{
+    (void)m;
+    told_done(arg, e);
+}
+
+/* A connection that init has not greeted yet: the request waits on our side, and must
+ * neither hold up a pause nor be sent into it. */
+TEST(a_start_that_was_not_sent_before_a_pause_is_refused_and_does_not_hold_it_up)
+{
+    const char *argv[] = {"true", NULL};
+    struct process_opts o = {.argv = argv};
+    struct rig r;
+    int listen_fd;
+    struct peer monitor, late;
+    struct told a = {0}, started = {0};
+    union rig_msg m;
+
+    start(&r);
+    rig_create(&r, "sb1", 0, SANDBOX_END_DELETE, &listen_fd, &monitor);
+    box_find(r.g, "sb1")->peer.version = 0; /* as after a restart of its init */
+    process_start(r.g, KEY, "sb1", &o, ignore_started, &started);
+    late = init_accept(&r, listen_fd);
+    engine_pause(r.g, KEY, "sb1", true, told_sandbox, &a);
+    init_hello_to(&late);
+    keeper_ok_to(&r, keeper_hear(&r, KEEPER_PAUSE, &m));
+    RIG_UNTIL(&r, a.n == 1 && started.n == 1);
+    CHECK_STR(a.state, "paused");
+    CHECK_INT(started.e.kind, ERR_CONFLICT);
+    peer_close(&late);
+    peer_close(&monitor);
+    close(listen_fd);
+    rig_free(&r);
+}
+
 TEST(connecting_to_one_that_runs_only_makes_it_live_longer)
 {
     struct rig r;

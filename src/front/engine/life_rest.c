@@ -204,6 +204,16 @@ void life_pause(struct box *b, const struct life_news *n)
         freeze(b);
 }
 
+/* Whoever only wants to know something may ask its init. */
+static void let_look(struct box *b)
+{
+    struct err e;
+
+    err_set(&e, ERR_CONFLICT, "sandbox %s is paused; resume it first", b->pub.id);
+    talk_peer_refuse(&b->peer, &e);
+    talk_peer_hold(&b->peer, false);
+}
+
 void life_froze(struct box *b, const struct life_news *n)
 {
     (void)n;
@@ -212,7 +222,10 @@ void life_froze(struct box *b, const struct life_news *n)
     loop_timer_stop(b->g->loop, &b->end);
     set_state(b, SANDBOX_PAUSED, b->boot_id, "");
     save_soon(b);
-    talk_peer_hold(&b->peer, false);
+    if (b->pub.auto_resume && talk_peer_waits(&b->peer))
+        life_resume_after(b, &(struct life_news){.end = RESUME_WAKE});
+    if (!b->wanted) /* else what is queued waits for the resume that follows */
+        let_look(b);
     events_add(b->g, b, "sandbox.paused", "{}");
     life_answer(b, NULL);
     go_on(b);

@@ -16,7 +16,7 @@ static const struct talk_kind kind_get       = {INIT_SESSION_GET,       {{INIT_S
 static const struct talk_kind kind_delete    = {INIT_SESSION_DELETE,    {{INIT_OK, TALK_LAST}}};
 static const struct talk_kind kind_interrupt = {INIT_SESSION_INTERRUPT, {{INIT_OK, TALK_LAST}}};
 static const struct talk_kind kind_commands  = {INIT_SESSION_COMMANDS,  {{INIT_PROC, TALK_MORE}, {INIT_END, TALK_LAST}}};
-static const struct talk_kind kind_start     = {INIT_SESSION_START,     {{INIT_STARTED, TALK_LAST}}};
+static const struct talk_kind kind_start     = {INIT_SESSION_START,     {{INIT_STARTED, TALK_LAST}}, .starts = true};
 /* clang-format on */
 
 static const char noun[] = "session";

@@ -205,8 +205,11 @@ static void talk_arm(struct talk *t)
  * understand something else. */
 static bool conn_may_send(const struct conn *c)
 {
-    return !c->peer->held &&
-           (c->state == CONN_OPEN || (c->state == CONN_SILENT && c->peer->version == INIT_VERSION));
+    bool begun = c->talk != NULL && c->talk->sent;
+
+    if (c->peer->held && !begun)
+        return false;
+    return c->state == CONN_OPEN || (c->state == CONN_SILENT && c->peer->version == INIT_VERSION);
 }
 
 static void conn_wait(struct conn *c)
@@ -229,6 +232,8 @@ static int conn_flush(struct conn *c, struct err *e)
         if (n < 0)
             return err_set(e, ERR_GONE, "sandbox %s: its init closed the connection", c->peer->id);
         buf_consume(&c->out, (size_t)n);
+        if (c->talk != NULL)
+            c->talk->sent = true;
     }
     if (c->out.len == 0 && c->out.cap > TALK_KEEP_OUT)
         buf_free(&c->out);
@@ -691,10 +696,30 @@ void talk_peer_hold(struct talk_peer *p, bool held)
 
     p->held = held;
     LIST_EACH (&p->talks, t, struct talk, link) {
-        if (!held && t->kind->starts && !t->heard)
-            talk_count(t, true);
+        if (held ? !t->sent : t->kind->starts && !t->heard)
+            talk_count(t, !held);
         conn_push(t->conn);
     }
+}
+
+bool talk_peer_waits(const struct talk_peer *p)
+{
+    for (const struct list *l = p->talks.next; l != &p->talks; l = l->next) {
+        const struct talk *t = CONTAINER_OF(l, const struct talk, link);
+
+        if (t->kind->starts && !t->sent)
+            return true;
+    }
+    return false;
+}
+
+void talk_peer_refuse(struct talk_peer *p, const struct err *why)
+{
+    struct talk *t;
+
+    LIST_EACH (&p->talks, t, struct talk, link)
+        if (t->kind->starts && !t->sent)
+            talk_fail(t, why);
 }
 
 void talk_peer_reset(struct talk_peer *p, const struct err *why)

@@ -37,7 +37,7 @@ struct talk_peer {
     struct list idle;  /* connections */
     unsigned nidle;
     uint32_t version; /* what its hello said, 0: not heard yet */
-    bool held;        /* nothing is sent until it is let go */
+    bool held;        /* no request is begun until it is let go */
     uint64_t used_ms; /* when a talk last began or ended; by the calendar, to be compared */
     unsigned nstarts; /* sent, and not answered: init may be about to start a process */
     /* Called from the loop when nstarts has become 0; or NULL. */
@@ -82,6 +82,7 @@ struct talk { /* zeroed memory is one that never began */
     struct list link;
     uint32_t seq;
     bool paused, fed;
+    bool sent;            /* something of the request is on its way */
     bool heard;           /* something was answered */
     bool starting;        /* counted in the peer's nstarts */
     uint64_t deadline_ms; /* 0: none */
@@ -105,8 +106,12 @@ int talk_connect(const struct talk_hub *h, int fd, const char *id);
 /* What a `fail` of an init is to us: it may not speak of everything. */
 void talk_failure(const struct init_fail *m, struct err *ret);
 
-/* While it is held, what is to be sent is queued. */
+/* While it is held, requests are queued; what was begun goes on. */
 void talk_peer_hold(struct talk_peer *p, bool held);
+/* There are requests to start something that were not begun. */
+bool talk_peer_waits(const struct talk_peer *p);
+/* They fail with `why`. */
+void talk_peer_refuse(struct talk_peer *p, const struct err *why);
 
 /* Sends the request. deadline_ms (0: none) bounds the silence between any two
  * steps: connecting, hello, each answer. Always ends in a callback. */
