@@ -81,13 +81,14 @@ static void __attribute__((noreturn)) child_main(const struct cradle *in)
     _exit(5);
 }
 
-static int write_map(pid_t pid, const char *name, uid_t base, struct err *e)
+int birth_map(pid_t pid, const char *name, unsigned inside, unsigned base, unsigned count,
+              struct err *e)
 {
     char path[64], map[64];
     autofd int fd = -1;
 
     str_fmt(path, sizeof(path), "/proc/%d/%s", (int)pid, name);
-    str_fmt(map, sizeof(map), "0 %u %u", base, SANDBOX_IDS);
+    str_fmt(map, sizeof(map), "%u %u %u", inside, base, count);
     fd = open(path, O_WRONLY | O_CLOEXEC);
     if (fd < 0 || write(fd, map, strlen(map)) != (ssize_t)strlen(map))
         return err_sys(e, "write %s", name);
@@ -154,8 +155,9 @@ int birth_up(struct sandbox *sb, struct err *e)
     setsockopt(mine, SOL_SOCKET, SO_SNDBUF, &quiet, sizeof(quiet));
     if (bear_in_groups(sb, theirs, e) < 0)
         return -1;
-    if (write_map(sb->pid, "uid_map", ids_base(sb), e) < 0 ||
-        write_map(sb->pid, "gid_map", ids_base(sb), e) < 0 || open_userns(sb, e) < 0)
+    if (birth_map(sb->pid, "uid_map", 0, ids_base(sb), SANDBOX_IDS, e) < 0 ||
+        birth_map(sb->pid, "gid_map", 0, ids_base(sb), SANDBOX_IDS, e) < 0 ||
+        open_userns(sb, e) < 0)
         return -1;
     if (send(mine, "g", 1, MSG_NOSIGNAL | MSG_DONTWAIT) != 1)
         return err_sys(e, "init is gone before it began");

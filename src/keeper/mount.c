@@ -15,7 +15,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mount.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 
 #include "base/str.h"
 #include "keeper/compat.h"
@@ -32,6 +34,7 @@ struct mounts {
     struct place places[MOUNTS_MAX];
     size_t n;
     char text[CONFIG_TEXT_MAX];
+    int nobody; /* a user namespace; see open_nobody() */
 };
 
 /* ---- what the operator named ---- */
@@ -75,6 +78,7 @@ int mount_read(struct keeper *k, struct err *e)
     if (m == NULL)
         return err_set(e, ERR_INTERNAL, "out of memory");
     k->mounts = m;
+    m->nobody = -1;
     str_fmt(m->text, sizeof(m->text), "%s", k->config.mounts);
     for (rest = m->text; *m->text != '\0' && (word = strsep(&rest, ",")) != NULL;)
         if (read_one(m, word, e) < 0)
@@ -98,16 +102,60 @@ static int open_volume(struct keeper *k, const char *name, struct err *e)
     return fd < 0 ? err_sys(e, "open volume %s", name) : fd;
 }
 
+#define NO_ID 4294967293u /* that no file has, as good as certainly */
+
+/* A namespace in which no file's owner is anybody. The kernel lets nobody write to what
+ * such a mapping shows, and that is more than read-only: a socket or a pipe of the host's
+ * in there takes no bytes either. */
+static int open_nobody(struct err *e)
+{
+    struct clone_args args = {.flags = CLONE_NEWUSER, .exit_signal = SIGCHLD};
+    long pid = sys_clone3(&args);
+    char path[64];
+    int fd = -1;
+
+    if (pid == 0) {
+        syscall(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL);
+        for (;;)
+            syscall(SYS_pause);
+    }
+    if (pid < 0)
+        return err_sys(e, "a user namespace for directories of the host");
+    if (birth_map((pid_t)pid, "uid_map", NO_ID, 65534, 1, e) == 0 &&
+        birth_map((pid_t)pid, "gid_map", NO_ID, 65534, 1, e) == 0) {
+        str_fmt(path, sizeof(path), "/proc/%d/ns/user", (int)pid);
+        fd = open(path, O_RDONLY | O_CLOEXEC);
+        if (fd < 0)
+            err_sys(e, "open %s", path);
+    }
+    kill((pid_t)pid, SIGKILL);
+    waitpid((pid_t)pid, NULL, 0);
+    return fd;
+}
+
+static int clone_place(const struct place *p, int userns, bool read_only, struct err *e);
+
+/* That it can be mapped is found out now and not when somebody wants it. */
+static int open_host(struct mounts *m, struct place *p, struct err *e)
+{
+    autofd int tree = -1;
+
+    p->fd = open(p->host, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (p->fd < 0)
+        return err_set(e, ERR_INVALID, "mounts: %s: %s: %s", p->name, p->host, strerror(errno));
+    if (m->nobody < 0 && (m->nobody = open_nobody(e)) < 0)
+        return -1;
+    tree = clone_place(p, m->nobody, true, e);
+    return tree < 0 ? err_wrap(e, "mounts: %s: its filesystem cannot be mapped", p->host) : 0;
+}
+
 int mount_open(struct keeper *k, struct err *e)
 {
     for (size_t i = 0; i < k->mounts->n; i++) {
         struct place *p = &k->mounts->places[i];
 
-        p->fd = p->host == NULL ? open_volume(k, p->name, e)
-                                : open(p->host, O_PATH | O_DIRECTORY | O_CLOEXEC);
-        if (p->fd < 0 && p->host != NULL)
-            return err_set(e, ERR_INVALID, "mounts: %s: %s: %s", p->name, p->host, strerror(errno));
-        if (p->fd < 0)
+        if (p->host == NULL ? (p->fd = open_volume(k, p->name, e)) < 0
+                            : open_host(k->mounts, p, e) < 0)
             return -1;
     }
     return 0;
@@ -248,28 +296,30 @@ static int open_ns(const struct sandbox *sb, const char *which, struct err *e)
     return fd < 0 ? err_sys(e, "open a namespace of the sandbox") : fd;
 }
 
-/* Detached, to be placed. A volume's files carry ids from 0 on, as a disk's do; those of
- * a host's directory stay the host's. */
-static int clone_place(const struct sandbox *sb, const struct place *p, bool read_only,
-                       struct err *e)
+/* Detached, to be placed. A volume's files carry ids from 0 on, as a disk's do; those of a
+ * host's directory are nobody's. */
+static int clone_place(const struct place *p, int userns, bool read_only, struct err *e)
 {
     autofd int tree = sys_open_tree(p->fd, "", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_EMPTY_PATH);
-    autofd int userns = p->host == NULL ? open_ns(sb, "user", e) : -1;
-    struct mount_attr attr = {.attr_set = MOUNT_ATTR_NODEV | MOUNT_ATTR_NOSUID};
+    struct mount_attr attr = {.attr_set = MOUNT_ATTR_NODEV | MOUNT_ATTR_NOSUID | MOUNT_ATTR_IDMAP,
+                              .userns_fd = (uint64_t)userns};
 
     if (tree < 0)
         return err_sys(e, "clone %s", p->name);
-    if (p->host == NULL && userns < 0)
-        return -1;
-    if (p->host == NULL) {
-        attr.attr_set |= MOUNT_ATTR_IDMAP;
-        attr.userns_fd = (uint64_t)userns;
-    }
     if (read_only || p->host != NULL)
         attr.attr_set |= MOUNT_ATTR_RDONLY;
     if (sys_mount_setattr(tree, "", AT_EMPTY_PATH, &attr) < 0)
         return err_sys(e, "set up %s", p->name);
     return take_fd(&tree);
+}
+
+static int clone_for(const struct sandbox *sb, const struct place *p, bool read_only, struct err *e)
+{
+    autofd int userns = p->host == NULL ? open_ns(sb, "user", e) : -1;
+
+    if (p->host != NULL)
+        return clone_place(p, sb->k->mounts->nobody, true, e);
+    return userns < 0 ? -1 : clone_place(p, userns, read_only, e);
 }
 
 int mount_up(struct keeper *k, const struct keeper_mount *m, struct err *e)
@@ -288,7 +338,7 @@ int mount_up(struct keeper *k, const struct keeper_mount *m, struct err *e)
     if (sb->nmounts >= MOUNTS_EACH_MAX)
         return err_set(e, ERR_LIMIT, "a sandbox takes %d mounts", MOUNTS_EACH_MAX);
     ns = open_ns(sb, "mnt", e);
-    tree = ns < 0 ? -1 : clone_place(sb, p, m->read_only, e);
+    tree = ns < 0 ? -1 : clone_for(sb, p, m->read_only, e);
     if (tree < 0 || run(&(struct job){.k = k, .path = m->path, .ns = ns, .tree = tree}, e) < 0)
         return -1;
     sb->nmounts++;

@@ -127,6 +127,9 @@ int idrange_up(struct sandbox *sb, struct err *e);
 int idrange_down(struct sandbox *sb);
 int birth_up(struct sandbox *sb, struct err *e);
 int birth_down(struct sandbox *sb);
+/* `name` is uid_map or gid_map: ids from `inside` on are those from `base` on, `count` of them. */
+int birth_map(pid_t pid, const char *name, unsigned inside, unsigned base, unsigned count,
+              struct err *e);
 int disk_up(struct sandbox *sb, struct err *e);
 int disk_down(struct sandbox *sb);
 int rootfs_up(struct sandbox *sb, struct err *e);

@@ -1,11 +1,13 @@
 // Directories that the operator named, in a sandbox: shared, kept, bounded, and no way out.
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
 import fs from 'node:fs';
+import net from 'node:net';
 import os from 'node:os';
 import path from 'node:path';
 import { after, before, test } from 'node:test';
 import { Bridge } from '../../lib/bridge.mjs';
-import { startDaemon } from '../../lib/cove.mjs';
+import { run, startDaemon } from '../../lib/cove.mjs';
 
 let d;
 let dir;
@@ -53,6 +55,28 @@ test('a directory of the host is read-only and shows what anybody may read', asy
   assert.match(r.stderr, /Permission denied/);
   assert.match(r.stderr, /Read-only file system/);
   assert.deepEqual(fs.readdirSync(dir).sort(), ['private', 'public']);
+});
+
+test('a socket or a pipe in a directory of the host is not for sandboxes', async () => {
+  const heard = [];
+  const server = net.createServer((c) => heard.push(c.end('hello'))).listen(path.join(dir, 'socket'));
+  await once(server, 'listening');
+  fs.chmodSync(path.join(dir, 'socket'), 0o777);
+  assert.equal((await run('mkfifo', ['-m', '666', path.join(dir, 'pipe')])).status, 0);
+  const pipe = fs.openSync(path.join(dir, 'pipe'), fs.constants.O_RDONLY | fs.constants.O_NONBLOCK);
+  const box = new Bridge(d);
+  await mount(box, 'share', '/mnt/share');
+  for (const user of ['root', 'user']) {
+    const r = await box.sh(`su ${user} -c 'echo x >/mnt/share/pipe; python3 -c "import socket; socket.socket(socket.AF_UNIX).connect(\\"/mnt/share/socket\\")"; cat /mnt/share/public; stat -c %U /mnt/share/public'`);
+    assert.match(r.stderr, /pipe: Permission denied/);
+    assert.match(r.stderr, /PermissionError/);
+    assert.equal(r.stdout, 'for all\nnobody\n');
+  }
+  assert.deepEqual([heard.length, fs.readSync(pipe, Buffer.alloc(10))], [0, 0]);
+  fs.closeSync(pipe);
+  server.close();
+  fs.rmSync(path.join(dir, 'pipe'));
+  await box.delete();
 });
 
 test('unmount takes away what was mounted and the directory with it', async () => {
