@@ -77,23 +77,45 @@ test('of paused and stopped sandboxes too; they stay what they are', async () =>
   await drop(a, one, two);
 });
 
-test('a database that is written to all the time opens clean from a snapshot', async () => {
-  const a = await d.sandbox();
-  const write = `import sqlite3\nc = sqlite3.connect('/workspace/db', isolation_level=None)\nc.execute('pragma journal_mode=wal')\nc.execute('create table if not exists t (n integer primary key, x text)')\nwhile True:\n  c.execute('begin')\n  for i in range(20): c.execute("insert into t (x) values (hex(randomblob(400)))")\n  c.execute('commit')\n`;
-  await d.process(a.id, ['python3', '-c', write], { id: 'writer' });
-  const count = `python3 -c "import sqlite3; c = sqlite3.connect('/workspace/db'); print(c.execute('pragma integrity_check').fetchone()[0], c.execute('select count(*) from t').fetchone()[0])"`;
-  await poll('it writes', async () => Number((await sh(a.id, count)).split(' ')[1]) > 200);
-  for (let i = 0; i < 4; i++) {
-    const s = await take(a.id);
-    const b = await d.sandbox({ snapshot: s.id });
-    const [check, rows] = (await sh(b.id, count)).trim().split(' ');
-    assert.equal(check, 'ok');
-    assert.ok(Number(rows) >= 200 && Number(rows) % 20 === 0, `${rows} rows: no transaction is there by half`);
-    await drop(b, s);
-  }
-  assert.equal((await d.get(`${S}/${a.id}/processes/writer`)).state, 'running');
-  await drop(a);
-});
+for (const journal of ['wal', 'delete']) {
+  test(`a database that is written to all the time (journal: ${journal}) opens clean from a snapshot, with all that was committed`, async () => {
+    const a = await d.sandbox();
+    const write = `
+import sqlite3
+c = sqlite3.connect('/workspace/db', isolation_level=None, timeout=30)
+c.execute('pragma journal_mode=${journal}')
+c.execute('create table t (n integer primary key, x text)')
+done = 0
+while True:
+  c.execute('begin immediate')
+  for i in range(20): c.execute("insert into t (x) values (hex(randomblob(400)))")
+  c.execute('commit')
+  done += 20
+  print(done, flush=True)`;
+    const read = `
+import sqlite3
+c = sqlite3.connect('/workspace/db', timeout=30)
+print(c.execute('pragma integrity_check').fetchone()[0], c.execute('select count(*) from t').fetchone()[0], c.execute('pragma journal_mode').fetchone()[0])`;
+    await d.process(a.id, ['python3', '-c', write], { id: 'writer' });
+    const committed = async () => {
+      const { chunks } = await d.get(`${S}/${a.id}/processes/writer/logs`);
+      return Number(chunks.map((c) => c.data).join('').trimEnd().split('\n').pop());
+    };
+    await poll('it writes', async () => (await committed()) > 200);
+    for (let i = 0; i < 3; i++) {
+      const before = await committed();
+      const s = await take(a.id);
+      const b = await d.sandbox({ snapshot: s.id });
+      const [check, rows, mode] = (await d.exec(b.id, ['python3', '-c', read])).stdout.trim().split(' ');
+      assert.deepEqual([check, mode], ['ok', journal]);
+      assert.ok(Number(rows) >= before, `${rows} rows, and ${before} were committed before`);
+      assert.equal(Number(rows) % 20, 0, `${rows} rows: no transaction is there by half`);
+      await drop(b, s);
+    }
+    assert.equal((await d.get(`${S}/${a.id}/processes/writer`)).state, 'running');
+    await drop(a);
+  });
+}
 
 test('a snapshot outlives its sandbox, and a sandbox its snapshot', async () => {
   const a = await d.sandbox();

@@ -47,7 +47,7 @@ test('every public method of the SDK is in the table, and nothing else', () => {
 });
 
 test('what is offered has a test here', () => {
-  const untested = new Set(['Sandbox.getFullInfo', 'Sandbox.betaPause', 'sandbox.betaPause', 'sandbox.getMcpUrl', 'sandbox.getMcpToken', 'Template.aliasExists']);
+  const untested = new Set(['Sandbox.getFullInfo', 'sandbox.getMcpUrl', 'sandbox.getMcpToken', 'Template.aliasExists']);
   const dir = path.join(ROOT_DIR, 'tests/clients/e2b');
   const tests = fs.readdirSync(dir).filter((f) => f.endsWith('.test.mjs') && !f.startsWith('90')).map((f) => fs.readFileSync(path.join(dir, f), 'utf8')).join('\n');
   for (const [method, offered] of rows('method | offered | what to know')) {
