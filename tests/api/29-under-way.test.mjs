@@ -151,12 +151,15 @@ c.sendall(b'x' * 1000)`));
   await d.del(`${S}/${s.id}`);
 });
 
-/** Settles with `asked`; meanwhile others come by, who wake what was paused in the middle of it. */
+/** Settles with `asked`. What is under way when the time ends waits until somebody wakes it: so others come by. */
 async function withVisitors(id, asked) {
   const visits = [];
   let done = false;
   asked.finally(() => (done = true)).catch(() => {});
-  await poll('it is answered', () => done || (visits.push(d.exec(id, ['true'])), false), { deadline: 60_000, every: 50 });
+  await poll('it is answered', () => done || (visits.push(d.exec(id, ['true'])), false), { deadline: 60_000, every: 100 });
+  let left = visits.length; // the last of them may be under way at the end themselves
+  for (const v of visits) v.finally(() => left--).catch(() => {});
+  await poll('they are answered too', async () => left === 0 || (await d.call('POST', `${S}/${id}/resume`), false), { deadline: 60_000, every: 50 });
   for (const v of await Promise.all(visits)) assert.equal(v.exit_code, 0);
   return asked;
 }
