@@ -122,7 +122,7 @@ test('rules are there after stop and resume, also those set in between', async (
   await poll('it is stopped', async () => (await d.get(`/v1/sandboxes/${id}`)).state === 'stopped');
   assert.equal((await d.get(`/v1/sandboxes/${id}/network`)).address, null);
   await rule(id, { deny: [WEB2, `${WEB}:443`] });
-  await poll('it can be resumed', async () => (await d.call('POST', `/v1/sandboxes/${id}/resume`)).status === 200);
+  await poll('it can be resumed', async () => (await d.call('POST', `/v1/sandboxes/${id}/resume`, { timeout_ms: 0 })).status === 200);
   assert.deepEqual(await tries(d, id, [['tcp', WEB, 80], ['tcp', WEB, 443], ['tcp', WEB2, 80]]), ['ok', 'ECONNREFUSED', 'ECONNREFUSED']);
 });
 
