@@ -68,6 +68,14 @@ void relay_fail(struct relay *y, int status, const char *message)
     relay_free(y);
 }
 
+/* Ports of a sandbox with a name are open by their token only, as Cloudflare has it. */
+static bool is_open(const struct proxy *p, const struct sandbox *s, const struct proxy_target *t)
+{
+    return (*s->name == '\0' && t->prefix == 0) ||
+           engine_tunnel_is(p->engine, t->id, t->port, t->token);
+}
+
+/* A tunnel that was closed ends for who is in it, too. */
 static void on_sweep(struct loop_timer *t)
 {
     struct proxy *p = CONTAINER_OF(t, struct proxy, sweep);
@@ -77,7 +85,7 @@ static void on_sweep(struct loop_timer *t)
     LIST_EACH (&p->relays, y, struct relay, link) {
         const struct sandbox *s = engine_find(p->engine, y->target.id);
 
-        if (!y->waking && (s == NULL || s->state == SANDBOX_STOPPED))
+        if (!y->waking && (s == NULL || s->state == SANDBOX_STOPPED || !is_open(p, s, &y->target)))
             relay_fail(y, 502, PROXY_NOT_FOUND);
     }
 }
@@ -171,7 +179,6 @@ static void woken(void *arg, const struct sandbox *s, const struct err *e)
         dial(y, s);
 }
 
-/* Ports of a sandbox with a name are open by their token only, as Cloudflare has it. */
 static void refuse_token(struct http_req *r)
 {
     static const char body[] = "{\"error\":\"Access denied: Invalid token or port not "
@@ -189,8 +196,7 @@ void proxy_handle(struct proxy *p, struct http_req *r, const struct proxy_target
     const char *why;
     struct relay *y;
 
-    if (s != NULL && (*s->name != '\0' || t->prefix > 0) &&
-        !engine_tunnel_is(p->engine, t->id, t->port, t->token)) {
+    if (s != NULL && !is_open(p, s, t)) {
         refuse_token(r);
         return;
     }

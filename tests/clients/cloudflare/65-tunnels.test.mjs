@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { Bridge } from '../../lib/bridge.mjs';
 import { poll, startDaemon } from '../../lib/cove.mjs';
+import { rawConnection } from '../../lib/ports.mjs';
 
 let d;
 let b;
@@ -38,6 +39,12 @@ before(async () => {
 after(() => d?.stop());
 
 const byHost = (path = '/', host = new URL(t.url).host, opts = {}) => d.call('GET', path, undefined, { key: '', ...opts, headers: { host, ...opts.headers } });
+const rawHead = async (path) => {
+  const c = await rawConnection(d, `GET ${path} HTTP/1.1\r\nHost: localhost\r\n\r\n`);
+  await c.until('an answer', (text) => /^HTTP\/1.1 \d+/.test(text));
+  c.socket.destroy();
+  return Number(c.text.slice(9, 12));
+};
 const byPath = (path = '', opts = {}) => d.call(opts.method ?? 'GET', t.path + path, opts.body, { key: '', ...opts });
 
 test('it says where, and says the same again', async () => {
@@ -88,6 +95,17 @@ test('by path nothing that is meant for the whole host comes through, and no hea
   assert.equal(a.text, 'hi');
   assert.equal(a.headers['content-security-policy'], 'sandbox allow-scripts allow-forms allow-popups');
   for (const name of whole.slice(0, -1)) assert.equal(a.headers[name.toLowerCase()], undefined, name);
+});
+
+test('who is in a tunnel when it is closed is shown out', async () => {
+  const code = `import socket\ns = socket.create_server(('127.0.0.1', 8082))\nwhile True:\n  c = s.accept()[0]\n  c.recv(65536)\n  c.sendall(b'HTTP/1.1 200 OK\\r\\n\\r\\nand then')\n  globals().setdefault('all', []).append(c)`;
+  await b.call('POST', '/processes', { argv: ['python3', '-c', code] });
+  const { path } = (await b.call('POST', '/tunnel/8082')).json;
+  await poll('it listens', async () => (await rawHead(path)) === 200);
+  const c = await rawConnection(d, `GET ${path} HTTP/1.1\r\nHost: localhost\r\n\r\n`);
+  await c.until('it answers', (text) => /and then/.test(text));
+  assert.equal((await b.call('DELETE', '/tunnel/8082')).status, 204);
+  await poll('it ends', () => c.ended);
 });
 
 test('without the token, with another, or for another port, there is nothing', async () => {
