@@ -86,6 +86,7 @@ struct http_req {
 struct http_conn {
     struct http_server *server;
     struct list link;
+    const char *whose; /* NULL: nobody said */
     struct loop_io io;
     struct loop_timer timer;
     struct loop_later later;

@@ -63,6 +63,12 @@ struct http_server_opts {
     size_t conns_max; /* 0: HTTP_CONNS_MAX */
 };
 
+/* Whose the connection of `r` is from now on, whatever becomes of it (a stream, a WebSocket).
+ * Borrowed for as long as the server lives. */
+void http_owned_by(struct http_req *r, const char *whose);
+/* Breaks all connections of theirs, but for that of `r`. */
+void http_cut_others(struct http_req *r, const char *whose);
+
 int http_server_new(const struct http_server_opts *opts, struct http_server **ret, struct err *e);
 /* Closes every connection at once, telling on_gone and on_close. Not from inside
  * a callback of this server. */

@@ -80,6 +80,20 @@ void http_server_free(struct http_server *s)
     free(s);
 }
 
+void http_owned_by(struct http_req *r, const char *whose)
+{
+    http_conn_of(r)->whose = whose;
+}
+
+void http_cut_others(struct http_req *r, const char *whose)
+{
+    struct http_conn *c, *own = http_conn_of(r);
+
+    LIST_EACH (&own->server->conns, c, struct http_conn, link)
+        if (c != own && c->whose != NULL && strcmp(c->whose, whose) == 0)
+            http_conn_break(c);
+}
+
 size_t http_server_conns(const struct http_server *s)
 {
     return s->nconns;

@@ -3,7 +3,8 @@ import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import path from 'node:path';
 import { after, before, test } from 'node:test';
-import { startDaemon } from '../lib/cove.mjs';
+import { poll, startDaemon } from '../lib/cove.mjs';
+import { rawConnection } from '../lib/ports.mjs';
 
 let d;
 before(async () => {
@@ -56,6 +57,25 @@ test('a revoked key opens nothing, also after a restart; its sandboxes are found
   assert.ok(!(await d.get('/v1/keys')).keys.some((k) => k.id === made.id));
   await d.fails(404, 'not_found', 'DELETE', `/v1/keys/${made.id}?delete_sandboxes=true`);
   assert.ok(sandbox.id);
+});
+
+test('who is in with a key that is revoked is out', async () => {
+  const { id, key } = await d.post('/v1/keys', { name: 'leaver' });
+  const box = await d.post('/v1/sandboxes', {}, { key });
+  await d.post(`/v1/sandboxes/${box.id}/terminals`, { id: 't' }, { key });
+  const head = (path, more = '') => `GET ${path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${key}\r\n${more}\r\n`;
+  const theirs = [
+    await rawConnection(d, head('/v1/events')),
+    await rawConnection(d, head(`/v1/sandboxes/${box.id}/terminals/t/connect`, 'Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n')),
+    await rawConnection(d, head('/v1/sandboxes')),
+  ];
+  for (const c of theirs) await c.until('it is in', (text) => /^HTTP\/1.1 (200|101)/.test(text));
+  const ours = await rawConnection(d, `GET /v1/events HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${d.key}\r\n\r\n`);
+  await ours.until('so are we', (text) => /^HTTP\/1.1 200/.test(text));
+  await d.del(`/v1/keys/${id}?delete_sandboxes=true`);
+  for (const c of theirs) await poll('it is out', () => c.ended);
+  assert.equal(ours.ended, false);
+  ours.socket.destroy();
 });
 
 test('what cannot be is said', async () => {

@@ -92,9 +92,14 @@ static int find_row(struct call *c, struct err *e)
     return -1;
 }
 
+/* The connection is the key's then: one that is revoked ends with it. */
 static int authorize(struct call *c, struct err *e)
 {
-    return c->plane->manner->authorize(c, e);
+    if (c->plane->manner->authorize(c, e) < 0)
+        return -1;
+    if (c->key != NULL && c->key != c->owner)
+        http_owned_by(c->r, c->key);
+    return 0;
 }
 
 static int check_ready(struct call *c, struct err *e)

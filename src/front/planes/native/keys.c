@@ -223,6 +223,8 @@ static void key_revoke(struct call *c, const void *in)
         return;
     }
     r = auth_revoke(c->plane->auth, id, &e);
+    if (r == 0)
+        http_cut_others(c->r, id);
     if (r < 0 && (e.kind != ERR_NOT_FOUND || p->ids.len == 0))
         call_fail(c, &e);
     else if (p->ids.len > 0)
@@ -240,7 +242,7 @@ const struct surface_row surface_keys[] = {
      "Lists all API keys, without the keys themselves.",
      .status = 200, .answers = {&keys_shape}},
     {{"DELETE", "/v1/keys/{id}"}, SCOPE_ADMIN, key_revoke, "revokeKey",
-     "Takes an API key away: from now on nobody gets in with it.",
+     "Takes an API key away: from now on nobody gets in with it, and who is in with it is out.",
      .query = &revoke_input, .status = 204},
     {.op = NULL},
 };
