@@ -46,3 +46,25 @@ const char *path_name(const char *path)
 
     return slash == NULL ? path : slash + 1;
 }
+
+bool path_link_is_inside(const char *path, const char *target)
+{
+    size_t depth = 0;
+
+    for (const char *p = path; (p = strchr(p, '/')) != NULL; p++)
+        depth++;
+    if (*target == '/')
+        return false;
+    while (strncmp(target, "../", 3) == 0 || strncmp(target, "./", 2) == 0) {
+        if (target[1] == '.' && depth-- == 0)
+            return false;
+        target += target[1] == '.' ? 3 : 2;
+        target += strspn(target, "/");
+    }
+    if (strcmp(target, "..") == 0)
+        return depth > 0;
+    for (const char *p = target; (p = strstr(p, "/..")) != NULL; p += 3)
+        if (p[3] == '/' || p[3] == '\0')
+            return false;
+    return true;
+}

@@ -2,6 +2,7 @@
 #ifndef HELPER_PATH_H
 #define HELPER_PATH_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/err.h"
@@ -14,6 +15,11 @@
  * an absolute one, one with "..", one that is too long or too deep. `what` names
  * the thing in messages. */
 int path_clean(const char *from, const char *what, char out[PATH_ROOM], struct err *e);
+
+/* Whether a link at `path` (a clean one) with this target leads to what is beneath the
+ * root, whatever other links are there: ".." only at the beginning, where it means real
+ * directories, and no more of them than those. */
+bool path_link_is_inside(const char *path, const char *target);
 
 /* The last component; points into `path`. */
 const char *path_name(const char *path);

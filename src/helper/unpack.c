@@ -229,30 +229,6 @@ static int put_file(struct job *j, int dir, const char *name, struct err *e)
     return -1;
 }
 
-/* Leads to what is beneath the top, whatever other links are there: ".." only at
- * the beginning, where it means real directories, and no more of them than those. */
-static bool link_is_inside(const char *path, const char *target)
-{
-    size_t depth = 0;
-
-    for (const char *p = path; (p = strchr(p, '/')) != NULL; p++)
-        depth++;
-    if (*target == '/')
-        return false;
-    while (strncmp(target, "../", 3) == 0 || strncmp(target, "./", 2) == 0) {
-        if (target[1] == '.' && depth-- == 0)
-            return false;
-        target += target[1] == '.' ? 3 : 2;
-        target += strspn(target, "/");
-    }
-    if (strcmp(target, "..") == 0)
-        return depth > 0;
-    for (const char *p = target; (p = strstr(p, "/..")) != NULL; p += 3)
-        if (p[3] == '/' || p[3] == '\0')
-            return false;
-    return true;
-}
-
 /* It is stored, never followed. */
 static int put_symlink(struct job *j, int dir, const char *name, struct err *e)
 {
@@ -260,7 +236,7 @@ static int put_symlink(struct job *j, int dir, const char *name, struct err *e)
 
     if (target == NULL || *target == '\0' || strlen(target) >= PATH_ROOM)
         return err_set(e, ERR_INVALID, "'%.200s' is a link to nothing", j->path);
-    if (!has(j, UNPACK_LINKS) && !link_is_inside(j->path, target))
+    if (!has(j, UNPACK_LINKS) && !path_link_is_inside(j->path, target))
         return err_set(e, ERR_INVALID, "'%.200s' is a link that leads out, to '%.100s'", j->path,
                        target);
     if (make_way(j, dir, name, e) < 0)

@@ -1,9 +1,10 @@
 // Directories as archives, out of a sandbox and into one.
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
+import fs from 'node:fs';
 import http from 'node:http';
 import { after, before, test } from 'node:test';
-import { poll, startDaemon } from '../lib/cove.mjs';
+import { poll, SANITIZED, startDaemon } from '../lib/cove.mjs';
 import { gzip, tar, zstd } from '../lib/image.mjs';
 
 let d, s;
@@ -103,11 +104,14 @@ test('what is mounted below is left out, and nothing there can block it', async 
 
 test('a reader that does not read makes the helper wait, and one that leaves ends it', async () => {
   await sh('mkdir -p big && head -c 30000000 /dev/zero > big/f');
+  const rss = () => Number(/VmRSS:\s+(\d+)/.exec(fs.readFileSync(`/proc/${d.frontPid()}/status`, 'utf8'))[1]);
+  const before = rss();
   const res = await new Promise((resolve, reject) => {
     http.get(d.url + url({ path: 'big' }), { headers: { authorization: `Bearer ${d.key}` } }, resolve).on('error', reject);
   });
   const helpers = async () => Number((await d.exec(s.id, 'pgrep -c cove-helper')).stdout);
   assert.equal(await helpers(), 1);
+  if (!SANITIZED) assert.ok(rss() - before < 8000, `the front grew from ${before} to ${rss()} kB`);
   res.destroy();
   await poll('the helper is gone', async () => (await helpers()) === 0);
   await sh('rm -r big');

@@ -54,3 +54,22 @@ TEST(length_and_depth_have_a_bound)
     }
     CHECK(clean(name) == NULL);
 }
+
+TEST(a_link_is_inside_only_if_no_chain_of_such_links_leads_out)
+{
+    CHECK(path_link_is_inside("l", "a/b"));
+    CHECK(path_link_is_inside("d/l", "../a"));
+    CHECK(path_link_is_inside("d/e/l", "./..//../a"));
+    CHECK(path_link_is_inside("d/l", ".."));
+    CHECK(path_link_is_inside("l", "..a/b.."));
+    CHECK(path_link_is_inside("l", "."));
+    CHECK(!path_link_is_inside("l", "/a"));
+    CHECK(!path_link_is_inside("l", ".."));
+    CHECK(!path_link_is_inside("l", "../x"));
+    CHECK(!path_link_is_inside("d/l", "../../x"));
+    CHECK(!path_link_is_inside("d/l", "../.."));
+    CHECK(!path_link_is_inside("d/e/l", "x/.."));
+    CHECK(!path_link_is_inside("d/e/l", "x/../y"));
+    CHECK(!path_link_is_inside("d/e/l", "../x/../y"));
+    CHECK(!path_link_is_inside("l", "./.."));
+}

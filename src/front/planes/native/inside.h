@@ -26,7 +26,8 @@
     X(git)                                                                                         \
     X(git_log)                                                                                     \
     X(git_diff)                                                                                    \
-    X(git_change)                                                                                  \
+    X(git_clone)                                                                                   \
+    X(git_commit)                                                                                  \
     X(events)                                                                                      \
     X(files)                                                                                       \
     X(file_lists)                                                                                  \
