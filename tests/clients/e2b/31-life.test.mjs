@@ -104,6 +104,22 @@ test('the beta words for it, and what ends at its end', async () => {
   await assert.rejects(short.getInfo(), sdk.SandboxNotFoundError);
 });
 
+test('whoever is there when it is paused misses nothing: of a command, of a terminal', async () => {
+  const sbx = await Sandbox.create();
+  let text = '';
+  const h = await sbx.commands.run('for i in $(seq 1 50); do echo $i; sleep 0.01; done', { background: true, onStdout: (t) => (text += t), timeoutMs: 20_000 });
+  let screen = '';
+  const pty = await sbx.pty.create({ cols: 80, rows: 24, onData: (b) => (screen += Buffer.from(b)), timeoutMs: 0 });
+  await poll('it counts', () => text.length > 6);
+  await sbx.pause();
+  await Sandbox.connect(sbx.sandboxId);
+  const r = await h.wait();
+  assert.equal(r.stdout, Array.from({ length: 50 }, (_, i) => `${i + 1}\n`).join(''));
+  await sbx.pty.sendInput(pty.pid, Buffer.from('echo typed-$((40+2))\n'));
+  await poll('the terminal goes on', () => screen.includes('typed-42'));
+  await sbx.kill();
+});
+
 test('transitions at the same time: of several pauses one wins, and connecting waits', async () => {
   const sbx = await Sandbox.create();
   const job = await sbx.commands.run('sleep 1000', { background: true, timeoutMs: 0 });
