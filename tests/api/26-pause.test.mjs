@@ -251,6 +251,29 @@ test('the CLI pauses and resumes several, with and without their memory', async 
   for (const s of [a, b]) await d.del(`${S}/${s.id}`);
 });
 
+test('nothing a tenant does keeps it from being paused, nor makes it move while it is', async () => {
+  const s = await d.sandbox();
+  for (const command of [
+    'kill -STOP $$', // stopped already
+    'for i in 1 2 3 4 5 6 7 8; do (while :; do :; done) & done; wait',
+    'while :; do (exit 0); done', // always forking
+    'trap "" TERM INT HUP QUIT USR1 USR2 CONT TSTP; while :; do sleep 0.001; done',
+    `exec python3 -c 'import ctypes, os
+p = os.fork()
+if p == 0:
+  ctypes.CDLL(None).ptrace(0, 0, 0, 0); os.kill(os.getpid(), 19); os._exit(0)
+os.wait(); ctypes.CDLL(None).pause()'`, // traced, and stopped for that
+  ]) await d.process(s.id, command);
+  for (let i = 0; i < 5; i++) {
+    assert.equal((await pause(s.id)).state, 'paused');
+    const busy = () => d.get(`${S}/${s.id}/processes`);
+    assert.deepEqual(await busy(), await busy());
+    await resume(s.id);
+  }
+  await pause(s.id);
+  await d.del(`${S}/${s.id}`);
+});
+
 test('input that makes no sense is refused', async () => {
   const s = await d.sandbox();
   for (const body of [{ memory: 'yes' }, { memroy: true }, []]) await d.fails(400, 'invalid', 'POST', `${S}/${s.id}/pause`, body);

@@ -15,6 +15,7 @@
     X(sandboxes)                                                                                   \
     X(life)                                                                                        \
     X(snapshots)                                                                                   \
+    X(forks)                                                                                       \
     X(metrics)                                                                                     \
     X(archive)                                                                                     \
     X(exec)                                                                                        \
