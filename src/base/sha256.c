@@ -1,7 +1,12 @@
 /* sha256.c - see sha256.h. */
 #include "base/sha256.h"
 
+#include <stdbool.h>
 #include <string.h>
+#if defined(__x86_64__)
+#include <cpuid.h>
+#include <immintrin.h>
+#endif
 
 #include "base/str.h"
 
@@ -37,7 +42,7 @@ static void schedule(uint32_t w[64], const unsigned char *p)
     }
 }
 
-static void block(struct sha256 *s, const unsigned char *p)
+static void block_plain(struct sha256 *s, const unsigned char *p)
 {
     uint32_t w[64], v[8];
 
@@ -56,6 +61,74 @@ static void block(struct sha256 *s, const unsigned char *p)
     }
     for (int i = 0; i < 8; i++)
         s->h[i] += v[i];
+}
+
+#if defined(__x86_64__)
+
+/* Asked once: in a virtual machine the question itself is dear. */
+static bool has_instructions(void)
+{
+    static int known; /* 1: yes, -1: no */
+    unsigned a = 0, b = 0, c = 0, d = 0, sse = 0;
+
+    if (known == 0) {
+        __get_cpuid(1, &a, &b, &sse, &d);
+        b = 0;
+        __get_cpuid_count(7, 0, &a, &b, &c, &d);
+        known = (b & bit_SHA) != 0 && (sse & bit_SSE4_1) != 0 && (sse & bit_SSSE3) != 0 ? 1 : -1;
+    }
+    return known > 0;
+}
+
+/* The processor does two rounds at a time, on the state in halves ABEF and CDGH. Five
+ * times as fast: an export or an import is mostly this. */
+__attribute__((target("sha,sse4.1,ssse3"))) static void block_fast(struct sha256 *s,
+                                                                   const unsigned char *p)
+{
+    const __m128i swap = _mm_set_epi64x(0x0c0d0e0f08090a0bll, 0x0405060700010203ll);
+    __m128i abcd = _mm_shuffle_epi32(_mm_loadu_si128((const void *)&s->h[0]), 0xb1);
+    __m128i efgh = _mm_shuffle_epi32(_mm_loadu_si128((const void *)&s->h[4]), 0x1b);
+    __m128i abef = _mm_alignr_epi8(abcd, efgh, 8), cdgh = _mm_blend_epi16(efgh, abcd, 0xf0);
+    const __m128i abef_before = abef, cdgh_before = cdgh;
+    __m128i w[4], m;
+
+    for (int i = 0; i < 16; i++) {
+        __m128i *now = &w[i % 4];
+
+        if (i < 4)
+            *now = _mm_shuffle_epi8(_mm_loadu_si128((const void *)(p + 16 * i)), swap);
+        else
+            *now = _mm_sha256msg2_epu32(
+                _mm_add_epi32(_mm_sha256msg1_epu32(*now, w[(i + 1) % 4]),
+                              _mm_alignr_epi8(w[(i + 3) % 4], w[(i + 2) % 4], 4)),
+                w[(i + 3) % 4]);
+        m = _mm_add_epi32(*now, _mm_loadu_si128((const void *)&k[4 * i]));
+        cdgh = _mm_sha256rnds2_epu32(cdgh, abef, m);
+        abef = _mm_sha256rnds2_epu32(abef, cdgh, _mm_shuffle_epi32(m, 0x0e));
+    }
+    abef = _mm_shuffle_epi32(_mm_add_epi32(abef, abef_before), 0x1b);
+    cdgh = _mm_shuffle_epi32(_mm_add_epi32(cdgh, cdgh_before), 0xb1);
+    _mm_storeu_si128((void *)&s->h[0], _mm_blend_epi16(abef, cdgh, 0xf0));
+    _mm_storeu_si128((void *)&s->h[4], _mm_alignr_epi8(cdgh, abef, 8));
+}
+
+#else
+
+static bool has_instructions(void)
+{
+    return false;
+}
+
+#define block_fast block_plain
+
+#endif
+
+static void block(struct sha256 *s, const unsigned char *p)
+{
+    if (has_instructions())
+        block_fast(s, p);
+    else
+        block_plain(s, p);
 }
 
 void sha256_init(struct sha256 *s)
