@@ -34,6 +34,7 @@ static const struct {
     [ERR_CANNOT_START] = {"invalid_argument",    400},
     [ERR_LIMIT]        = {"resource_exhausted",  429},
     [ERR_UNSUPPORTED]  = {"unimplemented",       501},
+    [ERR_REMOTE]       = {"unavailable",         503},
     [ERR_UNAVAILABLE]  = {"unavailable",         503},
     [ERR_UNRESPONSIVE] = {"deadline_exceeded",   504},
     [ERR_DISK_FULL]    = {"internal",            500}, /* the others mean another thing to clients */
