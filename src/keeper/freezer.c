@@ -1,31 +1,34 @@
 /* freezer.c - see freezer.h. */
 #include "keeper/freezer.h"
 
-#include <fcntl.h>
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/str.h"
 #include "keeper/cgroup.h"
 
 #define FREEZER_SPIN_NS 300000u
 
-static const char *const dirs[] = {[FREEZE_COMMANDS] = "/run", [FREEZE_ALL] = ""};
+/* By one path each: a pause is hardly more than this. */
+static void path_of(const struct sandbox *sb, enum freeze what, const char *file, char out[96])
+{
+    str_fmt(out, 96, "%s%s/%s", sb->rec.id, what == FREEZE_COMMANDS ? "/run" : "", file);
+}
 
 int freezer_set(struct sandbox *sb, enum freeze what, bool on, struct err *e)
 {
-    autofd int dir = cgroup_dir(sb, dirs[what]);
+    char path[96];
 
-    if (dir < 0)
-        return err_sys(e, "open the cgroup");
-    return cgroup_put(dir, "cgroup.freeze", on ? "1" : "0", e);
+    path_of(sb, what, "cgroup.freeze", path);
+    return cgroup_put(sb->k->cgroups.v2_fd, path, on ? "1" : "0", e);
 }
 
 bool freezer_is_frozen(struct sandbox *sb, enum freeze what)
 {
-    autofd int dir = cgroup_dir(sb, dirs[what]);
-    char text[128];
+    char path[96], text[128];
 
-    return cgroup_get(dir, "cgroup.events", text, sizeof(text)) > 0 &&
+    path_of(sb, what, "cgroup.events", path);
+    return cgroup_get(sb->k->cgroups.v2_fd, path, text, sizeof(text)) > 0 &&
            strstr(text, "frozen 1") != NULL;
 }
 
@@ -42,10 +45,10 @@ bool freezer_is_frozen_soon(struct sandbox *sb, enum freeze what)
 
 bool freezer_is_on(struct sandbox *sb, enum freeze what)
 {
-    autofd int dir = cgroup_dir(sb, dirs[what]);
-    char text[8];
+    char path[96], text[8];
 
-    return cgroup_get(dir, "cgroup.freeze", text, sizeof(text)) > 0 && text[0] == '1';
+    path_of(sb, what, "cgroup.freeze", path);
+    return cgroup_get(sb->k->cgroups.v2_fd, path, text, sizeof(text)) > 0 && text[0] == '1';
 }
 
 /* More than there is: the kernel takes what it can and then says EAGAIN. */
