@@ -54,7 +54,7 @@ fi
 # The published clients that tests/clients runs, as pinned there.
 if [ "${1:-}" = --test ]; then
     cd "$(dirname "$0")/../tests/clients"
-    if [ package-lock.json -nt node_modules/.package-lock.json ]; then
+    if [ ! -e node_modules/.package-lock.json ] || [ package-lock.json -nt node_modules/.package-lock.json ]; then
         echo "installing the clients of tests/clients"
         npm ci --silent --no-audit --no-fund
         touch node_modules/.package-lock.json

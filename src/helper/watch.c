@@ -100,6 +100,23 @@ enum take {
 
 static void list(struct watch *w, struct watched *dir, int fd, enum take how, unsigned depth);
 
+/* It has been moved, and is reached under its new path: what was not under the old one
+ * is looked for now. */
+static void complete(struct watch *w, struct watched *dir, unsigned depth)
+{
+    struct watched *child;
+    char path[PATH_ROOM];
+    int fd;
+
+    if (dir->partial && dir->parent != NULL && watched_path(dir->parent, dir->name, path) == 0 &&
+        (fd = open_in(w, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW)) >= 0) {
+        dir->partial = false;
+        list(w, dir, fd, TAKE_NEW, depth);
+    }
+    LIST_EACH (&dir->children, child, struct watched, link)
+        complete(w, child, depth + 1);
+}
+
 /* `name` in `parent` is a directory, watched from now on; one that was not is listed
  * then. Gone or unreadable ones are left alone. */
 static void take(struct watch *w, struct watched *parent, const char *name, enum take how,
@@ -116,6 +133,7 @@ static void take(struct watch *w, struct watched *parent, const char *name, enum
     fd = open_in(w, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
     wd = fd < 0 ? -1 : add(w, fd, 0);
     if (wd < 0) {
+        parent->partial |= fd < 0 && errno == ENOENT;
         if (fd >= 0 && (errno == ENOSPC || errno == ENOMEM))
             say_full(w);
         return;
@@ -131,6 +149,8 @@ static void take(struct watch *w, struct watched *parent, const char *name, enum
         say_full(w);
     } else if (known == NULL) {
         list(w, dir, take_fd(&fd), how, depth);
+    } else {
+        complete(w, dir, depth);
     }
 }
 

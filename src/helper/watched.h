@@ -18,7 +18,8 @@ struct watched {
     struct watched *parent;
     struct list children, link;
     int wd;
-    bool out; /* it was moved, and where to is not known yet: perhaps out of the tree */
+    bool out;     /* it was moved, and where to is not known yet: perhaps out of the tree */
+    bool partial; /* a directory in it could not be reached: what is above was moved meanwhile */
     char *name;
 };
 

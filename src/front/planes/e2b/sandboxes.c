@@ -139,6 +139,28 @@ static int list(struct call *c, const struct list_in *in, struct buf *rows, char
     return engine_list(c->plane->engine, &o, add_listed, rows, next, e);
 }
 
+struct census {
+    const char *key;
+    unsigned running;
+};
+
+static void take_census(void *arg, const struct sandbox *s)
+{
+    struct census *n = arg;
+
+    n->running += s->state == SANDBOX_RUNNING && strcmp(s->key, n->key) == 0;
+}
+
+static void say_total(struct call *c)
+{
+    struct census n = {.key = c->key};
+    char text[16];
+
+    engine_each(c->plane->engine, take_census, &n);
+    str_fmt(text, sizeof(text), "%u", n.running);
+    http_reply_header(c->r, "X-Total-Running", text);
+}
+
 static void sandbox_list(struct call *c, const void *in)
 {
     autobuf struct buf rows = BUF_INIT(LIST_BYTES_MAX);
@@ -151,6 +173,7 @@ static void sandbox_list(struct call *c, const void *in)
     }
     if (next != NULL)
         http_reply_header(c->r, "X-Next-Token", next);
+    say_total(c);
     e2b_reply_list(c, 200, &rows);
 }
 
