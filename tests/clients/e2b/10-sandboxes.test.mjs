@@ -189,6 +189,8 @@ test('each key sees only its own', async () => {
   const { key } = await d.post('/v1/keys', { name: 'other' });
   const sbx = await Sandbox.create();
   assert.equal((await all(Sandbox.list({ apiKey: key }))).length, 0);
+  const other = await raw(d, 'GET', '/v2/sandboxes', undefined, { headers: { 'x-api-key': key } });
+  assert.deepEqual([other.status, other.headers['x-total-running']], [200, '0']);
   await assert.rejects(Sandbox.connect(sbx.sandboxId, { apiKey: key }), sdk.SandboxNotFoundError);
   assert.equal(await Sandbox.kill(sbx.sandboxId, { apiKey: key }), false);
   await sbx.kill();
