@@ -19,6 +19,7 @@
 #include "base/str.h"
 #include "keeper/cgroup.h"
 #include "keeper/compat.h"
+#include "keeper/freezer.h"
 
 #define SOCKET_BYTES_MAX (64ull << 20) /* in the buffers of a sandbox's sockets, v1 only */
 
@@ -451,6 +452,7 @@ int cgroup_down(struct sandbox *sb)
     autofd int run = cgroup_dir(sb, "/run"), group = cgroup_dir(sb, "");
     int left = 0;
 
+    freezer_close(sb);
     remove_children(run, GROUPS_DEPTH);
     if (group >= 0)
         left = remove_group(group, "run");

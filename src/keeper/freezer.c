@@ -1,35 +1,59 @@
 /* freezer.c - see freezer.h. */
 #include "keeper/freezer.h"
 
+#include <fcntl.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/clock.h"
+#include "base/own.h"
 #include "base/str.h"
 #include "keeper/cgroup.h"
 
 #define FREEZER_SPIN_NS 300000u
 
-/* By one path each: a pause is hardly more than this. */
 static void path_of(const struct sandbox *sb, enum freeze what, const char *file, char out[96])
 {
     str_fmt(out, 96, "%s%s/%s", sb->rec.id, what == FREEZE_COMMANDS ? "/run" : "", file);
 }
 
-int freezer_set(struct sandbox *sb, enum freeze what, bool on, struct err *e)
+/* Kept open: finding and opening these files takes longer than what they do. */
+static int open_once(struct sandbox *sb, enum freeze what, const char *file, int flags, int *fd)
 {
     char path[96];
 
-    path_of(sb, what, "cgroup.freeze", path);
-    return cgroup_put(sb->k->cgroups.v2_fd, path, on ? "1" : "0", e);
+    if (*fd < 0) {
+        path_of(sb, what, file, path);
+        *fd = openat(sb->k->cgroups.v2_fd, path, flags | O_CLOEXEC);
+    }
+    return *fd;
+}
+
+void freezer_close(struct sandbox *sb)
+{
+    for (int i = 0; i < FREEZE_COUNT; i++) {
+        drop_fd(&sb->freezer[i].set);
+        drop_fd(&sb->freezer[i].events);
+    }
+}
+
+int freezer_set(struct sandbox *sb, enum freeze what, bool on, struct err *e)
+{
+    int fd = open_once(sb, what, "cgroup.freeze", O_WRONLY, &sb->freezer[what].set);
+
+    if (fd < 0 || pwrite(fd, on ? "1" : "0", 1, 0) != 1)
+        return err_sys(e, "write %d to cgroup.freeze", on);
+    return 0;
 }
 
 bool freezer_is_frozen(struct sandbox *sb, enum freeze what)
 {
-    char path[96], text[128];
+    int fd = open_once(sb, what, "cgroup.events", O_RDONLY, &sb->freezer[what].events);
+    char text[128];
+    ssize_t n = fd < 0 ? -1 : pread(fd, text, sizeof(text) - 1, 0);
 
-    path_of(sb, what, "cgroup.events", path);
-    return cgroup_get(sb->k->cgroups.v2_fd, path, text, sizeof(text)) > 0 &&
-           strstr(text, "frozen 1") != NULL;
+    text[n < 0 ? 0 : n] = '\0';
+    return strstr(text, "frozen 1") != NULL;
 }
 
 bool freezer_is_frozen_soon(struct sandbox *sb, enum freeze what)

@@ -9,8 +9,6 @@
 
 #include "keeper/host.h"
 
-enum freeze { FREEZE_COMMANDS, FREEZE_ALL };
-
 /* Says what is wanted; it takes a moment until it is so. */
 int freezer_set(struct sandbox *sb, enum freeze what, bool on, struct err *e);
 /* It is so: not one instruction is executed any more. */
@@ -19,6 +17,9 @@ bool freezer_is_frozen(struct sandbox *sb, enum freeze what);
 bool freezer_is_frozen_soon(struct sandbox *sb, enum freeze what);
 /* What was last wanted, whoever wanted it. */
 bool freezer_is_on(struct sandbox *sb, enum freeze what);
+
+/* Its groups are gone, or it is. */
+void freezer_close(struct sandbox *sb);
 
 /* Gives memory that is not in use back to the host, as far as that goes. Blocks. */
 void freezer_reclaim(int memory_dir, bool v2);

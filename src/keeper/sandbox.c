@@ -6,7 +6,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/str.h"
-#include "keeper/host.h"
+#include "keeper/freezer.h"
 
 /* Each stage may rely on the ones above it; going down runs the list backwards,
  * so a stage that failed halfway through `up` must be able to go down from there.
@@ -50,6 +50,8 @@ struct sandbox *sandbox_new(struct keeper *k, const char *id, struct err *e)
     sb->rec.version = RECORD_VERSION;
     str_fmt(sb->rec.id, sizeof(sb->rec.id), "%s", id);
     sb->pidfd = sb->record_fd = sb->boot_fd = sb->userns_fd = sb->root_fd = -1;
+    for (int i = 0; i < FREEZE_COUNT; i++)
+        sb->freezer[i].set = sb->freezer[i].events = -1;
     sb->pid_io.fd = sb->boot_io.fd = -1;
     sb->rec.range = RANGE_NONE;
     atomic_init(&sb->root_closed, 1);
@@ -71,6 +73,7 @@ void sandbox_free(struct sandbox *sb)
     map_del(&sb->k->sandboxes, &sb->by_id);
     drop_fd(&sb->userns_fd);
     drop_fd(&sb->root_fd);
+    freezer_close(sb);
     drop_fd(&sb->record_fd);
     drop_fd(&sb->boot_fd);
     drop_fd(&sb->pidfd);

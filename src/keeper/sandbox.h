@@ -43,6 +43,8 @@ enum phase {
 };
 const char *phase_name(enum phase p);
 
+enum freeze { FREEZE_COMMANDS, FREEZE_ALL, FREEZE_COUNT }; /* freezer.h */
+
 struct limits {
     uint64_t cpu_milli, memory, pids, disk, nofile;
 };
@@ -85,6 +87,9 @@ struct sandbox {
     int boot_fd;   /* our end of the boot pair, until init has answered */
     int userns_fd; /* only while stages go up */
     int root_fd;   /* the overlay; -1 after adoption */
+    struct {
+        int set, events; /* opened when first used */
+    } freezer[FREEZE_COUNT];
     atomic_int root_closed;
     struct loop_io pid_io, boot_io;
     struct loop_timer timer; /* boot deadline, then pausing, then teardown retries */

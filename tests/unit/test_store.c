@@ -7,7 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "front/store/store.h"
+#include "front/store/inside.h"
 
 static char dir[64];
 
@@ -163,6 +163,36 @@ TEST(a_rollback_leaves_nothing)
     CHECK_INT(store_sandbox_insert(s, &a, &e), 0);
     CHECK_INT(store_commit(s, &e), 0);
     CHECK_INT(all(s).n, 1);
+    store_close(s);
+}
+
+/* Without a flush it is in the kernel's hands all the same. */
+TEST(what_is_committed_lightly_outlives_the_process_and_the_next_commit_is_flushed_again)
+{
+    const char *path = fresh("light");
+    struct store *s = open_ok(path);
+    int status = 1;
+    pid_t pid;
+
+    store_close(s);
+    pid = fork();
+    if (pid == 0) {
+        struct store_sandbox a = row_of("light");
+        struct err e;
+
+        s = open_ok(path);
+        _exit(store_begin_light(s, &e) == 0 && store_sandbox_insert(s, &a, &e) == 0 &&
+                      store_commit(s, &e) == 0 && !s->light && store_flush(s, &e) == 0
+                  ? 0
+                  : 1);
+    }
+    CHECK_INT(waitpid(pid, &status, 0), pid);
+    CHECK_INT(status, 0);
+    s = open_ok(path);
+    CHECK_INT(all(s).n, 1);
+    CHECK_INT(store_begin_light(s, &(struct err){0}), 0);
+    store_rollback(s);
+    CHECK(!s->light);
     store_close(s);
 }
 

@@ -138,7 +138,8 @@ struct engine {
     struct loop_timer meter;
     struct list unsaved; /* boxes */
     struct loop_timer save;
-    struct buf points; /* of the sample that is coming in: struct store_point */
+    struct loop_timer flush; /* of what was saved without */
+    struct buf points;       /* of the sample that is coming in: struct store_point */
     uint64_t points_pruned_ms;
     struct logbook logbook;
     bool ready;

@@ -13,6 +13,7 @@
 #include "front/engine/life.h"
 
 #define LIFE_SAVE_MS 2
+#define LIFE_FLUSH_MS 200
 
 static const char reason_timeout[] = "its timeout passed";
 static const char reason_no_memory[] = "it was paused without its memory";
@@ -47,6 +48,15 @@ static void note_state(struct box *b, enum sandbox_state state, const char *boot
 
 /* ---- rows that follow ---- */
 
+static void on_flush(struct loop_timer *t)
+{
+    struct engine *g = CONTAINER_OF(t, struct engine, flush);
+    struct err e;
+
+    if (store_flush(g->o.store, &e) < 0)
+        log_error("%s", e.msg);
+}
+
 void life_save_now(struct engine *g)
 {
     struct box *b;
@@ -56,7 +66,7 @@ void life_save_now(struct engine *g)
     loop_timer_stop(g->loop, &g->save);
     if (list_empty(&g->unsaved))
         return;
-    r = store_begin(g->o.store, &e);
+    r = store_begin_light(g->o.store, &e);
     while (r == 0 && (b = LIST_FIRST(&g->unsaved, struct box, unsaved)) != NULL)
         r = save(b, &e);
     if (r == 0)
@@ -65,6 +75,8 @@ void life_save_now(struct engine *g)
         store_rollback(g->o.store);
         log_error("%s", e.msg); /* the next join says it again */
     }
+    if (g->flush.slot == 0)
+        loop_timer_set(g->loop, &g->flush, LIFE_FLUSH_MS, on_flush);
 }
 
 static void on_save(struct loop_timer *t)

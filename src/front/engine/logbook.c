@@ -52,7 +52,7 @@ void logbook_flush(struct engine *g)
     loop_timer_stop(g->loop, &g->logbook.timer);
     if (list_empty(&g->logbook.pending))
         return;
-    r = store_begin(g->o.store, &e);
+    r = store_begin_light(g->o.store, &e);
     LIST_EACH (&g->logbook.pending, p, struct pending, link) {
         if (r == 0)
             r = store_log_add(g->o.store, &p->row, &e);

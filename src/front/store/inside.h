@@ -10,6 +10,7 @@ enum store_stmt {
     STMT_BEGIN,
     STMT_COMMIT,
     STMT_ROLLBACK,
+    STMT_FLUSH,
     STMT_SANDBOX_INSERT,
     STMT_SANDBOX_LIFE,
     STMT_SANDBOX_ENDS,
@@ -40,6 +41,7 @@ enum store_stmt {
 struct store {
     sqlite3 *db;
     sqlite3_stmt *stmts[STMT_COUNT]; /* prepared at first use, kept */
+    bool light;                      /* no flush at this commit */
 };
 
 /* The statement, reset and ready to bind; NULL with `e` set. */

@@ -130,14 +130,45 @@ static int run_plain(struct store *s, enum store_stmt which, const char *sql, st
     return q == NULL ? -1 : store_do(s, q, e);
 }
 
+static int exec_sql(struct store *s, const char *what, const char *sql, struct err *e)
+{
+    return sqlite3_exec(s->db, sql, NULL, NULL, NULL) == SQLITE_OK ? 0 : store_fail(s, what, e);
+}
+
 int store_begin(struct store *s, struct err *e)
 {
     return run_plain(s, STMT_BEGIN, "BEGIN IMMEDIATE", e);
 }
 
+/* Cannot be said within a transaction. */
+static int set_light(struct store *s, bool light, struct err *e)
+{
+    s->light = light;
+    return exec_sql(s, "set synchronous",
+                    light ? "PRAGMA synchronous=NORMAL" : "PRAGMA synchronous=FULL", e);
+}
+
+int store_begin_light(struct store *s, struct err *e)
+{
+    struct err ignored;
+
+    if (set_light(s, true, e) == 0 && store_begin(s, e) == 0)
+        return 0;
+    set_light(s, false, &ignored);
+    return -1;
+}
+
+/* The log is flushed with everything in it, so any write will do. */
+int store_flush(struct store *s, struct err *e)
+{
+    return run_plain(s, STMT_FLUSH, "REPLACE INTO counters (name, next) VALUES ('flush', 1)", e);
+}
+
 int store_commit(struct store *s, struct err *e)
 {
-    return run_plain(s, STMT_COMMIT, "COMMIT", e);
+    if (run_plain(s, STMT_COMMIT, "COMMIT", e) < 0)
+        return -1;
+    return s->light ? set_light(s, false, e) : 0;
 }
 
 void store_rollback(struct store *s)
@@ -146,6 +177,8 @@ void store_rollback(struct store *s)
 
     if (!sqlite3_get_autocommit(s->db))
         run_plain(s, STMT_ROLLBACK, "ROLLBACK", &ignored);
+    if (s->light)
+        set_light(s, false, &ignored);
 }
 
 static int plain_path(sqlite3_vfs *vfs, const char *path, int room, char *out)
@@ -175,11 +208,6 @@ static int vfs_register(void)
     vfs.pNext = NULL;
     vfs.xFullPathname = plain_path;
     return sqlite3_vfs_register(&vfs, 0);
-}
-
-static int exec_sql(struct store *s, const char *what, const char *sql, struct err *e)
-{
-    return sqlite3_exec(s->db, sql, NULL, NULL, NULL) == SQLITE_OK ? 0 : store_fail(s, what, e);
 }
 
 /* The first column of the first row. */

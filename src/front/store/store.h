@@ -22,6 +22,10 @@ void store_close(struct store *s);
 
 /* Several writes, one flush. No nesting. */
 int store_begin(struct store *s, struct err *e);
+/* Without any: what is committed survives the end of this process, and a failure of the
+ * host only behind the next flush, be it one of others or store_flush(). */
+int store_begin_light(struct store *s, struct err *e);
+int store_flush(struct store *s, struct err *e);
 int store_commit(struct store *s, struct err *e);
 void store_rollback(struct store *s);
 
