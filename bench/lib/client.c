@@ -271,9 +271,14 @@ void client_upload(struct client *c, const char *path, uint64_t size, int want)
 
 void sandbox_create(struct client *c, char ret_id[CLIENT_ID_MAX])
 {
+    sandbox_create_as(c, "{}", ret_id);
+}
+
+void sandbox_create_as(struct client *c, const char *json, char ret_id[CLIENT_ID_MAX])
+{
     const char *id;
 
-    client_call(c, "POST", "/v1/sandboxes", "{}", 201);
+    client_call(c, "POST", "/v1/sandboxes", json, 201);
     id = strstr(c->body, "\"id\":\"");
     if (id == NULL || sscanf(id + 6, "%63[^\"]", ret_id) != 1)
         die("a sandbox without an id: %s", c->body);

@@ -47,6 +47,7 @@ void client_upload(struct client *c, const char *path, uint64_t size, int want);
 /* ---- the calls of the benchmarks ---- */
 
 void sandbox_create(struct client *c, char ret_id[CLIENT_ID_MAX]);
+void sandbox_create_as(struct client *c, const char *json, char ret_id[CLIENT_ID_MAX]);
 void sandbox_delete(struct client *c, const char *id);
 /* Runs what `json` says; dies unless its exit code is 0. */
 void sandbox_exec(struct client *c, const char *id, const char *json);
