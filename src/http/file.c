@@ -16,7 +16,7 @@
 #include "loop/job.h"
 
 #define FILE_PIECE (1u << 20) /* one system call */
-#define FILE_TURN (16u << 20) /* then others may have the thread */
+#define FILE_TURN (16u << 20) /* then whoever waits may have the thread */
 
 /* A peer that reads as fast as it can has room again before the loop could have asked;
  * one that does not is the loop's to wait for. */
@@ -47,10 +47,10 @@ static bool soon(const struct http_file *f)
 static void send_run(struct job *j)
 {
     struct http_file *f = CONTAINER_OF(j, struct http_file, job);
-    uint64_t turn = FILE_TURN;
+    uint64_t sent = 0;
 
     f->end = FILE_MORE;
-    while (f->left > 0 && turn > 0) {
+    while (f->left > 0 && (sent < FILE_TURN || !job_is_awaited(f->loop))) {
         size_t want = f->left < FILE_PIECE ? (size_t)f->left : FILE_PIECE;
         ssize_t n = sendfile(f->sock, f->fd, &f->at, want);
 
@@ -61,7 +61,7 @@ static void send_run(struct job *j)
             return;
         }
         f->left -= (uint64_t)n;
-        turn -= (uint64_t)n < turn ? (uint64_t)n : turn;
+        sent += (uint64_t)n;
     }
     if (f->left == 0)
         f->end = FILE_WHOLE;

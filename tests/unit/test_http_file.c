@@ -5,7 +5,9 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
+#include "base/own.h"
 #include "http_peer.h"
+#include "loop/job.h"
 
 #define GET "GET / HTTP/1.1\r\nHost: x\r\n\r\n"
 #define SIZE (3u << 20)
@@ -138,4 +140,67 @@ TEST(a_client_that_does_not_read_is_given_up)
     CHECK_INT(http_server_conns(server), 0);
     clock_release();
     finish();
+}
+
+/* ---- whoever waits for a thread ---- */
+
+#define ENDLESS (8ull << 30) /* a hole */
+
+static int gate[2]; /* what the other threads are kept busy with */
+static bool served;
+
+static void wait_at_gate(struct job *j)
+{
+    char c;
+
+    (void)j;
+    CHECK_INT(read(gate[0], &c, 1), 0);
+}
+
+static void let_go(struct job *j)
+{
+    (void)j;
+}
+
+static void serve(struct job *j)
+{
+    (void)j;
+    served = true;
+}
+
+static uint64_t drink(void)
+{
+    static char cup[1 << 20];
+    uint64_t n = 0;
+    ssize_t r;
+
+    while (n < sizeof(cup) && (r = recv(peer, cup, sizeof(cup), MSG_DONTWAIT)) > 0)
+        n += (uint64_t)r;
+    return n;
+}
+
+TEST(a_long_file_does_not_keep_a_thread_from_whoever_waits_for_one)
+{
+    struct job others[JOB_THREADS_MAX - 1] = {0}, one = {0};
+    uint64_t drunk = 0;
+
+    start(0, ENDLESS);
+    CHECK_INT(ftruncate(file, (off_t)ENDLESS), 0);
+    CHECK_INT(pipe2(gate, O_CLOEXEC), 0);
+    for (size_t i = 0; i < ARRAY_LEN(others); i++)
+        job_start(loop, &others[i], wait_at_gate, let_go);
+    say(GET);
+    while (drunk < 64u << 20) { /* it has its thread, and keeps it while nobody waits */
+        drunk += drink();
+        CHECK_INT(loop_turn(loop, 0, &e), 0);
+    }
+    job_start(loop, &one, let_go, serve);
+    while (!served && drunk < ENDLESS / 2) {
+        drunk += drink();
+        CHECK_INT(loop_turn(loop, 0, &e), 0);
+    }
+    CHECK(served);
+    drop_fd(&gate[1]);
+    finish();
+    drop_fd(&gate[0]);
 }
