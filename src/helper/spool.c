@@ -10,6 +10,7 @@
 #include "base/own.h"
 
 #define PIECE (256u << 10)
+#define OUT_PIECE (16u << 20) /* what is written out at a time */
 #define GZIP_WINDOW (16 + MAX_WBITS)
 
 int spool_open(const char *dir, struct err *e)
@@ -27,10 +28,26 @@ int spool_open(const char *dir, struct err *e)
     return err_path(e, "%.200s: no place to receive into", dir);
 }
 
-static int put(int fd, const char *p, size_t n, struct err *e)
+struct sink {
+    int fd;
+    enum spool_how how;
+    off_t at, out; /* what is written, and what of it is on its way to the disk */
+};
+
+/* It only begins, so this waits for the disk as little as any write does. */
+static void write_out(struct sink *s)
 {
+    if ((s->how & SPOOL_CLONE) == 0 || s->at - s->out < (off_t)OUT_PIECE)
+        return;
+    posix_fadvise(s->fd, 0, s->at, POSIX_FADV_DONTNEED);
+    s->out = s->at;
+}
+
+static int put(struct sink *s, const char *p, size_t n, struct err *e)
+{
+    s->at += (off_t)n;
     while (n > 0) {
-        ssize_t w = write(fd, p, n);
+        ssize_t w = write(s->fd, p, n);
 
         if (w < 0 && errno == EINTR)
             continue;
@@ -39,34 +56,28 @@ static int put(int fd, const char *p, size_t n, struct err *e)
         p += w;
         n -= (size_t)w;
     }
+    write_out(s);
     return 0;
 }
 
-/* As it is: from the pipe to the file without passing through us, where that works. */
-static int fill_plain(int fd, struct err *e)
+/* WHY NOT splice: it holds the pipe's lock while the file is written, and whoever fills
+ * the pipe spins on that lock for as long. Measured: more than the copy costs. */
+static int fill_plain(struct sink *s, struct err *e)
 {
     static char piece[PIECE];
     ssize_t n;
 
-    while ((n = splice(STDIN_FILENO, NULL, fd, NULL, PIECE, SPLICE_F_MOVE)) != 0) {
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0 && errno == EINVAL)
-            break;
-        if (n < 0)
-            return err_path(e, "the body");
-    }
-    while (n != 0 && (n = read(STDIN_FILENO, piece, sizeof(piece))) != 0) {
+    while ((n = read(STDIN_FILENO, piece, sizeof(piece))) != 0) {
         if (n < 0 && errno != EINTR)
             return err_sys(e, "stdin");
-        if (n > 0 && put(fd, piece, (size_t)n, e) < 0)
+        if (n > 0 && put(s, piece, (size_t)n, e) < 0)
             return -1;
     }
     return 0;
 }
 
 /* Several members may follow each other, as gzip has it. */
-static int inflate_piece(z_stream *z, int fd, bool *between, struct err *e)
+static int inflate_piece(z_stream *z, struct sink *s, bool *between, struct err *e)
 {
     static unsigned char out[PIECE];
 
@@ -82,13 +93,13 @@ static int inflate_piece(z_stream *z, int fd, bool *between, struct err *e)
             return err_set(e, ERR_INVALID, "the body is not gzip: %s",
                            z->msg != NULL ? z->msg : "damaged");
         *between = r == Z_STREAM_END;
-        if (put(fd, (char *)out, sizeof(out) - z->avail_out, e) < 0)
+        if (put(s, (char *)out, sizeof(out) - z->avail_out, e) < 0)
             return -1;
     }
     return 0;
 }
 
-static int fill_gzip(int fd, struct err *e)
+static int fill_gzip(struct sink *s, struct err *e)
 {
     static unsigned char piece[PIECE];
     z_stream z = {0};
@@ -105,16 +116,18 @@ static int fill_gzip(int fd, struct err *e)
         any = true;
         z.next_in = piece;
         z.avail_in = (unsigned)n;
-        if (inflate_piece(&z, fd, &between, e) < 0)
+        if (inflate_piece(&z, s, &between, e) < 0)
             return -1;
     }
     inflateEnd(&z);
     return any && !between ? err_set(e, ERR_INVALID, "the body is not gzip: it ends too early") : 0;
 }
 
-int spool_fill(int fd, bool gzip, struct err *e)
+int spool_fill(int fd, enum spool_how how, struct err *e)
 {
-    return gzip ? fill_gzip(fd, e) : fill_plain(fd, e);
+    struct sink s = {.fd = fd, .how = how};
+
+    return how & SPOOL_GZIP ? fill_gzip(&s, e) : fill_plain(&s, e);
 }
 
 void spool_whole(void)

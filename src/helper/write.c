@@ -184,11 +184,17 @@ static int write_over(const struct job *j, struct err *e)
     return 0;
 }
 
+/* Whether it goes into the file that is there. */
+static bool is_in_place(const struct job *j)
+{
+    return j->exists && !args_has(&j->a, "atomic");
+}
+
 static int commit(struct job *j, struct err *e)
 {
     if (check(j, e) < 0)
         return -1;
-    if (j->exists && !args_has(&j->a, "atomic"))
+    if (is_in_place(j))
         return write_over(j, e);
     if (dress(j, e) < 0)
         return -1;
@@ -225,8 +231,10 @@ static int prepare(struct job *j, struct err *e)
 
 static int receive(struct job *j, bool gather, struct err *e)
 {
-    return gather ? gather_fill(j->spool, &j->a, e)
-                  : spool_fill(j->spool, args_has(&j->a, "gzip"), e);
+    bool clone = is_in_place(j) && !args_has(&j->a, "append");
+    enum spool_how how = (args_has(&j->a, "gzip") ? SPOOL_GZIP : 0) | (clone ? SPOOL_CLONE : 0);
+
+    return gather ? gather_fill(j->spool, &j->a, e) : spool_fill(j->spool, how, e);
 }
 
 static int run(struct job *j, struct err *e)

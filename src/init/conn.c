@@ -10,7 +10,7 @@
 #include "init/serve_state.h"
 
 #define CONN_READ 4096u  /* when the size of the next frame is not known yet */
-#define CONN_KEEP 16384u /* an empty in-buffer larger than this is given back */
+#define CONN_KEEP 16384u /* an empty buffer larger than this is given back after the talk */
 #define CONN_FRAMES_PER_TURN 16
 
 static void conn_ready(struct loop_io *io, uint32_t events);
@@ -138,6 +138,13 @@ static void resume_input(struct conn *c)
         loop_defer(c->serve->loop, &c->later, input_later);
 }
 
+/* Not in the middle of a talk: what came in large pieces goes on coming so. */
+static void give_back(struct conn *c)
+{
+    if (c->talk == TALK_NONE && c->in.len == 0 && c->in.cap > CONN_KEEP)
+        buf_free(&c->in);
+}
+
 void conn_done(struct conn *c)
 {
     if (c->closing)
@@ -147,6 +154,7 @@ void conn_done(struct conn *c)
     loop_timer_stop(c->serve->loop, &c->timer);
     c->talk = TALK_NONE;
     c->blocked = false;
+    give_back(c);
     resume_input(c);
     conn_update(c);
 }
@@ -264,8 +272,7 @@ static void serve_input(struct conn *c)
     }
     if (n > CONN_FRAMES_PER_TURN)
         loop_defer(c->serve->loop, &c->later, input_later);
-    if (c->in.len == 0 && c->in.cap > CONN_KEEP)
-        buf_free(&c->in);
+    give_back(c);
     conn_update(c);
 }
 

@@ -27,22 +27,33 @@ void feed_close(struct proc *p)
     buf_free(&p->in.queue);
 }
 
-/* SIGPIPE is blocked in init: a reader that went away is an EPIPE. */
-static void flush(struct proc *p)
+/* As much of it as the pipe takes. SIGPIPE is blocked in init: a reader that went away
+ * is an EPIPE, and what there is for it goes nowhere. */
+static size_t push(struct proc *p, const char *at, size_t len)
 {
-    while (p->in.queue.len > 0) {
-        ssize_t n = write(p->in.fd, buf_data(&p->in.queue), p->in.queue.len);
+    size_t done = 0;
+
+    while (done < len) {
+        ssize_t n = write(p->in.fd, at + done, len - done);
 
         if (n == 0 || (n < 0 && errno == EAGAIN))
-            return;
+            return done;
         if (n < 0) {
             feed_close(p);
-            return;
+            return len;
         }
-        buf_consume(&p->in.queue, (size_t)n);
+        done += (size_t)n;
     }
-    buf_free(&p->in.queue);
-    if (p->in.closing)
+    return done;
+}
+
+static void flush(struct proc *p)
+{
+    size_t n = push(p, buf_data(&p->in.queue), p->in.queue.len);
+
+    if (p->in.queue.len > 0)
+        buf_consume(&p->in.queue, n);
+    if (p->in.closing && p->in.queue.len == 0)
         feed_close(p);
 }
 
@@ -62,24 +73,33 @@ static void watch(struct proc *p)
 {
     struct err e;
 
-    if (p->in.queue.len > 0 && p->in.io.cb == NULL &&
-        loop_io_start(p->all->loop, &p->in.io, p->in.fd, EPOLLOUT, feed_ready, &e) < 0)
+    if (p->in.io.cb != NULL)
+        return;
+    if (!p->in.grown) {
+        p->in.grown = true;
+        fcntl(p->in.fd, F_SETPIPE_SZ, PIPE_GROWN);
+    }
+    if (loop_io_start(p->all->loop, &p->in.io, p->in.fd, EPOLLOUT, feed_ready, &e) < 0)
         feed_close(p);
 }
 
 int feed_add(struct proc *p, const struct wire_bytes *data, struct err *e)
 {
+    size_t n = 0;
+
     if (p->in.fd < 0 || p->in.closing)
         return err_set(e, ERR_GONE, "stdin of %s is closed", p->record.id);
     if (data->len > p->in.queue.max - p->in.queue.len)
         return err_set(e, ERR_LIMIT, "%s has not read the last %zu bytes of its stdin",
                        p->record.id, p->in.queue.len);
-    if (buf_add(&p->in.queue, data->p, data->len) < 0) {
+    if (p->in.queue.len == 0)
+        n = push(p, data->p, data->len);
+    if (n == data->len)
+        return 0;
+    if (buf_add(&p->in.queue, data->p + n, data->len - n) < 0) {
         p->in.queue.failed = false;
         return err_set(e, ERR_UNAVAILABLE, "out of memory");
     }
-    if (p->in.io.cb == NULL)
-        flush(p);
     watch(p);
     return 0;
 }

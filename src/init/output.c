@@ -16,11 +16,10 @@
 
 #define READ_MAX (256u << 10)
 #define READS_PER_TURN 4
-#define PIPE_FLOOD (64u << 10)  /* what a pipe holds at first: a read of that much is a flood */
-#define PIPE_GROWN (256u << 10) /* the uid has 64 MiB for all pipes, so only floods get this */
-#define RETRY_MS 50             /* when there is no memory at all */
-#define TTY_FLOOD 2048u         /* of the 4096 bytes that a terminal gives at once */
-#define TTY_HELD (64u << 10)    /* more than the kernel can hold back of what was printed */
+#define PIPE_FLOOD (64u << 10) /* what a pipe holds at first: a read of that much is a flood */
+#define RETRY_MS 50            /* when there is no memory at all */
+#define TTY_FLOOD 2048u        /* of the 4096 bytes that a terminal gives at once */
+#define TTY_HELD (64u << 10)   /* more than the kernel can hold back of what was printed */
 
 static void pipe_ready(struct loop_io *io, uint32_t events);
 

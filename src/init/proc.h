@@ -30,8 +30,9 @@
 #define PROCS_GHOSTS_MAX 256u       /* forgotten ones whose pipes are open; the oldest is cut off */
 #define PROCS_RINGS_MAX (64u << 20) /* all output kept; the oldest finished lose theirs */
 #define PROC_TIME_MAX (365ull * 86400000) /* ms; longer timeouts and graces are this long */
-#define STDIN_QUEUE_MAX (1u << 20)        /* written but not yet read; then ERR_LIMIT */
-#define STDIN_QUEUE_HIGH (256u << 10)     /* above this the owner's socket is not read */
+#define PIPE_GROWN (256u << 10)    /* the uid has 64 MiB for all pipes, so only floods get this */
+#define STDIN_QUEUE_MAX (1u << 20) /* written but not yet read; then ERR_LIMIT */
+#define STDIN_QUEUE_HIGH (256u << 10) /* above this the owner's socket is not read */
 
 struct proc;
 
@@ -98,6 +99,7 @@ struct proc {
         int fd; /* -1: closed, or it reads /dev/null */
         struct buf queue;
         bool closing; /* once the queue is written */
+        bool grown;   /* the pipe was full once and is larger since */
     } in;
     struct loop_timer timeout, grace, retry;
     uint64_t frozen_ms; /* groups_frozen_ms() when the timeout was last set */
