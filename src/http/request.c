@@ -202,7 +202,11 @@ int http_fd(const struct http_req *r)
 
 void http_eof_is_gone(struct http_req *r)
 {
+    struct http_conn *c = http_conn_of(r);
+
     r->eof_is_gone = true;
+    if (c->eof && r->active) /* it came before anybody asked */
+        http_conn_break(c);
 }
 
 void http_on_gone(struct http_req *r, void (*cb)(struct http_req *r, void *arg), void *arg)

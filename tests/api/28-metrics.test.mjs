@@ -1,5 +1,8 @@
 // What sandboxes use, point by point, and what happened to them, in words.
 import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
 import { after, before, test } from 'node:test';
 import { poll, startDaemon } from '../lib/cove.mjs';
 
@@ -46,6 +49,23 @@ test('points tell of processor, memory, disk and processes; not while it is paus
   await d.back();
   assert.ok((await metrics(busy.id)).length >= frozen.length, 'they survive');
   for (const s of [busy, idle]) await d.del(`${S}/${s.id}`);
+});
+
+test('nobody waits for the disk because points and logs are written', { timeout: 60_000 }, async () => {
+  const s = await d.sandbox();
+  const count = async () => (await metrics(s.id)).length;
+  await poll('a point', count, { deadline: 20_000, every: 100 });
+  const tracer = spawn('strace', ['-f', '-qq', '-e', 'trace=fsync,fdatasync', '-p', String(d.frontPid())], { stdio: ['ignore', 'ignore', 'pipe'] });
+  let said = '';
+  tracer.stderr.on('data', (x) => (said += x));
+  await poll('it is traced', () => /^TracerPid:\s*[1-9]/m.test(readFileSync(`/proc/${d.frontPid()}/status`, 'utf8')));
+  const had = await count();
+  await d.exec(s.id, 'true'); // a line of its log
+  await poll('three points more', async () => (await count()) >= had + 3, { deadline: 20_000, every: 100 });
+  tracer.kill('SIGINT');
+  await once(tracer, 'close');
+  assert.equal(said, '');
+  await d.del(`${S}/${s.id}`);
 });
 
 test('the log tells of its life and its processes, in both directions, by level and by words', async () => {

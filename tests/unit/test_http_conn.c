@@ -541,6 +541,25 @@ TEST(a_client_that_only_stopped_sending_still_gets_its_answer)
     finish();
 }
 
+TEST(where_that_means_gone_it_may_have_happened_before_it_was_said)
+{
+    for (int late = 0; late <= 1; late++) {
+        start(keep);
+        say(GET);
+        if (!late)
+            http_eof_is_gone(kept);
+        shutdown(peer, SHUT_WR);
+        settle();
+        CHECK_INT(gone, !late);
+        if (late)
+            http_eof_is_gone(kept);
+        settle();
+        CHECK_INT(gone, 1);
+        CHECK_INT(http_server_conns(server), 0);
+        finish();
+    }
+}
+
 TEST(a_client_that_stops_in_the_middle_of_its_body_is_gone)
 {
     start(collect_100);

@@ -31,16 +31,14 @@ const char *log_severity_name(enum log_severity l)
 
 /* ---- writing ---- */
 
-static void prune(struct engine *g)
+static int prune(struct engine *g, struct err *e)
 {
     uint64_t now = clock_real_ms();
-    struct err e;
 
     if (now < g->logbook.pruned_ms + ENGINE_PRUNE_MS)
-        return;
+        return 0;
     g->logbook.pruned_ms = now;
-    if (store_logs_prune(g->o.store, now - g->o.config->logs_ms, g->o.config->logs_max, &e) < 0)
-        log_warn("logs: %s", e.msg);
+    return store_logs_prune(g->o.store, now - g->o.config->logs_ms, g->o.config->logs_max, e);
 }
 
 void logbook_flush(struct engine *g)
@@ -61,12 +59,13 @@ void logbook_flush(struct engine *g)
     }
     g->logbook.n = 0;
     if (r == 0)
+        r = prune(g, &e);
+    if (r == 0)
         r = store_commit(g->o.store, &e);
     if (r < 0) {
         store_rollback(g->o.store);
         log_warn("logs: %s", e.msg);
     }
-    prune(g);
 }
 
 static void on_flush(struct loop_timer *t)

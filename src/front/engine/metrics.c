@@ -74,20 +74,37 @@ static void on_point(void *arg, const void *msg)
         keep_point(b, m->cpu_us);
 }
 
-/* All of them, one flush; and in one turn of the loop, since whatever else is written
- * between begin and commit would not be durable either. */
-static void write_points(struct engine *g)
+static int prune(struct engine *g, struct err *e)
+{
+    uint64_t now = clock_real_ms();
+
+    if (now < g->points_pruned_ms + ENGINE_PRUNE_MS)
+        return 0;
+    g->points_pruned_ms = now;
+    return store_points_prune(g->o.store, now - g->o.config->metrics_ms, g->o.config->metrics_max,
+                              e);
+}
+
+static int put_points(struct engine *g, struct err *e)
 {
     const struct store_point *all = (const void *)buf_data(&g->points);
     size_t n = g->points.len / sizeof(*all);
-    struct err e;
-    int r = n == 0 ? 0 : store_begin(g->o.store, &e);
 
-    for (size_t i = 0; i < n && r == 0; i++)
-        r = store_point_add(g->o.store, &all[i], &e);
-    if (n > 0 && r == 0)
-        r = store_commit(g->o.store, &e);
-    if (r < 0) {
+    if (store_begin_light(g->o.store, e) < 0)
+        return -1;
+    for (size_t i = 0; i < n; i++)
+        if (store_point_add(g->o.store, &all[i], e) < 0)
+            return -1;
+    return prune(g, e) < 0 ? -1 : store_commit(g->o.store, e);
+}
+
+/* In one turn of the loop, and without waiting for the disk: while that is busy a flush takes
+ * seconds, in which the loop would hear of nobody. */
+static void write_points(struct engine *g)
+{
+    struct err e;
+
+    if (put_points(g, &e) < 0) {
         store_rollback(g->o.store);
         log_warn("metrics: %s", e.msg);
     }
@@ -97,19 +114,11 @@ static void write_points(struct engine *g)
 static void on_sampled(void *arg, const void *msg, const struct err *why)
 {
     struct engine *g = arg;
-    uint64_t now = clock_real_ms();
-    struct err e;
 
     (void)msg;
     if (why != NULL)
         log_warn("metrics: %s", why->msg);
     write_points(g);
-    if (now >= g->points_pruned_ms + ENGINE_PRUNE_MS) {
-        g->points_pruned_ms = now;
-        if (store_points_prune(g->o.store, now - g->o.config->metrics_ms, g->o.config->metrics_max,
-                               &e) < 0)
-            log_warn("metrics: %s", e.msg);
-    }
     again(g);
 }
 
