@@ -86,7 +86,7 @@ static int do_mkdir(struct change *c, struct err *e)
 static int do_symlink(struct change *c, struct err *e)
 {
     const char *target = args_get(&c->a, "target");
-    char temp[PATH_ROOM + 32];
+    char name[PATH_BESIDE_ROOM], temp[PATH_ROOM + sizeof(name)];
 
     if (target == NULL || *target == '\0')
         return err_set(e, ERR_INVALID, "target: it is empty");
@@ -95,8 +95,8 @@ static int do_symlink(struct change *c, struct err *e)
     if (symlink(target, c->path) < 0) {
         if (errno != EEXIST || !args_has(&c->a, "overwrite"))
             return err_path(e, "%.200s", c->path);
-        str_fmt(temp, sizeof(temp), "%s.cove-%d", c->path, getpid());
-        unlink(temp);
+        path_beside(name);
+        str_fmt(temp, sizeof(temp), "%.*s%s", (int)(path_name(c->path) - c->path), c->path, name);
         if (symlink(target, temp) < 0 || rename(temp, c->path) < 0) {
             int saved = errno;
 

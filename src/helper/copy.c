@@ -63,14 +63,13 @@ static int give_name(int fd, int dir, const char *name)
 /* Whole, and then under its name. */
 static int place(const struct copy *c, int fd, int dir, const char *name)
 {
-    char temp[48];
+    char temp[PATH_BESIDE_ROOM];
 
     if (give_name(fd, dir, name) == 0)
         return 0;
     if (errno != EEXIST || !c->overwrite)
         return -1;
-    str_fmt(temp, sizeof(temp), ".cove-%d", getpid());
-    unlinkat(dir, temp, 0);
+    path_beside(temp);
     if (give_name(fd, dir, temp) < 0)
         return -1;
     if (renameat(dir, temp, dir, name) == 0)

@@ -92,11 +92,11 @@ static int rename_to(const struct way *w, int dir, const char *name)
 /* A name beside the target, so that it is on the same filesystem. */
 static int copy_beside(struct way *w, struct err *e)
 {
-    char temp[48];
+    char temp[PATH_BESIDE_ROOM];
     uint64_t gone = 0;
     struct err none;
 
-    str_fmt(temp, sizeof(temp), ".cove-%d", getpid());
+    path_beside(temp);
     if (copy_tree(&w->copy, w->from_dir, w->from_name, w->from, w->to_dir, temp, w->to, e) == 0) {
         if (rename_to(w, w->to_dir, temp) == 0)
             return 0;

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "base/id.h"
+
 static int part_check(const char *part, size_t n, const char *from, const char *what, struct err *e)
 {
     if (n == 2 && part[0] == '.' && part[1] == '.')
@@ -67,4 +69,12 @@ bool path_link_is_inside(const char *path, const char *target)
         if (p[3] == '/' || p[3] == '\0')
             return false;
     return true;
+}
+
+void path_beside(char ret[PATH_BESIDE_ROOM])
+{
+    static const char begin[] = ".cove-";
+
+    memcpy(ret, begin, sizeof(begin));
+    id_random(ret + strlen(begin), 16);
 }

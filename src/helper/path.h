@@ -21,6 +21,11 @@ int path_clean(const char *from, const char *what, char out[PATH_ROOM], struct e
  * directories, and no more of them than those. */
 bool path_link_is_inside(const char *path, const char *target);
 
+/* A name for what takes another's place in one step when it is whole. Nobody knows it
+ * beforehand: whoever finds one there has not been waited for with it. */
+#define PATH_BESIDE_ROOM 32u
+void path_beside(char ret[PATH_BESIDE_ROOM]);
+
 /* The last component; points into `path`. */
 const char *path_name(const char *path);
 

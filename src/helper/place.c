@@ -31,8 +31,8 @@ static void on_term(int signo)
 struct place {
     const char *path, *flags; /* as the caller gave them */
     struct unpack_count count;
-    int parent;                       /* all or nothing: of the directory... */
-    char target[PATH_ROOM], name[64]; /* ...its path, and what is filled beside it */
+    int parent;                                     /* all or nothing: of the directory... */
+    char target[PATH_ROOM], name[PATH_BESIDE_ROOM]; /* ...its path, and what is filled beside it */
     char left[PATH_ROOM + 64];
 };
 
@@ -142,8 +142,7 @@ static int replace(struct place *p, struct err *e)
     if (open_parent(p, e) < 0)
         return -1;
     name = path_name(p->target);
-    str_fmt(p->name, sizeof(p->name), ".cove-");
-    id_random(p->name + strlen(p->name), 16);
+    path_beside(p->name);
     fd = make_beside(p, name, e);
     r = fd < 0 ? -1 : fill(p, fd, 0, e);
     if (r == 0)

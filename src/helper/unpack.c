@@ -206,7 +206,7 @@ static int put_bytes(struct job *j, int fd, struct err *e)
  * become whole goes again. */
 static int put_file(struct job *j, int dir, const char *name, struct err *e)
 {
-    char beside[32];
+    char beside[PATH_BESIDE_ROOM];
     const char *as = name;
     int there = look(j, dir, name, e);
     autofd int fd = -1;
@@ -214,7 +214,7 @@ static int put_file(struct job *j, int dir, const char *name, struct err *e)
     if (there < 0)
         return -1;
     if (there > 0) {
-        str_fmt(beside, sizeof(beside), ".cove-%d", (int)getpid());
+        path_beside(beside);
         as = beside;
     }
     fd = openat(dir, as, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);

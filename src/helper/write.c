@@ -141,11 +141,11 @@ static void announce(const struct job *j)
 /* A name of its own first: only a rename takes the place of another. */
 static int take_name(const struct job *j, struct err *e)
 {
-    char temp[PATH_ROOM + 32];
+    char name[PATH_BESIDE_ROOM], temp[PATH_ROOM + sizeof(name)];
     int saved;
 
-    str_fmt(temp, sizeof(temp), "%s/.cove-%d", j->dir, getpid());
-    unlink(temp); /* of one who had our pid before */
+    path_beside(name);
+    str_fmt(temp, sizeof(temp), "%s/%s", j->dir, name);
     if (give_name(j->spool, temp) < 0)
         return err_path(e, "%.200s", j->path);
     if (rename(temp, j->path) == 0)

@@ -68,16 +68,29 @@ static int write_all(int fd, const char *p, size_t n, off_t at)
     return 0;
 }
 
-/* The name goes again if it could not be filled, unless somebody has put another there. */
-static void unmake(const struct place *p, int fd)
+/* The directory it is to be in, and its name there. Held from here on: what is made in it is
+ * filled and, if need be, taken away in it, wherever the path leads by then. */
+static int open_parent(const struct place *p, const char **ret_name)
 {
-    autofd int at = place_open(p, p->path, O_PATH | O_NOFOLLOW, 0);
+    char path[FILE_PATH_MAX + 1];
+    char *slash;
+
+    strcpy(path, p->path);
+    slash = strrchr(path, '/');
+    *ret_name = p->path + (slash + 1 - path);
+    slash[slash == path] = '\0';
+    return place_open(p, path, O_PATH | O_DIRECTORY, 0);
+}
+
+/* The name goes again if it could not be filled, unless somebody has put another there. */
+static void unmake(int parent, const char *name, int fd)
+{
     struct stat mine, there;
     int saved = errno;
 
-    if (at >= 0 && fstat(at, &there) == 0 && fstat(fd, &mine) == 0 && mine.st_ino == there.st_ino &&
-        mine.st_dev == there.st_dev)
-        unlinkat(p->root, p->path + strspn(p->path, "/"), 0);
+    if (fstatat(parent, name, &there, AT_SYMLINK_NOFOLLOW) == 0 && fstat(fd, &mine) == 0 &&
+        mine.st_ino == there.st_ino && mine.st_dev == there.st_dev)
+        unlinkat(parent, name, 0);
     errno = saved;
 }
 
@@ -99,19 +112,27 @@ static int fill_new(const struct place *p, const struct init_write *m, int fd)
 
 static int make(const struct place *p, const struct init_write *m, struct stat *st)
 {
-    autofd int fd = -1;
+    autofd int parent = -1, fd = -1;
+    const char *name;
 
     if ((m->flags & INIT_WRITE_PARENTS) != 0 &&
         make_parents(p, (m->flags & INIT_WRITE_ROOT) != 0) < 0)
         return -1;
-    fd = place_open(p, p->path, O_WRONLY | O_CREAT | O_EXCL, 0666);
+    parent = open_parent(p, &name);
+    if (parent < 0)
+        return -1;
+    if (*name == '\0') { /* "/" at the end: only a directory can be meant */
+        errno = EISDIR;
+        return -1;
+    }
+    fd = openat(parent, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
     if (fd < 0 && errno == EEXIST) /* a link that leads nowhere, or somebody was faster */
         return elsewhere();
     if (fd < 0)
         return -1;
     if (fill_new(p, m, fd) == 0)
         return fstat(fd, st);
-    unmake(p, fd);
+    unmake(parent, name, fd);
     return -1;
 }
 

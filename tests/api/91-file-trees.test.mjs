@@ -212,6 +212,24 @@ test('a regular expression that never ends is ended', async () => {
   await d.fails(408, 'timeout', 'POST', url('/search', { path: 'se', regex: '(a*)*(a*)*(a*)*\\1\\2\\3b', timeout: 1 }));
 });
 
+test('nothing can be laid in wait where a new file is made beside an old one', async () => {
+  // names that a guess would find: of every process that there may be
+  await sh(`mkdir -p w/d w/e /dev/shm/w; echo kept > w/kept; touch w/a w/b; python3 -c "
+import os
+for n in range(1, 4000):
+  for at in ('w/.cove-', 'w/b.cove-', '/dev/shm/w/.cove-'): os.symlink('kept', at + str(n))
+"`);
+  const laid = 'for d in w /dev/shm/w; do find $d -name "*.cove-*" -type l | wc -l; done; cat w/kept';
+  await put('w/a', 'x'.repeat(100_000), { atomic: 1 });
+  await put('w/b', 'new', { atomic: 1 });
+  await post('copy', { path: 'w/a', to: 'w/b', overwrite: 1 });
+  await post('copy', { path: 'w/d', to: 'w/f' });
+  await post('symlink', { path: 'w/b', target: 'a', overwrite: 1 });
+  await post('move', { path: 'w/e', to: '/dev/shm/w/e' });
+  assert.equal(await sh(laid), '7998\n3999\nkept\n');
+  assert.equal(await sh('readlink w/b; wc -c < w/a; ls -d w/f /dev/shm/w/e; rm -rf w /dev/shm/w'), 'a\n100000\n/dev/shm/w/e\nw/f\n');
+});
+
 test('a search ends when its client leaves', async () => {
   const ac = new AbortController();
   const gone = fetch(d.url + url('/search', { path: '/', regex: '(x*)*\\1yy', timeout: 300 }), { method: 'POST', headers: { authorization: `Bearer ${d.key}` }, signal: ac.signal }).catch(() => {});
