@@ -44,9 +44,8 @@ static const char *const masked_files[] = {
     "proc/modules",     "proc/interrupts",    "proc/diskstats",     "proc/partitions",
     "proc/swaps",       "proc/cmdline"};
 
+#define CAPS_MAX 64        /* bits of a set */
 #define NOBODYS_UID 65535u /* the last of our range; no user has it */
-
-static const char *const no_more[] = {"user", "pid", "uts", "ipc", "net", "mnt", "cgroup", "time"};
 
 static int fs_mount(const char *type, const char *const *opts, unsigned attrs, struct err *e)
 {
@@ -168,18 +167,14 @@ static int write_file(const char *path, const char *text)
     return fd < 0 || write(fd, text, strlen(text)) != (ssize_t)strlen(text) ? -1 : 0;
 }
 
-/* Nobody inside makes a namespace: without one there is no new set of powers to
- * be had. The kernel wants SYS_RESOURCE to raise these again. */
+/* Nobody inside makes a namespace: without one there is no new set of powers to be
+ * had. For all others than this one the kernel wants SYS_ADMIN, which goes below, and
+ * for raising this one again SYS_RESOURCE. */
 static int step_no_namespaces(struct boot *b, struct err *e)
 {
-    char path[64];
-
     (void)b;
-    for (size_t i = 0; i < ARRAY_LEN(no_more); i++) {
-        str_fmt(path, sizeof(path), "/proc/sys/user/max_%s_namespaces", no_more[i]);
-        if (write_file(path, "0") < 0 && errno != ENOENT)
-            return err_sys(e, "%s", path);
-    }
+    if (write_file("/proc/sys/user/max_user_namespaces", "0") < 0)
+        return err_sys(e, "no user namespaces");
     return 0;
 }
 
@@ -319,8 +314,6 @@ static int step_mask(struct boot *b, struct err *e)
     return 0;
 }
 
-/* With the old call: open_tree(2) makes a nameless mount namespace for its clone,
- * and since the step before none may be made (ENOSPC). */
 static int step_sysctl(struct boot *b, struct err *e)
 {
     (void)b;
@@ -373,9 +366,12 @@ static int step_capabilities(struct boot *b, struct err *e)
     struct __user_cap_data_struct d[2] = {{0}};
 
     (void)b;
-    for (int cap = 0; prctl(PR_CAPBSET_READ, cap) >= 0; cap++)
-        if (!is_kept(cap) && prctl(PR_CAPBSET_DROP, cap) < 0)
+    for (int cap = 0; cap < CAPS_MAX; cap++) /* EINVAL: the kernel has no more of them */
+        if (!is_kept(cap) && prctl(PR_CAPBSET_DROP, cap) < 0) {
+            if (errno == EINVAL)
+                break;
             return err_sys(e, "drop capability %d", cap);
+        }
     for (size_t i = 0; i < ARRAY_LEN(kept_caps); i++)
         d[kept_caps[i] / 32].permitted |= 1u << (kept_caps[i] % 32);
     /* Ours alone, to answer statfs in the asker's memory: what we execute gets
