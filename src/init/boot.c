@@ -24,6 +24,7 @@
 
 #include "base/own.h"
 #include "base/str.h"
+#include "wire/fds.h"
 #include "wire/init.h"
 
 /* What Docker leaves a container's root, and no more. */
@@ -79,11 +80,23 @@ static int mount_at(struct boot *b, const char *type, const char *path, const ch
 
 /* ---- the steps ---- */
 
-/* Over the host's root, in our own copy of its mounts; nobody sees it but us. */
+/* Our ids are mapped by now: the message comes after that. */
+static int step_identity(struct boot *b, struct err *e)
+{
+    (void)b;
+    if (syscall(SYS_setgroups, 0, NULL) < 0 || syscall(SYS_setresgid, 0, 0, 0) < 0 ||
+        syscall(SYS_setresuid, 0, 0, 0) < 0)
+        return err_sys(e, "be root inside");
+    /* Only now that we are in all our groups: what a cgroup namespace shows as its
+     * root, and hides above it, is where its maker was at that moment. */
+    if (syscall(SYS_unshare, CLONE_NEWCGROUP) < 0)
+        return err_sys(e, "a cgroup namespace");
+    return setsid() < 0 ? err_sys(e, "a session") : 0;
+}
+
+/* Over the nursery's root, in our own copy of its mounts; nobody sees it but us. */
 static int step_root(struct boot *b, struct err *e)
 {
-    if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
-        return err_sys(e, "make mounts private");
     if (syscall(SYS_move_mount, b->fds[BOOT_ROOT], "", AT_FDCWD, "/", MOVE_MOUNT_F_EMPTY_PATH) < 0)
         return err_sys(e, "place the root");
     return 0;
@@ -100,7 +113,7 @@ static int step_mount_points(struct boot *b, struct err *e)
     return 0;
 }
 
-/* While the host's own /proc and /sys are still there: the kernel lets a user
+/* While the nursery's /proc and /sys are still there: the kernel lets a user
  * namespace mount new ones only where it can see whole ones already. */
 static int step_kernel_fs(struct boot *b, struct err *e)
 {
@@ -405,6 +418,7 @@ static const struct {
     const char *name;
     int (*run)(struct boot *b, struct err *e);
 } steps[] = {
+    {"identity",      step_identity},
     {"root",          step_root},
     {"mount points",  step_mount_points},
     {"kernel files",  step_kernel_fs},
@@ -436,25 +450,13 @@ int boot_run(struct boot *b, struct err *e)
 
 int boot_receive(struct boot *b, struct err *e)
 {
-    struct iovec iov = {&b->msg, sizeof(b->msg)};
-    union {
-        struct cmsghdr align;
-        char space[CMSG_SPACE(BOOT_FD_COUNT * sizeof(int))];
-    } c;
-    struct msghdr msg = {
-        .msg_iov = &iov, .msg_iovlen = 1, .msg_control = &c, .msg_controllen = sizeof(c)};
-    struct cmsghdr *h;
-    ssize_t n;
+    ssize_t n = fds_receive(BOOT_FD, &b->msg, sizeof(b->msg), b->fds, BOOT_FD_COUNT);
 
-    n = recvmsg(BOOT_FD, &msg, MSG_CMSG_CLOEXEC);
     if (n < 0)
         return err_sys(e, "boot message");
-    h = CMSG_FIRSTHDR(&msg);
     if ((size_t)n < offsetof(struct boot_message, filter) || b->msg.version != INIT_VERSION ||
-        (size_t)n != offsetof(struct boot_message, filter) + b->msg.filter_len || h == NULL ||
-        h->cmsg_len != CMSG_LEN(BOOT_FD_COUNT * sizeof(int)))
+        (size_t)n != offsetof(struct boot_message, filter) + b->msg.filter_len || b->fds[0] < 0)
         return err_set(e, ERR_INTERNAL, "a boot message of another version");
-    memcpy(b->fds, CMSG_DATA(h), sizeof(b->fds));
     return 0;
 }
 

@@ -1,25 +1,20 @@
-/* main.c - cove-init: pid 1 of one sandbox. Boots, then serves the front. */
-#include <fcntl.h>
-#include <stdlib.h>
-#include <sys/prctl.h>
-
+/* main.c - cove-init: a nursery, and what is born there: pid 1 of one sandbox, which
+ * boots and then serves the front. */
 #include "base/clock.h"
 #include "init/boot.h"
+#include "init/nursery.h"
 #include "init/serve.h"
 
-int main(void)
+int main(int argc, char **argv)
 {
     static struct boot b;
     static struct statfs_watch statfs;
     struct serve_opts o;
     struct err e;
 
-    prctl(PR_SET_NAME, "cove-init");
-    /* Born with nothing but the boot socket: hold 0, 1 and 2 before any fd that
-     * arrives with the message takes one of them. */
-    while (open("/dev/null", O_RDWR | O_CLOEXEC) < 2)
-        continue;
-    fcntl(BOOT_FD, F_SETFD, FD_CLOEXEC);
+    if (argc < 1)
+        return 1;
+    nursery_run(argv[0]);
     if (boot_receive(&b, &e) < 0)
         return 1; /* the keeper is gone, or not ours: nothing began */
     if (boot_run(&b, &e) < 0) {

@@ -1,85 +1,116 @@
 /* birth.c - the process that becomes init, in namespaces of its own.
  *
- * It is born into the sandbox's cgroup and into new user, pid, mount, network,
- * ipc, uts and cgroup namespaces, waits until we have written its id maps, then
- * executes cove-init from a sealed memfd. Nothing of the keeper's memory is left
- * when it runs, and until its boot message comes (init.c) it only waits. */
+ * It is not our child by fork: the nursery (init/nursery.h), a process that we start
+ * once from the sealed memfd of cove-init, bears it into the sandbox's cgroup and into
+ * new user, pid, mount, network, ipc and uts namespaces. Then we write its id maps.
+ * Until its boot message comes (init.c) it only waits. */
 #include <errno.h>
 #include <fcntl.h>
-#include <grp.h>
 #include <poll.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 
 #include "base/log.h"
 #include "base/str.h"
 #include "keeper/compat.h"
 #include "keeper/host.h"
+#include "wire/birth.h"
+#include "wire/fds.h"
 
-#define BIRTH_NAMESPACES                                                                           \
-    (CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS)
+#define NURSERY_MS 10000 /* one that has not answered by then is broken */
 
-/* What the child finds in its copy of our fd table. */
-struct cradle {
-    int cgroup;         /* the v2 group it is born into */
-    int v1[CTRL_COUNT]; /* the groups it joins by itself, see cgroup_open_v1() */
-    int sock;           /* its end of the boot socket */
-    int init;           /* what it executes */
-};
+_Static_assert((int)BIRTH_FDS_MAX - (int)BIRTH_V1 >= (int)CTRL_COUNT, "a place for each v1 group");
 
-/* Only the boot socket and what it will execute stay. Before it waits: a copy of
- * our end of the socket would keep it from seeing that we died, and one of the
- * state directory's lock would keep the next daemon out for as long. 0, 1, 2 are
- * the daemon's: a sandbox must hold none of them. Returns the fd of init. */
-static int leave_fds(const struct cradle *in)
+/* ---- the nursery ---- */
+
+/* In the child: a copy of a program that has threads, so system calls and nothing
+ * else. 0, 1, 2 are the daemon's: a sandbox must hold none of them. */
+static void __attribute__((noreturn)) nursery_main(int sock, int program)
 {
-    int sock = fcntl(in->sock, F_DUPFD, BOOT_FD + 2), init = BOOT_FD + 1;
-    int high = fcntl(in->init, F_DUPFD_CLOEXEC, BOOT_FD + 2);
-
-    if (sock < 0 || high < 0 || dup2(sock, BOOT_FD) < 0 || dup3(high, init, O_CLOEXEC) < 0 ||
-        syscall(SYS_close_range, init + 1, ~0u, 0) < 0)
-        _exit(4);
-    for (int fd = 0; fd < BOOT_FD; fd++)
-        close(fd);
-    return init;
-}
-
-/* In the child. Raw system calls only: it is a copy of a program that may have
- * threads. */
-static void __attribute__((noreturn)) child_main(const struct cradle *in)
-{
-    static char title[] = "cove: init";
+    static char title[] = "cove: nursery";
     static char *const argv[] = {title, NULL};
     static char *const envp[] = {NULL};
+    int high = fcntl(sock, F_DUPFD, NURSERY_FD + 2), null = open("/dev/null", O_RDWR);
+    int init = fcntl(program, F_DUPFD, NURSERY_FD + 2);
     sigset_t none;
-    int init;
-    char go;
 
     sigemptyset(&none);
-    for (int c = 0; c < CTRL_COUNT; c++)
-        if (in->v1[c] >= 0 && write(in->v1[c], "0", 1) != 1)
-            _exit(6);
-    init = leave_fds(in);
-    /* The keeper writes the id maps, then one byte. EOF: it died; so do we. */
-    if (read(BOOT_FD, &go, 1) != 1)
-        _exit(1);
-    if (syscall(SYS_setgroups, 0, NULL) < 0 || syscall(SYS_setresgid, 0, 0, 0) < 0 ||
-        syscall(SYS_setresuid, 0, 0, 0) < 0)
-        _exit(2);
-    /* Only now that it is in all its groups: what a cgroup namespace shows as its
-     * root, and hides above it, is where its maker was at that moment. */
-    if (syscall(SYS_unshare, CLONE_NEWCGROUP) < 0)
-        _exit(7);
-    if (setsid() < 0 || sigprocmask(SIG_SETMASK, &none, NULL) < 0)
-        _exit(3);
-    syscall(SYS_execveat, init, "", argv, envp, AT_EMPTY_PATH);
+    if (high < 0 || null < 0 || init < 0 || dup2(null, 0) < 0 || dup2(null, 1) < 0 ||
+        dup2(null, 2) < 0 || dup2(high, NURSERY_FD) < 0 ||
+        dup3(init, NURSERY_FD + 1, O_CLOEXEC) < 0 ||
+        syscall(SYS_close_range, NURSERY_FD + 2, ~0u, 0) < 0)
+        _exit(4);
+    signal(SIGPIPE, SIG_DFL);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+    syscall(SYS_execveat, NURSERY_FD + 1, "", argv, envp, AT_EMPTY_PATH);
     _exit(5);
 }
+
+static int nursery_open(struct keeper *k, struct err *e)
+{
+    struct timeval late = {.tv_sec = NURSERY_MS / 1000};
+    int pair[2];
+
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+        return err_sys(e, "a socket for the nursery");
+    setsockopt(pair[0], SOL_SOCKET, SO_RCVTIMEO, &late, sizeof(late));
+    k->nursery_pid = fork();
+    if (k->nursery_pid == 0)
+        nursery_main(pair[1], k->init_fd);
+    close(pair[1]);
+    if (k->nursery_pid < 0) {
+        close(pair[0]);
+        return err_sys(e, "fork the nursery");
+    }
+    k->nursery_fd = pair[0];
+    return 0;
+}
+
+/* It has nothing to lose. */
+void nursery_close(struct keeper *k)
+{
+    drop_fd(&k->nursery_fd);
+    if (k->nursery_pid <= 0)
+        return;
+    kill(k->nursery_pid, SIGKILL);
+    while (waitpid(k->nursery_pid, NULL, 0) < 0 && errno == EINTR)
+        continue;
+    k->nursery_pid = 0;
+}
+
+/* Blocks, as a fork would. */
+static int order(struct keeper *k, const struct birth_order *o, const int *fds,
+                 struct birth_answer *a, int *ret_pidfd)
+{
+    ssize_t n = -1;
+
+    if (fds_send(k->nursery_fd, o, sizeof(*o), fds, BIRTH_FDS_MAX, 0) == 0)
+        n = fds_receive(k->nursery_fd, a, sizeof(*a), ret_pidfd, 1);
+    return n == (ssize_t)sizeof(*a) && (a->pid == 0) == (*ret_pidfd < 0) ? 0 : -1;
+}
+
+/* Started with the first birth. Somebody may have killed it since, the kernel for want
+ * of memory: one more try with a new one. */
+static int ask_nursery(struct keeper *k, const struct birth_order *o, const int *fds,
+                       struct birth_answer *a, int *ret_pidfd, struct err *e)
+{
+    for (int tries = 0; tries < 2; tries++) {
+        if (k->nursery_pid <= 0 && nursery_open(k, e) < 0)
+            return -1;
+        if (order(k, o, fds, a, ret_pidfd) == 0)
+            return 0;
+        log_warn("the nursery does not answer: another one is started");
+        drop_fd(ret_pidfd);
+        nursery_close(k);
+    }
+    return err_set(e, ERR_INTERNAL, "the nursery does not answer");
+}
+
+/* ---- one sandbox ---- */
 
 int birth_map(pid_t pid, const char *name, unsigned inside, unsigned base, unsigned count,
               struct err *e)
@@ -104,42 +135,28 @@ static int open_userns(struct sandbox *sb, struct err *e)
     return sb->userns_fd < 0 ? err_sys(e, "open the user namespace") : 0;
 }
 
-/* As the range's own first id: inotify instances, namespaces and the like count
- * against the id that made the user namespace, and made by root all sandboxes and
- * the host's root would share one budget. */
-static int bear(struct sandbox *sb, const struct cradle *in, struct err *e)
-{
-    struct clone_args args = {
-        .flags = BIRTH_NAMESPACES | CLONE_INTO_CGROUP | CLONE_PIDFD,
-        .pidfd = (uint64_t)(uintptr_t)&sb->pidfd,
-        .exit_signal = SIGCHLD,
-        .cgroup = (uint64_t)in->cgroup,
-    };
-    long pid;
-
-    if (become(ids_base(sb), e) < 0)
-        return -1;
-    pid = sys_clone3(&args);
-    if (pid == 0)
-        child_main(in);
-    become_root();
-    if (pid < 0)
-        return err_sys(e, "clone");
-    sb->pid = (pid_t)pid;
-    return 0;
-}
-
-static int bear_in_groups(struct sandbox *sb, int sock, struct err *e)
+static int bear(struct sandbox *sb, int sock, struct err *e)
 {
     autofd int cgroup = cgroup_birth_fd(sb, e);
-    struct cradle in = {.cgroup = cgroup, .sock = sock, .init = sb->k->init_fd};
-    int r;
+    struct birth_order o = {.id = ids_base(sb)};
+    int fds[BIRTH_FDS_MAX], v1[CTRL_COUNT], r;
+    struct birth_answer a;
 
-    if (cgroup < 0 || cgroup_open_v1(sb, in.v1, e) < 0)
+    if (cgroup < 0 || cgroup_open_v1(sb, v1, e) < 0)
         return -1;
-    r = bear(sb, &in, e);
+    for (int i = 0; i < BIRTH_FDS_MAX; i++)
+        fds[i] = i == BIRTH_BOOT ? sock : cgroup;
     for (int c = 0; c < CTRL_COUNT; c++)
-        drop_fd(&in.v1[c]);
+        if (v1[c] >= 0)
+            fds[BIRTH_V1 + o.nv1++] = v1[c];
+    r = ask_nursery(sb->k, &o, fds, &a, &sb->pidfd, e);
+    for (int c = 0; c < CTRL_COUNT; c++)
+        drop_fd(&v1[c]);
+    if (r == 0 && a.pid == 0) {
+        errno = a.error;
+        return err_sys(e, "clone");
+    }
+    sb->pid = r == 0 ? a.pid : 0;
     return r;
 }
 
@@ -153,14 +170,12 @@ int birth_up(struct sandbox *sb, struct err *e)
     mine = pair[0];
     theirs = pair[1];
     setsockopt(mine, SOL_SOCKET, SO_SNDBUF, &quiet, sizeof(quiet));
-    if (bear_in_groups(sb, theirs, e) < 0)
+    if (bear(sb, theirs, e) < 0)
         return -1;
     if (birth_map(sb->pid, "uid_map", 0, ids_base(sb), SANDBOX_IDS, e) < 0 ||
         birth_map(sb->pid, "gid_map", 0, ids_base(sb), SANDBOX_IDS, e) < 0 ||
         open_userns(sb, e) < 0)
         return -1;
-    if (send(mine, "g", 1, MSG_NOSIGNAL | MSG_DONTWAIT) != 1)
-        return err_sys(e, "init is gone before it began");
     sb->boot_fd = take_fd(&mine);
     return 0;
 }

@@ -17,6 +17,7 @@
 #include "keeper/host.h"
 #include "keeper/network.h"
 #include "keeper/pool.h"
+#include "wire/fds.h"
 #include "wire/init.h"
 
 #define INIT_BOOT_MS 10000 /* an init that has not answered by then is broken */
@@ -67,28 +68,6 @@ static int clone_dev(struct sandbox *sb, struct err *e)
             return err_sys(e, "make /dev read-only");
     }
     return take_fd(&fd);
-}
-
-static int send_boot(struct sandbox *sb, const struct boot_message *m, const int *fds,
-                     struct err *e)
-{
-    struct iovec iov = {(void *)(uintptr_t)m,
-                        offsetof(struct boot_message, filter) + m->filter_len};
-    union {
-        struct cmsghdr align;
-        char space[CMSG_SPACE(BOOT_FD_COUNT * sizeof(int))];
-    } c = {0};
-    struct msghdr msg = {
-        .msg_iov = &iov, .msg_iovlen = 1, .msg_control = &c, .msg_controllen = sizeof(c)};
-    struct cmsghdr *h = CMSG_FIRSTHDR(&msg);
-
-    h->cmsg_level = SOL_SOCKET;
-    h->cmsg_type = SCM_RIGHTS;
-    h->cmsg_len = CMSG_LEN(BOOT_FD_COUNT * sizeof(int));
-    memcpy(CMSG_DATA(h), fds, BOOT_FD_COUNT * sizeof(int));
-    if (sendmsg(sb->boot_fd, &msg, MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
-        return err_sys(e, "send the boot message");
-    return 0;
 }
 
 static void fill_message(struct sandbox *sb, struct boot_message *m)
@@ -156,17 +135,17 @@ int init_up(struct sandbox *sb, struct err *e)
         return -1;
     fill_message(sb, &m);
     str_fmt(sb->rec.host_boot, sizeof(sb->rec.host_boot), "%s", sb->k->host_boot);
-    if (send_boot(sb, &m,
-                  (const int[BOOT_FD_COUNT]){[BOOT_LISTEN] = sock,
-                                             [BOOT_ROOT] = sb->root_fd,
-                                             [BOOT_DEV] = dev,
-                                             [BOOT_USED] = used,
-                                             [BOOT_QUOTA] = quota,
-                                             [BOOT_OOM] = oom,
-                                             [BOOT_RUN] = run,
-                                             [BOOT_HELPER] = sb->k->helper_fd},
-                  e) < 0)
-        return -1;
+    if (fds_send(sb->boot_fd, &m, offsetof(struct boot_message, filter) + m.filter_len,
+                 (const int[]){[BOOT_LISTEN] = sock,
+                               [BOOT_ROOT] = sb->root_fd,
+                               [BOOT_DEV] = dev,
+                               [BOOT_USED] = used,
+                               [BOOT_QUOTA] = quota,
+                               [BOOT_OOM] = oom,
+                               [BOOT_RUN] = run,
+                               [BOOT_HELPER] = sb->k->helper_fd},
+                 BOOT_FD_COUNT, MSG_DONTWAIT) < 0)
+        return err_sys(e, "send the boot message");
     drop_fd(&sb->userns_fd);
     if (loop_timer_set(sb->k->loop, &sb->timer, INIT_BOOT_MS, boot_late) < 0)
         return err_set(e, ERR_INTERNAL, "out of memory");

@@ -161,7 +161,8 @@ static int watch_signals(struct keeper *k, struct err *e)
 static void blank(struct keeper *k)
 {
     k->dir_fd = k->run_fd = k->records_fd = k->front_fd = k->lock_fd = k->listen_fd = -1;
-    k->init_fd = k->helper_fd = k->dev_fd = k->disk.fd = k->disk.qgroups_fd = k->ids.fd = -1;
+    k->init_fd = k->nursery_fd = k->helper_fd = k->dev_fd = k->disk.fd = k->disk.qgroups_fd =
+        k->ids.fd = -1;
     k->network.watch_io.fd = k->cgroups.v2_fd = -1;
     for (int c = 0; c < CTRL_COUNT; c++)
         k->cgroups.v1_fd[c] = -1;
@@ -228,6 +229,7 @@ int keeper_main(int argc, char **argv)
     } else {
         cgroup_close_all(&k); /* those with sandboxes in them stay */
     }
+    nursery_close(&k);
     if (r < 0)
         fprintf(stderr, "cove serve: %s\n", e.msg);
     config_free(&k.config);

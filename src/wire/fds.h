@@ -1,0 +1,20 @@
+/* fds.h - one message with files attached to it, over a SOCK_SEQPACKET pair between
+ * two programs of ours. What comes from a tenant is taken apart elsewhere
+ * (front/engine/fdpass_take.c). */
+#ifndef WIRE_FDS_H
+#define WIRE_FDS_H
+
+#include <stddef.h>
+#include <sys/types.h>
+
+#define FDS_MAX 8
+
+/* 0, or -1 with errno. */
+int fds_send(int sock, const void *msg, size_t len, const int *fds, size_t nfds, int flags);
+
+/* The length of the message, 0 at the end, -1 with errno. Unless exactly `nfds` or none
+ * came with it, and a whole message, it is EPROTO. All are close-on-exec; without any
+ * fds[0] is -1. */
+ssize_t fds_receive(int sock, void *msg, size_t room, int *fds, size_t nfds);
+
+#endif
