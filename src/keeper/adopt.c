@@ -76,7 +76,7 @@ static int each_name(int dfd, int (*fn)(struct keeper *k, const char *name, stru
 /* Something of that name may exist, and nothing tells what: it goes, all of it. Its
  * range is not known either and will be given back at once; nothing uses it any
  * more, since pool_bury() begins by killing. */
-static int doom(struct keeper *k, const char *id, struct err *e)
+static int doom(struct keeper *k, const char *id, uint32_t place, struct err *e)
 {
     struct sandbox *sb = sandbox_new(k, id, e);
 
@@ -84,29 +84,30 @@ static int doom(struct keeper *k, const char *id, struct err *e)
         return -1;
     sb->rec.phase = PHASE_DYING;
     sb->rec.stage = stage_count;
+    sb->place = place;
     pool_bury(sb, false);
     return 0;
 }
 
-static int adopt_record(struct keeper *k, const char *name, struct err *e)
+static int adopt_record(struct keeper *k, const struct record *rec, uint32_t place, bool whole,
+                        struct err *e)
 {
     struct sandbox *sb;
-    struct record rec;
-    struct err why;
 
-    if (!id_is_valid(name, sizeof(rec.id) - 1)) {
-        log_warn("%s in records is not one of ours: removed", name);
-        unlinkat(k->records_fd, name, 0);
+    if (pool_find(k, rec->id) != NULL) {
+        log_error("a second record of sandbox %s is dropped", rec->id);
+        records_drop(k, place);
         return 0;
     }
-    if (record_load(k, name, &rec, &why) < 0) {
-        log_error("%s: that sandbox is destroyed", why.msg);
-        return doom(k, name, e);
+    if (!whole) {
+        log_error("record %s is damaged: that sandbox is destroyed", rec->id);
+        return doom(k, rec->id, place, e);
     }
-    sb = sandbox_new(k, name, e);
+    sb = sandbox_new(k, rec->id, e);
     if (sb == NULL)
         return -1;
-    sb->rec = rec;
+    sb->rec = *rec;
+    sb->place = place;
     adopt(sb);
     return 0;
 }
@@ -119,7 +120,7 @@ static int adopt_group(struct keeper *k, const char *name, struct err *e)
         fstatat(k->cgroups.v2_fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISDIR(st.st_mode))
         return 0;
     log_error("sandbox %s has no record: it is destroyed", name);
-    return doom(k, name, e);
+    return doom(k, name, PLACE_NONE, e);
 }
 
 static int adopt_socket(struct keeper *k, const char *name, struct err *e)
@@ -132,8 +133,7 @@ static int adopt_socket(struct keeper *k, const char *name, struct err *e)
 
 int pool_adopt(struct keeper *k, struct err *e)
 {
-    if (each_name(k->records_fd, adopt_record, k, e) < 0 ||
-        each_name(k->cgroups.v2_fd, adopt_group, k, e) < 0)
+    if (records_each(k, adopt_record, e) < 0 || each_name(k->cgroups.v2_fd, adopt_group, k, e) < 0)
         return -1;
     return each_name(k->run_fd, adopt_socket, k, e);
 }

@@ -6,7 +6,7 @@
  *   DIR/api-key    root  0600   the first key
  *   DIR/front      cove  0700   SQLite
  *   DIR/run        root  0711   one socket per sandbox, cove's
- *   DIR/records    root  0700   what exists (record.c)
+ *   DIR/records    root  0600   what exists (record.c)
  *   DIR/disk.img   root  0600   the disks; mounted at DIR/disk (disk_btrfs.c)
  *   DIR/templates  root  0700   what root filesystems start as: `base`
  *   DIR/images     root  0700   the other templates; their layers are in DIR/disk (image.h) */
@@ -156,8 +156,7 @@ int dirs_open(struct keeper *k, struct err *e)
     if (lock(k, e) < 0 || read_tag(k, e) < 0)
         return -1;
     k->run_fd = open_dir(k->dir_fd, "run", 0711, 0, 0, e);
-    k->records_fd = k->run_fd < 0 ? -1 : open_dir(k->dir_fd, "records", 0700, 0, 0, e);
     k->front_fd =
-        k->records_fd < 0 ? -1 : open_dir(k->dir_fd, "front", 0700, k->cove_uid, k->cove_gid, e);
-    return k->front_fd < 0 ? -1 : 0;
+        k->run_fd < 0 ? -1 : open_dir(k->dir_fd, "front", 0700, k->cove_uid, k->cove_gid, e);
+    return k->front_fd < 0 ? -1 : records_open(k, e);
 }

@@ -52,13 +52,22 @@ struct network {
     struct nft_ctx *nft;
 };
 
+/* DIR/records (record.c). */
+struct records {
+    int fd;
+    uint32_t n;     /* places there are */
+    uint32_t *free; /* room for all of them; nfree of them nobody's */
+    uint32_t nfree;
+};
+
 struct keeper {
     struct config config;
     struct loop *loop;
     char tag[TAG_LEN + 1];
     char dir[512]; /* the state directory, absolute */
     char host_boot[40];
-    int dir_fd, run_fd, records_fd, front_fd, lock_fd, listen_fd;
+    int dir_fd, run_fd, front_fd, lock_fd, listen_fd;
+    struct records records;
     char url[128];
     uid_t cove_uid;
     gid_t cove_gid;
@@ -70,8 +79,8 @@ struct keeper {
     struct template *base; /* the default template */
     struct images *images; /* the others */
     struct snapshots *snapshots;
-    int init_fd;           /* sealed memfd of cove-init, 0111 */
-    int nursery_fd;        /* to where inits are born (birth.c) */
+    int init_fd;    /* sealed memfd of cove-init, 0111 */
+    int nursery_fd; /* to where inits are born (birth.c) */
     pid_t nursery_pid;
     int helper_fd;         /* the same of cove-helper */
     int dev_fd;            /* mount of /dev, cloned for each */
@@ -172,6 +181,14 @@ int disk_limit(struct sandbox *sb, struct err *e);
 int disk_counters(struct sandbox *sb, int *ret_used, int *ret_quota, struct err *e);
 /* Removes disks that belong to no sandbox. */
 void disk_sweep(struct keeper *k);
+
+int records_open(struct keeper *k, struct err *e);
+/* Each record, once, before there are any sandboxes: `whole` or only with its name. The
+ * place is then whoever takes it (sandbox.place), or given to records_drop(). */
+typedef int record_fn(struct keeper *k, const struct record *rec, uint32_t place, bool whole,
+                      struct err *e);
+int records_each(struct keeper *k, record_fn *fn, struct err *e);
+void records_drop(struct keeper *k, uint32_t place);
 
 /* The compiled filter belongs to the keeper. */
 int filter_compile(struct keeper *k, struct err *e);

@@ -49,7 +49,8 @@ struct sandbox *sandbox_new(struct keeper *k, const char *id, struct err *e)
     sb->rec.magic = RECORD_MAGIC;
     sb->rec.version = RECORD_VERSION;
     str_fmt(sb->rec.id, sizeof(sb->rec.id), "%s", id);
-    sb->pidfd = sb->record_fd = sb->boot_fd = sb->userns_fd = sb->root_fd = -1;
+    sb->place = PLACE_NONE;
+    sb->pidfd = sb->boot_fd = sb->userns_fd = sb->root_fd = -1;
     for (int i = 0; i < FREEZE_COUNT; i++)
         sb->freezer[i].set = sb->freezer[i].events = -1;
     sb->pid_io.fd = sb->boot_io.fd = -1;
@@ -74,7 +75,6 @@ void sandbox_free(struct sandbox *sb)
     drop_fd(&sb->userns_fd);
     drop_fd(&sb->root_fd);
     freezer_close(sb);
-    drop_fd(&sb->record_fd);
     drop_fd(&sb->boot_fd);
     drop_fd(&sb->pidfd);
     free(sb->commit);

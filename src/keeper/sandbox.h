@@ -57,7 +57,8 @@ enum network_bits {
 #define RECORD_MAGIC 0x636f7665u
 #define RECORD_VERSION 1u
 
-/* The record: DIR/records/ID holds exactly this. */
+/* The record: a place in DIR/records begins with exactly this. */
+#define PLACE_NONE UINT32_MAX
 struct record {
     uint32_t magic, version;
     uint32_t phase;
@@ -81,12 +82,12 @@ struct sandbox {
     struct map_node by_id;
     struct list link; /* in the pool, or in the teardown queue */
 
-    pid_t pid;     /* init, as we see it; 0 if none */
-    int pidfd;     /* -1 if none */
-    int record_fd; /* opened by the first save */
-    int boot_fd;   /* our end of the boot pair, until init has answered */
-    int userns_fd; /* only while stages go up */
-    int root_fd;   /* the overlay; -1 after adoption */
+    pid_t pid;      /* init, as we see it; 0 if none */
+    int pidfd;      /* -1 if none */
+    uint32_t place; /* of the record, since the first save; or PLACE_NONE */
+    int boot_fd;    /* our end of the boot pair, until init has answered */
+    int userns_fd;  /* only while stages go up */
+    int root_fd;    /* the overlay; -1 after adoption */
     struct {
         int set, events; /* opened when first used */
     } freezer[FREEZE_COUNT];
@@ -155,7 +156,6 @@ int sandbox_down(struct sandbox *sb);
 
 /* record.c */
 int record_save(struct sandbox *sb, bool durable, struct err *e);
-int record_load(struct keeper *k, const char *id, struct record *ret, struct err *e);
 void record_remove(struct sandbox *sb);
 
 #endif

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import path from 'node:path';
 import { after, before, test } from 'node:test';
-import { initsOf, settled } from '../lib/chaos.mjs';
+import { initsOf, recordsOf, settled } from '../lib/chaos.mjs';
 import { BASE, BIN, poll, run, startDaemon } from '../lib/cove.mjs';
 import { isAlive } from '../lib/host.mjs';
 
@@ -17,16 +17,22 @@ after(() => d?.stop());
 
 const file = (...names) => path.join(d.dir, ...names);
 
+/** Bytes of a file, changed where they lie. */
+function rewrite(f, at, change) {
+  const fd = fs.openSync(f, 'r+');
+  const bytes = Buffer.alloc(576);
+  const n = fs.readSync(fd, bytes, 0, bytes.length, at);
+  change(bytes);
+  fs.writeSync(fd, bytes, 0, n, at);
+  fs.closeSync(fd);
+}
+
 /** How each damage looks to the next keeper: not a record. */
 const damages = {
-  'one bit': (f) => {
-    const bytes = fs.readFileSync(f);
-    bytes[100] ^= 1;
-    fs.writeFileSync(f, bytes);
-  },
-  'a short record': (f) => fs.truncateSync(f, 100),
-  'an empty record': (f) => fs.truncateSync(f, 0),
-  'no record': (f) => fs.unlinkSync(f),
+  'one bit': (f, at) => rewrite(f, at, (bytes) => (bytes[100] ^= 1)),
+  'half a record': (f, at) => rewrite(f, at, (bytes) => bytes.fill(0, 100)),
+  'a record without a name': (f, at) => rewrite(f, at, (bytes) => bytes.fill(0xff, 16, 48)),
+  'no record': (f, at) => rewrite(f, at, (bytes) => bytes.fill(0)),
 };
 
 for (const [what, damage] of Object.entries(damages)) {
@@ -35,7 +41,7 @@ for (const [what, damage] of Object.entries(damages)) {
     const init = initsOf(d.dir).get(bad.id);
     await d.process(bad.id, ['sleep', '1000']);
     await d.kill9('both');
-    damage(file('records', bad.id));
+    damage(file('records'), recordsOf(d.dir).get(bad.id));
     await d.restart();
     await poll('nothing of it runs', () => !isAlive(init));
     assert.deepEqual(await d.get(`${S}/${good.id}`), good);
@@ -56,7 +62,7 @@ test('a damaged record of a snapshot costs that snapshot, and not what stands on
   const [bad, good] = [await d.post(`${S}/${a.id}/snapshots`), await d.post(`${S}/${a.id}/snapshots`)];
   const b = await d.sandbox({ snapshot: bad.id });
   await d.kill9('both');
-  damages['one bit'](file('snapshots', bad.id));
+  damages['one bit'](file('snapshots', bad.id), 0);
   await d.restart();
   assert.deepEqual((await d.get('/v1/snapshots')).snapshots, [good]);
   await d.fails(404, 'not_found', 'POST', S, { snapshot: bad.id });
@@ -70,11 +76,9 @@ test('a damaged record of a snapshot costs that snapshot, and not what stands on
 
 test('names in the state directory that are nobody\'s do not keep it from being served', async () => {
   await d.kill9('both');
-  fs.writeFileSync(file('records', 'not a record'), 'x');
-  fs.mkdirSync(file('records', 'adirectory'));
   fs.writeFileSync(file('run', 'stray'), '');
+  fs.appendFileSync(file('records'), 'not a record');
   await d.restart();
-  fs.rmdirSync(file('records', 'adirectory'));
   await settled(d);
 });
 

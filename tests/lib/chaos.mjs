@@ -10,6 +10,7 @@ const S = '/v1/sandboxes';
 const RANGES = '/run/cove/idranges';
 const TAG_LEN = 8;
 const SPARES_MAX = 64;
+const PLACE = 1024; // of a record (src/keeper/record.c)
 
 /** Random numbers from a seed: COVE_CHAOS_SEED replays a run. */
 export class Dice {
@@ -89,6 +90,16 @@ function rangesOf(d, tag) {
   return n;
 }
 
+/** The records of a daemon: sandbox id -> where its place begins in DIR/records. */
+export function recordsOf(dir) {
+  const all = fs.readFileSync(path.join(dir, 'records'));
+  const found = new Map();
+  for (let at = 0; at < all.length; at += PLACE) {
+    if (all.toString('latin1', at, at + 4) === 'evoc') found.set(/^[a-z0-9]*/.exec(all.toString('latin1', at + 16, at + 48))[0], at);
+  }
+  return found;
+}
+
 /** The inits of a daemon: sandbox id -> pid as the host sees it. */
 export function initsOf(dir) {
   const tag = tagOf(dir);
@@ -121,7 +132,7 @@ export function inventory(d) {
   for (const g of groupsOf(tag)) groups[g] = fs.readdirSync(g, { withFileTypes: true }).filter((e) => e.isDirectory()).map((e) => e.name).sort();
   return {
     groups,
-    records: names(path.join(d.dir, 'records')),
+    records: [...recordsOf(d.dir).keys()].sort(),
     sockets: names(path.join(d.dir, 'run')),
     disks: disks.filter((n) => !isSpare(n)),
     spares: disks.filter(isSpare).length,
