@@ -262,7 +262,7 @@ static int limit_sockets(int fd, uint64_t memory, struct err *e)
 
 static int limit_memory(int fd, bool v2, uint64_t bytes, struct err *e)
 {
-    char text[32], old[32];
+    char text[32];
     struct err ignored;
 
     str_fmt(text, sizeof(text), "%llu", (unsigned long long)bytes);
@@ -270,12 +270,13 @@ static int limit_memory(int fd, bool v2, uint64_t bytes, struct err *e)
         cgroup_put(fd, "memory.swap.max", "0", &ignored); /* absent without swap */
         return cgroup_put(fd, "memory.max", text, e);
     }
-    /* v1 insists on memory <= memory+swap at every moment: raise the outer one
-     * first. Kernels without swap accounting have no outer one. */
-    if (cgroup_get(fd, "memory.memsw.limit_in_bytes", old, sizeof(old)) >= 0)
+    /* v1 insists on memory <= memory+swap at every moment: the outer one is raised first
+     * if it is in the way. Kernels without swap accounting have no outer one. */
+    if (cgroup_put(fd, "memory.limit_in_bytes", text, e) < 0) {
         cgroup_put(fd, "memory.memsw.limit_in_bytes", "-1", &ignored);
-    if (cgroup_put(fd, "memory.limit_in_bytes", text, e) < 0)
-        return -1;
+        if (cgroup_put(fd, "memory.limit_in_bytes", text, e) < 0)
+            return -1;
+    }
     cgroup_put(fd, "memory.memsw.limit_in_bytes", text, &ignored);
     return limit_sockets(fd, bytes, e);
 }

@@ -4,6 +4,7 @@
 
 #include "base/cidr.h"
 #include "keeper/forwarding.h"
+#include "keeper/nursery.h"
 #include "keeper/sandbox.h"
 
 #define TAG_LEN 8u
@@ -76,12 +77,11 @@ struct keeper {
     struct disk disk;
     struct ids ids;
     struct network network;
+    struct nursery nursery;
     struct template *base; /* the default template */
     struct images *images; /* the others */
     struct snapshots *snapshots;
-    int init_fd;    /* sealed memfd of cove-init, 0111 */
-    int nursery_fd; /* to where inits are born (birth.c) */
-    pid_t nursery_pid;
+    int init_fd;           /* sealed memfd of cove-init, 0111 */
     int helper_fd;         /* the same of cove-helper */
     int dev_fd;            /* mount of /dev, cloned for each */
     struct mounts *mounts; /* that the operator allows */
@@ -195,8 +195,6 @@ int filter_compile(struct keeper *k, struct err *e);
 int embed_init_fd(struct err *e);
 int embed_helper_fd(struct err *e);
 int devfs_open(struct keeper *k, struct err *e);
-/* Ends the process in which inits are born (birth.c). */
-void nursery_close(struct keeper *k);
 
 /* Becomes, for file access and as the maker of things, the first id of a range,
  * and back. Capabilities stay. */

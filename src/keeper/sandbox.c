@@ -7,6 +7,8 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "keeper/freezer.h"
+#include "keeper/host.h"
+#include "keeper/pool.h"
 
 /* Each stage may rely on the ones above it; going down runs the list backwards,
  * so a stage that failed halfway through `up` must be able to go down from there.
@@ -57,6 +59,7 @@ struct sandbox *sandbox_new(struct keeper *k, const char *id, struct err *e)
     sb->rec.range = RANGE_NONE;
     atomic_init(&sb->root_closed, 1);
     list_init(&sb->link);
+    list_init(&sb->birth_link);
     if (map_put(&k->sandboxes, &sb->by_id, sb->rec.id) < 0) {
         free(sb);
         err_set(e, ERR_INTERNAL, "out of memory");
@@ -84,14 +87,27 @@ void sandbox_free(struct sandbox *sb)
 
 int sandbox_up(struct sandbox *sb, struct err *e)
 {
+    sb->rising = true;
     while (sb->rec.stage < stage_count) {
         const struct stage *s = &stages[sb->rec.stage];
+        int r;
 
         sb->rec.stage++;
-        if (record_save(sb, false, e) < 0 || s->up(sb, e) < 0)
+        r = record_save(sb, false, e) < 0 ? -1 : s->up(sb, e);
+        if (r < 0)
             return err_wrap(e, "sandbox %s: %s", sb->rec.id, s->name);
+        if (r > 0)
+            return 0;
     }
     return 0;
+}
+
+void sandbox_go_on(struct sandbox *sb)
+{
+    struct err e;
+
+    if (sandbox_up(sb, &e) < 0)
+        pool_failed(sb, &e);
 }
 
 int sandbox_down(struct sandbox *sb)

@@ -81,6 +81,7 @@ struct sandbox {
     struct record rec;
     struct map_node by_id;
     struct list link; /* in the pool, or in the teardown queue */
+    struct list birth_link;
 
     pid_t pid;      /* init, as we see it; 0 if none */
     int pidfd;      /* -1 if none */
@@ -97,6 +98,9 @@ struct sandbox {
     unsigned retries;
     unsigned nmounts;      /* mount.h */
     uint64_t pause_by_ms;  /* when freezing it is given up */
+    bool rising;           /* its stages go up, or wait to */
+    bool birthing;         /* somewhere in the nursery's lists */
+    bool born_again;       /* a nursery was lost with it */
     bool asked;            /* counted in the keeper's nasked */
     bool reboot;           /* `ask` is to boot it as soon as it is down */
     bool keep_disk;        /* going down ends in PHASE_STOPPED, with the disk */
@@ -117,6 +121,7 @@ struct sandbox {
 
 struct stage {
     const char *name;
+    /* 0: up. 1: it will be, and then calls sandbox_go_on(), or pool_failed(). */
     int (*up)(struct sandbox *sb, struct err *e);
     /* Idempotent: also called for a stage that may or may not have been up.
      * 0: gone. 1: not yet, call again. Never fails for good. */
@@ -133,6 +138,12 @@ int idrange_up(struct sandbox *sb, struct err *e);
 int idrange_down(struct sandbox *sb);
 int birth_up(struct sandbox *sb, struct err *e);
 int birth_down(struct sandbox *sb);
+/* For the nursery. */
+int birth_socket(struct sandbox *sb, struct err *e);
+void birth_born(struct sandbox *sb, pid_t pid, int pidfd);
+void birth_failed(struct sandbox *sb, struct err *e);
+/* Init was there and is dead, and with it everything in its pid namespace. */
+bool birth_is_over(const struct sandbox *sb);
 /* `name` is uid_map or gid_map: ids from `inside` on are those from `base` on, `count` of them. */
 int birth_map(pid_t pid, const char *name, unsigned inside, unsigned base, unsigned count,
               struct err *e);
@@ -147,10 +158,11 @@ int init_down(struct sandbox *sb);
 
 struct sandbox *sandbox_new(struct keeper *k, const char *id, struct err *e);
 void sandbox_free(struct sandbox *sb);
-/* Runs every stage; on failure unwinds what it can at once and leaves the rest
- * to the teardown queue, which then owns it. After success init has its boot
- * message and its answer is awaited. */
+/* Runs the stages from where it is; on failure they are left to the teardown queue.
+ * After success it goes on by itself: pool_booted() or pool_failed() is called. */
 int sandbox_up(struct sandbox *sb, struct err *e);
+/* The same for a stage that has waited. */
+void sandbox_go_on(struct sandbox *sb);
 /* One attempt to take down the stages from the top; 0 when all are gone. */
 int sandbox_down(struct sandbox *sb);
 

@@ -74,10 +74,12 @@ void pool_bury(struct sandbox *sb, bool keep_disk)
     loop_io_stop(k->loop, &sb->boot_io);
     list_del(&sb->link);
     sb->keep_disk = keep_disk;
+    sb->rising = false;
     sb->retries = 0;
     list_add_tail(&k->dying, &sb->link);
     k->ndying++;
-    cgroup_kill(sb);
+    if (!birth_is_over(sb))
+        cgroup_kill(sb);
     /* Not at once: the caller's answer goes first, and the dead are still warm. */
     loop_timer_set(k->loop, &sb->timer, 1, try_down);
 }
