@@ -12,6 +12,7 @@
 #define CONN_READ 4096u  /* when the size of the next frame is not known yet */
 #define CONN_KEEP 16384u /* an empty buffer larger than this is given back after the talk */
 #define CONN_FRAMES_PER_TURN 16
+#define LIST_BATCH (64u << 10) /* records queued before the socket must take some */
 
 static void conn_ready(struct loop_io *io, uint32_t events);
 
@@ -44,6 +45,7 @@ void conn_close(struct conn *c)
     wait_free(c);
     loop_timer_stop(c->serve->loop, &c->timer);
     loop_io_stop(c->serve->loop, &c->io);
+    loop_undefer(&c->soon);
     drop_fd(&c->fd);
     drop_fd(&c->pass_fd);
     list_del(&c->link);
@@ -52,16 +54,14 @@ void conn_close(struct conn *c)
 }
 
 /* With the fd that waits, if one does: the kernel takes it with the first byte. */
-static ssize_t conn_push(struct conn *c)
+static ssize_t push_iov(struct conn *c, struct iovec *iov, size_t n)
 {
-    struct iovec iov = {buf_data(&c->out), c->out.len};
     union {
         struct cmsghdr align;
         char space[CMSG_SPACE(sizeof(int))];
     } control = {0};
-    struct msghdr m = {.msg_iov = &iov, .msg_iovlen = 1};
+    struct msghdr m = {.msg_iov = iov, .msg_iovlen = n};
     struct cmsghdr *h;
-    ssize_t n;
 
     if (c->pass_fd >= 0) {
         m.msg_control = &control;
@@ -72,26 +72,38 @@ static ssize_t conn_push(struct conn *c)
         h->cmsg_len = CMSG_LEN(sizeof(int));
         memcpy(CMSG_DATA(h), &c->pass_fd, sizeof(int));
     }
-    n = sendmsg(c->fd, &m, MSG_NOSIGNAL | MSG_DONTWAIT);
-    if (n > 0)
-        drop_fd(&c->pass_fd);
-    return n;
+    return sendmsg(c->fd, &m, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+ssize_t conn_push(struct conn *c, const struct iovec *iov, size_t n)
+{
+    size_t had = c->out.len, all = had, k = had > 0;
+    struct iovec v[3] = {{buf_data(&c->out), had}};
+    ssize_t sent;
+
+    for (size_t i = 0; i < n; i++) {
+        all += iov[i].iov_len;
+        v[k++] = iov[i];
+    }
+    sent = push_iov(c, v, k);
+    if (sent < 0 && errno != EAGAIN) {
+        conn_close(c);
+        return -1;
+    }
+    c->full = sent < (ssize_t)all;
+    if (sent < 0)
+        return -1;
+    drop_fd(&c->pass_fd);
+    buf_consume(&c->out, (size_t)sent < had ? (size_t)sent : had);
+    return (size_t)sent > had ? sent - (ssize_t)had : -1;
 }
 
 static void conn_flush(struct conn *c)
 {
-    while (c->out.len > 0) {
-        ssize_t n = conn_push(c);
-
-        if (n < 0 && errno == EAGAIN)
-            return;
-        if (n < 0) {
-            conn_close(c);
-            return;
-        }
-        buf_consume(&c->out, (size_t)n);
-    }
-    if (c->out.cap > CONN_KEEP)
+    loop_undefer(&c->soon);
+    while (!c->closing && !c->full && c->out.len > 0)
+        conn_push(c, NULL, 0);
+    if (c->out.len == 0 && c->out.cap > CONN_KEEP)
         buf_free(&c->out);
 }
 
@@ -108,25 +120,57 @@ static void conn_update(struct conn *c)
         return;
     if (takes_input(c))
         events = EPOLLIN;
-    if (c->out.len > 0 || c->blocked)
+    if (c->full || c->blocked)
         events |= EPOLLOUT;
     want(c, events);
+}
+
+static void flush_now(struct loop_later *l)
+{
+    struct conn *c = CONTAINER_OF(l, struct conn, soon);
+
+    conn_flush(c);
+    conn_update(c);
+}
+
+static void flush_soon(struct conn *c)
+{
+    if (c->out.len > 0 && !c->full)
+        loop_defer(c->serve->loop, &c->soon, flush_now);
 }
 
 void conn_send(struct conn *c, uint16_t type, const void *msg)
 {
     struct err e;
-    bool idle = c->out.len == 0;
 
     if (c->closing)
         return;
-    if (wire_put(&c->out, init_msg(type), c->seq, msg, &e) < 0) {
+    if (wire_put(&c->out, init_msg(type), c->seq, msg, &e) < 0)
         conn_close(c);
-        return;
-    }
-    if (idle)
+    else
+        flush_soon(c);
+}
+
+void conn_queue(struct conn *c, const struct iovec *iov, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        buf_add(&c->out, iov[i].iov_base, iov[i].iov_len);
+    if (c->out.failed)
+        conn_close(c);
+    else
+        flush_soon(c);
+}
+
+void conn_hold(struct conn *c)
+{
+    loop_undefer(&c->soon);
+}
+
+bool conn_has_room(struct conn *c)
+{
+    if (c->out.len > LIST_BATCH)
         conn_flush(c);
-    conn_update(c);
+    return !c->closing && !c->full;
 }
 
 static void input_later(struct loop_later *l);
@@ -147,6 +191,8 @@ static void give_back(struct conn *c)
 
 void conn_done(struct conn *c)
 {
+    if (!c->closing)
+        conn_flush(c);
     if (c->closing)
         return;
     proc_watch_stop(&c->watch);
@@ -216,6 +262,7 @@ void conn_pump(struct conn *c)
     pumps[c->talk](c);
     if (c->closing)
         return;
+    flush_soon(c);
     resume_input(c);
     conn_update(c);
 }
@@ -313,8 +360,9 @@ static void conn_ready(struct loop_io *io, uint32_t events)
         conn_close(c);
     if (c->closing || (events & EPOLLOUT) == 0)
         return;
+    c->full = false;
     conn_flush(c);
-    if (c->out.len == 0)
+    if (!c->full)
         conn_pump(c);
     conn_update(c);
 }

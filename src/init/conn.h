@@ -8,6 +8,7 @@
 #define INIT_CONN_H
 
 #include <stdbool.h>
+#include <sys/uio.h>
 
 #include "base/buf.h"
 #include "base/list.h"
@@ -16,6 +17,7 @@
 #include "wire/init.h"
 
 #define CONN_CHUNK (64u << 10)   /* of output in one message; what a socket takes at once */
+#define CONN_SMALL 4096u         /* bytes that rather wait for the end of the turn than go alone */
 #define CONN_OUT_MAX (1u << 20)  /* answers not yet read; a monitor beyond it is cut off */
 #define CONN_TURN_MAX (1u << 20) /* bytes of output sent or searched per turn */
 #define VIEWERS_MAX 32u          /* of one terminal; then ERR_LIMIT */
@@ -60,11 +62,12 @@ struct conn {
     uint32_t streams;
     bool own;            /* TALK_LIST: the front's own, and only those */
     uint32_t cols, rows; /* TALK_VIEW: as told last */
-    bool blocked;        /* the socket is full and there is more to send */
+    bool full;           /* the socket took less than there is in out */
+    bool blocked;        /* ...or there is more to send than in out */
     bool serving;        /* a request of `in` is being served */
     bool closing;
     struct loop_timer timer;
-    struct loop_later later;
+    struct loop_later later, soon;
     struct port_wait *port; /* TALK_PORT; belongs to the conn */
     struct log_wait *log;   /* TALK_LOG; belongs to the conn */
     struct list asking;     /* TALK_SESSION: in the list of who waits for the same */
@@ -78,8 +81,18 @@ int conn_open(struct serve *s, int fd, struct err *e);
 /* Ends it and frees it at the end of this turn. */
 void conn_close(struct conn *c);
 
-/* Queues one message of this conversation and sends what the socket takes. */
+/* Queues one message of this conversation. It is sent at the end of this turn, or with
+ * the last answer: what belongs together wakes the front once. */
 void conn_send(struct conn *c, uint16_t type, const void *msg);
+/* The same for the pieces of a message. */
+void conn_queue(struct conn *c, const struct iovec *iov, size_t n);
+/* Sends what is queued, and pieces (at most two) behind it. How many bytes of them went;
+ * -1: none, and the socket is full or gone. */
+ssize_t conn_push(struct conn *c, const struct iovec *iov, size_t n);
+/* What is queued waits for more, beyond this turn, until the next conn_pump(). */
+void conn_hold(struct conn *c);
+/* False: the socket is full of what is queued, and conn_pump() comes when it is not. */
+bool conn_has_room(struct conn *c);
 /* The last answer is INIT_FD, and this fd with it, which is taken. A front that takes
  * none on this connection loses it. */
 void conn_pass(struct conn *c, enum init_fd_kind kind, int fd);

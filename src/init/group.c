@@ -14,7 +14,7 @@
 #define SWEEP_MS 250u     /* after a reap, for groups nobody waits for */
 #define SWEEP_FIRST_MS 2u /* for groups somebody waits for; then twice that, and so on */
 #define GROUP_NAME_MAX 24
-#define GROUP_COUNT_MAX 4096u /* bytes of cgroup.procs, for who counts a few */
+#define GROUP_TEXT_MAX 4096u /* bytes of cgroup.procs, for who counts a few */
 
 void groups_init(struct groups *gs, struct loop *l, int run_fd, int oom_fd)
 {
@@ -95,6 +95,7 @@ static int remove_group(struct group *g)
     if (unlinkat(g->all->run_fd, name, AT_REMOVEDIR) < 0 && errno == EBUSY)
         return -1;
     drop_fd(&g->events_fd);
+    drop_fd(&g->procs_fd);
     drop_fd(&g->fd);
     g->all->count--;
     list_del(&g->link);
@@ -112,7 +113,7 @@ static int make_group(struct groups *gs, struct group **ret, struct err *e)
     if (g == NULL)
         return err_set(e, ERR_UNAVAILABLE, "out of memory");
     g->all = gs;
-    g->fd = g->events_fd = -1;
+    g->fd = g->events_fd = g->procs_fd = -1;
     list_init(&g->link);
     if (make_dir(gs, g, e) < 0) {
         free(g);
@@ -300,12 +301,17 @@ int group_signal(struct group *g, int signo, struct err *e)
     return 0;
 }
 
+/* One read: as many lines as anybody counts are in its first page. */
 unsigned group_count(struct group *g, unsigned most)
 {
-    char text[GROUP_COUNT_MAX + 1], *at = text;
+    char text[GROUP_TEXT_MAX + 1], *at = text;
     unsigned n = 0;
+    ssize_t got;
 
-    text[read_procs(g, text, GROUP_COUNT_MAX)] = '\0';
+    if (g->procs_fd < 0)
+        g->procs_fd = openat(g->fd, "cgroup.procs", O_RDONLY | O_CLOEXEC);
+    got = pread(g->procs_fd, text, GROUP_TEXT_MAX, 0);
+    text[got > 0 ? got : 0] = '\0';
     while (n < most && next_pid(&at) != 0)
         n++;
     return n;
@@ -313,10 +319,10 @@ unsigned group_count(struct group *g, unsigned most)
 
 bool group_has(struct group *g, pid_t pid)
 {
-    char text[GROUP_COUNT_MAX + 1], *at = text;
+    char text[GROUP_TEXT_MAX + 1], *at = text;
     pid_t other;
 
-    text[read_procs(g, text, GROUP_COUNT_MAX)] = '\0';
+    text[read_procs(g, text, GROUP_TEXT_MAX)] = '\0';
     while ((other = next_pid(&at)) != 0)
         if (other == pid)
             return true;

@@ -17,6 +17,7 @@
 
 #define GROUPS_MAX 4096u             /* in all, lingering ones too; then ERR_LIMIT */
 #define GROUPS_SPARE_MAX 8u          /* empty ones kept ready */
+#define GROUP_COUNT_MAX 256u         /* what group_count() counts to */
 #define GROUP_SIGNAL_MAX (64u << 10) /* bytes of cgroup.procs read at once, some 9,000 pids */
 
 struct groups {
@@ -39,6 +40,7 @@ struct group {
     uint64_t number;
     int fd;                      /* the directory, for clone3 */
     int events_fd;               /* its cgroup.events */
+    int procs_fd;                /* its cgroup.procs, once somebody counted them; else -1 */
     bool spent;                  /* killed: never used again */
     bool urgent;                 /* somebody waits for it to be empty */
     void (*on_empty)(void *arg); /* NULL while it lingers without an owner */

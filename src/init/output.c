@@ -17,6 +17,7 @@
 #define READ_MAX (256u << 10)
 #define READS_PER_TURN 4
 #define PIPE_FLOOD (64u << 10) /* what a pipe holds at first: a read of that much is a flood */
+#define PIPE_HELD (1u << 20)   /* more than a pipe can hold */
 #define RETRY_MS 50            /* when there is no memory at all */
 #define TTY_FLOOD 2048u        /* of the 4096 bytes that a terminal gives at once */
 #define TTY_HELD (64u << 10)   /* more than the kernel can hold back of what was printed */
@@ -84,15 +85,6 @@ static void close_pipe(struct proc *p, struct outpipe *o)
     o->left = 0;
 }
 
-bool output_is_done(struct proc *p, int i)
-{
-    struct pollfd f = {.fd = p->out[i].fd, .events = POLLIN};
-
-    if (p->out[i].fd >= 0 && poll(&f, 1, 0) == 1 && (f.revents & (POLLIN | POLLHUP)) == POLLHUP)
-        close_pipe(p, &p->out[i]);
-    return p->out[i].fd < 0;
-}
-
 void output_close(struct proc *p)
 {
     for (int i = 0; i < 2; i++)
@@ -112,6 +104,28 @@ static void pause_pipes(struct proc *p)
     unwatch_pipes(p);
     if (p->owner == NULL)
         loop_timer_set(p->all->loop, &p->retry, RETRY_MS, retry);
+}
+
+static void start_now(struct loop_timer *t)
+{
+    struct proc *p = CONTAINER_OF(t, struct proc, retry);
+    struct err e;
+
+    if (output_start(p, &e) < 0)
+        pause_pipes(p);
+    proc_changed(p);
+}
+
+int output_start_late(struct proc *p, struct err *e)
+{
+    if (loop_timer_set(p->all->loop, &p->retry, OUTPUT_LATE_MS, start_now) < 0)
+        return err_set(e, ERR_UNAVAILABLE, "out of memory");
+    return 0;
+}
+
+bool output_is_late(const struct proc *p)
+{
+    return p->output == OUTPUT_LIVE && p->retry.slot != 0 && !p->paused;
 }
 
 /* Its end is the end of its pipes and not what was in them at some moment. */
@@ -152,6 +166,8 @@ static bool read_some(struct proc *p, struct outpipe *o)
     n = read(o->fd, at, want);
     if (n > 0) {
         took(p, o, (size_t)n);
+        if (o->last && (size_t)n < want)
+            o->left = 0;
         proc_changed(p);
         return (size_t)n == want || (proc_is_term(p) && n >= TTY_FLOOD);
     }
@@ -178,29 +194,54 @@ static void pipe_ready(struct loop_io *io, uint32_t events)
 
 static void drain_more(struct proc *p)
 {
-    for (int i = 0; i < 2; i++)
-        while (p->out[i].left > 0 && !p->paused && !is_whole(p))
-            read_some(p, &p->out[i]);
+    for (int i = 0; i < 2; i++) {
+        struct outpipe *o = &p->out[i];
+
+        while (o->left > 0 && !p->paused && !is_whole(p))
+            read_some(p, o);
+    }
     end_if_drained(p);
+}
+
+/* A pipe that nobody holds any more is read to its end; not for ever, since a session's
+ * may be opened again by its name. */
+static void measure(struct proc *p, struct outpipe *o, short now)
+{
+    int held = 0;
+
+    o->last = (now & POLLHUP) != 0;
+    if (proc_is_term(p))
+        o->left = TTY_HELD;
+    else if (is_whole(p))
+        o->left = SIZE_MAX;
+    else if ((now & POLLIN) != 0 && o->last)
+        o->left = PIPE_HELD;
+    else if ((now & POLLIN) != 0 && ioctl(o->fd, FIONREAD, &held) == 0)
+        o->left = (size_t)held;
+    else
+        o->left = 0;
 }
 
 /* FIONREAD of a terminal does not count what a worker of the kernel has not yet moved
  * to where it can be read, but a read waits for that worker: so until EAGAIN. */
 void output_drain(struct proc *p)
 {
-    p->output = OUTPUT_DRAINING;
-    for (int i = 0; i < 2; i++) {
-        struct outpipe *o = &p->out[i];
-        int held = 0;
+    struct pollfd now[2] = {{p->out[0].fd, POLLIN, 0}, {p->out[1].fd, POLLIN, 0}};
+    struct err e;
 
-        if (o->fd >= 0 && is_whole(p))
-            o->left = SIZE_MAX;
-        else if (o->fd >= 0 && proc_is_term(p))
-            o->left = TTY_HELD;
-        else if (o->fd >= 0 && ioctl(o->fd, FIONREAD, &held) == 0)
-            o->left = (size_t)held;
-    }
+    p->output = OUTPUT_DRAINING;
+    if (!p->paused)
+        loop_timer_stop(p->all->loop, &p->retry);
+    poll(now, 2, 0);
+    for (int i = 0; i < 2; i++)
+        if (p->out[i].fd >= 0)
+            measure(p, &p->out[i], now[i].revents);
     drain_more(p);
+    for (int i = 0; i < 2; i++)
+        if (p->out[i].last && p->out[i].left == 0)
+            close_pipe(p, &p->out[i]);
+    if (!p->paused && watch_pipes(p, pipe_ready, &e) < 0)
+        pause_pipes(p);
 }
 
 void output_cut(struct proc *p)

@@ -30,6 +30,7 @@
 #define PROCS_GHOSTS_MAX 256u       /* forgotten ones whose pipes are open; the oldest is cut off */
 #define PROCS_RINGS_MAX (64u << 20) /* all output kept; the oldest finished lose theirs */
 #define PROC_TIME_MAX (365ull * 86400000) /* ms; longer timeouts and graces are this long */
+#define OUTPUT_LATE_MS 1u                 /* see output_start_late() */
 #define PIPE_GROWN (256u << 10)    /* the uid has 64 MiB for all pipes, so only floods get this */
 #define STDIN_QUEUE_MAX (1u << 20) /* written but not yet read; then ERR_LIMIT */
 #define STDIN_QUEUE_HIGH (256u << 10) /* above this the owner's socket is not read */
@@ -47,6 +48,7 @@ struct outpipe {
     int fd; /* -1 once closed by everyone who could write */
     unsigned stream;
     size_t left; /* while draining: bytes still to come before the end */
+    bool last;   /* ...and nothing can come behind them */
     bool grown;
 };
 
@@ -179,11 +181,13 @@ void proc_later(struct proc *p);
 /* output.c: from the pipes into the ring. */
 int output_open(struct proc *p, int ret_write[2], struct err *e);
 void output_take(struct proc *p, int i, int fd); /* a pipe that somebody else made */
-/* True if nobody can write to it any more and all of it was read; it is closed then. */
-bool output_is_done(struct proc *p, int i);
 int output_start(struct proc *p, struct err *e);
-void output_drain(struct proc *p); /* the root ended: read what it left, then the end */
-void output_cut(struct proc *p);   /* the end waits for nobody who still holds the pipes */
+/* The same, in OUTPUT_LATE_MS or at its end, whichever comes first: what is over by then is
+ * read once, and its watches hear of it once. */
+int output_start_late(struct proc *p, struct err *e);
+bool output_is_late(const struct proc *p); /* it is not read yet */
+void output_drain(struct proc *p);         /* the root ended: read what it left, then the end */
+void output_cut(struct proc *p);           /* the end waits for nobody who still holds the pipes */
 void output_resume(struct proc *p);
 void output_sink(struct proc *p); /* from now on throw it away, until it is closed */
 void output_close(struct proc *p);

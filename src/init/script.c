@@ -7,12 +7,13 @@
 #include "base/str.h"
 
 /* In these texts % stands for the directory. */
-#define SAY(kind, status) "{ if >\"%/-/" kind status ".${BASHPID-}.\"; then [[ 1 ]]; fi; } 2>%/s"
+#define SAY(kind, status, pid) "{ if >\"%/-/" kind status "." pid ".\"; then [[ 1 ]]; fi; } 2>%/s"
+#define NO_PID ""
+#define ITS_PID "${BASHPID-}"
 
-/* What a function named `builtin` cannot also be: one text is true, the other false,
- * and neither is run inside a function. `! [[` so that set -e does not mind. */
-#define BUILTIN_IS_ONE                                                                             \
-    "\\builtin eval \"[[ ! -v FUNCNAME ]]\" && ! \\builtin eval \"! [[ ! -v FUNCNAME ]]\""
+/* What a function named `builtin` cannot also be: one of these is true, the other false,
+ * and neither is run inside a function. */
+#define BUILTIN_IS_ONE "\\builtin test ! -v FUNCNAME && ! \\builtin test -v FUNCNAME"
 
 #define STDIO " <%/0 >%/1 2>%/2"
 
@@ -22,10 +23,11 @@
  * builtins come before functions; a line is spent to leave it again. */
 #define LOOP                                                                                       \
     "until ! { [[ 1 ]]; } 2>%/s; do until ! " SAY(                                                 \
-        "n", "$?") "; do if " BUILTIN_IS_ONE "; then \\builtin eval \"$(<%/c)\"" STDIO             \
-                   "; else \\set -o posix; [[ -o posix ]] || POSIXLY_CORRECT=1; "                  \
-                   "\\eval \"\\\\set +o posix;\\\\shopt -s expand_aliases\n$(<%/c)\"" STDIO        \
-                   "; fi; done; done"
+        "n", "$?",                                                                                 \
+        NO_PID) "; do if " BUILTIN_IS_ONE "; then \\builtin eval \"$(<%/c)\"" STDIO                \
+                "; else \\set -o posix; [[ -o posix ]] || POSIXLY_CORRECT=1; "                     \
+                "\\eval \"\\\\set +o posix;\\\\shopt -s expand_aliases\n$(<%/c)\"" STDIO           \
+                "; fi; done; done"
 
 #define TRAPS "\\builtin trap -- \"$(<%/x)\" EXIT; \\builtin trap -- \"\\\\builtin exit 252\" RTMAX"
 
@@ -34,7 +36,7 @@
 
 /* A shell that exits goes on in a child that has all of its state: who waits is the
  * parent, and only an EXIT trap can do that. */
-#define GO_ON "( if " SAY("x", STATUS) "; then " TRAPS "; " LOOP "; fi )"
+#define GO_ON "( if " SAY("x", STATUS, ITS_PID) "; then " TRAPS "; " LOOP "; fi )"
 
 /* Was it `exit`, or set -e, set -u and their like? With set -e a status that some part
  * of the last pipeline had is its doing, and 1 too, since [[ ]] is in no pipeline, and 2,
@@ -71,7 +73,9 @@ void script_exit(struct buf *out, const char *dir, bool restart)
     if (restart)
         put(out, "\\builtin eval '" GO_ON "'", dir);
     else
-        put(out, "\\builtin eval 'if " WAS_EXIT "; then " SAY("e", STATUS) "; else " GO_ON "; fi'",
+        put(out,
+            "\\builtin eval 'if " WAS_EXIT "; then " SAY("e", STATUS, NO_PID) "; else " GO_ON
+                                                                              "; fi'",
             dir);
 }
 

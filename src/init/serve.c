@@ -22,9 +22,8 @@
 #include "init/wait.h"
 
 #define ACCEPTS_PER_TURN 16
-#define LIST_BATCH (64u << 10) /* records queued before the socket must take some */
-#define MMAP_FROM (64u << 10)  /* blocks that go back to the kernel when freed */
-#define SIGNALS 64             /* the kernel's, whatever libc says */
+#define MMAP_FROM (64u << 10) /* blocks that go back to the kernel when freed */
+#define SIGNALS 64            /* the kernel's, whatever libc says */
 
 static void send_ok(struct conn *c, uint64_t value)
 {
@@ -176,7 +175,7 @@ void list_pump(struct conn *c)
         if (p->serial < c->stop || p->unnamed || proc_is_own(p) != c->own ||
             p->session != c->session)
             continue;
-        if (c->out.len > LIST_BATCH)
+        if (!conn_has_room(c))
             return;
         proc_fill(p, &m);
         m.viewers = view_count(c->serve, p);

@@ -104,13 +104,15 @@ struct session {
     struct list queue;
     unsigned nqueue;
     bool fresh[2]; /* somebody may still write to what is 1 and 2 now */
+    int pipes[2];  /* for the next command, or -1 */
     struct {
         int fd;
         struct loop_io io;
         struct buf text;
     } reply;
     struct {
-        int fd; /* of c, while the shell reads it */
+        int fd;     /* of c, while the shell reads it */
+        bool early; /* ...or before: it must take all of it before the end can come */
         struct loop_io io;
     } send;
     struct loop_timer timer; /* of the state it is in */
@@ -160,10 +162,15 @@ int call_check_room(const struct session *s, struct err *e);
 void call_free(struct call *c);
 /* The next one, if it may. */
 void session_next(struct session *s);
+/* What the next one needs, before it is there; it can wait if it fails. */
+void session_prepare(struct session *s);
 /* The current call is over so; what it printed is read. */
 void session_over(struct session *s, unsigned code);
 /* Those that wait never will run, nor will the current one end. */
 void session_drop_calls(struct session *s);
+
+/* session_send.c: the current call to the shell */
+int session_send(struct session *s, struct err *e);
 
 /* session_reply.c */
 int session_listen(struct session *s, struct err *e);

@@ -13,8 +13,6 @@
 
 #define CODE_TIMED_OUT 124
 #define CODE_INTERRUPTED 130
-#define SEND_RETRY_MS 1u
-#define SEND_RETRIES 2000u /* of SEND_RETRY_MS, for a shell to come to where it reads */
 #define SETTLE_MS 50u
 #define SCRIPT_ROOM 4096u /* of quotes and words of ours around a text */
 #define SHOWN_TEXT 4095u  /* of a text, in its record */
@@ -199,83 +197,35 @@ int call_add_dump(struct session *s, const struct init_session_start *m, struct 
 
 /* ---- doing it ---- */
 
-static void send_more(struct session *s);
-
-static void send_ready(struct loop_io *io, uint32_t events)
+/* The reading end of 1 or 2 for the next command. */
+static int ready_pipe(struct session *s, int i, struct err *e)
 {
-    (void)events;
-    send_more(CONTAINER_OF(io, struct session, send.io));
+    if (s->pipes[i] < 0)
+        s->pipes[i] = session_dir_output(&s->dir, i, s->fresh[i], e);
+    if (s->pipes[i] < 0)
+        return -1;
+    s->fresh[i] = false;
+    return 0;
 }
 
-static void sent(struct session *s)
+void session_prepare(struct session *s)
 {
-    loop_io_stop(s->all->procs->loop, &s->send.io);
-    drop_fd(&s->send.fd);
-}
-
-/* An end of the pipe that nobody reads any more is for the reaper, or a timeout, to
- * explain. */
-static void send_more(struct session *s)
-{
-    struct call *c = s->call;
     struct err e;
 
-    while (c != NULL && c->sent < c->script.len) {
-        ssize_t n = write(s->send.fd, buf_data(&c->script) + c->sent, c->script.len - c->sent);
-
-        if (n < 0 && errno == EAGAIN) {
-            if (s->send.io.cb == NULL && loop_io_start(s->all->procs->loop, &s->send.io, s->send.fd,
-                                                       EPOLLOUT, send_ready, &e) < 0)
-                session_end(s, "out of memory");
-            return;
-        }
-        if (n < 0)
-            break;
-        c->sent += (size_t)n;
-    }
-    sent(s);
-}
-
-static void try_send(struct session *s);
-
-static void send_again(struct loop_timer *t)
-{
-    try_send(CONTAINER_OF(t, struct session, timer));
-}
-
-/* It said that it is ready, and is on its way to where it waits. */
-static void try_send(struct session *s)
-{
-    struct loop *l = s->all->procs->loop;
-    struct err e;
-
-    s->send.fd = session_dir_command(&s->dir);
-    if (s->send.fd >= 0) {
-        s->state = SESSION_BUSY;
-        if (session_listen(s, &e) < 0)
-            session_end(s, "%s", e.msg);
-        else
-            send_more(s);
-        return;
-    }
-    if (errno != ENXIO || ++s->ticks > SEND_RETRIES ||
-        loop_timer_set(l, &s->timer, SEND_RETRY_MS, send_again) < 0)
-        session_end(s, "its shell does not read commands any more");
+    for (int i = 0; i < 2 && s->call == NULL && s->state != SESSION_ENDED; i++)
+        ready_pipe(s, i, &e);
 }
 
 static int open_stdio(struct session *s, struct proc *p, uint64_t input, struct err *e)
 {
     for (int i = 0; i < 2; i++) {
-        int fd = session_dir_output(&s->dir, i, s->fresh[i], e);
-
-        if (fd < 0)
+        if (ready_pipe(s, i, e) < 0)
             return -1;
-        output_take(p, i, fd);
-        s->fresh[i] = false;
+        output_take(p, i, take_fd(&s->pipes[i]));
     }
     if (session_dir_use_input(&s->dir, input, e) < 0)
         return -1;
-    return output_start(p, e);
+    return output_start_late(p, e);
 }
 
 static int begin(struct session *s, struct call *c, struct err *e)
@@ -311,11 +261,8 @@ void session_next(struct session *s)
     s->nqueue--;
     s->call = c;
     s->state = SESSION_SENDING;
-    s->ticks = 0;
-    if (begin(s, c, &e) < 0)
+    if (begin(s, c, &e) < 0 || session_listen(s, &e) < 0 || session_send(s, &e) < 0)
         session_end(s, "a command could not be given to it: %s", e.msg);
-    else
-        try_send(s);
 }
 
 /* ---- and its end ---- */
@@ -361,7 +308,7 @@ static void finish_proc(struct session *s, struct proc *p, unsigned code)
     p->record.flags |= s->stop;
     proc_ended(p, code, 0);
     for (int i = 0; i < 2; i++)
-        s->fresh[i] = !output_is_done(p, i);
+        s->fresh[i] = p->out[i].fd >= 0;
 }
 
 void session_over(struct session *s, unsigned code)
@@ -387,6 +334,7 @@ void session_over(struct session *s, unsigned code)
     settle(s);
     s->signalled = false;
     session_next(s);
+    session_prepare(s);
 }
 
 static void drop_one(struct session *s, struct call *c, uint32_t flags)

@@ -117,9 +117,13 @@ int session_dir_output(struct session_dir *d, int stream, bool fresh, struct err
     return fd < 0 ? refused(e, name) : fd;
 }
 
-int session_dir_command(struct session_dir *d)
+int session_dir_command(struct session_dir *d, bool early)
 {
-    return open_fifo(d, "c", O_WRONLY);
+    int fd = open_fifo(d, "c", early ? O_RDWR : O_WRONLY);
+
+    if (fd >= 0 && early)
+        fcntl(fd, F_SETPIPE_SZ, 1); /* a page, and that is full with the first byte */
+    return fd;
 }
 
 int session_dir_reply(struct session_dir *d, struct err *e)

@@ -31,8 +31,10 @@ void session_dir_remove(struct session_dir *d);
 /* The reading end of 1 or 2, for init. A fresh FIFO if somebody may still hold the one
  * that is there. */
 int session_dir_output(struct session_dir *d, int stream, bool fresh, struct err *e);
-/* The writing end of c; -1 with ENXIO while the shell does not wait for it. */
-int session_dir_command(struct session_dir *d);
+/* The writing end of c; -1 with ENXIO while the shell does not wait for it. `early`: all the
+ * same, and what is written waits; it holds so little that there is room again only when the
+ * shell has read all of it. */
+int session_dir_command(struct session_dir *d, bool early);
 /* The reading end of s. */
 int session_dir_reply(struct session_dir *d, struct err *e);
 

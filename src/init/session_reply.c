@@ -28,6 +28,8 @@ void session_unlisten(struct session *s)
     buf_free(&s->reply.text);
     loop_io_stop(s->all->procs->loop, &s->send.io);
     drop_fd(&s->send.fd);
+    for (int i = 0; i < 2; i++)
+        drop_fd(&s->pipes[i]);
 }
 
 static void on_late_leave(struct loop_timer *t)
@@ -85,6 +87,7 @@ static void ready(struct session *s, const struct reply *r)
     if (was == SESSION_STARTING) {
         loop_timer_stop(s->all->procs->loop, &s->timer);
         session_answer(&s->askers, s);
+        session_prepare(s);
         sessions_told(s->all, s, INIT_EVENT_SESSION_CREATED);
     }
     if (was == SESSION_BUSY) {
@@ -144,10 +147,10 @@ static void reply_ready(struct loop_io *io, uint32_t events)
     n = at != NULL ? read(s->reply.fd, at, room) : -1;
     if (n > 0)
         buf_added(&s->reply.text, (size_t)n);
-    if (expects(s))
+    if (expects(s)) {
         parse(s);
-    else
-        buf_clear(&s->reply.text);
-    if (s->reply.fd >= 0 && !expects(s))
-        loop_io_stop(s->all->procs->loop, &s->reply.io);
+        return;
+    }
+    buf_clear(&s->reply.text);
+    loop_io_stop(s->all->procs->loop, &s->reply.io);
 }

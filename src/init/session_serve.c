@@ -7,7 +7,6 @@
 #include "init/serve_state.h"
 #include "init/session.h"
 
-#define LIST_BATCH (64u << 10) /* records queued before the socket must take some */
 #define EXEC_MSG_MAX (INIT_ARGS_MAX + 2 * INIT_CHUNK_MAX)
 
 /* A command whose bytes are still coming. One that is refused is heard to its end,
@@ -63,7 +62,7 @@ void session_list_pump(struct conn *c)
 
         if (s->serial < c->stop || s->state == SESSION_STARTING || s->deleted)
             continue;
-        if (c->out.len > LIST_BATCH)
+        if (!conn_has_room(c))
             return;
         session_fill(s, &m, cwd);
         conn_send(c, INIT_SESSION, &m);
@@ -191,6 +190,8 @@ static void run(struct conn *c, struct session *s, const struct init_session_exe
     else
         conn_done(c);
     session_next(s);
+    if (c->talk == TALK_OWN && output_is_late(c->watch.proc))
+        conn_hold(c);
 }
 
 static void upload_whole(struct conn *c)

@@ -1,10 +1,9 @@
 /* stream.c - a process's output on its way to the front, see conn.h.
  *
- * The bytes go from the ring to the socket without another copy. Only when the
- * socket takes half a message is the other half copied: the ring may move on. */
-#include <errno.h>
+ * The bytes go from the ring to the socket without another copy, but for a few, which
+ * wait for what else this turn brings. When the socket takes half a message the other
+ * half is copied: the ring may move on. */
 #include <string.h>
-#include <sys/socket.h>
 
 #include "base/own.h"
 #include "init/conn.h"
@@ -26,16 +25,16 @@ int stream_check(const struct proc *p, uint64_t cursor, struct err *e)
                    (unsigned long long)cursor, (unsigned long long)p->ring.end);
 }
 
-static void copy_rest(struct conn *c, const struct iovec iov[2], size_t sent)
+static void keep_rest(struct conn *c, struct iovec iov[2], size_t sent)
 {
     for (int i = 0; i < 2; i++) {
         size_t skip = sent < iov[i].iov_len ? sent : iov[i].iov_len;
 
-        buf_add(&c->out, (const char *)iov[i].iov_base + skip, iov[i].iov_len - skip);
+        iov[i].iov_base = (char *)iov[i].iov_base + skip;
+        iov[i].iov_len -= skip;
         sent -= skip;
     }
-    if (c->out.failed)
-        conn_close(c);
+    conn_queue(c, iov, 2);
 }
 
 /* False when the socket is full (or gone): nothing more now. */
@@ -47,21 +46,17 @@ static bool send_slice(struct conn *c, unsigned stream, const char *p, size_t n)
         .len = (uint32_t)n,
     };
     struct iovec iov[2] = {{&h, sizeof(h)}, {(char *)p, n}};
-    struct msghdr msg = {.msg_iov = iov, .msg_iovlen = 2};
+    bool small = c->out.len + sizeof(h) + n <= CONN_SMALL;
     ssize_t sent;
 
     memcpy(h.pos, &c->watch.cursor, sizeof(h.pos));
-    sent = sendmsg(c->fd, &msg, MSG_NOSIGNAL | MSG_DONTWAIT);
-    if (sent < 0) {
-        if (errno != EAGAIN)
-            conn_close(c);
+    sent = small ? 0 : conn_push(c, iov, 2);
+    if (sent < 0)
         return false;
-    }
     c->watch.cursor += n;
-    if ((size_t)sent == sizeof(h) + n)
-        return true;
-    copy_rest(c, iov, (size_t)sent);
-    return false;
+    if ((size_t)sent < sizeof(h) + n)
+        keep_rest(c, iov, (size_t)sent);
+    return !c->closing && !c->full;
 }
 
 static void send_truncated(struct conn *c, uint64_t to)
@@ -80,7 +75,7 @@ static bool send_some(struct conn *c, const struct ring *r)
 
     if (c->watch.cursor < r->first) {
         send_truncated(c, r->first);
-        return c->out.len == 0 && !c->closing;
+        return !c->closing && !c->full;
     }
     n = ring_look(r, c->watch.cursor, &stream, &p);
     if (c->streams != 0 && (c->streams & stream) == 0) {
@@ -117,7 +112,7 @@ void stream_pump(struct conn *c)
     const struct proc *p = c->watch.proc;
     uint64_t from = c->watch.cursor;
 
-    while (!c->closing && c->out.len == 0 && c->watch.cursor < p->ring.end &&
+    while (!c->closing && !c->full && c->watch.cursor < p->ring.end &&
            c->watch.cursor < stop_of(c) && c->watch.cursor - from < CONN_TURN_MAX)
         if (!send_some(c, &p->ring))
             break;

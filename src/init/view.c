@@ -49,7 +49,7 @@ static void send_screen(struct conn *c)
     struct init_screen m = {.cursor = c->watch.cursor, .end = p->ring.end, .pid = p->record.pid};
 
     term_size(p, &m.cols, &m.rows);
-    if (c->out.len > 0 || (m.cols == c->cols && m.rows == c->rows))
+    if (c->full || (m.cols == c->cols && m.rows == c->rows))
         return;
     c->cols = m.cols;
     c->rows = m.rows;

@@ -131,6 +131,23 @@ test('commands of a session run one after the other, sessions side by side', asy
   await t.delete();
 });
 
+test('commands that wait get there one right behind the other, small and large', async () => {
+  const s = await open();
+  const sizes = [0, 1, 5000, 70_000, 300_000];
+  await d.exec(id, 'rm -f /tmp/gate; mkfifo /tmp/gate; chmod 666 /tmp/gate', { user: 'root' });
+  const first = s.exec('read x < /tmp/gate; n=0');
+  await poll('it runs', async () => (await s.get()).command !== null);
+  const all = [];
+  for (let i = 0; i < 40; i++) {
+    all.push(s.exec(`v=${'x'.repeat(sizes[i % 5])}; n=$((n + 1)); echo $n ` + '${#v}'));
+    await poll('it waits', async () => (await s.get()).queued === i + 1);
+  }
+  await d.exec(id, 'echo go > /tmp/gate');
+  await first;
+  assert.deepEqual((await Promise.all(all)).map((a) => a.stdout), all.map((_, i) => `${i + 1} ${sizes[i % 5]}\n`));
+  await s.delete();
+});
+
 test('a background child delays nothing, and its later output is kept', async () => {
   const s = await open();
   await d.exec(id, 'rm -f /tmp/late; mkfifo /tmp/late; chmod 666 /tmp/late', { user: 'root' });
