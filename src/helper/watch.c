@@ -154,17 +154,29 @@ static void take(struct watch *w, struct watched *parent, const char *name, enum
     }
 }
 
+/* A directory of btrfs shows what was in it when it was opened, and that was before it was
+ * watched: so it is opened anew. */
+static DIR *open_anew(int fd)
+{
+    autofd int again = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *d = again < 0 ? NULL : fdopendir(again);
+
+    if (d != NULL)
+        take_fd(&again);
+    return d;
+}
+
 /* Takes the fd. */
 static void list(struct watch *w, struct watched *dir, int fd, enum take how, unsigned depth)
 {
-    DIR *d = fd < 0 ? NULL : fdopendir(fd);
+    autofd int old = fd;
+    DIR *d = fd < 0 ? NULL : open_anew(fd);
     char path[PATH_ROOM];
     struct stat st;
 
-    if (d == NULL) {
-        drop_fd(&fd);
+    if (d == NULL)
         return;
-    }
+    drop_fd(&old);
     for (struct dirent *de; (de = readdir(d)) != NULL;) {
         bool is_dir = de->d_type == DT_DIR;
 
@@ -172,7 +184,8 @@ static void list(struct watch *w, struct watched *dir, int fd, enum take how, un
             watched_path(dir, de->d_name, path) < 0)
             continue;
         if (de->d_type == DT_UNKNOWN)
-            is_dir = fstatat(fd, de->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(st.st_mode);
+            is_dir =
+                fstatat(dirfd(d), de->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(st.st_mode);
         if (how != TAKE_QUIETLY)
             told(w, CHANGE_CREATE, is_dir, path);
         if (is_dir)

@@ -27,6 +27,18 @@ const open = async (query, opts) => {
 /** "create dir/ f, move a -> b" up to an event of that path. */
 const words = (events) => events.map(({ event, data }) => `${event} ${data.from === undefined ? '' : `${data.from} -> `}${data.path ?? data.reason}${data.type === 'directory' ? '/' : ''}`);
 const upTo = async (r, path) => words(await r.until((e) => e.data.path === path || e.event === path));
+/** By following what is told, the reader knows every file that is there. */
+const follow = (seen) => {
+  const known = new Set();
+  const under = (dir) => [...known].filter((p) => p === dir || p.startsWith(`${dir}/`));
+  for (const line of seen) {
+    const [, kind, from, path] = /^(\w+) (?:(\S+) -> )?([^ /]\S*?)\/?$/.exec(line);
+    if (kind === 'create') known.add(path);
+    if (kind === 'delete') under(path).forEach((p) => known.delete(p));
+    if (kind === 'move') under(from).forEach((p) => { known.delete(p); known.add(path + p.slice(from.length)); });
+  }
+  return known;
+};
 const page = async (id, query = {}) => d.get(`${W}/${id}/events?${new URLSearchParams(query)}`);
 
 test('create, modify, attrib, move and delete, each with its path', async () => {
@@ -51,17 +63,32 @@ test('recursive: new directories are watched before anything in them is missed',
   await sh('cd r; echo x >> old/deep/f; for i in $(seq 50); do mkdir -p n$i/a/b && touch n$i/a/b/f && mv n$i m$i && touch m$i/a/g; done; touch last');
   const seen = await upTo(r, 'last');
   assert.deepEqual(seen.slice(0, 2), ['create old/deep/f', 'modify old/deep/f']);
-  // by following what is told, the reader knows every file that is there
-  const known = new Set();
-  const under = (dir) => [...known].filter((p) => p === dir || p.startsWith(`${dir}/`));
-  for (const line of seen) {
-    const [, kind, from, path] = /^(\w+) (?:(\S+) -> )?([^ /]\S*?)\/?$/.exec(line);
-    if (kind === 'create') known.add(path);
-    if (kind === 'delete') under(path).forEach((p) => known.delete(p));
-    if (kind === 'move') under(from).forEach((p) => { known.delete(p); known.add(path + p.slice(from.length)); });
-  }
+  const known = follow(seen);
   const there = (await sh('cd r; find . -mindepth 1 -path ./old -prune -o -printf "%P\\n" | grep .')).trim().split('\n');
   assert.deepEqual([...known].filter((p) => !p.startsWith('old')).sort(), there.sort());
+  r.close();
+});
+
+test('a tree that is moved while it is looked at is known whole', async () => {
+  const dirs = 200, rounds = 12;
+  await sh(`mkdir -p half away; cd away; seq -f t/s%03g 0 ${dirs - 1} | xargs mkdir -p`);
+  const r = await open({ path: 'half', recursive: 1, coalesce_ms: 0 });
+  for (let i = 0; i < rounds; i++) {
+    await sh(`python3 -c "
+import os, time
+os.rename('away/t', 'half/a')
+end = time.monotonic() + ${i} * 0.0003
+while time.monotonic() < end: pass
+os.rename('half/a', 'half/b')
+for n in range(${dirs}): open('half/b/s%03d/f${i}' % n, 'w').close()
+open('half/last${i}', 'w').close()
+"`);
+    const known = follow(await upTo(r, `last${i}`));
+    const missed = Array.from({ length: dirs }, (_, n) => `b/s${String(n).padStart(3, '0')}/f${i}`).filter((p) => !known.has(p));
+    assert.deepEqual(missed, [], `moved after ${i * 300} us`);
+    await sh('mv half/b away/t');
+    await upTo(r, 'b');
+  }
   r.close();
 });
 
