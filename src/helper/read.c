@@ -14,19 +14,18 @@
 
 #define PIECE (64u << 10)
 
-static int open_regular(const char *path, struct err *e)
+static int open_regular(const char *path, struct stat *st, struct err *e)
 {
     autofd int fd = -1;
-    struct stat st;
 
-    if (stat(path, &st) < 0)
+    if (stat(path, st) < 0)
         return err_path(e, "%.200s", path);
-    if (S_ISREG(st.st_mode)) {
+    if (S_ISREG(st->st_mode)) {
         fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-        if (fd < 0 || fstat(fd, &st) < 0)
+        if (fd < 0 || fstat(fd, st) < 0)
             return err_path(e, "%.200s", path);
     }
-    if (!S_ISREG(st.st_mode))
+    if (!S_ISREG(st->st_mode))
         return err_set(e, ERR_INVALID, "%.200s: is not a regular file", path);
     return take_fd(&fd);
 }
@@ -46,24 +45,29 @@ static int send_on(const char *p, size_t n)
     return 0;
 }
 
+/* A file that has a size is sent up to that, whatever becomes of it meanwhile. Those of
+ * procfs say none, and some of them hardly end: of them `max` bytes. */
 static int copy_out(const struct args *a, struct err *e)
 {
-    uint64_t left = args_u64(a, "max", 0);
     char path[PATH_ROOM], piece[PIECE];
     autofd int fd = -1;
-    ssize_t n;
+    struct stat st;
+    uint64_t left;
+    ssize_t n = 0;
 
-    if (where_path(args_get(a, "path"), path, e) < 0 || (fd = open_regular(path, e)) < 0)
+    if (where_path(args_get(a, "path"), path, e) < 0 || (fd = open_regular(path, &st, e)) < 0)
         return -1;
-    while ((n = read(fd, piece, sizeof(piece))) > 0) {
-        if ((uint64_t)n > left)
-            return err_set(e, ERR_TOO_LARGE, "%.200s: more than %s bytes", path,
-                           args_get(a, "max"));
+    left = st.st_size > 0 ? (uint64_t)st.st_size : args_u64(a, "max", 0);
+    while (left > 0 && (n = read(fd, piece, left < PIECE ? (size_t)left : PIECE)) > 0) {
         left -= (uint64_t)n;
         if (send_on(piece, (size_t)n) < 0)
             return err_sys(e, "stdout");
     }
-    return n < 0 ? err_path(e, "%.200s", path) : 0;
+    if (n < 0)
+        return err_path(e, "%.200s", path);
+    if (left == 0 && st.st_size == 0 && read(fd, piece, PIECE) > 0)
+        return err_set(e, ERR_TOO_LARGE, "%.200s: more than %s bytes", path, args_get(a, "max"));
+    return 0;
 }
 
 int read_main(int argc, char **argv)

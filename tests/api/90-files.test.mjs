@@ -214,6 +214,26 @@ test('what is not a regular file is refused at once, and /proc is a stream', asy
   assert.equal((await read('/dev/shm/m')).text, 'y'.repeat(5000));
 });
 
+test('a file of another mount is sent whole whatever its size; one of /proc that hardly ends is cut off at 1 GiB', { timeout: 120_000 }, async () => {
+  const size = (path) =>
+    new Promise((resolve, reject) => {
+      const q = http.get(d.url + url(path), { headers: { authorization: `Bearer ${d.key}` } }, (r) => {
+        let n = 0;
+        r.on('data', (p) => (n += p.length));
+        r.on('close', () => resolve([r.statusCode, n, r.complete]));
+        r.on('error', () => {});
+      });
+      q.on('error', reject);
+    });
+  const GiB = 2 ** 30;
+  await sh(`truncate -s ${GiB + 12345} /dev/shm/hole`);
+  assert.deepEqual(await size('/dev/shm/hole'), [200, GiB + 12345, true]);
+  await sh('rm /dev/shm/hole');
+  const { pid } = await d.process(s.id, ['sleep', '1000'], { id: 'mapped' });
+  assert.deepEqual(await size(`/proc/${pid}/pagemap`), [200, GiB, false]); // eight bytes for every page that there could be
+  await d.post(`/v1/sandboxes/${s.id}/processes/mapped/kill`, { grace_ms: 0 });
+});
+
 test('precise errors', async () => {
   await put('file', 'x');
   await d.fails(404, 'not_found', 'GET', url('no'));

@@ -12,7 +12,7 @@
 #include "wire/file.h"
 #include "wire/init.h"
 
-#define FILE_STREAM_MAX (1u << 30) /* bytes of a file that is not of the root filesystem */
+#define FILE_STREAM_MAX (1u << 30) /* bytes of a file that does not say its size: of procfs */
 
 /* Which file, and as whom. All borrowed for the call. */
 struct file_at {
