@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <zlib.h>
 
+#include "helper/dirs.h"
 #include "helper/source.h"
 #include "helper/tar.h"
 
@@ -135,4 +136,21 @@ TEST(a_tar_without_its_end_is_cut)
     tar_close(&t);
     source_close(s);
     close(fd);
+}
+
+/* ---- directories ---- */
+
+TEST(what_is_remembered_of_directories_has_a_bound)
+{
+    struct timespec then = {0};
+    struct dirs d;
+    struct err e;
+    int r = 0;
+
+    dirs_init(&d, 4096);
+    for (int i = 0; i < 4096 && r == 0; i++)
+        r = dirs_note(&d, "a/directory", 0755, &then, &e);
+    CHECK_INT(r, -1);
+    CHECK_INT(e.kind, ERR_TOO_LARGE);
+    dirs_free(&d);
 }

@@ -153,3 +153,19 @@ TEST(paths_follow_directories_that_move)
     watched_drop(&ws, root, NULL, NULL);
     CHECK(ws.root == NULL && ws.n == 0);
 }
+
+TEST(directories_beyond_the_bound_are_not_watched_and_room_is_made_by_those_that_go)
+{
+    static struct watches ws;
+    struct watched *root = watched_put(&ws, 1, NULL, "");
+    int wd = 2;
+
+    while (ws.n < WATCHED_MAX)
+        CHECK(watched_put(&ws, wd++, root, "d") != NULL);
+    CHECK(watched_put(&ws, wd, root, "one more") == NULL);
+    CHECK(watched_put(&ws, 2, root, "known") != NULL);
+    watched_drop(&ws, watched_find(&ws, 2), NULL, NULL);
+    CHECK(watched_put(&ws, wd, root, "one more") != NULL);
+    watched_drop(&ws, root, NULL, NULL);
+    CHECK_INT(ws.n, 0);
+}
