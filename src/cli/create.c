@@ -13,6 +13,7 @@ static const struct cmd_opt opts[] = {
     {0,   "timeout",    "TIME", "how long it lives, such as 30m or 7d"},
     {0,   "on-timeout", "WHAT", "delete (default), stop or pause"},
     {0,   "auto-resume", NULL,  "while it is paused, a command for it resumes it"},
+    {0,   "log-output", NULL,   "keep what commands print in its log (`cove logs SANDBOX`)"},
     {0,   "json",       NULL,   "print the whole sandbox, not only its id"},
     {0},
 };
@@ -33,6 +34,8 @@ static int create(const struct args *a, struct err *e)
         json_object_set_new(body, "snapshot", json_string(snapshot));
     if (args_flag(a, "auto-resume"))
         json_object_set_new(body, "auto_resume", json_true());
+    if (args_flag(a, "log-output"))
+        json_object_set_new(body, "log_output", json_true());
     if (server_find(&s, e) < 0 || client_call(&s, "POST", "/v1/sandboxes", body, &sandbox, e) < 0)
         return -1;
     if (args_flag(a, "json"))

@@ -22,15 +22,14 @@ static size_t width(const char *s)
     return n;
 }
 
-/* A copy that is safe to print: UTF-8 without control characters, and bounded. */
-static char *printable(const char *s)
+char *table_printable(const char *s, size_t max)
 {
-    char *out = calloc(1, TABLE_CELL_MAX * 4 + 4), *to = out;
-    size_t left = strlen(s);
+    size_t left = strlen(s), room = left < max ? left : max;
+    char *out = calloc(1, room * 4 + 8), *to = out;
 
     if (out == NULL)
         abort();
-    while (left > 0 && to - out < TABLE_CELL_MAX) {
+    while (left > 0 && (size_t)(to - out) < max) {
         int n = str_utf8_char(s, left);
         unsigned char c = (unsigned char)*s;
 
@@ -57,7 +56,8 @@ void table_add(struct table *t, const char *text)
     if (cells == NULL)
         abort();
     t->cells = cells;
-    t->cells[t->rows++] = printable(text != NULL && *text != '\0' ? text : "-");
+    t->cells[t->rows++] =
+        table_printable(text != NULL && *text != '\0' ? text : "-", TABLE_CELL_MAX);
 }
 
 void table_init(struct table *t, ...)

@@ -21,6 +21,9 @@ struct table {
 /* Heads, then NULL. */
 void table_init(struct table *t, ...) __attribute__((sentinel));
 void table_free(struct table *t);
+/* A copy that is safe to print: UTF-8 without control characters, of about `max` bytes at
+ * most. Belongs to the caller. */
+char *table_printable(const char *s, size_t max);
 /* Puts a text into the next free cell; NULL is shown as "-". */
 void table_add(struct table *t, const char *text);
 void table_print(const struct table *t); /* to stdout */

@@ -50,6 +50,8 @@
     X(NUMBER,   metrics_max,  "metrics-max",   "1000000",          0,     1000000000, "points kept, of all sandboxes together; the oldest go first") \
     X(DURATION, logs_ms,      "logs-keep",     "7d",               0,     1ull << 50, "how long the logs of sandboxes are kept; 0: none are written") \
     X(NUMBER,   logs_max,     "logs-max",      "200000",           0,     1000000000, "entries of logs kept, of all sandboxes together; the oldest go first") \
+    X(NUMBER,   logs_output,  "logs-output",   "0",                0,     1,         "1: what commands print is kept in the logs of sandboxes too, unless one is made with log_output false") \
+    X(NUMBER,   logs_output_max, "logs-output-max", "10000",         1,     10000000,  "lines that commands printed, kept of one sandbox; the oldest go first") \
     X(NUMBER,   snapshots,    "snapshots-max", "1000",             0,     100000,    "snapshots at one time, those of forks that still run included") \
     X(NUMBER,   connections,  "connections-max", "1024",           16,    1000000,   "connections to the outside that one sandbox may have at one time")
 /* clang-format on */

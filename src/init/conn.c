@@ -248,11 +248,12 @@ static void no_pump(struct conn *c)
 }
 
 static void (*const pumps[TALK_COUNT])(struct conn *c) = {
-    [TALK_NONE] = no_pump,     [TALK_OWN] = stream_pump, [TALK_FOLLOW] = stream_pump,
-    [TALK_LOOK] = stream_pump, [TALK_LIST] = list_pump,  [TALK_WAIT] = wait_pump,
-    [TALK_KILL] = kill_pump,   [TALK_PORT] = port_pump,  [TALK_LOG] = log_pump,
-    [TALK_MONITOR] = no_pump,  [TALK_VIEW] = view_pump,  [TALK_CONNECT] = no_pump,
-    [TALK_SESSION] = no_pump,  [TALK_UPLOAD] = no_pump,  [TALK_SESSIONS] = session_list_pump,
+    [TALK_NONE] = no_pump,         [TALK_OWN] = stream_pump, [TALK_FOLLOW] = stream_pump,
+    [TALK_LOOK] = stream_pump,     [TALK_LIST] = list_pump,  [TALK_WAIT] = wait_pump,
+    [TALK_KILL] = kill_pump,       [TALK_PORT] = port_pump,  [TALK_LOG] = log_pump,
+    [TALK_MONITOR] = no_pump,      [TALK_VIEW] = view_pump,  [TALK_CONNECT] = no_pump,
+    [TALK_SESSION] = no_pump,      [TALK_UPLOAD] = no_pump,  [TALK_SESSIONS] = session_list_pump,
+    [TALK_JOURNAL] = journal_pump,
 };
 
 void conn_pump(struct conn *c)

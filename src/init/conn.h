@@ -41,6 +41,7 @@ enum talk {
     TALK_PORT,     /* until something listens */
     TALK_LOG,      /* until a text was printed */
     TALK_MONITOR,  /* events, for ever */
+    TALK_JOURNAL,  /* lines, for ever */
     TALK_VIEW,     /* a terminal's output until its exit; what is typed comes in */
     TALK_SESSION,  /* until a session has begun, ended or started something */
     TALK_UPLOAD,   /* the rest of a session's command comes in */
@@ -58,7 +59,8 @@ struct conn {
     enum talk talk;
     uint32_t seq;            /* of the conversation */
     struct proc_watch watch; /* the process it is about */
-    uint64_t stop;           /* TALK_LOOK: up to this byte; TALK_LIST: from this serial on */
+    uint64_t stop;           /* TALK_LOOK: up to this byte; TALK_LIST: from this serial on;
+                              * TALK_JOURNAL: from this line on */
     uint32_t streams;
     bool own;            /* TALK_LIST: the front's own, and only those */
     uint32_t cols, rows; /* TALK_VIEW: as told last */
@@ -117,6 +119,7 @@ void kill_pump(struct conn *c);
 void port_pump(struct conn *c);
 void log_pump(struct conn *c);
 void list_pump(struct conn *c);
+void journal_pump(struct conn *c);
 void wait_free(struct conn *c);
 void upload_free(struct upload *u); /* session_serve.c */
 void session_list_pump(struct conn *c);

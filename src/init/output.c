@@ -85,6 +85,12 @@ static void close_pipe(struct proc *p, struct outpipe *o)
     o->left = 0;
 }
 
+void output_log_rest(struct proc *p)
+{
+    for (int i = 0; i < 2; i++)
+        journal_end(&p->all->journal, p, &p->out[i].part, p->out[i].stream);
+}
+
 void output_close(struct proc *p)
 {
     for (int i = 0; i < 2; i++)
@@ -140,8 +146,10 @@ static void end_if_drained(struct proc *p)
         proc_output_ended(p);
 }
 
-static void took(struct proc *p, struct outpipe *o, size_t n)
+static void took(struct proc *p, struct outpipe *o, const char *at, size_t n)
 {
+    if ((p->flags & INIT_START_LOG) != 0)
+        journal_take(&p->all->journal, p, &o->part, o->stream, at, n);
     ring_added(&p->ring, o->stream, n);
     o->left -= n < o->left ? n : o->left;
     if (n >= PIPE_FLOOD && !o->grown) {
@@ -165,7 +173,7 @@ static bool read_some(struct proc *p, struct outpipe *o)
     want = room < READ_MAX ? room : READ_MAX;
     n = read(o->fd, at, want);
     if (n > 0) {
-        took(p, o, (size_t)n);
+        took(p, o, at, (size_t)n);
         if (o->last && (size_t)n < want)
             o->left = 0;
         proc_changed(p);

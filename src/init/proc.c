@@ -49,6 +49,8 @@ static void fill_record(struct proc *p, const struct init_start *m, const char *
         r->argv.count += r->argv.p[i] == '\0';
     r->timeout_ms = m->timeout_ms;
     p->flags = m->flags;
+    if (proc_is_term(p)) /* a screen has no lines */
+        p->flags &= ~(uint32_t)INIT_START_LOG;
     p->forget = (m->flags & INIT_START_FORGET) != 0;
 }
 
@@ -79,6 +81,8 @@ struct proc *proc_new(struct procs *ps, const struct init_start *m, const char *
     buf_init(&p->in.queue, STDIN_QUEUE_MAX);
     p->out[0] = (struct outpipe){.fd = -1, .stream = INIT_STDOUT};
     p->out[1] = (struct outpipe){.fd = -1, .stream = INIT_STDERR};
+    for (int i = 0; i < 2; i++)
+        buf_init(&p->out[i].part.text, INIT_LINE_MAX);
     p->in.fd = p->slave = -1;
     list_init(&p->link);
     list_init(&p->ended);
@@ -94,6 +98,7 @@ void proc_free(struct proc *p)
     loop_timer_stop(p->all->loop, &p->grace);
     loop_timer_stop(p->all->loop, &p->retry);
     output_close(p);
+    output_log_rest(p);
     feed_close(p);
     drop_fd(&p->slave);
     ring_free(&p->ring);

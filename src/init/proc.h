@@ -16,6 +16,7 @@
 #include "base/map.h"
 #include "init/fsm.h"
 #include "init/group.h"
+#include "init/journal.h"
 #include "init/ring.h"
 #include "init/spawn.h"
 #include "loop/loop.h"
@@ -50,6 +51,7 @@ struct outpipe {
     size_t left; /* while draining: bytes still to come before the end */
     bool last;   /* ...and nothing can come behind them */
     bool grown;
+    struct journal_part part; /* with INIT_START_LOG */
 };
 
 struct proc_watch {
@@ -69,6 +71,7 @@ struct procs {
     struct groups groups;
     struct spawner spawner;
     struct ring_budget rings;
+    struct journal journal;
     struct map by_id;
     struct list all;              /* in order of start */
     struct list ended;            /* of those, the ones that are over, in order of their end */
@@ -191,6 +194,7 @@ void output_cut(struct proc *p);           /* the end waits for nobody who still
 void output_resume(struct proc *p);
 void output_sink(struct proc *p); /* from now on throw it away, until it is closed */
 void output_close(struct proc *p);
+void output_log_rest(struct proc *p); /* what is left of a line goes to the journal */
 bool output_is_open(const struct proc *p);
 void proc_output_ended(struct proc *p);
 void proc_sink_closed(struct proc *p);

@@ -101,6 +101,7 @@ void proc_output_ended(struct proc *p)
 
     p->output = OUTPUT_ENDED;
     p->output_end = p->ring.end;
+    output_log_rest(p);
     loop_timer_stop(ps->loop, &p->timeout);
     feed_close(p);
     if (proc_is_term(p))

@@ -241,6 +241,24 @@ static void on_monitor(struct conn *c, const union request *r)
     c->talk = TALK_MONITOR;
 }
 
+void journal_pump(struct conn *c)
+{
+    const struct journal *j = &c->serve->procs.journal;
+
+    for (const struct journal_line *l = journal_from(j, c->stop); l != NULL && conn_has_room(c);
+         l = journal_after(j, l)) {
+        c->stop = l->m.seq + 1;
+        conn_send(c, INIT_LINE, &l->m);
+    }
+}
+
+static void on_journal(struct conn *c, const union request *r)
+{
+    c->talk = TALK_JOURNAL;
+    c->stop = r->journal.since;
+    conn_pump(c);
+}
+
 static void on_view(struct conn *c, const union request *r)
 {
     struct proc *p = named_term(c, r->view.id);
@@ -341,6 +359,7 @@ static const struct {
     {INIT_WAIT_PORT, TALK_NONE, on_wait_port},
     {INIT_WAIT_LOG,  TALK_NONE, on_wait_log},
     {INIT_MONITOR,   TALK_NONE, on_monitor},
+    {INIT_JOURNAL,   TALK_NONE, on_journal},
     {INIT_VIEW,      TALK_NONE, on_view},
     {INIT_RESIZE,    TALK_NONE, on_resize},
     {INIT_RESIZE,    TALK_VIEW, on_view_resize},
@@ -420,8 +439,10 @@ static void tell_monitors(struct procs *ps, const struct proc *p, enum init_even
 
     /* An exec is a call, not a thing with a life: its caller hears of it. So is a
      * session's command. */
-    if ((p->flags & INIT_START_FORGET) == 0 && !proc_is_own(p) && p->session == 0)
-        tell(s, &m);
+    if ((p->flags & INIT_START_FORGET) != 0 || proc_is_own(p) || p->session != 0)
+        return;
+    journal_hurry(&ps->journal);
+    tell(s, &m);
 }
 
 void sessions_told(struct sessions *ss, const struct session *session, enum init_event_kind kind)
@@ -435,6 +456,16 @@ void sessions_told(struct sessions *ss, const struct session *session, enum init
                            .at_ms = kind == INIT_EVENT_SESSION_ENDED ? r->ended_ms : r->created_ms};
 
     tell(CONTAINER_OF(ss, struct serve, sessions), &m);
+}
+
+static void tell_journals(struct journal *j)
+{
+    struct serve *s = CONTAINER_OF(j, struct serve, procs.journal);
+    struct conn *c;
+
+    LIST_EACH (&s->conns, c, struct conn, link)
+        if (c->talk == TALK_JOURNAL)
+            conn_pump(c);
 }
 
 /* Without this, a full fd table would leave the connection in the backlog and
@@ -548,6 +579,7 @@ static int serve_start(struct serve *s, const struct serve_opts *o, struct err *
     if (o->helper_fd > 3) /* below are stdio, and where the child puts it */
         s->procs.spawner.helper_fd = o->helper_fd;
     s->procs.on_event = tell_monitors;
+    journal_init(&s->procs.journal, s->loop, tell_journals);
     s->spare_fd = fcntl(s->procs.null_fd, F_DUPFD_CLOEXEC, 3);
     sessions_init(&s->sessions, &s->procs,
                   o->session_root != NULL ? o->session_root : SESSION_ROOT);

@@ -20,6 +20,7 @@ union request {
     struct init_wait_port port;
     struct init_wait_log log;
     struct init_monitor monitor;
+    struct init_journal journal;
     struct init_view view;
     struct init_resize resize;
     struct init_open open;

@@ -138,6 +138,7 @@ int call_add_command(struct session *s, const struct init_session_exec *m,
     struct init_start record = {.cwd = m->cwd,
                                 .user = s->record.user,
                                 .argv = {shown, len + 1, 1},
+                                .flags = m->flags & INIT_START_LOG,
                                 .timeout_ms = m->timeout_ms,
                                 .ring = s->ring};
     struct script_call script = {text, m->cwd, &m->env};

@@ -77,7 +77,7 @@ static int start(struct session *s, const struct proc *state, const struct init_
     struct init_start o = {.id = m->id,
                            .cwd = "/",
                            .user = s->record.user,
-                           .flags = m->flags & INIT_START_STDIN,
+                           .flags = m->flags & (INIT_START_STDIN | INIT_START_LOG),
                            .timeout_ms = m->timeout_ms,
                            .ring = m->ring};
     autofd int fd = state_file(state, m, e);

@@ -32,6 +32,7 @@
 #define INIT_WHY_MAX 200u           /* why a session ended */
 #define INIT_SCRIPT_MAX (16u << 20) /* the text of a session's command; its stdin as well */
 #define INIT_TERM_SIDE_MAX 1000u    /* columns or rows of a terminal */
+#define INIT_LINE_MAX 4096u         /* bytes of a line in the journal; longer ones come in pieces */
 
 #define INIT_GENTLE_MS 5000u
 
@@ -51,6 +52,7 @@ enum init_start_flags {
                                * more; TERM, KILL and its timeout cut that short */
     INIT_START_REUSE = 1024,  /* a process of that id that has ended makes room */
     INIT_START_GENTLE = 2048, /* its time limit asks first: TERM, and INIT_GENTLE_MS later KILL */
+    INIT_START_LOG = 4096,    /* what it prints goes to the journal too; not of a terminal */
 };
 
 enum init_attach_flags { INIT_ATTACH_FOLLOW = 1 };               /* until exit, else until now */
@@ -111,6 +113,8 @@ enum init_event_kind {
 #define INIT_SCREEN_FIELDS(F, S)    F(S, U64, cursor, 0) F(S, U64, end, 0) F(S, U32, cols, INIT_TERM_SIDE_MAX) \
                                     F(S, U32, rows, INIT_TERM_SIDE_MAX) F(S, U32, pid, 0)
 #define INIT_FD_FIELDS(F, S)        F(S, U32, kind, INIT_FD_SOCKET)
+#define INIT_LINE_FIELDS(F, S)      F(S, U64, seq, 0) F(S, U64, at_ms, 0) F(S, U32, stream, 2) F(S, U32, pid, 0) \
+                                    F(S, STR, id, INIT_REF_MAX) F(S, BYTES, data, INIT_LINE_MAX)
 #define INIT_FILE_FIELDS(F, S)      F(S, U32, elsewhere, 1) FILE_STAT_FIELDS(F, S) F(S, U32, has_data, 1) \
                                     F(S, BYTES, data, INIT_FILE_MAX)
 #define INIT_SESSION_FIELDS(F, S)   F(S, STR, id, INIT_ID_MAX) F(S, U32, pid, 0) F(S, U32, state, 2) \
@@ -137,6 +141,7 @@ enum init_event_kind {
 #define INIT_WAIT_LOG_FIELDS(F, S)  F(S, STR, id, INIT_REF_MAX) F(S, BYTES, text, INIT_TEXT_MAX) F(S, U64, since, 0) \
                                     F(S, U32, streams, 3) F(S, U64, timeout_ms, 0)
 #define INIT_MONITOR_FIELDS(F, S)   F(S, U32, unused, 0)
+#define INIT_JOURNAL_FIELDS(F, S)   F(S, U64, since, 0)
 #define INIT_VIEW_FIELDS(F, S)      F(S, STR, id, INIT_ID_MAX) F(S, U64, since, 0) F(S, U32, flags, 0)
 #define INIT_RESIZE_FIELDS(F, S)    F(S, STR, id, INIT_ID_MAX) F(S, U32, cols, INIT_TERM_SIDE_MAX) \
                                     F(S, U32, rows, INIT_TERM_SIDE_MAX)
@@ -183,6 +188,10 @@ enum init_event_kind {
  *  wait_log -> ok (value: position behind the match)
  *                both fail timeout, and fail gone if process `id` ends first ("" : none)
  *  monitor    -> event... until the connection closes
+ *  journal    -> line... until the connection closes: what commands started with LOG printed, from
+ *                line `since` on. Lines are counted from 0; a number that is skipped is a line
+ *                that was not kept. One of stream 0 is none: it only shows which are
+ *                missing before it
  *  view       -> screen (cursor: the first byte that follows), then (output | truncated |
  *                screen, whenever the size has changed)..., exit. `stdin` and `resize` may
  *                follow on the same connection, as with start
@@ -220,6 +229,7 @@ enum init_event_kind {
     X(INIT_SCREEN,    init_screen,    14, INIT_SCREEN_FIELDS) \
     X(INIT_FD,        init_fd,        17, INIT_FD_FIELDS) \
     X(INIT_FILE,      init_file,      18, INIT_FILE_FIELDS) \
+    X(INIT_LINE,      init_line,      19, INIT_LINE_FIELDS) \
     X(INIT_START,     init_start,     32, INIT_START_FIELDS) \
     X(INIT_ATTACH,    init_attach,    33, INIT_ATTACH_FIELDS) \
     X(INIT_STDIN,     init_stdin,     34, INIT_STDIN_FIELDS) \
@@ -245,7 +255,8 @@ enum init_event_kind {
     X(INIT_OPEN,      init_open,      63, INIT_OPEN_FIELDS) \
     X(INIT_LOOK,      init_look,      64, INIT_LOOK_FIELDS) \
     X(INIT_WRITE,     init_write,     65, INIT_WRITE_FIELDS) \
-    X(INIT_CONNECT,   init_connect,   76, INIT_CONNECT_FIELDS)
+    X(INIT_CONNECT,   init_connect,   76, INIT_CONNECT_FIELDS) \
+    X(INIT_JOURNAL,   init_journal,   77, INIT_JOURNAL_FIELDS)
 /* clang-format on */
 
 #define X(kind, s, number, fields) kind = number,

@@ -39,7 +39,7 @@ test('a mistyped command is suggested, and the status is 64', async () => {
 });
 
 test('a call that makes no sense shows the usage of that command', async () => {
-  for (const args of [['exec'], ['exec', id], ['logs', id], ['kill'], ['delete'], ['ps', id, 'extra'], ['run'], ['exec', '--frob', id, 'true'], ['exec', '-w'], ['list', '--json=1'], ['create', '--memory', 'lots'], ['create', '--env', '=x'], ['template'], ['template', 'frob'], ['kill', '-s', 'NOPE', id, 'x'], ['exec', '--timeout', 'soon', id, 'true']]) {
+  for (const args of [['exec'], ['exec', id], ['logs'], ['logs', id, 'p', 'q'], ['kill'], ['delete'], ['ps', id, 'extra'], ['run'], ['exec', '--frob', id, 'true'], ['exec', '-w'], ['list', '--json=1'], ['create', '--memory', 'lots'], ['create', '--env', '=x'], ['template'], ['template', 'frob'], ['kill', '-s', 'NOPE', id, 'x'], ['exec', '--timeout', 'soon', id, 'true']]) {
     const r = await cove(args);
     assert.equal(r.status, 64, `${args}: ${r.stderr}`);
     assert.notEqual(r.stderr, '', `${args}`);

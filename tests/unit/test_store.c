@@ -337,6 +337,7 @@ TEST(a_log_is_read_from_either_end_until_the_reader_has_enough)
     struct store *s = open_ok(fresh("logs"));
     struct store_log_span span = {.sandbox = 1, .limit = 100};
     uint64_t n[2] = {0};
+    bool more;
     struct err e;
 
     for (uint64_t i = 1; i <= 9; i++)
@@ -352,11 +353,69 @@ TEST(a_log_is_read_from_either_end_until_the_reader_has_enough)
     memset(n, 0, sizeof(n));
     CHECK_INT(store_log_each(s, &span, count_log, n, &e), 0);
     CHECK_INT(n[1], 765);
-    CHECK_INT(store_logs_prune(s, 0, 2, &e), 0);
+    CHECK_INT(store_logs_prune(s, 0, 2, &more, &e), 0);
+    CHECK(!more);
     memset(n, 0, sizeof(n));
     span = (struct store_log_span){.sandbox = 1, .limit = 100};
     CHECK_INT(store_log_each(s, &span, count_log, n, &e), 0);
     CHECK_INT(n[1], 89);
+    store_close(s);
+}
+
+static bool count_all(void *arg, const struct store_log *l)
+{
+    uint64_t *n = arg;
+
+    n[0]++;
+    n[1] += l->message[0] == '1';
+    return true;
+}
+
+/* How many entries a sandbox has, and how many of them are output. */
+static uint64_t logs_of(struct store *s, uint64_t sandbox, uint64_t *ret_output)
+{
+    struct store_log_span span = {.sandbox = sandbox, .limit = 1000};
+    uint64_t n[2] = {0};
+    struct err e;
+
+    CHECK_INT(store_log_each(s, &span, count_all, n, &e), 0);
+    *ret_output = n[1];
+    return n[0];
+}
+
+TEST(of_what_was_printed_each_sandbox_has_so_much_and_it_goes_before_what_happened)
+{
+    struct store *s = open_ok(fresh("output"));
+    struct store_sandbox row = row_of("sb");
+    uint64_t a, b;
+    bool more;
+    struct err e;
+
+    CHECK_INT(store_sandbox_insert(s, &row, &e), 0);
+    for (uint64_t i = 0; i < 100; i++)
+        CHECK_INT(store_log_add(s,
+                                &(struct store_log){.sandbox = 1 + i % 2,
+                                                    .at_ms = 1 + i,
+                                                    .output = i % 10 != 0,
+                                                    .message = i % 10 != 0 ? "1" : "0",
+                                                    .fields = "{}"},
+                                &e),
+                  0);
+    CHECK_INT(logs_of(s, 1, &a), 50);
+    CHECK_INT(store_output_prune(s, 1, 20, &e), 0);
+    CHECK_INT(logs_of(s, 1, &a), 10 + 20); /* what happened stays */
+    CHECK_INT(logs_of(s, 2, &b), 50);      /* and so do others */
+    CHECK_INT(a + b, 20 + 50);
+    CHECK_INT(store_logs_prune(s, 0, 20, &more, &e), 0);
+    CHECK(!more);
+    CHECK_INT(logs_of(s, 1, &a) + logs_of(s, 2, &b), 20);
+    CHECK_INT(a + b, 10); /* nothing that happened is gone */
+    CHECK_INT(store_logs_prune(s, 0, 5, &more, &e), 0);
+    CHECK_INT(logs_of(s, 1, &a) + logs_of(s, 2, &b), 5);
+    CHECK_INT(a + b, 0);
+    CHECK_INT(store_log_mark(s, 1, "boot", 42, &e), 0);
+    CHECK_INT(store_log_mark(s, 99, "boot", 42, &e), 0); /* nobody's */
+    CHECK_INT(all(s).n, 1);
     store_close(s);
 }
 

@@ -181,6 +181,10 @@ static void box_fill(struct box *b, const struct store_sandbox *row)
     b->pub.on_timeout = (enum sandbox_end)row->on_timeout;
     b->pub.auto_resume = row->auto_resume != 0;
     b->pub.idle_ms = row->idle_ms;
+    b->pub.log_output =
+        row->log_output != 0 && b->g->o.config->logs_ms > 0 && b->g->o.config->logs_max > 0;
+    b->journal.next = row->log_next;
+    str_fmt(b->journal.boot, sizeof(b->journal.boot), "%.64s", row->log_boot);
     b->pub.boot_id = b->boot_id;
     b->pub.reason = b->reason;
     b->life = lives[row->state];
@@ -202,6 +206,7 @@ struct box *box_add(struct engine *g, const struct store_sandbox *row)
     list_init(&b->waiters);
     list_init(&b->next);
     list_init(&b->unsaved);
+    list_init(&b->journal.waiting);
     talk_peer_init(&b->peer, g->hub, b->pub.id);
     if (order_add(g, b) < 0) {
         free(b->rules);
@@ -226,6 +231,7 @@ void box_free(struct box *b)
 
     err_set(&why, ERR_GONE, "sandbox %s was deleted", b->pub.id);
     monitor_stop(b);
+    journal_stop(b);
     talk_peer_reset(&b->peer, &why);
     loop_undefer(&b->peer.quiet);
     loop_timer_stop(g->loop, &b->end);

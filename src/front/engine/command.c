@@ -210,6 +210,12 @@ const char *command_cwd(const struct sandbox *sb)
     return defaults_of(sb).cwd;
 }
 
+/* Not what we do by commands of our own; and a screen has no lines. */
+static bool is_logged(const struct sandbox *sb, const struct process_opts *o)
+{
+    return sb->log_output && o->term == NULL && !o->helper && !o->own && !o->quiet;
+}
+
 int command_build(struct command *c, const struct sandbox *sb, const struct process_opts *o,
                   struct err *e)
 {
@@ -236,7 +242,8 @@ int command_build(struct command *c, const struct sandbox *sb, const struct proc
         .timeout_ms = o->timeout_ms,
         .flags = (o->stdin_open ? INIT_START_STDIN : 0) | (o->helper ? INIT_START_HELPER : 0) |
                  (o->leash ? INIT_START_LEASH : 0) | (o->whole ? INIT_START_WHOLE : 0) |
-                 (o->reuse ? INIT_START_REUSE : 0) | (o->gentle ? INIT_START_GENTLE : 0)};
+                 (o->reuse ? INIT_START_REUSE : 0) | (o->gentle ? INIT_START_GENTLE : 0) |
+                 (is_logged(sb, o) ? INIT_START_LOG : 0)};
     if (o->term != NULL)
         on_terminal(&c->start, o->term);
     return 0;

@@ -58,6 +58,7 @@ int engine_new(const struct engine_opts *opts, struct engine **ret, struct err *
     list_init(&g->exports);
     list_init(&g->unsaved);
     list_init(&g->logbook.pending);
+    list_init(&g->logbook.waiting);
     buf_init(&g->points, ENGINE_POINTS_MAX);
     buf_init(&g->graves, ENGINE_GRAVES_MAX);
     if (engine_start(g, e) < 0) {

@@ -76,6 +76,7 @@ struct sandbox {
     enum sandbox_end on_timeout;
     bool auto_resume; /* a command for it while it is paused lets it go on */
     uint64_t idle_ms; /* paused when nobody has used it for so long; 0: never */
+    bool log_output;  /* what commands print is in its log */
     const char *boot_id;
     const char *reason; /* why it is stopped, else "" */
 };
@@ -99,6 +100,9 @@ bool engine_is_ready(const struct engine *g);
 void engine_serving(struct engine *g);
 const struct config *engine_config(const struct engine *g);
 
+/* Whether what commands print is kept in its log. */
+enum create_log { CREATE_LOG_DEFAULT, CREATE_LOG_OUTPUT, CREATE_LOG_NO_OUTPUT };
+
 struct create_opts { /* all borrowed for the call */
     const char *key;
     const char *name;     /* engine_named() only */
@@ -116,6 +120,7 @@ struct create_opts { /* all borrowed for the call */
     enum sandbox_end on_timeout;
     bool auto_resume;
     uint64_t idle_ms; /* paused when nobody has used it for so long; 0: never */
+    enum create_log log_output;
 };
 
 /* `s` is borrowed for the call; NULL on failure. ERR_UNAVAILABLE when full. */

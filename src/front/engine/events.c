@@ -170,12 +170,18 @@ static int put(struct ring *r, const struct box *b, const char *kind, const char
 
 void events_add(struct engine *g, const struct box *b, const char *kind, const char *data)
 {
+    events_add_at(g, b, kind, clock_real_ms(), data);
+}
+
+void events_add_at(struct engine *g, const struct box *b, const char *kind, uint64_t at_ms,
+                   const char *data)
+{
     struct engine_watch *w;
     struct err e;
 
     if (g->ring->next >= g->ring->reserved && reserve(g, &e) < 0)
         log_error("%s", e.msg); /* goes on with numbers that a restart may use again */
-    logbook_event(b, kind, data);
+    logbook_event(b, kind, at_ms, data);
     if (put(g->ring, b, kind, data) < 0)
         return;
     LIST_EACH (&g->ring->watches, w, struct engine_watch, link)

@@ -151,7 +151,9 @@ static int copy_all(struct fork *f, const struct sandbox *s)
                                 .limits = s->limits,
                                 .timeout_ms = s->timeout_ms,
                                 .on_timeout = s->on_timeout,
-                                .auto_resume = s->auto_resume};
+                                .auto_resume = s->auto_resume,
+                                .log_output =
+                                    s->log_output ? CREATE_LOG_OUTPUT : CREATE_LOG_NO_OUTPUT};
     if (s->nrules > 0)
         memcpy(f->rules, s->rules, s->nrules * sizeof(*f->rules));
     f->o.env = at;

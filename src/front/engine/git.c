@@ -207,6 +207,7 @@ struct git *git_run(struct engine *g, const char *key, const char *sandbox,
                              .timeout_ms = o->ask ? 0 : o->timeout_ms,
                              .stdin_open = o->input,
                              .gentle = true,
+                             .quiet = true,
                              .leash = o->ask};
     struct git *r = calloc(1, sizeof(*r));
 

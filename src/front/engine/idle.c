@@ -10,11 +10,11 @@
 
 static void look_again(struct box *b, uint64_t ms);
 
-/* Its monitor is ours, and always there. */
+/* These two are ours, and always there. */
 static bool is_busy(const struct box *b)
 {
     for (const struct list *l = b->peer.talks.next; l != &b->peer.talks; l = l->next)
-        if (l != &b->monitor.talk.link)
+        if (l != &b->monitor.talk.link && l != &b->journal.talk.link)
             return true;
     return b->holds > 0;
 }

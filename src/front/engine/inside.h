@@ -19,7 +19,7 @@
  *   name.c      sandboxes by name              fdpass.c   fds from inside
  *   file*.c     files, by init or cove-helper
  *   mount.c     directories of the operator's  idle.c     paused when unused
- *   tunnel.c    ports by token */
+ *   tunnel.c    ports by token                 journal.c  what commands print */
 #ifndef FRONT_ENGINE_INSIDE_H
 #define FRONT_ENGINE_INSIDE_H
 
@@ -83,6 +83,16 @@ struct monitor {
     uint64_t burst_ms;
 };
 
+struct journal { /* what its commands print, on its way into the log */
+    struct talk talk;
+    struct loop_timer retry;
+    unsigned failures;
+    struct list waiting; /* in the logbook's list while nothing more is read */
+    char boot[65];
+    uint64_t next;  /* line of that boot */
+    uint64_t fresh; /* lines since the last look at how many are kept */
+};
+
 struct box {
     struct sandbox pub; /* what planes see; its strings belong to the box */
     struct engine *g;
@@ -101,6 +111,7 @@ struct box {
     struct metric metric;            /* the last point; at_ms 0: none */
     uint64_t metered_us, metered_ms; /* its processor time then */
     struct monitor monitor;
+    struct journal journal;
     char boot_id[65], reason[ENGINE_REASON_MAX];
     struct sandbox_rule *rules; /* belongs to the box; pub.rules */
     struct name *named;         /* points back here; NULL: it has none */
@@ -114,7 +125,8 @@ struct ring; /* events.c */
 
 struct logbook {
     struct list pending; /* to be written */
-    size_t n, lost;
+    size_t n, lost, nlines;
+    struct list waiting; /* journals, until there is room for lines again */
     uint64_t pruned_ms;
     struct loop_timer timer;
 };
@@ -237,6 +249,9 @@ int events_new(struct engine *g, struct err *e);
 void events_free(struct engine *g);
 /* `data` is a JSON object. */
 void events_add(struct engine *g, const struct box *b, const char *kind, const char *data);
+/* ...which happened at that time, as its init says. */
+void events_add_at(struct engine *g, const struct box *b, const char *kind, uint64_t at_ms,
+                   const char *data);
 /* With one string in it. */
 void events_say(struct engine *g, const struct box *b, const char *kind, const char *name,
                 const char *value);
@@ -272,10 +287,18 @@ void exports_free(struct engine *g); /* export.c */
 /* metrics.c */
 void metrics_start(struct engine *g);
 
+/* journal.c */
+void journal_start(struct box *b);
+void journal_stop(struct box *b);
+void journal_go_on(struct journal *j);
+
 /* logbook.c */
-void logbook_add(const struct box *b, enum log_severity level, const char *message,
-                 const char *fields);
-void logbook_event(const struct box *b, const char *kind, const char *data);
+void logbook_event(const struct box *b, const char *kind, uint64_t at_ms, const char *data);
+/* What a command printed; and that lines before it are lost. False: there is no room
+ * for more, or not even for this. */
+bool logbook_line(struct box *b, const struct init_line *m);
+bool logbook_gap(struct box *b, const struct init_line *m);
+void logbook_hurry(struct engine *g);
 void logbook_flush(struct engine *g);
 
 /* import.c */

@@ -60,6 +60,7 @@ static void meet(const struct pair *p)
     if (p->b->pub.nrules > 0)
         network_reapply(p->b);
     monitor_start(p->b);
+    journal_start(p->b);
 }
 
 static void adopt(const struct pair *p)

@@ -117,6 +117,7 @@ void life_begin(struct box *b)
 {
     life_arm(b);
     monitor_start(b);
+    journal_start(b);
 }
 
 /* ---- the table ---- */

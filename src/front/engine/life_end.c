@@ -47,6 +47,7 @@ void life_silence(struct box *b, const char *what)
 
     err_set(&why, ERR_GONE, "sandbox %s %s", b->pub.id, what);
     monitor_stop(b);
+    journal_stop(b);
     talk_peer_reset(&b->peer, &why);
 }
 

@@ -1,24 +1,37 @@
-/* logbook.c - see metrics.h: what happened, in words.
+/* logbook.c - see metrics.h: what happened, in words, and what commands printed.
  *
  * Every event of a sandbox becomes an entry. They are written a second later,
  * together: an exec must not wait for the disk because somebody may want to read of
- * it. Whoever reads writes them first. */
+ * it. Whoever reads writes them first. Lines of output (journal.c) come along, in the
+ * order of time: the last words of a process before its end. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/own.h"
+#include "base/str.h"
 #include "front/engine/inside.h"
 #include "json/read.h"
+#include "json/write.h"
 
 #define LOGBOOK_FLUSH_MS 1000
+#define LOGBOOK_MORE_MS 5
+#define LOGBOOK_BATCH 256u        /* entries written in one turn of the loop */
 #define LOGBOOK_PENDING_MAX 4096u /* entries; what comes on top is lost, and said so */
-#define LOGBOOK_MESSAGE_MAX 4096u /* bytes */
+#define LOGBOOK_LINES_MAX 1024u   /* of them lines; then no more are read */
+#define LOGBOOK_FRESH_MAX 1000u   /* lines of a sandbox between two looks at how many there are */
+#define LOGBOOK_PRUNE_MORE_MS 200
+#define LINE_FIELDS_MAX 1024u
+#define LOGBOOK_MESSAGE_MAX (3u * INIT_LINE_MAX) /* bytes: a line of what is no text */
 
 struct pending {
     struct list link;
     struct store_log row;
+    uint64_t next;    /* of a line: the number of the one behind it */
+    const char *boot; /* ...in that boot; NULL: no line */
+    bool end;         /* of a process */
     char text[];
 };
 
@@ -31,41 +44,100 @@ const char *log_severity_name(enum log_severity l)
 
 /* ---- writing ---- */
 
-static int prune(struct engine *g, struct err *e)
+static void prune(struct engine *g)
 {
     uint64_t now = clock_real_ms();
+    bool more = false;
+    struct err e;
 
     if (now < g->logbook.pruned_ms + ENGINE_PRUNE_MS)
-        return 0;
+        return;
     g->logbook.pruned_ms = now;
-    return store_logs_prune(g->o.store, now - g->o.config->logs_ms, g->o.config->logs_max, e);
+    if (store_begin_light(g->o.store, &e) < 0 ||
+        store_logs_prune(g->o.store, now - g->o.config->logs_ms, g->o.config->logs_max, &more, &e) <
+            0 ||
+        store_commit(g->o.store, &e) < 0) {
+        store_rollback(g->o.store);
+        log_warn("logs: %s", e.msg);
+    }
+    if (more)
+        g->logbook.pruned_ms -= ENGINE_PRUNE_MS - LOGBOOK_PRUNE_MORE_MS;
+}
+
+/* How far its lines are written; and now and then, that there are not too many. */
+static int mark(struct engine *g, const struct pending *p, uint64_t lines, struct err *e)
+{
+    size_t at = box_after(g, p->row.sandbox - 1);
+    struct box *b = at < g->norder ? g->order[at] : NULL;
+    uint64_t most = g->o.config->logs_output_max;
+
+    if (b == NULL || b->seq != p->row.sandbox)
+        return 0;
+    b->journal.fresh += lines;
+    if (b->journal.fresh >= (most < LOGBOOK_FRESH_MAX ? most : LOGBOOK_FRESH_MAX)) {
+        b->journal.fresh = 0;
+        if (store_output_prune(g->o.store, b->seq, most, e) < 0)
+            return -1;
+    }
+    return store_log_mark(g->o.store, b->seq, p->boot, p->next, e);
+}
+
+static int write_some(struct engine *g, size_t most, struct err *e)
+{
+    struct pending *p, *last = NULL;
+    uint64_t lines = 0;
+
+    LIST_EACH (&g->logbook.pending, p, struct pending, link) {
+        if (most-- == 0)
+            break;
+        if (store_log_add(g->o.store, &p->row, e) < 0)
+            return -1;
+        if (p->boot == NULL)
+            continue;
+        if (last != NULL && last->row.sandbox != p->row.sandbox) {
+            if (mark(g, last, lines, e) < 0)
+                return -1;
+            lines = 0;
+        }
+        last = p;
+        lines++;
+    }
+    return last == NULL ? 0 : mark(g, last, lines, e);
+}
+
+static void drop_some(struct logbook *l, size_t most)
+{
+    struct pending *p;
+
+    while (most-- > 0 && (p = LIST_FIRST(&l->pending, struct pending, link)) != NULL) {
+        l->nlines -= p->boot != NULL;
+        l->n--;
+        list_del(&p->link);
+        free(p);
+    }
+}
+
+static void flush(struct engine *g, size_t most)
+{
+    struct logbook *l = &g->logbook;
+    struct err e;
+
+    if (store_begin_light(g->o.store, &e) < 0 || write_some(g, most, &e) < 0 ||
+        store_commit(g->o.store, &e) < 0) {
+        store_rollback(g->o.store);
+        log_warn("logs: %zu entries are lost: %s", l->n < most ? l->n : most, e.msg);
+    }
+    drop_some(l, most);
+    prune(g);
+    while (l->nlines < LOGBOOK_LINES_MAX / 2 && !list_empty(&l->waiting))
+        journal_go_on(LIST_FIRST(&l->waiting, struct journal, waiting));
 }
 
 void logbook_flush(struct engine *g)
 {
-    struct pending *p;
-    struct err e;
-    int r;
-
     loop_timer_stop(g->loop, &g->logbook.timer);
-    if (list_empty(&g->logbook.pending))
-        return;
-    r = store_begin_light(g->o.store, &e);
-    LIST_EACH (&g->logbook.pending, p, struct pending, link) {
-        if (r == 0)
-            r = store_log_add(g->o.store, &p->row, &e);
-        list_del(&p->link);
-        free(p);
-    }
-    g->logbook.n = 0;
-    if (r == 0)
-        r = prune(g, &e);
-    if (r == 0)
-        r = store_commit(g->o.store, &e);
-    if (r < 0) {
-        store_rollback(g->o.store);
-        log_warn("logs: %s", e.msg);
-    }
+    if (!list_empty(&g->logbook.pending))
+        flush(g, SIZE_MAX);
 }
 
 static void on_flush(struct loop_timer *t)
@@ -76,33 +148,136 @@ static void on_flush(struct loop_timer *t)
     if (l->lost > 0)
         log_warn("logs: %zu entries of sandboxes are lost: too many at once", l->lost);
     l->lost = 0;
-    logbook_flush(g);
+    flush(g, LOGBOOK_BATCH);
+    if (!list_empty(&l->pending))
+        loop_timer_set(g->loop, t, LOGBOOK_MORE_MS, on_flush);
 }
 
-void logbook_add(const struct box *b, enum log_severity level, const char *message,
-                 const char *fields)
+/* In one millisecond a process begins, prints and ends. */
+static uint64_t order_of(const struct pending *p)
+{
+    return p->row.at_ms * 4 + (p->boot != NULL ? 1 : p->end ? 2 : 0);
+}
+
+/* In the order of time, and lines of one sandbox as they came. */
+static void place(struct logbook *l, struct pending *p)
+{
+    struct list *at = l->pending.prev;
+
+    for (unsigned i = 0; at != &l->pending && i < LOGBOOK_BATCH; at = at->prev, i++) {
+        const struct pending *q = CONTAINER_OF(at, struct pending, link);
+
+        if (order_of(q) <= order_of(p) ||
+            (p->boot != NULL && q->boot != NULL && q->row.sandbox == p->row.sandbox))
+            break;
+    }
+    list_add_head(at, &p->link);
+}
+
+static struct pending *add(const struct box *b, const struct store_log *row, const char *boot,
+                           bool end)
 {
     struct engine *g = b->g;
-    size_t len = strnlen(message, LOGBOOK_MESSAGE_MAX), room = len + strlen(fields) + 2;
+    size_t len = strnlen(row->message, LOGBOOK_MESSAGE_MAX);
+    size_t fields = strlen(row->fields) + 1, room = len + 1 + fields + strlen(boot) + 1;
     struct pending *p;
 
     if (g->o.config->logs_ms == 0 || g->o.config->logs_max == 0)
-        return;
+        return NULL;
     if (g->logbook.n >= LOGBOOK_PENDING_MAX || (p = calloc(1, sizeof(*p) + room)) == NULL) {
         g->logbook.lost++;
-        return;
+        return NULL;
     }
-    memcpy(p->text, message, len);
-    strcpy(p->text + len + 1, fields);
-    p->row = (struct store_log){.sandbox = b->seq,
-                                .at_ms = clock_real_ms(),
-                                .level = level,
-                                .message = p->text,
-                                .fields = p->text + len + 1};
-    list_add_tail(&g->logbook.pending, &p->link);
+    p->row = *row;
+    p->row.sandbox = b->seq;
+    p->row.message = memcpy(p->text, row->message, len);
+    p->row.fields = strcpy(p->text + len + 1, row->fields);
+    if (*boot != '\0')
+        p->boot = strcpy(p->text + len + 1 + fields, boot);
+    p->end = end;
+    place(&g->logbook, p);
     g->logbook.n++;
     if (g->logbook.timer.slot == 0)
         loop_timer_set(g->loop, &g->logbook.timer, LOGBOOK_FLUSH_MS, on_flush);
+    return p;
+}
+
+/* ---- what was printed ---- */
+
+/* A tenant's bytes: what is not a character, or ends a text, is shown as one that says
+ * so. */
+static void add_text(struct buf *out, const char *p, size_t n)
+{
+    while (n > 0) {
+        int len = *p == '\0' ? -1 : str_utf8_char(p, n);
+
+        if (len > 0)
+            buf_add(out, p, (size_t)len);
+        else
+            buf_adds(out, "\xef\xbf\xbd");
+        p += len > 0 ? len : 1;
+        n -= len > 0 ? (size_t)len : 1;
+    }
+}
+
+/* The clock of an init is not to be believed in everything. */
+static uint64_t time_of(const struct box *b, uint64_t at_ms)
+{
+    uint64_t now = clock_real_ms();
+
+    return at_ms < b->pub.created_ms || at_ms > now ? now : at_ms;
+}
+
+/* Without room nothing has happened: the next line will show that some are missing. */
+static bool add_output(struct box *b, struct store_log *row, uint64_t next)
+{
+    struct logbook *l = &b->g->logbook;
+    struct pending *p;
+
+    row->output = true;
+    p = add(b, row, b->journal.boot, false);
+    if (p == NULL)
+        return false;
+    p->next = b->journal.next = next;
+    return ++l->nlines < LOGBOOK_LINES_MAX;
+}
+
+bool logbook_line(struct box *b, const struct init_line *m)
+{
+    autobuf struct buf text = BUF_INIT(LOGBOOK_MESSAGE_MAX + 1), fields = BUF_INIT(LINE_FIELDS_MAX);
+    struct store_log row = {.at_ms = time_of(b, m->at_ms),
+                            .level = m->stream == INIT_STDERR ? LOG_ENTRY_WARN : LOG_ENTRY_INFO};
+    struct json_w w;
+
+    add_text(&text, m->data.p, m->data.len);
+    jw_init(&w, &fields);
+    jw_open(&w);
+    jw_kstr(&w, "event", "process.output");
+    jw_kstr(&w, "process", m->id);
+    jw_ku64(&w, "pid", m->pid);
+    jw_kstr(&w, "stream", m->stream == INIT_STDERR ? "stderr" : "stdout");
+    jw_close(&w);
+    row.message = buf_cstr(&text);
+    row.fields = fields.failed ? "{}" : buf_cstr(&fields);
+    return add_output(b, &row, m->seq + 1);
+}
+
+bool logbook_gap(struct box *b, const struct init_line *m)
+{
+    unsigned long long lines = m->seq - b->journal.next;
+    char message[64], fields[96];
+    struct store_log row = {
+        .at_ms = clock_real_ms(), .level = LOG_ENTRY_WARN, .message = message, .fields = fields};
+
+    snprintf(message, sizeof(message), "%llu lines of output dropped", lines);
+    snprintf(fields, sizeof(fields), "{\"event\":\"process.dropped\",\"lines\":%llu}", lines);
+    return add_output(b, &row, m->stream != 0 ? m->seq : m->seq + 1);
+}
+
+/* Written at once: somebody waits for the room. */
+void logbook_hurry(struct engine *g)
+{
+    loop_timer_set(g->loop, &g->logbook.timer, LOGBOOK_MORE_MS, on_flush);
 }
 
 /* ---- from events ---- */
@@ -142,7 +317,7 @@ static void sentence(struct buf *out, const char *kind, json_t *data)
     }
 }
 
-void logbook_event(const struct box *b, const char *kind, const char *text)
+void logbook_event(const struct box *b, const char *kind, uint64_t at_ms, const char *text)
 {
     autobuf struct buf message = BUF_INIT(LOGBOOK_MESSAGE_MAX);
     autobuf struct buf fields = BUF_INIT(LOGBOOK_MESSAGE_MAX);
@@ -153,8 +328,12 @@ void logbook_event(const struct box *b, const char *kind, const char *text)
         return;
     sentence(&message, kind, data);
     buf_addf(&fields, "{\"event\":\"%s\"%s%s", kind, text[1] == '}' ? "" : ",", text + 1);
-    logbook_add(b, severity_of(kind, data), buf_cstr(&message),
-                fields.failed ? "{}" : buf_cstr(&fields));
+    add(b,
+        &(struct store_log){.at_ms = time_of(b, at_ms),
+                            .level = severity_of(kind, data),
+                            .message = buf_cstr(&message),
+                            .fields = fields.failed ? "{}" : buf_cstr(&fields)},
+        "", strcmp(kind, "process.exited") == 0);
 }
 
 /* ---- reading ---- */

@@ -70,7 +70,7 @@ static void say(struct box *b, const struct init_event *ev)
         jw_kbool(&w, "timed_out", ev->flags & INIT_EXIT_TIMED_OUT);
     jw_close(&w);
     if (!data.failed)
-        events_add(b->g, b, kinds[ev->kind].event, buf_cstr(&data));
+        events_add_at(b->g, b, kinds[ev->kind].event, ev->at_ms, buf_cstr(&data));
 }
 
 static int on_msg(struct talk *t, uint16_t type, const union talk_msg *msg, struct err *e)

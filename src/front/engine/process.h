@@ -36,6 +36,7 @@ struct process_opts {        /* all borrowed for the call */
     bool helper;                     /* our own cove-helper, whatever argv[0] says */
     bool leash;                      /* ends when nobody has watched it for timeout_ms */
     bool gentle;                     /* its time limit asks first, and kills INIT_GENTLE_MS later */
+    bool quiet;                      /* what it prints is for us, not for the log */
     bool own;                        /* its id begins with '.': process_run_own() only */
     const struct process_term *term; /* NULL: on pipes */
 };

@@ -68,6 +68,9 @@ static struct create *create_new(struct engine *g, const struct create_opts *o)
     c->row.timeout_ms = o->timeout_ms;
     c->row.auto_resume = o->auto_resume;
     c->row.idle_ms = o->idle_ms;
+    c->row.log_output = o->log_output == CREATE_LOG_DEFAULT ? g->o.config->logs_output
+                                                            : o->log_output == CREATE_LOG_OUTPUT;
+    c->row.log_boot = "";
     c->row.cpu_milli = or_default(o->limits.cpu_milli, g->o.config->cpu_milli);
     c->row.memory = or_default(o->limits.memory, g->o.config->memory);
     c->row.pids = or_default(o->limits.pids, g->o.config->pids);

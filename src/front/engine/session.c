@@ -174,7 +174,8 @@ struct process_stream *session_run(struct engine *g, const char *key, const char
                                    .cwd = o->cwd,
                                    .env = wire_strv_of(&env),
                                    .timeout_ms = o->timeout_ms,
-                                   .flags = INIT_START_OWN,
+                                   .flags =
+                                       INIT_START_OWN | (b->pub.log_output ? INIT_START_LOG : 0u),
                                    .data = {o->text, (uint32_t)first}};
     return stream_session(g, b, &m, &rest, ops, arg);
 }
@@ -194,8 +195,11 @@ struct process_call *session_start(struct engine *g, const char *key, const char
                                             (o->command != NULL ? INIT_START_TEXT : 0u),
                                    .timeout_ms = o->timeout_ms,
                                    .ring = (uint32_t)g->o.config->output};
+    const struct sandbox *sb = engine_get(g, key, sandbox);
     struct err e;
 
+    if (sb != NULL && sb->log_output)
+        m.flags |= INIT_START_LOG;
     if (o->command != NULL)
         wire_strv_add(&argv, o->command);
     for (size_t i = 0; o->argv != NULL && o->argv[i] != NULL; i++)

@@ -1,13 +1,13 @@
 /* logs.c - what happened to sandboxes, in words. Numbered in the order of time. */
 #include "front/store/inside.h"
 
-#define PRUNE_AT_ONCE "20000"
+#define PRUNE_AT_ONCE 2000u /* some milliseconds, in which nobody is served */
 
 int store_log_add(struct store *s, const struct store_log *l, struct err *e)
 {
     sqlite3_stmt *q = store_stmt(s, STMT_LOG_ADD,
-                                 "INSERT INTO logs (sandbox, at_ms, level, message, fields)"
-                                 " VALUES (?, ?, ?, ?, ?)",
+                                 "INSERT INTO logs (sandbox, at_ms, level, message, fields, output)"
+                                 " VALUES (?, ?, ?, ?, ?, ?)",
                                  e);
 
     if (q == NULL)
@@ -17,6 +17,7 @@ int store_log_add(struct store *s, const struct store_log *l, struct err *e)
     sqlite3_bind_int(q, 3, (int)l->level);
     store_bind_text(q, 4, l->message);
     store_bind_text(q, 5, l->fields);
+    sqlite3_bind_int(q, 6, l->output);
     return store_do(s, q, e);
 }
 
@@ -66,17 +67,103 @@ int store_log_each(struct store *s, const struct store_log_span *span,
     return r;
 }
 
-int store_logs_prune(struct store *s, uint64_t before_ms, uint64_t most, struct err *e)
+int store_log_mark(struct store *s, uint64_t sandbox, const char *boot, uint64_t next,
+                   struct err *e)
 {
-    sqlite3_stmt *q = store_stmt(s, STMT_LOGS_PRUNE,
-                                 "DELETE FROM logs WHERE n IN (SELECT n FROM logs ORDER BY n"
-                                 " LIMIT " PRUNE_AT_ONCE ") AND (at_ms < ? OR"
-                                 " n <= (SELECT max(n) FROM logs) - ?)",
+    sqlite3_stmt *q = store_stmt(
+        s, STMT_LOG_MARK, "UPDATE sandboxes SET log_boot = ?, log_next = ? WHERE seq = ?", e);
+
+    if (q == NULL)
+        return -1;
+    store_bind_text(q, 1, boot);
+    sqlite3_bind_int64(q, 2, bounded(next));
+    sqlite3_bind_int64(q, 3, (sqlite3_int64)sandbox);
+    return store_do(s, q, e);
+}
+
+int store_output_prune(struct store *s, uint64_t sandbox, uint64_t most, struct err *e)
+{
+    sqlite3_stmt *q = store_stmt(s, STMT_OUTPUT_PRUNE,
+                                 "DELETE FROM logs WHERE sandbox = ?1 AND output = 1 AND n <="
+                                 " (SELECT n FROM logs WHERE sandbox = ?1 AND output = 1"
+                                 " ORDER BY n DESC LIMIT 1 OFFSET ?2)",
                                  e);
 
     if (q == NULL)
         return -1;
-    sqlite3_bind_int64(q, 1, (sqlite3_int64)before_ms);
-    sqlite3_bind_int64(q, 2, (sqlite3_int64)most);
+    sqlite3_bind_int64(q, 1, (sqlite3_int64)sandbox);
+    sqlite3_bind_int64(q, 2, bounded(most));
     return store_do(s, q, e);
+}
+
+static int count_logs(struct store *s, uint64_t *ret, struct err *e)
+{
+    sqlite3_stmt *q = store_stmt(s, STMT_LOG_COUNT, "SELECT count(*) FROM logs", e);
+    int r = q == NULL ? -1 : store_step(s, q, e);
+
+    if (r < 0)
+        return -1;
+    *ret = r == 1 ? (uint64_t)sqlite3_column_int64(q, 0) : 0;
+    sqlite3_reset(q);
+    return 0;
+}
+
+/* With two numbers; *gone: how many went. */
+static int prune(struct store *s, sqlite3_stmt *q, uint64_t first, uint64_t second, uint64_t *gone,
+                 struct err *e)
+{
+    if (q == NULL)
+        return -1;
+    sqlite3_bind_int64(q, 1, bounded(first));
+    sqlite3_bind_int64(q, 2, bounded(second));
+    if (store_do(s, q, e) < 0)
+        return -1;
+    *gone = (uint64_t)sqlite3_changes(s->db);
+    return 0;
+}
+
+static uint64_t at_once(uint64_t n)
+{
+    return n < PRUNE_AT_ONCE ? n : PRUNE_AT_ONCE;
+}
+
+static int prune_more(struct store *s, uint64_t excess, uint64_t *gone, struct err *e)
+{
+    uint64_t output = 0, any = 0;
+
+    if (excess > 0 &&
+        prune(s,
+              store_stmt(s, STMT_LOGS_PRUNE_OUTPUT,
+                         "DELETE FROM logs WHERE n IN (SELECT n FROM logs WHERE output = ?1"
+                         " ORDER BY n LIMIT ?2)",
+                         e),
+              1, at_once(excess), &output, e) < 0)
+        return -1;
+    if (output < at_once(excess) &&
+        prune(s,
+              store_stmt(s, STMT_LOGS_PRUNE,
+                         "DELETE FROM logs WHERE n IN (SELECT n FROM logs WHERE ?1"
+                         " ORDER BY n LIMIT ?2)",
+                         e),
+              1, at_once(excess) - output, &any, e) < 0)
+        return -1;
+    *gone = output + any;
+    return 0;
+}
+
+int store_logs_prune(struct store *s, uint64_t before_ms, uint64_t most, bool *ret_more,
+                     struct err *e)
+{
+    uint64_t have, old, gone;
+
+    if (prune(s,
+              store_stmt(s, STMT_LOGS_PRUNE_OLD,
+                         "DELETE FROM logs WHERE n IN (SELECT n FROM logs ORDER BY n LIMIT ?2)"
+                         " AND at_ms < ?1",
+                         e),
+              before_ms, PRUNE_AT_ONCE, &old, e) < 0 ||
+        count_logs(s, &have, e) < 0 || prune_more(s, have > most ? have - most : 0, &gone, e) < 0)
+        return -1;
+    *ret_more = old == PRUNE_AT_ONCE || gone == PRUNE_AT_ONCE;
+    return 0;
 }

@@ -54,6 +54,11 @@ static const char *const migrations[] = {
     " sandbox TEXT NOT NULL REFERENCES sandboxes (id) ON DELETE CASCADE, port INTEGER NOT NULL,"
     " token TEXT NOT NULL, name TEXT NOT NULL, created_ms INTEGER NOT NULL,"
     " PRIMARY KEY (sandbox, port)) WITHOUT ROWID;",
+    "ALTER TABLE logs ADD COLUMN output INTEGER NOT NULL DEFAULT 0;"
+    "CREATE INDEX logs_output ON logs (n) WHERE output = 1;"
+    "ALTER TABLE sandboxes ADD COLUMN log_output INTEGER NOT NULL DEFAULT 0;"
+    "ALTER TABLE sandboxes ADD COLUMN log_boot TEXT NOT NULL DEFAULT '';"
+    "ALTER TABLE sandboxes ADD COLUMN log_next INTEGER NOT NULL DEFAULT 0;",
 };
 
 int store_fail(struct store *s, const char *what, struct err *e)

@@ -45,7 +45,7 @@ struct store_bytes {
     X(BYTES, env) X(NUMBER, cpu_milli) X(NUMBER, memory) X(NUMBER, pids) X(NUMBER, disk) X(NUMBER, nofile) \
     X(NUMBER, created_ms) X(NUMBER, ends_ms) X(NUMBER, on_timeout) X(TEXT, boot_id) X(TEXT, reason) \
     X(BYTES, image) X(BYTES, rules) X(TEXT, plane) X(TEXT, name) X(NUMBER, timeout_ms) X(NUMBER, auto_resume) \
-    X(NUMBER, changed_ms) X(TEXT, snapshot) X(NUMBER, idle_ms)
+    X(NUMBER, changed_ms) X(TEXT, snapshot) X(NUMBER, idle_ms) X(NUMBER, log_output) X(TEXT, log_boot) X(NUMBER, log_next)
 /* clang-format on */
 
 #define STORE_C_TEXT const char * /* NULL is stored as "" and never read back */
@@ -116,6 +116,7 @@ int store_points_prune(struct store *s, uint64_t before_ms, uint64_t most, struc
 struct store_log {
     uint64_t n, sandbox, at_ms; /* n: chosen by add, ever higher */
     unsigned level;
+    bool output; /* what a command printed, and not what happened */
     const char *message, *fields;
 };
 struct store_log_span {
@@ -128,7 +129,16 @@ int store_log_add(struct store *s, const struct store_log *l, struct err *e);
 /* Until `each` says false. It must not call the store. */
 int store_log_each(struct store *s, const struct store_log_span *span,
                    bool (*each)(void *arg, const struct store_log *l), void *arg, struct err *e);
-int store_logs_prune(struct store *s, uint64_t before_ms, uint64_t most, struct err *e);
+/* How far the output of a sandbox is in its log: up to line `next` of that boot. A
+ * missing row is fine. */
+int store_log_mark(struct store *s, uint64_t sandbox, const char *boot, uint64_t next,
+                   struct err *e);
+/* Of a sandbox's output the newest `most` stay. */
+int store_output_prune(struct store *s, uint64_t sandbox, uint64_t most, struct err *e);
+/* What is older than that goes, and what is more than `most`, first of all what was
+ * printed; some of it at a time. *ret_more: call again soon. */
+int store_logs_prune(struct store *s, uint64_t before_ms, uint64_t most, bool *ret_more,
+                     struct err *e);
 
 /* ---- API keys ---- */
 

@@ -144,3 +144,26 @@ test('the CLI shows metrics and logs', async () => {
   assert.notEqual((await cli(['sandbox', 'logs', 'nothing'])).status, 0);
   await sbx.kill();
 });
+
+test('what commands print, where the server keeps it: both routes and the CLI', async () => {
+  const e = await startE2b({ args: ['--logs-output', '1'] });
+  try {
+    const sbx = await e.sdk.Sandbox.create();
+    await sbx.commands.run('echo to stdout; echo to stderr >&2');
+    await sbx.commands.run('echo in background', { background: true });
+    const at = (v) => `${v}/sandboxes/${sbx.sandboxId}/logs`;
+    const printed = await poll('it is there', async () => {
+      const l = (await raw(e.d, 'GET', at('/v2'))).json.logs.filter((x) => x.fields.event === 'process.output');
+      return l.length === 3 && l;
+    });
+    assert.deepEqual(printed.map((l) => [l.message, l.level, l.fields.stream, l.fields.logger]).sort(), [['in background', 'info', 'stdout', 'process'], ['to stderr', 'warn', 'stderr', 'process'], ['to stdout', 'info', 'stdout', 'process']]);
+    const found = (await raw(e.d, 'GET', `${at('/v2')}?search=TO%20STD&level=warn&direction=backward`)).json.logs;
+    assert.deepEqual(found.map((l) => l.message), ['to stderr']);
+    const old = (await raw(e.d, 'GET', at(''))).json.logs.map((l) => JSON.parse(l.line));
+    assert.ok(old.some((l) => l.message === 'to stdout' && l.stream === 'stdout' && l.logger === 'process'));
+    assert.match((await e.cli(['sandbox', 'logs', sbx.sandboxId])).stdout, /to stdout[^]*in background|in background[^]*to stdout/);
+    await sbx.kill();
+  } finally {
+    await e.d.stop();
+  }
+});

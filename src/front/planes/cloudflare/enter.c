@@ -52,7 +52,7 @@ static void own_workspace(struct entry *y, const struct sandbox *s)
 {
     static const struct process_ops ops = {.on_exit = owned, .on_fail = not_owned};
     static const char *const argv[] = {"chown", BRIDGE_USER ":" BRIDGE_USER, BRIDGE_ROOT, NULL};
-    struct process_opts o = {.argv = argv, .user = BRIDGE_USER, .cwd = "/"};
+    struct process_opts o = {.argv = argv, .user = BRIDGE_USER, .cwd = "/", .quiet = true};
 
     process_run(y->c->plane->engine, y->c->key, s->id, &o, true, &ops, y);
 }

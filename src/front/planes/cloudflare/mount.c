@@ -135,7 +135,7 @@ static void run(struct errand *r, const char *program, const char *option,
 {
     static const struct process_ops ops = {.on_exit = errand_exit, .on_fail = errand_fail};
     const char *argv[] = {program, option, "--", buf_cstr(&r->path), NULL};
-    struct process_opts o = {.argv = argv, .user = BRIDGE_USER, .cwd = "/"};
+    struct process_opts o = {.argv = argv, .user = BRIDGE_USER, .cwd = "/", .quiet = true};
     struct call *c = r->c;
 
     r->then = then;

@@ -10,7 +10,7 @@
 #include "json/write.h"
 
 #define LOGS_BYTES_MAX (32u << 20)
-#define LINE_BYTES_MAX (16u << 10)
+#define LINE_BYTES_MAX (32u << 10) /* every byte of a line may be a control character */
 #define WORD_MAX 32u
 #define NUMBER_MAX 32
 

@@ -12,7 +12,7 @@
 #define METRICS_LIMIT 500u
 #define POINT_BYTES_MAX 512u
 #define LOGS_LIMIT 100u
-#define ENTRY_BYTES_MAX (16u << 10)
+#define ENTRY_BYTES_MAX (32u << 10)
 #define WORD_MAX 32u
 
 /* ---- metrics ---- */
@@ -79,16 +79,17 @@ static void metrics_get(struct call *c, const void *in)
 
 struct entry_view {
     uint64_t at_ms;
-    const char *level, *message, *fields;
+    const char *level, *message, *fields, *cursor;
 };
 /* clang-format off */
 static const struct shape_field entry_fields[] = {
     {"at", SHAPE_TIME, offsetof(struct entry_view, at_ms), "When."},
     {"level", SHAPE_STR, offsetof(struct entry_view, level), "debug, info, warn or error."},
     {"message", SHAPE_STR, offsetof(struct entry_view, message), "What happened."},
-    {"fields", SHAPE_ANY, offsetof(struct entry_view, fields), "The same for programs."},
+    {"fields", SHAPE_ANY, offsetof(struct entry_view, fields), "The same for programs; of what a command printed which it was, and the stream."},
+    {"cursor", SHAPE_STR, offsetof(struct entry_view, cursor), "Give it as `cursor` to go on behind this entry, in either direction."},
 };
-static SHAPE(entry_shape, "LogEntry", "Something that happened to a sandbox.", entry_fields);
+static SHAPE(entry_shape, "LogEntry", "Something that happened to a sandbox, or a line that a command printed in it.", entry_fields);
 
 struct log_view {
     struct shape_bytes entries;
@@ -149,9 +150,17 @@ static int decode_log(const struct log_in *in, struct log_opts *o, struct err *e
     return 0;
 }
 
+static const char *cursor_text(char out[WORD_MAX], uint64_t n)
+{
+    snprintf(out, WORD_MAX, "l%llu", (unsigned long long)n);
+    return out;
+}
+
 static void add_entry(void *arg, const struct log_entry *l)
 {
-    struct entry_view v = {l->at_ms, log_severity_name(l->level), l->message, l->fields};
+    char cursor[WORD_MAX];
+    struct entry_view v = {l->at_ms, log_severity_name(l->level), l->message, l->fields,
+                           cursor_text(cursor, l->n)};
 
     shape_append(arg, &entry_shape, &v);
 }
@@ -169,9 +178,9 @@ static void log_get(struct call *c, const void *in)
         call_fail(c, &e);
         return;
     }
-    snprintf(cursor, sizeof(cursor), "l%llu", (unsigned long long)next);
-    call_reply_shape(c, &log_shape,
-                     &(struct log_view){shape_list(&entries), next != 0 ? cursor : NULL});
+    call_reply_shape(
+        c, &log_shape,
+        &(struct log_view){shape_list(&entries), next != 0 ? cursor_text(cursor, next) : NULL});
 }
 
 /* clang-format off */
@@ -180,7 +189,7 @@ const struct surface_row surface_metrics[] = {
      "Shows what a sandbox used, point by point.",
      .query = &metrics_input, .status = 200, .answers = {&points_shape}},
     {{"GET", "/v1/sandboxes/{id}/logs"}, SCOPE_READ, log_get, "getSandboxLogs",
-     "Shows what happened to a sandbox: its life, and its processes.",
+     "Shows what happened to a sandbox: its life and its processes; with log_output also what they printed.",
      .query = &log_input, .status = 200, .answers = {&log_shape}},
     {.op = NULL},
 };

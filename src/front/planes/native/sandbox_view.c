@@ -31,6 +31,7 @@ static const struct shape_field sandbox_fields[] = {
     {"ends_at", SHAPE_TIME, offsetof(struct sandbox_view, ends_ms), "When its timeout passes; null: never, or not while it is paused.", SHAPE_NULLABLE},
     {"on_timeout", SHAPE_STR, offsetof(struct sandbox_view, on_timeout), "What happens then: delete, stop or pause."},
     {"auto_resume", SHAPE_BOOL, offsetof(struct sandbox_view, auto_resume), "A command for it while it is paused resumes it."},
+    {"log_output", SHAPE_BOOL, offsetof(struct sandbox_view, log_output), "What commands print is kept in its log."},
     {"limits", SHAPE_OBJECT, offsetof(struct sandbox_view, limits), "What it may use at most.", SHAPE_ALWAYS, &limits_shape},
     {"boot_id", SHAPE_STR, offsetof(struct sandbox_view, boot_id), "Another one after each resume from stopped."},
 };
@@ -64,6 +65,7 @@ void sandbox_view_of(struct sandbox_view *v, const struct sandbox *s, struct buf
         .created_ms = s->created_ms,
         .changed_ms = s->changed_ms,
         .auto_resume = s->auto_resume,
+        .log_output = s->log_output,
         .ends_ms = s->ends_ms,
         .limits = &s->limits,
         .env_names = shape_list(names),

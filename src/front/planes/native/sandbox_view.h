@@ -12,7 +12,7 @@ struct sandbox_view {
     const char *id, *name, *state, *template, *snapshot, *network, *metadata, *on_timeout, *boot_id,
         *reason;
     uint64_t created_ms, changed_ms, ends_ms;
-    bool auto_resume;
+    bool auto_resume, log_output;
     const struct sandbox_limits *limits;
     struct shape_bytes env_names;
 };

@@ -42,7 +42,7 @@ struct create_in {
     const char *template, *snapshot, *on_timeout;
     json_t *env, *metadata, *limits, *network;
     uint64_t timeout_ms;
-    bool auto_resume;
+    bool auto_resume, log_output;
 };
 
 /* clang-format off */
@@ -64,6 +64,7 @@ static const struct json_field create_fields[] = {
     {"timeout_ms", JSON_FIELD_U64, offsetof(struct create_in, timeout_ms), 0, COMMAND_TIMEOUT_MAX, false, "Lifetime in ms; 0: until it is deleted; without it the configured default."},
     {"on_timeout", JSON_FIELD_STR, offsetof(struct create_in, on_timeout), 1, NAME_MAX_BYTES, false, "What happens then: delete (the default), stop, which keeps the files, or pause, which keeps everything."},
     {"auto_resume", JSON_FIELD_BOOL, offsetof(struct create_in, auto_resume), 0, 0, false, "While it is paused, a command for it resumes it, for as long as it was made for and at least 5 minutes."},
+    {"log_output", JSON_FIELD_BOOL, offsetof(struct create_in, log_output), 0, 0, false, "What commands print, line by line, is kept in its log; terminals excepted. Without it the configured default."},
     {"limits", JSON_FIELD_ANY, offsetof(struct create_in, limits), 0, 0, false, "What it may use at most; what is not given is the configured default."},
     {"network", JSON_FIELD_ANY, offsetof(struct create_in, network), 0, 0, false, "Its network; a string is taken as the mode. Without it: egress where the server can give it."},
 };
@@ -77,6 +78,7 @@ static const struct surface_nested create_nested[] = {
 static void create_defaults(void *in, const struct config *c)
 {
     ((struct create_in *)in)->timeout_ms = c->timeout_ms;
+    ((struct create_in *)in)->log_output = c->logs_output != 0;
 }
 
 static const struct surface_input create_input = {
@@ -136,6 +138,7 @@ static int decode_create(const struct create_in *in, struct create_opts *o, stru
     o->timeout_ms = in->timeout_ms;
     o->on_timeout = (enum sandbox_end)end;
     o->auto_resume = in->auto_resume;
+    o->log_output = in->log_output ? CREATE_LOG_OUTPUT : CREATE_LOG_NO_OUTPUT;
     return 0;
 }
 
