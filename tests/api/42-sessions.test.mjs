@@ -35,6 +35,42 @@ test('a session is created, shown, listed and deleted', async () => {
   assert.equal(await alive(a.json.pid), false);
 });
 
+test('lists of what is inside a sandbox come in pages, and miss nothing', async () => {
+  const box = (await d.sandbox()).id;
+  const lists = {
+    sessions: (n) => d.post(`/v1/sandboxes/${box}/sessions`, { id: n }),
+    terminals: (n) => d.post(`/v1/sandboxes/${box}/terminals`, { id: `t${n}`, command: 'sleep 1000' }),
+    processes: (n) => d.post(`/v1/sandboxes/${box}/processes`, { id: `p${n}`, argv: ['sleep', '1000'] }),
+  };
+  for (const [list, make] of Object.entries(lists)) {
+    const url = `/v1/sandboxes/${box}/${list}`;
+    for (const n of ['a', 'b', 'c', 'd', 'e']) await make(n);
+    const all = await d.get(url);
+    const ids = all[list].map((x) => x.id);
+    assert.equal(all.next_cursor, null);
+    const seen = [];
+    for (let cursor = ''; cursor !== null; ) {
+      const page = await d.get(`${url}?limit=2${cursor && `&cursor=${cursor}`}`);
+      assert.ok(page[list].length <= 2);
+      seen.push(...page[list].map((x) => x.id));
+      cursor = page.next_cursor;
+    }
+    assert.deepEqual(seen, ids, list);
+    const whole = await d.get(`${url}?limit=${ids.length}`);
+    assert.equal(whole.next_cursor, null);
+    await d.fails(400, 'invalid', 'GET', `${url}?cursor=nonsense`);
+    await d.fails(400, 'invalid', 'GET', `${url}?cursor=zzzzzzzzzzzzzzzzid`);
+    await d.fails(400, 'invalid', 'GET', `${url}?limit=0`);
+    await d.fails(400, 'invalid', 'GET', `${url}?limit=1001`);
+  }
+  const sessions = `/v1/sandboxes/${box}/sessions`;
+  const first = await d.get(`${sessions}?limit=2`);
+  await d.call('DELETE', `${sessions}/b`);
+  const rest = await d.get(`${sessions}?cursor=${first.next_cursor}`);
+  assert.deepEqual(rest.sessions.map((x) => x.id).slice(-3), ['c', 'd', 'e']);
+  await d.call('DELETE', `/v1/sandboxes/${box}`);
+});
+
 test('bad input is refused with what is wrong, and leaves nothing', async () => {
   await d.fails(400, 'invalid', 'POST', S, { id: 'a/b' });
   await d.fails(400, 'invalid', 'POST', S, { cwd: 'relative' });
@@ -258,7 +294,9 @@ test('a session that is restarted too often ends and says so', async () => {
   let last;
   for (let i = 0; i < 70 && last?.session !== 'ended'; i++) last = await s.exec('exit 1');
   assert.equal(last.session, 'ended');
-  assert.equal((await s.get()).restarts, 65);
+  const end = await s.get();
+  assert.equal(end.restarts, 65);
+  assert.match(end.reason, /ended by its commands 65 times/);
   await s.delete();
 });
 
@@ -364,6 +402,63 @@ test('too many sessions, and too many commands that wait, are refused', async ()
   assert.equal((await running).exit_code, 130);
   assert.deepEqual((await Promise.all(waiting)).map((a) => a.json.stdout), Array.from({ length: 64 }, (_, i) => `${i}\n`));
   await d.call('DELETE', `/v1/sandboxes/${box}`);
+});
+
+test('of ended sessions the last 64 stay known', async () => {
+  const box = (await d.sandbox()).id;
+  const url = `/v1/sandboxes/${box}/sessions`;
+  const lives = await openSession(d, box, { id: 'lives' });
+  for (let i = 0; i < 66; i++) assert.equal((await (await openSession(d, box, { id: `e${i}` })).exec('exit 1')).exit_code, 1);
+  const ended = async () => (await d.get(url)).sessions.filter((s) => s.state === 'ended').map((s) => s.id);
+  await poll('two are forgotten', async () => (await ended()).length === 64);
+  assert.deepEqual(await ended(), Array.from({ length: 64 }, (_, i) => `e${i + 2}`));
+  await d.fails(404, 'not_found', 'GET', `${url}/e1`);
+  await d.fails(410, 'gone', 'POST', `${url}/e2/exec`, { command: 'true' });
+  assert.equal(await lives.out('echo on'), 'on\n');
+  await d.call('DELETE', `/v1/sandboxes/${box}`);
+});
+
+test('the texts that wait in all sessions are at most 64 MiB', async () => {
+  const box = (await d.sandbox()).id;
+  const a = await openSession(d, box);
+  const b = await openSession(d, box);
+  const text = `: ${'x'.repeat(10_000_000)}; echo ran`;
+  const gate = a.exec('sleep 1000');
+  const other = b.exec('sleep 1000');
+  await poll('both run', async () => (await a.get()).command !== null && (await b.get()).command !== null);
+  const waiting = [];
+  let refused = null;
+  for (let i = 0; refused === null && i < 8; i++) {
+    const s = i % 2 ? a : b;
+    const call = d.call('POST', `${s.url}/exec`, { command: text });
+    await poll('it waits or is refused', async () => {
+      refused = await Promise.race([call, null]);
+      return refused !== null || (await a.get()).queued + (await b.get()).queued === waiting.length + 1;
+    });
+    if (refused === null) waiting.push(call);
+  }
+  assert.equal(refused?.status, 429);
+  assert.equal(refused.json.error.code, 'limit');
+  assert.ok(waiting.length >= 3 && waiting.length <= 6, `${waiting.length} of 10 MB waited`);
+  await a.interrupt();
+  await b.interrupt();
+  await Promise.all([gate, other]);
+  for (const call of waiting) assert.equal((await call).json.stdout, 'ran\n');
+  assert.equal(await a.out(text), 'ran\n'); // there is room again
+  await d.call('DELETE', `/v1/sandboxes/${box}`);
+});
+
+test('the state for a process is at most 4 MiB, and one that is larger is refused', async () => {
+  const s = await open();
+  await s.exec("printf -v big '%3000000s' x");
+  const p = await d.post(`${s.url}/processes`, { command: 'echo ${#big}' });
+  await d.post(`/v1/sandboxes/${id}/processes/${p.id}/wait`, { timeout_ms: 20_000 });
+  assert.equal((await d.get(`/v1/sandboxes/${id}/processes/${p.id}/logs`)).chunks.map((c) => c.data).join(''), '3000000\n');
+  await s.exec("printf -v more '%3000000s' x");
+  const e = await d.fails(413, 'too_large', 'POST', `${s.url}/processes`, { command: 'true' });
+  assert.match(e.message, /more than 4194304 bytes/);
+  assert.equal(await s.out('echo ${#more}'), '3000000\n');
+  await s.delete();
 });
 
 test('a process starts from the state of the session and writes nothing back', async () => {

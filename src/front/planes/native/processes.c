@@ -49,6 +49,7 @@ static SHAPE(process_shape, "Process", "A command with a life.", process_fields)
 
 static const struct shape_field list_fields[] = {
     {"processes", SHAPE_LIST, offsetof(struct listing_view, rows), "Running and finished ones.", SHAPE_ALWAYS, &process_shape},
+    LISTING_NEXT,
 };
 static SHAPE(list_shape, "ProcessList", "The processes of a sandbox.", list_fields);
 
@@ -258,7 +259,7 @@ static void listed(void *arg, const struct init_proc *p)
     struct listing *l = arg;
     struct process_full v;
 
-    if (l->c->r == NULL)
+    if (l->c->r == NULL || !listing_takes(l, p->id, p->started_ms))
         return;
     view_of(&v, p);
     shape_append(&l->rows, &process_shape, &v.p);
@@ -266,9 +267,8 @@ static void listed(void *arg, const struct init_proc *p)
 
 static void process_list_(struct call *c, const void *in)
 {
-    struct listing *l = listing_new(c, &list_shape, LIST_BYTES_MAX);
+    struct listing *l = listing_new(c, &list_shape, LIST_BYTES_MAX, in);
 
-    (void)in;
     if (l != NULL)
         process_list(c->plane->engine, c->key, call_param(c, 0), listed, listing_done, l);
 }
@@ -641,7 +641,7 @@ const struct surface_row surface_processes[] = {
      .body = &start_input, .status = 201, .answers = {&process_shape},
      .events = EXEC_EVENTS, .event_shapes = {&exec_start_shape, &exec_exit_shape}},
     {{"GET",  PROCESSES}, SCOPE_READ, process_list_, "listProcesses",
-     "Lists the processes that run and those that ended and are still kept.",
+     "Lists the processes that run and those that ended and are still kept.", .query = &listing_query,
      .status = 200, .answers = {&list_shape}},
     {{"GET",  PROCESSES "/{pid}"}, SCOPE_READ, process_get_, "getProcess",
      "Shows a process, running or ended.",

@@ -153,7 +153,7 @@ static void list_command(void *arg, const struct init_proc *p)
 
 static void commands(struct call *c, const void *in)
 {
-    struct listing *l = listing_new(c, &commands_shape, LIST_BYTES_MAX);
+    struct listing *l = listing_new(c, &commands_shape, LIST_BYTES_MAX, NULL);
 
     (void)in;
     if (l != NULL)

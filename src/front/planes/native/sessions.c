@@ -43,6 +43,7 @@ static SHAPE(session_shape, "Session", "A shell that remembers.", session_fields
 
 static const struct shape_field list_fields[] = {
     {"sessions", SHAPE_LIST, offsetof(struct listing_view, rows), "Those that run, and those that ended and were not deleted.", SHAPE_ALWAYS, &session_shape},
+    LISTING_NEXT,
 };
 static SHAPE(list_shape, "SessionList", "Sessions of a sandbox.", list_fields);
 
@@ -156,15 +157,16 @@ static void list_session(void *arg, const struct init_session *s)
     struct listing *l = arg;
     struct session_view v;
 
+    if (!listing_takes(l, s->id, s->created_ms))
+        return;
     session_view_of(&v, s);
     shape_append(&l->rows, &session_shape, &v);
 }
 
 static void list(struct call *c, const void *in)
 {
-    struct listing *l = listing_new(c, &list_shape, LIST_BYTES_MAX);
+    struct listing *l = listing_new(c, &list_shape, LIST_BYTES_MAX, in);
 
-    (void)in;
     if (l != NULL)
         session_list(c->plane->engine, c->key, call_param(c, 0), list_session, listing_done, l);
 }
@@ -221,7 +223,7 @@ const struct surface_row surface_sessions[] = {
      "Starts a bash whose state is kept from one command to the next.",
      .body = &create_input, .status = 201, .answers = {&session_shape}},
     {{"GET",    SESSIONS}, SCOPE_READ, list, "listSessions",
-     "Lists the sessions that run, and those that ended and were not deleted.",
+     "Lists the sessions that run, and those that ended and were not deleted.", .query = &listing_query,
      .status = 200, .answers = {&list_shape}},
     {{"GET",    SESSIONS "/{sid}"}, SCOPE_READ, get, "getSession",
      "Shows a session, also one that has ended, and why it did.",

@@ -49,6 +49,7 @@ static SHAPE(terminal_shape, "Terminal", "A process with a screen that stays whe
 
 static const struct shape_field list_fields[] = {
     {"terminals", SHAPE_LIST, offsetof(struct listing_view, rows), "Running and finished ones.", SHAPE_ALWAYS, &terminal_shape},
+    LISTING_NEXT,
 };
 static SHAPE(list_shape, "TerminalList", "The terminals of a sandbox.", list_fields);
 /* clang-format on */
@@ -199,7 +200,7 @@ static void listed(void *arg, const struct init_proc *p)
     struct listing *l = arg;
     struct terminal_full v;
 
-    if (l->c->r == NULL || p->cols == 0)
+    if (l->c->r == NULL || p->cols == 0 || !listing_takes(l, p->id, p->started_ms))
         return;
     view_of(&v, p);
     shape_append(&l->rows, &terminal_shape, &v.t);
@@ -207,9 +208,8 @@ static void listed(void *arg, const struct init_proc *p)
 
 static void terminal_list(struct call *c, const void *in)
 {
-    struct listing *l = listing_new(c, &list_shape, LIST_BYTES_MAX);
+    struct listing *l = listing_new(c, &list_shape, LIST_BYTES_MAX, in);
 
-    (void)in;
     if (l != NULL)
         process_list(c->plane->engine, c->key, call_param(c, 0), listed, listing_done, l);
 }
@@ -351,7 +351,7 @@ const struct surface_row surface_terminals[] = {
      "Start a program on a terminal of its own; it runs on when nobody looks.",
      .body = &create_input, .status = 201, .answers = {&terminal_shape}},
     {{"GET", TERMINALS}, SCOPE_READ, terminal_list, "listTerminals",
-     "Terminals that run, and the last finished ones.", .status = 200, .answers = {&list_shape}},
+     "Terminals that run, and the last finished ones.", .query = &listing_query, .status = 200, .answers = {&list_shape}},
     {{"GET", TERMINALS "/{tid}"}, SCOPE_READ, terminal_get, "getTerminal",
      "One terminal.", .status = 200, .answers = {&terminal_shape}},
     {{"GET", TERMINALS "/{tid}/connect"}, SCOPE_READ, terminal_connect, "connectTerminal",
