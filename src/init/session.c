@@ -156,14 +156,15 @@ bool session_delete(struct session *s)
     return false;
 }
 
-static void forget_oldest(struct sessions *ss)
+/* Never the newest: whoever ended it still has it in hand. */
+static void forget_oldest(struct sessions *ss, const struct session *newest)
 {
     struct session *s;
 
     LIST_EACH (&ss->ended, s, struct session, end_link) {
         if (ss->nended <= SESSIONS_ENDED_MAX)
             return;
-        if (!s->deleted) {
+        if (!s->deleted && s != newest) {
             session_delete(s);
             return; /* it may be gone, and with it our place in the list */
         }
@@ -195,7 +196,7 @@ void session_end(struct session *s, const char *fmt, ...)
     session_refuse(&s->askers, &e);
     sessions_told(ss, s, INIT_EVENT_SESSION_ENDED);
     if (!s->deleted)
-        forget_oldest(ss);
+        forget_oldest(ss, s);
 }
 
 void session_kill_shell(struct session *s)
