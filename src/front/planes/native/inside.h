@@ -20,6 +20,8 @@
     X(archive)                                                                                     \
     X(exec)                                                                                        \
     X(processes)                                                                                   \
+    X(process_waits)                                                                               \
+    X(process_stdin)                                                                               \
     X(terminals)                                                                                   \
     X(logs)                                                                                        \
     X(sessions)                                                                                    \

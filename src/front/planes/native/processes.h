@@ -5,6 +5,7 @@
 #include "front/engine/process.h"
 #include "front/plane/shape.h"
 
+#define PROCESSES "/v1/sandboxes/{id}/processes"
 #define GRACE_DEFAULT_MS 5000u
 #define GRACE_MAX_MS (3600u * 1000)
 
