@@ -1,111 +1,11 @@
-/* talk.c - see talk.h. */
-#include "front/engine/talk.h"
-
-#include <errno.h>
+/* talk.c - see talk.h. Talks, the peers they are with, and the hub of them all. */
 #include <stdlib.h>
-#include <string.h>
-#include <sys/socket.h>
-#include <sys/un.h>
 
 #include "base/clock.h"
 #include "base/own.h"
-#include "base/str.h"
+#include "front/engine/talk_inside.h"
 
-#define TALK_KEEP_OUT (64u << 10) /* a larger send buffer is given back once empty */
-#define TALK_CONNECT_MS 10000     /* to hello, also for talks that have no deadline */
-#ifndef SO_PASSRIGHTS
-#define SO_PASSRIGHTS 83 /* Linux 6.16; Debian 12's headers do not know it */
-#endif
-
-enum conn_state {
-    CONN_WAITING, /* the listener's queue is full: connect again soon */
-    CONN_SILENT,  /* connected; hello has not come */
-    CONN_OPEN,    /* hello was right; busy if it has a talk, else idle */
-    CONN_DEAD,    /* closed; freed when nobody is inside it any more */
-};
-
-struct conn {
-    struct talk_hub *hub;
-    struct talk_peer *peer;
-    enum conn_state state;
-    int fd;
-    struct loop_io io;
-    struct loop_timer timer; /* retry of connect, or end of idleness */
-    struct loop_later again; /* parse what is left after a pause */
-    struct list idle;
-    struct talk *talk;
-    uint32_t seq;
-    bool inside; /* being parsed: must not be freed */
-    bool fed;    /* more than the request was sent, and may cross the last answer on
-                  * its way: whoever spoke next here would hear of it */
-    struct buf left, out;
-};
-
-struct talk_hub {
-    struct loop *loop;
-    int run_fd;
-    size_t nconns, nidle;
-    /* One memory for all reads: what arrived is parsed in place, and only an
-     * unfinished frame is copied to its connection. */
-    char scratch[TALK_IN_MAX];
-};
-
-/* ---- connections ---- */
-
-static void conn_free(struct conn *c)
-{
-    loop_undefer(&c->again);
-    buf_free(&c->left);
-    buf_free(&c->out);
-    free(c);
-}
-
-static void conn_leave_idle(struct conn *c)
-{
-    if (list_empty(&c->idle))
-        return;
-    list_del(&c->idle);
-    c->peer->nidle--;
-    c->hub->nidle--;
-    loop_timer_stop(c->hub->loop, &c->timer);
-}
-
-static void conn_close(struct conn *c)
-{
-    if (c->state == CONN_DEAD)
-        return;
-    conn_leave_idle(c);
-    c->state = CONN_DEAD;
-    c->hub->nconns--;
-    loop_timer_stop(c->hub->loop, &c->timer);
-    loop_io_stop(c->hub->loop, &c->io);
-    drop_fd(&c->fd);
-    if (!c->inside)
-        conn_free(c);
-}
-
-static void conn_idle_over(struct loop_timer *t)
-{
-    conn_close(CONTAINER_OF(t, struct conn, timer));
-}
-
-/* The conversation is over in good order: keep the connection if there is room. */
-static void conn_release(struct conn *c)
-{
-    struct talk_peer *p = c->peer;
-
-    c->talk = NULL;
-    if (c->out.len > 0 || c->fed || p->nidle >= TALK_IDLE_MAX || c->hub->nidle >= TALK_IDLE_TOTAL) {
-        conn_close(c);
-        return;
-    }
-    loop_io_set(c->hub->loop, &c->io, EPOLLIN);
-    list_add_head(&p->idle, &c->idle);
-    p->nidle++;
-    c->hub->nidle++;
-    if (loop_timer_set(c->hub->loop, &c->timer, TALK_IDLE_MS, conn_idle_over) < 0)
-        conn_close(c);
-}
+#define TALK_CONNECT_MS 10000 /* to hello, also for talks that have no deadline */
 
 /* ---- the end of a talk ---- */
 
@@ -117,7 +17,7 @@ static void tell_quiet(struct loop_later *l)
         p->on_quiet(p);
 }
 
-static void talk_count(struct talk *t, bool starting)
+void talk_count(struct talk *t, bool starting)
 {
     struct talk_peer *p = t->peer;
 
@@ -129,17 +29,17 @@ static void talk_count(struct talk *t, bool starting)
         loop_defer(p->hub->loop, &p->quiet, tell_quiet);
 }
 
-static void talk_detach(struct talk *t)
+void talk_detach(struct talk *t)
 {
     talk_count(t, false);
-    if (t->conn != NULL)
+    if (t->line != NULL)
         t->peer->used_ms = clock_real_ms();
-    t->conn = NULL;
+    t->line = NULL;
     list_del(&t->link);
     loop_timer_stop(t->hub->loop, &t->deadline);
 }
 
-static void talk_tell(struct loop_later *l)
+void talk_tell(struct loop_later *l)
 {
     struct talk *t = CONTAINER_OF(l, struct talk, later);
     struct err why = t->why; /* the callback frees the talk */
@@ -147,34 +47,17 @@ static void talk_tell(struct loop_later *l)
     t->ops->on_fail(t, &why);
 }
 
-static void talk_fail(struct talk *t, const struct err *why)
+void talk_fail(struct talk *t, const struct err *why)
 {
-    struct conn *c = t->conn;
+    struct line *c = t->line;
 
     t->why = *why;
     talk_detach(t);
     if (c != NULL) {
         c->talk = NULL;
-        conn_close(c);
+        line_close(c);
     }
     loop_defer(t->hub->loop, &t->later, talk_tell);
-}
-
-static void conn_fail(struct conn *c, const struct err *why)
-{
-    if (c->talk != NULL)
-        talk_fail(c->talk, why);
-    else
-        conn_close(c);
-}
-
-static void conn_nonsense(struct conn *c, const struct err *what)
-{
-    struct err e;
-
-    err_set(&e, ERR_UNRESPONSIVE, "sandbox %s: its init answered nonsense: %s", c->peer->id,
-            what->msg);
-    conn_fail(c, &e);
 }
 
 static void on_deadline(struct loop_timer *timer)
@@ -187,11 +70,11 @@ static void on_deadline(struct loop_timer *timer)
 }
 
 /* Our own back-pressure is not the init's silence. */
-static void talk_arm(struct talk *t)
+void talk_arm(struct talk *t)
 {
     uint64_t ms = t->deadline_ms;
 
-    if (t->conn != NULL && t->conn->state != CONN_OPEN && (ms == 0 || ms > TALK_CONNECT_MS))
+    if (t->line != NULL && t->line->state != LINE_OPEN && (ms == 0 || ms > TALK_CONNECT_MS))
         ms = TALK_CONNECT_MS;
     if (ms == 0 || t->paused)
         loop_timer_stop(t->hub->loop, &t->deadline);
@@ -199,383 +82,15 @@ static void talk_arm(struct talk *t)
         loop_timer_set(t->hub->loop, &t->deadline, ms, on_deadline);
 }
 
-/* ---- out ---- */
-
-/* Until the version is known nothing is asked: an init of another one might
- * understand something else. */
-static bool conn_may_send(const struct conn *c)
-{
-    bool begun = c->talk != NULL && c->talk->sent;
-
-    if (c->peer->held && !begun)
-        return false;
-    return c->state == CONN_OPEN || (c->state == CONN_SILENT && c->peer->version == INIT_VERSION);
-}
-
-static void conn_wait(struct conn *c)
-{
-    const struct talk *t = c->talk;
-    bool in = t == NULL || !t->paused;
-    bool out = conn_may_send(c) && (c->out.len > 0 || (t != NULL && t->fed));
-
-    loop_io_set(c->hub->loop, &c->io,
-                (in ? (uint32_t)EPOLLIN : 0) | (out ? (uint32_t)EPOLLOUT : 0));
-}
-
-static int conn_flush(struct conn *c, struct err *e)
-{
-    while (c->out.len > 0 && conn_may_send(c)) {
-        ssize_t n = send(c->fd, buf_data(&c->out), c->out.len, MSG_DONTWAIT | MSG_NOSIGNAL);
-
-        if (n < 0 && (errno == EAGAIN || errno == EINTR))
-            break;
-        if (n < 0)
-            return err_set(e, ERR_GONE, "sandbox %s: its init closed the connection", c->peer->id);
-        buf_consume(&c->out, (size_t)n);
-        if (c->talk != NULL)
-            c->talk->sent = true;
-    }
-    if (c->out.len == 0 && c->out.cap > TALK_KEEP_OUT)
-        buf_free(&c->out);
-    return 0;
-}
-
-static void conn_push(struct conn *c)
-{
-    struct err e;
-
-    if (conn_flush(c, &e) < 0)
-        conn_fail(c, &e);
-    else
-        conn_wait(c);
-}
-
-/* The socket takes bytes again. */
-static void conn_drain(struct conn *c)
-{
-    struct talk *t;
-
-    conn_push(c);
-    t = c->talk;
-    if (c->state == CONN_DEAD || t == NULL || !t->fed || c->out.len > 0)
-        return;
-    t->fed = false;
-    conn_wait(c);
-    if (t->ops->on_drain != NULL)
-        t->ops->on_drain(t);
-}
-
-/* ---- in ---- */
-
-static void heard_hello(struct conn *c, uint16_t type, const union talk_msg *m)
-{
-    struct err e;
-
-    if (type != INIT_HELLO) {
-        err_set(&e, ERR_INVALID, "it did not begin with hello");
-        conn_nonsense(c, &e);
-        return;
-    }
-    c->peer->version = m->init_hello.version;
-    if (m->init_hello.version != INIT_VERSION) {
-        err_set(&e, ERR_UNSUPPORTED,
-                "sandbox %s was started by another version of Cove (its init speaks protocol %u, "
-                "we speak %u); it can be listed, stopped and deleted",
-                c->peer->id, m->init_hello.version, INIT_VERSION);
-        conn_fail(c, &e);
-        return;
-    }
-    c->state = CONN_OPEN;
-    if (c->talk != NULL)
-        talk_arm(c->talk);
-    conn_push(c);
-}
-
-static enum talk_step step_of(const struct talk_kind *k, uint16_t type)
-{
-    if (type == INIT_FAIL)
-        return TALK_LAST;
-    for (size_t i = 0; i < ARRAY_LEN(k->answers); i++)
-        if (k->answers[i].type == type)
-            return k->answers[i].step;
-    return 0;
-}
-
-/* Failures that an init may speak of; what else it claims is our judgement to make. */
-static const bool init_may_say[ERR_KIND_COUNT] = {
-    [ERR_INVALID] = true,      [ERR_DENIED] = true,      [ERR_NOT_FOUND] = true,
-    [ERR_TIMEOUT] = true,      [ERR_CONFLICT] = true,    [ERR_GONE] = true,
-    [ERR_PRECONDITION] = true, [ERR_TOO_LARGE] = true,   [ERR_CANNOT_START] = true,
-    [ERR_LIMIT] = true,        [ERR_UNSUPPORTED] = true, [ERR_DISK_FULL] = true,
-};
-
-void talk_failure(const struct init_fail *m, struct err *ret)
-{
-    enum err_kind kind = err_from_code(m->code);
-
-    err_set(ret, init_may_say[kind] ? kind : ERR_INTERNAL, "%s", m->message);
-    ret->sys = (int)m->sys;
-}
-
-static void said_fail(struct talk *t, const struct init_fail *m)
-{
-    struct err e;
-
-    talk_failure(m, &e);
-    t->ops->on_fail(t, &e);
-}
-
-/* The connection is given back before the last answer is told, so that whoever
- * is told may use it for the next request. */
-static int deliver(struct conn *c, uint16_t type, const union talk_msg *m, struct err *e)
-{
-    struct talk *t = c->talk;
-    enum talk_step step = step_of(t->kind, type);
-
-    if (step == 0)
-        return err_set(e, ERR_INVALID, "an answer of type %u to a request of type %u", type,
-                       t->kind->request);
-    if (step == TALK_MORE) {
-        t->heard = true;
-        talk_count(t, false);
-        talk_arm(t);
-        return t->ops->on_msg(t, type, m, e);
-    }
-    talk_detach(t);
-    conn_release(c);
-    if (type == INIT_FAIL)
-        said_fail(t, &m->init_fail);
-    else if (t->ops->on_msg(t, type, m, e) < 0) {
-        t->why = *e;
-        err_set(&t->why, ERR_UNRESPONSIVE, "sandbox %s: its init answered nonsense: %s",
-                t->peer->id, e->msg);
-        loop_defer(t->hub->loop, &t->later, talk_tell);
-    }
-    return 0;
-}
-
-static int frame(struct conn *c, const struct wire_head *head, const char *body, struct err *e)
-{
-    const struct wire_msg *m = init_msg(head->type);
-    union talk_msg msg;
-
-    if (m == NULL)
-        return err_set(e, ERR_INVALID, "an unknown message %u", head->type);
-    if (wire_get(m, body, head->len, &msg, e) < 0)
-        return -1;
-    if (c->state == CONN_SILENT) {
-        heard_hello(c, head->type, &msg);
-        return 0;
-    }
-    if (c->talk == NULL)
-        return err_set(e, ERR_INVALID, "%s unasked", m->name);
-    if (head->seq != c->talk->seq)
-        return err_set(e, ERR_INVALID, "%s to request %u instead of %u", m->name, head->seq,
-                       c->talk->seq);
-    return deliver(c, head->type, &msg, e);
-}
-
-static int too_long(const struct buf *in, struct err *e)
-{
-    struct wire_head head;
-
-    if (in->len < WIRE_HEAD)
-        return 0;
-    memcpy(&head, buf_data(in), WIRE_HEAD);
-    return head.len > TALK_FRAME_MAX ? err_set(e, ERR_INVALID, "a message of %u bytes", head.len)
-                                     : 0;
-}
-
-/* Delivers every whole frame of `in`. A callback may pause, end or fail the
- * talk, or begin another one on this connection. */
-static void parse(struct conn *c, struct buf *in)
-{
-    struct wire_head head;
-    const char *body;
-    struct err e;
-
-    c->inside = true;
-    while (c->state != CONN_DEAD && !(c->talk != NULL && c->talk->paused)) {
-        int r = too_long(in, &e) < 0 ? -1 : wire_peek(in, &head, &body, &e);
-
-        if (r == 0)
-            break;
-        if (r < 0 || frame(c, &head, body, &e) < 0) {
-            conn_nonsense(c, &e);
-            break;
-        }
-        buf_consume(in, WIRE_HEAD + head.len);
-    }
-    c->inside = false;
-}
-
-/* After parsing: what is left is the connection's to keep, or it is gone. */
-static void settle(struct conn *c, const struct buf *in)
-{
-    struct err e;
-
-    if (c->state == CONN_DEAD) {
-        conn_free(c);
-        return;
-    }
-    buf_clear(&c->left);
-    if (in->len == 0) {
-        buf_free(&c->left);
-        return;
-    }
-    if (buf_add(&c->left, buf_data(in), in->len) < 0) {
-        err_set(&e, ERR_INTERNAL, "sandbox %s: out of memory", c->peer->id);
-        conn_fail(c, &e);
-    }
-}
-
-static void conn_parse(struct conn *c, size_t fresh)
-{
-    /* A view of the scratch, never grown and never freed. */
-    struct buf in = {.mem = c->hub->scratch, .len = c->left.len + fresh, .max = TALK_IN_MAX};
-
-    parse(c, &in);
-    settle(c, &in);
-}
-
-static void conn_again(struct loop_later *l)
-{
-    struct conn *c = CONTAINER_OF(l, struct conn, again);
-
-    if (c->left.len > 0)
-        memcpy(c->hub->scratch, buf_data(&c->left), c->left.len);
-    conn_parse(c, 0);
-}
-
-static void conn_read(struct conn *c)
-{
-    char *scratch = c->hub->scratch;
-    struct err e;
-    ssize_t n;
-
-    if (c->again.queued) /* what came before is parsed first; epoll will say it again */
-        return;
-    if (c->left.len > 0)
-        memcpy(scratch, buf_data(&c->left), c->left.len);
-    /* No ancillary buffer: an fd that an init sends is dropped by the kernel. */
-    n = recv(c->fd, scratch + c->left.len, TALK_IN_MAX - c->left.len, MSG_DONTWAIT);
-    if (n < 0 && (errno == EAGAIN || errno == EINTR))
-        return;
-    if (n <= 0) {
-        err_set(&e, ERR_GONE, "sandbox %s: its init closed the connection", c->peer->id);
-        conn_fail(c, &e);
-        return;
-    }
-    conn_parse(c, (size_t)n);
-}
-
-static void conn_on_io(struct loop_io *io, uint32_t events)
-{
-    struct conn *c = CONTAINER_OF(io, struct conn, io);
-
-    if (events & EPOLLOUT) {
-        c->inside = true;
-        conn_drain(c);
-        c->inside = false;
-        if (c->state == CONN_DEAD) {
-            conn_free(c);
-            return;
-        }
-    }
-    if ((events & (EPOLLIN | EPOLLHUP | EPOLLERR)) == 0)
-        return;
-    /* A hang-up is reported whether we listen or not. What the peer still had to
-     * say is read after the pause; until then the socket is not watched. */
-    if (c->talk != NULL && c->talk->paused)
-        loop_io_stop(c->hub->loop, &c->io);
-    else
-        conn_read(c);
-}
-
-/* ---- connecting ---- */
-
-static void conn_retry(struct loop_timer *t);
-
-int talk_connect(const struct talk_hub *h, int fd, const char *id)
-{
-    struct sockaddr_un a = {.sun_family = AF_UNIX};
-
-    str_fmt(a.sun_path, sizeof(a.sun_path), "/proc/self/fd/%d/%s", h->run_fd, id);
-    return connect(fd, (struct sockaddr *)&a, sizeof(a));
-}
-
-static int conn_try(struct conn *c, struct err *e)
-{
-    int off = 0;
-
-    /* Before anybody can send one: an fd is taken only where fdpass.c asked for it. */
-    setsockopt(c->fd, SOL_SOCKET, SO_PASSRIGHTS, &off, sizeof(off));
-    if (talk_connect(c->hub, c->fd, c->peer->id) < 0) {
-        if (errno == EAGAIN)
-            return loop_timer_set(c->hub->loop, &c->timer, TALK_RETRY_MS, conn_retry) < 0
-                       ? err_set(e, ERR_INTERNAL, "out of memory")
-                       : 0;
-        return err_set(e, ERR_UNRESPONSIVE, "sandbox %s: its init cannot be reached: %s",
-                       c->peer->id, strerror(errno));
-    }
-    c->state = CONN_SILENT;
-    return loop_io_start(c->hub->loop, &c->io, c->fd, EPOLLIN, conn_on_io, e);
-}
-
-static void conn_retry(struct loop_timer *t)
-{
-    struct conn *c = CONTAINER_OF(t, struct conn, timer);
-    struct err e;
-
-    if (conn_try(c, &e) < 0)
-        conn_fail(c, &e);
-    else if (c->state == CONN_SILENT)
-        conn_push(c);
-}
-
-static struct conn *conn_new(struct talk_peer *p, struct err *e)
-{
-    struct conn *c = calloc(1, sizeof(*c));
-
-    if (c == NULL) {
-        err_set(e, ERR_INTERNAL, "out of memory");
-        return NULL;
-    }
-    *c = (struct conn){.hub = p->hub, .peer = p, .io.fd = -1};
-    list_init(&c->idle);
-    buf_init(&c->left, TALK_IN_MAX);
-    buf_init(&c->out, TALK_OUT_MAX);
-    p->hub->nconns++;
-    c->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (c->fd < 0)
-        err_set(e, ERR_UNAVAILABLE, "no more connections to sandboxes: %s; try again",
-                strerror(errno));
-    if (c->fd < 0 || conn_try(c, e) < 0) {
-        conn_close(c);
-        return NULL;
-    }
-    return c;
-}
-
-static struct conn *conn_get(struct talk_peer *p, struct err *e)
-{
-    struct conn *c = LIST_FIRST(&p->idle, struct conn, idle);
-
-    if (c == NULL)
-        return conn_new(p, e);
-    conn_leave_idle(c);
-    return c;
-}
-
 /* ---- talks ---- */
 
 static int talk_put(struct talk *t, uint16_t type, const void *msg, struct err *e)
 {
-    struct conn *c = t->conn;
+    struct line *c = t->line;
 
     if (wire_put(&c->out, init_msg(type), t->seq, msg, e) < 0)
         return -1;
-    return conn_flush(c, e);
+    return line_flush(c, e);
 }
 
 void talk_begin(struct talk *t, struct talk_peer *p, const struct talk_kind *kind, const void *msg,
@@ -586,22 +101,22 @@ void talk_begin(struct talk *t, struct talk_peer *p, const struct talk_kind *kin
     *t = (struct talk){.hub = p->hub, .peer = p, .kind = kind, .ops = ops};
     t->deadline_ms = deadline_ms;
     list_init(&t->link);
-    t->conn = conn_get(p, &e);
-    if (t->conn == NULL) {
+    t->line = line_get(p, &e);
+    if (t->line == NULL) {
         talk_fail(t, &e);
         return;
     }
     list_add_tail(&p->talks, &t->link);
     p->used_ms = clock_real_ms();
-    t->conn->talk = t;
-    t->seq = ++t->conn->seq;
+    t->line->talk = t;
+    t->seq = ++t->line->seq;
     talk_count(t, kind->starts && !p->held);
     if (talk_put(t, kind->request, msg, &e) < 0) {
         talk_fail(t, &e);
         return;
     }
     talk_arm(t);
-    conn_wait(t->conn);
+    line_wait(t->line);
 }
 
 void talk_begin_failed(struct talk *t, struct talk_hub *h, const struct talk_ops *ops,
@@ -614,62 +129,62 @@ void talk_begin_failed(struct talk *t, struct talk_hub *h, const struct talk_ops
 
 size_t talk_queued(const struct talk *t)
 {
-    return t->conn == NULL ? 0 : t->conn->out.len;
+    return t->line == NULL ? 0 : t->line->out.len;
 }
 
 size_t talk_send(struct talk *t, uint16_t type, const void *msg)
 {
     struct err e;
 
-    if (t->conn == NULL)
+    if (t->line == NULL)
         return 0;
-    t->fed = t->conn->fed = true;
+    t->fed = t->line->fed = true;
     if (talk_put(t, type, msg, &e) < 0) {
         talk_fail(t, &e);
         return 0;
     }
-    conn_wait(t->conn);
-    return t->conn->out.len;
+    line_wait(t->line);
+    return t->line->out.len;
 }
 
 void talk_set_deadline(struct talk *t, uint64_t deadline_ms)
 {
     t->deadline_ms = deadline_ms;
-    if (t->conn != NULL)
+    if (t->line != NULL)
         talk_arm(t);
 }
 
 static void talk_hear_again(struct talk *t)
 {
-    struct conn *c = t->conn;
+    struct line *c = t->line;
     struct err e;
 
-    /* The peer hung up during the pause; see conn_on_io(). */
-    if (c->io.cb == NULL && c->state != CONN_WAITING &&
-        loop_io_start(t->hub->loop, &c->io, c->fd, EPOLLIN, conn_on_io, &e) < 0) {
+    /* The peer hung up during the pause; see line_on_io(). */
+    if (c->io.cb == NULL && c->state != LINE_WAITING &&
+        loop_io_start(t->hub->loop, &c->io, c->fd, EPOLLIN, line_on_io, &e) < 0) {
         talk_fail(t, &e);
         return;
     }
     if (c->left.len > 0)
-        loop_defer(t->hub->loop, &c->again, conn_again);
-    conn_wait(c);
+        loop_defer(t->hub->loop, &c->again, line_again);
+    line_wait(c);
 }
 
 void talk_pause(struct talk *t, bool paused)
 {
-    if (t->conn == NULL || t->paused == paused)
+    if (t->line == NULL || t->paused == paused)
         return;
     t->paused = paused;
     talk_arm(t);
     if (paused)
-        conn_wait(t->conn);
+        line_wait(t->line);
     else
         talk_hear_again(t);
 }
 
 void talk_end(struct talk *t)
 {
-    struct conn *c = t->conn;
+    struct line *c = t->line;
 
     if (t->hub == NULL)
         return;
@@ -677,7 +192,7 @@ void talk_end(struct talk *t)
     talk_detach(t);
     if (c != NULL) {
         c->talk = NULL;
-        conn_close(c);
+        line_close(c);
     }
 }
 
@@ -698,7 +213,7 @@ void talk_peer_hold(struct talk_peer *p, bool held)
     LIST_EACH (&p->talks, t, struct talk, link) {
         if (held ? !t->sent : t->kind->starts && !t->heard)
             talk_count(t, !held);
-        conn_push(t->conn);
+        line_push(t->line);
     }
 }
 
@@ -725,12 +240,12 @@ void talk_peer_refuse(struct talk_peer *p, const struct err *why)
 void talk_peer_reset(struct talk_peer *p, const struct err *why)
 {
     struct talk *t;
-    struct conn *c;
+    struct line *c;
 
     while ((t = LIST_FIRST(&p->talks, struct talk, link)) != NULL)
         talk_fail(t, why);
-    while ((c = LIST_FIRST(&p->idle, struct conn, idle)) != NULL)
-        conn_close(c);
+    while ((c = LIST_FIRST(&p->idle, struct line, idle)) != NULL)
+        line_close(c);
     p->version = 0;
     p->held = false;
 }

@@ -27,7 +27,7 @@
 
 struct talk;
 struct talk_hub;
-struct conn; /* talk.c's business */
+struct line; /* talk_inside.h */
 
 /* One sandbox's init. */
 struct talk_peer {
@@ -78,7 +78,7 @@ struct talk { /* zeroed memory is one that never began */
     struct talk_peer *peer;
     const struct talk_kind *kind;
     const struct talk_ops *ops;
-    struct conn *conn; /* NULL: not begun, or over */
+    struct line *line; /* NULL: not begun, or over */
     struct list link;
     uint32_t seq;
     bool paused, fed;
