@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "base/own.h"
 #include "base/str.h"
 
 /* In these texts % stands for the directory. */
@@ -13,7 +14,9 @@
 
 /* What a function named `builtin` cannot also be: one of these is true, the other false,
  * and neither is run inside a function. */
-#define BUILTIN_IS_ONE "\\builtin test ! -v FUNCNAME && ! \\builtin test -v FUNCNAME"
+#define IS_ONE(name) "\\" name " test ! -v FUNCNAME && ! \\" name " test -v FUNCNAME"
+#define BUILTIN_IS_ONE IS_ONE("builtin")
+#define COMMAND_IS_ONE IS_ONE("command")
 
 #define STDIO " <%/0 >%/1 2>%/2"
 
@@ -68,15 +71,14 @@ void script_main(struct buf *out, const char *dir)
     put(out, "\\builtin shopt -s expand_aliases; " TRAPS "; \\exec <&- >&- 2>&-; " LOOP, dir);
 }
 
+/* With set -x the eval itself must not be traced to what is stderr at that moment. */
 void script_exit(struct buf *out, const char *dir, bool restart)
 {
-    if (restart)
-        put(out, "\\builtin eval '" GO_ON "'", dir);
-    else
-        put(out,
-            "\\builtin eval 'if " WAS_EXIT "; then " SAY("e", STATUS, NO_PID) "; else " GO_ON
-                                                                              "; fi'",
-            dir);
+    put(out, "{ \\builtin eval '", dir);
+    if (!restart)
+        put(out, "if " WAS_EXIT "; then " SAY("e", STATUS, NO_PID) "; else ", dir);
+    put(out, GO_ON, dir);
+    put(out, restart ? "'; } 2>&-" : "; fi'; } 2>&-", dir);
 }
 
 void script_quote(struct buf *out, const char *p, size_t n)
@@ -118,52 +120,83 @@ static void quote_env(struct buf *out, const struct wire_strv *env)
     }
 }
 
-/* The text itself, unless something has to come before it: then it is a word of an
- * eval, whatever quotes it leaves open. Of the two names, what is before the call. */
-size_t script_command(struct buf *out, const struct script_call *c)
+/* By a name that still is what it should be. With variables before it `builtin` does not do:
+ * they would not be seen; and plain `eval` leaves them behind in posix mode. */
+static const struct way {
+    const char *check, *yes, *no;
+} plain_way = {BUILTIN_IS_ONE, "\\builtin eval ", "\\command eval "},
+  env_way = {COMMAND_IS_ONE, "\\command eval ", "\\eval "};
+
+static size_t put_eval(struct buf *out, const struct script_call *c, const char *eval, bool asks)
+{
+    size_t status_at = out->len;
+
+    if (asks)
+        buf_adds(out, "[[ 1 ]] &&             "); /* room for script_status() */
+    quote_env(out, c->env);
+    buf_adds(out, eval);
+    script_quote(out, c->text->p, c->text->len);
+    put(out, " >%/1 2>%/2; ", c->dir);
+    return asks ? status_at : SIZE_MAX;
+}
+
+static void put_cd(struct buf *out, const struct script_call *c)
+{
+    static const char *const names[] = {"; then \\builtin", "; else \\command"};
+
+    buf_adds(out, "__cove_pwd=$PWD __cove_old=${OLDPWD-}; { if " BUILTIN_IS_ONE);
+    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+        buf_adds(out, names[i]);
+        buf_adds(out, " cd -- ");
+        script_quote(out, c->cwd, strlen(c->cwd));
+        put(out, " 2>%/2", c->dir);
+    }
+    buf_adds(out, "; fi; } && ");
+}
+
+/* The text itself, unless something has to come before it: then it is a word of an eval,
+ * whatever quotes it leaves open. Nothing but that eval has a stdout, which a DEBUG trap
+ * may use, nor with set -x a stderr: none of ours is shown. */
+struct script_slots script_command(struct buf *out, const struct script_call *c)
 {
     const struct wire_bytes *t = c->text;
+    const struct way *way = c->env->count > 0 ? &env_way : &plain_way;
     bool asks = memmem(t->p, t->len, "$?", 2) != NULL;
-    size_t status_at = SIZE_MAX;
+    struct script_slots slots = {{SIZE_MAX, SIZE_MAX}};
 
     if (c->cwd[0] == '\0' && c->env->count == 0 && !asks) {
         buf_add(out, t->p, t->len);
-        return SIZE_MAX;
+        return slots;
     }
-    if (c->cwd[0] != '\0') {
-        buf_adds(out, "__cove_pwd=$PWD __cove_old=${OLDPWD-}; \\builtin cd -- ");
-        script_quote(out, c->cwd, strlen(c->cwd));
-        buf_adds(out, " && ");
-    }
-    if (asks) {
-        buf_adds(out, "{ ");
-        status_at = out->len;
-        buf_adds(out, "                       ");
-    }
-    /* Through `builtin` the variables before it would not be seen. */
-    quote_env(out, c->env);
-    buf_adds(out, c->env->count > 0 ? "\\eval " : "\\builtin eval ");
-    script_quote(out, t->p, t->len);
-    if (asks)
-        buf_adds(out, "; }");
-    return status_at;
+    buf_adds(out, "{ ");
+    if (c->cwd[0] != '\0')
+        put_cd(out, c);
+    buf_adds(out, "if ");
+    buf_adds(out, way->check);
+    buf_adds(out, "; then ");
+    slots.at[0] = put_eval(out, c, way->yes, asks);
+    buf_adds(out, "else ");
+    slots.at[1] = put_eval(out, c, way->no, asks);
+    put(out, "fi; } >%/2x 2>\"%/2${-//[!x]/}\"", c->dir);
+    return slots;
 }
 
 /* A child that exits so, and no `set -e` on this side of ||. */
-void script_status(char *at, unsigned status)
+void script_status(struct buf *script, const struct script_slots *slots, unsigned status)
 {
     char text[24];
 
-    if (status == 0)
-        return;
     str_fmt(text, sizeof(text), "(\\builtin exit %3u) ||", status & 255);
-    memcpy(at, text, strlen(text));
+    for (size_t i = 0; i < ARRAY_LEN(slots->at); i++)
+        if (status != 0 && slots->at[i] != SIZE_MAX)
+            memcpy(buf_data(script) + slots->at[i], text, strlen(text));
 }
 
 void script_back(struct buf *out)
 {
-    buf_adds(out, "\\builtin cd -- \"$__cove_pwd\"; OLDPWD=$__cove_old; "
-                  "\\builtin unset __cove_pwd __cove_old");
+    buf_adds(out, "if " BUILTIN_IS_ONE "; then \\builtin cd -- \"$__cove_pwd\"; "
+                  "else \\command cd -- \"$__cove_pwd\"; fi; OLDPWD=$__cove_old; "
+                  "\\unset __cove_pwd __cove_old");
 }
 
 /* Options last: set -e must not judge what comes before. */

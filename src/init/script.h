@@ -7,6 +7,7 @@
  *
  *   c      a FIFO: the text of the next command; opening it waits for us
  *   0 1 2  stdin, stdout and stderr of a command, opened only for its own time
+ *   2x     nowhere: the stdout of what is ours, and its stderr while it would be traced
  *   s      a FIFO: the reply (reply.h)
  *   x      a file: what its EXIT trap does
  *   -      does not exist
@@ -19,6 +20,7 @@
 #define INIT_SCRIPT_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 #include "base/buf.h"
 #include "wire/wire.h"
@@ -34,11 +36,15 @@ struct script_call {
     const struct wire_bytes *text;
     const char *cwd;             /* "": where the shell is */
     const struct wire_strv *env; /* NAME=value, for this call only */
+    const char *dir;
 };
-/* What file c says for it. Returns where in it script_status() can say what $? is, or
- * SIZE_MAX if it does not ask. */
-size_t script_command(struct buf *out, const struct script_call *c);
-void script_status(char *at, unsigned status);
+/* Where in a script it can be said what $? is; SIZE_MAX: nowhere. */
+struct script_slots {
+    size_t at[2];
+};
+/* What file c says for it. */
+struct script_slots script_command(struct buf *out, const struct script_call *c);
+void script_status(struct buf *script, const struct script_slots *slots, unsigned status);
 /* After a call with a cwd: back to where the shell was. */
 void script_back(struct buf *out);
 /* Prints everything that another bash needs to be in the same state. */

@@ -15,6 +15,7 @@
 #include "init/conn.h"
 #include "init/proc.h"
 #include "init/reply.h"
+#include "init/script.h"
 #include "init/session_dir.h"
 #include "loop/job.h"
 
@@ -58,8 +59,8 @@ struct call {
     struct proc *proc; /* stays when the call is over, until it is forgotten */
     struct buf script;
     size_t sent, counted; /* counted: in `texts` */
-    size_t status_at;     /* where the script says what $? is; SIZE_MAX: nowhere */
-    uint64_t input;       /* number of its stdin, 0: none */
+    struct script_slots slots;
+    uint64_t input; /* number of its stdin, 0: none */
     uint64_t timeout_ms;
     bool moves;         /* it has a cwd of its own */
     struct buf order;   /* CALL_DUMP: the request, to be decoded again */

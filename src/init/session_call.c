@@ -43,7 +43,7 @@ static struct call *call_new(struct session *s, enum call_kind kind)
         return NULL;
     c->session = s;
     c->kind = kind;
-    c->status_at = SIZE_MAX;
+    c->slots = (struct script_slots){{SIZE_MAX, SIZE_MAX}};
     buf_init(&c->script, 8 * (size_t)INIT_SCRIPT_MAX);
     buf_init(&c->order, 2 * (size_t)INIT_ARGS_MAX + SCRIPT_ROOM + INIT_PATH_MAX);
     list_init(&c->link);
@@ -141,7 +141,7 @@ int call_add_command(struct session *s, const struct init_session_exec *m,
                                 .flags = m->flags & INIT_START_LOG,
                                 .timeout_ms = m->timeout_ms,
                                 .ring = s->ring};
-    struct script_call script = {text, m->cwd, &m->env};
+    struct script_call script = {text, m->cwd, &m->env, s->dir.path};
     struct call *c;
 
     if (check_env(&m->env, e) < 0 || choose_name(s, m->id, name, e) < 0)
@@ -153,7 +153,7 @@ int call_add_command(struct session *s, const struct init_session_exec *m,
         return err_set(e, ERR_UNAVAILABLE, "out of memory");
     memcpy(shown, text->p, len);
     shown[len] = '\0';
-    c->status_at = script_command(&c->script, &script);
+    c->slots = script_command(&c->script, &script);
     c->moves = m->cwd[0] != '\0';
     c->timeout_ms = m->timeout_ms != 0 ? m->timeout_ms : s->record.timeout_ms;
     if (enqueue(c, &record, name, false, e) < 0) {
@@ -241,8 +241,7 @@ static int begin(struct session *s, struct call *c, struct err *e)
     if (open_stdio(s, p, c->input, e) < 0)
         return -1;
     c->input = 0;
-    if (c->status_at != SIZE_MAX)
-        script_status(buf_data(&c->script) + c->status_at, s->status);
+    script_status(&c->script, &c->slots, s->status);
     p->queued = false;
     p->record.started_ms = clock_real_ms();
     if (proc_set_timeout(p, c->timeout_ms) < 0)

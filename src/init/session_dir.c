@@ -79,7 +79,7 @@ int session_dir_make(struct session_dir *d, const char *root, const struct user 
     for (size_t i = 0; i < ARRAY_LEN(fifos); i++)
         if (make_fifo(d, fifos[i], e) < 0)
             return -1;
-    if (symlinkat("/dev/null", d->fd, "0") < 0)
+    if (symlinkat("/dev/null", d->fd, "0") < 0 || symlinkat("/dev/null", d->fd, "2x") < 0)
         return refused(e, "0");
     return make_exit_text(d, restart, e);
 }

@@ -188,3 +188,54 @@ test('what cannot be survived ends it with what happened, and within its time', 
     await s.delete();
   }
 });
+
+// What a call brings along is that call's, whatever the shell has become.
+const shells = {
+  'posix mode': 'set -o posix',
+  'set -a': 'set -a',
+  'set -k': 'set -k',
+  'a function eval': 'eval() { echo fake; }',
+  'a function builtin': 'builtin() { echo fake; }',
+  'a function command': 'command() { echo fake; }',
+  'functions cd and test': 'cd() { echo fake; }; test() { return 1; }',
+  'functions eval and builtin': 'eval() { echo fake; }; builtin() { echo fake; }',
+  'posix mode and a function eval': 'eval() { echo fake; }; set -o posix',
+  'aliases of them all': 'alias eval="echo fake" command="echo fake" builtin="echo fake" cd="echo fake"',
+  'no builtin': 'enable -n builtin',
+  'no command': 'enable -n command',
+  'an array of that name': 'A=(1 2)',
+  CDPATH: 'CDPATH=/usr',
+};
+for (const [what, setup] of Object.entries(shells))
+  test(`cwd, env and stdin of one call do not stick with ${what}`, async () => {
+    const s = await openSession(d, id);
+    await s.exec(setup);
+    const before = await s.out('echo "${A-unset}"; pwd');
+    assert.equal(await s.out('echo "$A"; printenv A; pwd; read x; echo "$x"', { env: { A: 'one' }, cwd: '/usr', stdin: 'typed\n' }), 'one\none\n/usr\ntyped\n');
+    assert.equal(await s.out('echo "${A-unset}"; pwd'), before);
+    assert.equal(await s.out('echo $? "$A"', { env: { A: 'two' } }), '0 two\n');
+    assert.equal(await s.out('echo "${A-unset}"; pwd'), before);
+    await s.delete();
+  });
+
+test('a call with a readonly variable says so and leaves it as it was', async () => {
+  const s = await openSession(d, id);
+  await s.exec('readonly R=old');
+  const a = await s.exec('echo $R', { env: { R: 'new' } });
+  assert.equal(a.stdout, 'old\n');
+  assert.match(a.stderr, /R: readonly variable/);
+  await s.delete();
+});
+
+test('what is ours around a call is neither traced nor debugged', async () => {
+  const s = await openSession(d, id);
+  const call = { env: { A: '1' }, cwd: '/usr' };
+  await s.exec('set -x');
+  assert.match((await s.exec('echo $A $?', call)).stderr, /^\++ echo 1 0\n$/);
+  assert.match((await s.exec('set -e; false', call)).stderr, /^\++ set -e\n\++ false\n$/);
+  assert.match((await s.exec('set -e; false', call)).stderr, /^\++ set -e\n\++ false\n$/);
+  await s.exec('set +ex; trap "echo dbg" DEBUG');
+  const a = await s.exec('echo $A', call);
+  assert.deepEqual([a.stdout, a.stderr], ['dbg\n1\n', '']);
+  await s.delete();
+});

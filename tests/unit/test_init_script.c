@@ -12,7 +12,7 @@ static const char *command(const char *text, const char *cwd, const char *env, s
     for (size_t i = 0; i < env_len; i++)
         v.count += env[i] == '\0';
     buf_clear(&out);
-    script_command(&out, &(struct script_call){&t, cwd, &v});
+    script_command(&out, &(struct script_call){&t, cwd, &v, "/d"});
     return buf_cstr(&out);
 }
 
@@ -25,25 +25,27 @@ TEST(what_comes_before_it_is_a_word_that_cannot_end_early)
 {
     static const char env[] = "A=it's\0B=";
 
-    CHECK_STR(command("echo it's", "", env, sizeof(env)),
-              "A='it'\\''s' B='' \\eval 'echo it'\\''s'");
-    CHECK_HAS(command("x", "/a b'c", "", 0), "\\builtin cd -- '/a b'\\''c' && \\builtin eval 'x'");
+    CHECK_HAS(command("echo it's", "", env, sizeof(env)),
+              "A='it'\\''s' B='' \\command eval 'echo it'\\''s' >/d/1 2>/d/2; else "
+              "A='it'\\''s' B='' \\eval 'echo it'\\''s' >/d/1 2>/d/2; fi");
+    CHECK_HAS(command("x", "/a b'c", "", 0), "\\builtin cd -- '/a b'\\''c' 2>/d/2; else ");
+    CHECK_HAS(command("x", "/a b'c", "", 0), "\\builtin eval 'x' >/d/1 2>/d/2; else ");
 }
 
 TEST(the_status_before_is_said_only_to_who_asks)
 {
     struct wire_bytes t = {"echo $?", 7};
     struct wire_strv none = {"", 0, 0};
-    size_t at;
+    struct script_slots slots;
 
     buf_clear(&out);
-    at = script_command(&out, &(struct script_call){&t, "", &none});
-    CHECK(at != SIZE_MAX);
-    script_status(buf_data(&out) + at, 0);
+    slots = script_command(&out, &(struct script_call){&t, "", &none, "/d"});
+    CHECK(slots.at[0] != SIZE_MAX && slots.at[1] != SIZE_MAX);
+    script_status(&out, &slots, 0);
     CHECK(strstr(buf_cstr(&out), "exit") == NULL);
-    script_status(buf_data(&out) + at, 255);
-    CHECK_HAS(buf_cstr(&out), "{ (\\builtin exit 255) || ");
-    CHECK_HAS(buf_cstr(&out), "\\builtin eval 'echo $?'; }");
+    script_status(&out, &slots, 255);
+    CHECK_HAS(buf_cstr(&out), "then (\\builtin exit 255) || \\builtin eval 'echo $?'");
+    CHECK_HAS(buf_cstr(&out), "else (\\builtin exit 255) || \\command eval 'echo $?'");
 }
 
 TEST(names_that_bash_would_not_take_are_no_variables)
