@@ -117,8 +117,8 @@ $(table)
   these seconds shows as the difference between taken and given back. With other work on the machine the result moved between
   0.4 and 0.8 MB from run to run: believe it only from a quiet one, in which the two are close.
 - pause: a sandbox in which one process sleeps; the answer comes when it is frozen; the kernel keeps that, the row follows.
-- snapshot, fork: with a little written before each; \`BENCH_SIZES="0 64 1024 5120"\` measures larger ones. A fork is a snapshot and
-  as many creations. ![against size](snapshots.svg)
+- snapshot, fork: with a little written before each. A fork is a snapshot and as many creations.
+  ![against size](snapshots.svg)
 - stream: 1 GB of zeros and 256 MB of \`yes\`, until the client has the last byte.
 END
 notes >>docs/benchmarks.md

@@ -1,7 +1,8 @@
-/* snapshot.c - snapshots, sandboxes made from them, and forks, against the size of what
- * was written and against their number; and a picture of it.
+/* snapshot.c - snapshots, sandboxes made from them, forks and pauses, against the size of
+ * what was written and against their number; and a picture of it.
  *
- * BENCH_SIZES="0 64 1024 5120" are megabytes; BENCH_PLOT is where the picture goes. */
+ * BENCH_SIZES="0 64" are other megabytes; BENCH_PLOT is where the picture goes. */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +11,7 @@
 #include "bench/lib/client.h"
 
 #define ROUNDS 15
-#define SIZES "0 64 1024"
+#define SIZES "0 64 1024 5120"
 #define SIZES_MAX 8
 #define FORKS_MAX 3
 #define TARGET_MS 10.0
@@ -19,7 +20,7 @@ static const unsigned counts[FORKS_MAX] = {1, 4, 16};
 
 struct result {
     unsigned mb;
-    double snapshot, create, fork[FORKS_MAX];
+    double snapshot, create, fork[FORKS_MAX], pause, resume;
 };
 
 static char *field(struct client *c, const char *name, char out[CLIENT_ID_MAX])
@@ -112,17 +113,44 @@ static void snapshot_once(struct client *c, const char *id, struct samples *snap
     client_call(c, "DELETE", path, NULL, 204);
 }
 
+static double call_once(struct client *c, const char *id, const char *what)
+{
+    char path[160];
+    double start;
+
+    snprintf(path, sizeof(path), "/v1/sandboxes/%s/%s", id, what);
+    start = now_ms();
+    client_call(c, "POST", path, NULL, 200);
+    return now_ms() - start;
+}
+
 static void report(const char *what, unsigned mb, struct samples *s, bool claimed)
 {
     char name[96], ours[BENCH_TEXT_MAX], result[32];
     double ms = samples_at(s, 50);
 
     snprintf(name, sizeof(name), "%s, %u MB written", what, mb);
-    snprintf(result, sizeof(result), "%.1f ms", ms);
+    snprintf(result, sizeof(result), ms < 1 ? "%.2f ms" : "%.1f ms", ms);
     row_print(&(struct row){name, samples_text(s, ours), "", result, claimed ? "<= 10 ms" : "",
                             !claimed          ? VERDICT_NONE
                             : ms <= TARGET_MS ? VERDICT_MET
                                               : VERDICT_MISSED});
+}
+
+static void measure_rest(struct client *c, const char *id, struct result *r, size_t rounds)
+{
+    struct samples pauses = {0}, resumes = {0};
+
+    for (size_t i = 0; i < rounds; i++) {
+        samples_add(&pauses, call_once(c, id, "pause"));
+        samples_add(&resumes, call_once(c, id, "resume"));
+    }
+    report("pause", r->mb, &pauses, false);
+    report("resume", r->mb, &resumes, false);
+    r->pause = samples_at(&pauses, 50);
+    r->resume = samples_at(&resumes, 50);
+    samples_free(&pauses);
+    samples_free(&resumes);
 }
 
 static void measure(struct client *c, struct result *r)
@@ -150,6 +178,7 @@ static void measure(struct client *c, struct result *r)
         r->fork[k] = samples_at(&forks, 50);
         samples_free(&forks);
     }
+    measure_rest(c, id, r, rounds);
     sandbox_delete(c, id);
     samples_free(&snapshots);
     samples_free(&creates);
@@ -161,11 +190,14 @@ static void measure(struct client *c, struct result *r)
 #define HEIGHT 360
 #define LEFT 60
 #define BOTTOM 40
-#define SERIES (2 + FORKS_MAX)
+#define SERIES (4 + FORKS_MAX)
 
 static double value_of(const struct result *r, int series)
 {
-    return series == 0 ? r->snapshot : series == 1 ? r->create : r->fork[series - 2];
+    const double all[SERIES] = {r->fork[2],  r->fork[1], r->fork[0], r->create,
+                                r->snapshot, r->resume,  r->pause};
+
+    return all[series];
 }
 
 static double x_of(size_t i, size_t n)
@@ -173,36 +205,41 @@ static double x_of(size_t i, size_t n)
     return LEFT + (WIDTH - LEFT - 150.0) * (n > 1 ? (double)i / (double)(n - 1) : 0.5);
 }
 
-static double y_of(double ms, double most)
+/* Tenfold from line to line: a pause and sixteen forks are in one picture. */
+#define Y_LEAST 0.01
+#define Y_DECADES 4
+
+static double y_of(double ms)
 {
-    return HEIGHT - BOTTOM - (HEIGHT - BOTTOM - 20.0) * ms / most;
+    double up = log10(ms > Y_LEAST ? ms / Y_LEAST : 1) / Y_DECADES;
+
+    return HEIGHT - BOTTOM - (HEIGHT - BOTTOM - 20.0) * (up < 1 ? up : 1);
 }
 
 static void plot(const char *path, const struct result *r, size_t n)
 {
-    static const char *const names[SERIES] = {"snapshot", "create from it", "fork into 1",
-                                              "fork into 4", "fork into 16"};
-    static const char *const colours[SERIES] = {"#0b6e4f", "#3a86ff", "#e07a5f", "#b5179e",
-                                                "#6c757d"};
+    static const char *const names[SERIES] = {"fork into 16",   "fork into 4", "fork into 1",
+                                              "create from it", "snapshot",    "resume",
+                                              "pause"};
+    static const char *const colours[SERIES] = {"#6c757d", "#b5179e", "#e07a5f", "#3a86ff",
+                                                "#0b6e4f", "#fb8500", "#000000"};
     FILE *f = fopen(path, "we");
-    double most = 1;
 
     if (f == NULL)
         die("write %s", path);
-    for (size_t i = 0; i < n; i++)
-        for (int s = 0; s < SERIES; s++)
-            most = value_of(&r[i], s) > most ? value_of(&r[i], s) : most;
     fprintf(f,
             "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %d\" "
             "font-family=\"sans-serif\" "
             "font-size=\"12\">\n<rect width=\"100%%\" height=\"100%%\" fill=\"white\"/>\n",
             WIDTH, HEIGHT);
-    for (int g = 0; g <= 4; g++)
+    for (int g = 0; g <= Y_DECADES; g++) {
+        double ms = Y_LEAST * pow(10, g), y = y_of(ms);
+
         fprintf(f,
                 "<line x1=\"%d\" x2=\"%d\" y1=\"%.1f\" y2=\"%.1f\" stroke=\"#ddd\"/><text x=\"%d\" "
-                "y=\"%.1f\" text-anchor=\"end\">%.0f ms</text>\n",
-                LEFT, WIDTH - 150, y_of(most * g / 4, most), y_of(most * g / 4, most), LEFT - 6,
-                y_of(most * g / 4, most) + 4, most * g / 4);
+                "y=\"%.1f\" text-anchor=\"end\">%g ms</text>\n",
+                LEFT, WIDTH - 150, y, y, LEFT - 6, y + 4, ms);
+    }
     for (size_t i = 0; i < n; i++)
         fprintf(f, "<text x=\"%.1f\" y=\"%d\" text-anchor=\"middle\">%u MB</text>\n", x_of(i, n),
                 HEIGHT - BOTTOM + 20, r[i].mb);
@@ -210,7 +247,7 @@ static void plot(const char *path, const struct result *r, size_t n)
         fprintf(f, "<polyline fill=\"none\" stroke=\"%s\" stroke-width=\"2\" points=\"",
                 colours[s]);
         for (size_t i = 0; i < n; i++)
-            fprintf(f, "%.1f,%.1f ", x_of(i, n), y_of(value_of(&r[i], s), most));
+            fprintf(f, "%.1f,%.1f ", x_of(i, n), y_of(value_of(&r[i], s)));
         fprintf(f, "\"/><text x=\"%d\" y=\"%d\" fill=\"%s\">%s</text>\n", WIDTH - 140, 40 + 20 * s,
                 colours[s], names[s]);
     }
