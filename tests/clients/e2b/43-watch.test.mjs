@@ -184,6 +184,33 @@ test('a watcher is polled: each event once', async () => {
   }
 });
 
+test('what an answer of a poll has no room for is in the next one', { timeout: 120_000 }, async () => {
+  const files = 350;
+  await sbx.files.makeDir('much');
+  const { watcherId } = (await rpc('CreateWatcher', { path: 'much', includeEntry: true })).json;
+  await sbx.commands.run(`cd much && python3 -c "
+import os
+for i in range(${files}):
+  f = 'f%03d' % i
+  open(f, 'w').close()
+  os.setxattr(f, 'user.e2b.words', b'w' * 15000)
+for i in range(40): os.setxattr('f000', 'user.e2b.more%d' % i, b'w' * 15000)
+os.mkdir('last')
+"`);
+  const sizes = [], seen = [];
+  while (!seen.includes('EVENT_TYPE_CREATE last')) {
+    const a = await rpc('GetWatcherEvents', { watcherId });
+    assert.equal(a.status, 200, a.text);
+    sizes.push(a.text.length);
+    seen.push(...(a.json.events ?? []).map((e) => `${e.type} ${e.name}`));
+  }
+  const creates = seen.filter((e) => e.startsWith('EVENT_TYPE_CREATE f'));
+  assert.deepEqual(creates, Array.from({ length: files }, (_, i) => `EVENT_TYPE_CREATE f${String(i).padStart(3, '0')}`));
+  assert.ok(sizes.length > 1 && Math.max(...sizes) <= 8 << 20 && Math.max(...sizes) > 7 << 20, `${sizes}`);
+  await rpc('RemoveWatcher', { watcherId });
+  await sbx.files.remove('much');
+});
+
 test('a watcher of another sandbox is not there', async () => {
   const other = await sdk.Sandbox.create();
   const { watcherId } = (await rpc('CreateWatcher', { path: '/tmp' })).json;

@@ -23,6 +23,7 @@ static const struct {
 struct event {
     struct list link;
     enum event_type type;
+    uint64_t next;
     char name[];
 };
 
@@ -76,13 +77,16 @@ static void next(struct event_writer *w);
 static void close_event(struct event_writer *w)
 {
     struct event *ev = LIST_FIRST(&w->waiting, struct event, link);
+    uint64_t behind = ev->next;
 
     entry_end(&w->entry);
+    if (w->out.failed) /* more attributes than anybody wants: the event without its entry */
+        open_event(w, ev);
     jw_close(&w->w);
     list_del(&ev->link);
     free(ev);
     w->nwaiting--;
-    w->put(w, &w->out);
+    w->put(w, &w->out, behind);
 }
 
 static void on_entry(void *arg, const struct file_entry *f)
@@ -142,7 +146,7 @@ static void next(struct event_writer *w)
     w->idle(w, NULL);
 }
 
-static bool add(struct event_writer *w, enum event_type type, const char *name)
+static bool add(struct event_writer *w, enum event_type type, const char *name, uint64_t behind)
 {
     struct event *ev;
     struct err e;
@@ -155,6 +159,7 @@ static bool add(struct event_writer *w, enum event_type type, const char *name)
         return false;
     }
     ev->type = type;
+    ev->next = behind;
     strcpy(ev->name, name);
     list_add_tail(&w->waiting, &ev->link);
     w->nwaiting++;
@@ -174,8 +179,8 @@ void event_add(struct event_writer *w, const struct watch_event *ev)
 
     if (!of[ev->kind].known)
         return;
-    if (ev->kind == WATCH_MOVE && ev->from != NULL && !add(w, EVENT_RENAME, ev->from))
+    if (ev->kind == WATCH_MOVE && ev->from != NULL && !add(w, EVENT_RENAME, ev->from, 0))
         return;
-    if (add(w, of[ev->kind].type, ev->path) && w->looking == NULL)
+    if (add(w, of[ev->kind].type, ev->path, ev->next) && w->looking == NULL)
         next(w);
 }

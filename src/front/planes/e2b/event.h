@@ -17,8 +17,9 @@ struct event_writer {
     struct call *c;
     const char *dir; /* that is watched, absolute; borrowed */
     bool entries;
-    /* One event, as a JSON object. */
-    void (*put)(struct event_writer *w, struct buf *event);
+    /* One event, as a JSON object. `next`: whoever reads the watch from there on misses
+     * nothing behind it; 0: not yet, another one belongs to it. */
+    void (*put)(struct event_writer *w, struct buf *event, uint64_t next);
     /* Nothing waits any more; e: nor will it. */
     void (*idle)(struct event_writer *w, const struct err *e);
     /* event.c's own */

@@ -93,10 +93,11 @@ static void reply_text(struct call *c, const char *json)
 
 /* ---- a new one ---- */
 
-static void ignore_event(struct event_writer *ev, struct buf *event)
+static void ignore_event(struct event_writer *ev, struct buf *event, uint64_t next)
 {
     (void)ev;
     (void)event;
+    (void)next;
 }
 
 static void ignore_idle(struct event_writer *ev, const struct err *e)
@@ -152,15 +153,7 @@ static void create_watcher(struct call *c, const void *in)
 
 /* ---- what happened since ---- */
 
-static void put_event(struct event_writer *ev, struct buf *event)
-{
-    struct watcher *w = CONTAINER_OF(ev, struct watcher, events);
-
-    buf_adds(&w->out, w->count++ == 0 ? "{\"events\":[" : ",");
-    buf_add(&w->out, buf_data(event), event->len);
-    w->out.failed |= event->failed;
-}
-
+/* The engine's end is closed, and so will be the client's. */
 static void reply_events(struct watcher *w)
 {
     struct poller *k = poller_of(w->c, w->id);
@@ -169,12 +162,37 @@ static void reply_events(struct watcher *w)
         return;
     if (k != NULL)
         k->next = w->next;
+    else
+        remember(w, w->next); /* the watch is of a process before this one */
     if (w->lost) {
         watcher_fail_lost(w);
         return;
     }
     buf_adds(&w->out, w->count == 0 ? "{}" : "]}");
     call_reply(w->c, 200, "application/json", &w->out);
+}
+
+static void reply_all(struct watcher *w)
+{
+    w->next = w->end;
+    reply_events(w);
+}
+
+/* What an answer has no room for is the next one's. */
+static void put_event(struct event_writer *ev, struct buf *event, uint64_t next)
+{
+    struct watcher *w = CONTAINER_OF(ev, struct watcher, events);
+
+    if (w->out.len + event->len + sizeof("{\"events\":[]}") > w->out.max) {
+        w->over = false; /* whether it is will be seen then */
+        watcher_stop(w);
+        reply_events(w);
+        return;
+    }
+    buf_adds(&w->out, w->count++ == 0 ? "{\"events\":[" : ",");
+    buf_add(&w->out, buf_data(event), event->len);
+    if (next != 0)
+        w->next = next;
 }
 
 static void on_event(void *arg, const struct watch_event *ev)
@@ -192,7 +210,7 @@ static void on_idle(struct event_writer *ev, const struct err *e)
 
     w->lost |= e != NULL;
     if (w->over)
-        reply_events(w);
+        reply_all(w);
     else
         watcher_hold(w);
 }
@@ -203,10 +221,10 @@ static void on_done(void *arg, uint64_t next, const struct err *e)
 
     w->watch = NULL;
     w->over = true;
-    w->next = next;
+    w->end = next;
     if (e == NULL) {
         if (!event_waits(&w->events))
-            reply_events(w);
+            reply_all(w);
         return;
     }
     event_drop(&w->events);

@@ -11,11 +11,12 @@ static const struct json_field fields[] = {WATCH_IN_FIELDS};
 static const struct surface_input input = {SURFACE_INPUT(fields, struct watch_in),
                                            .unwrap = connect_unwrap};
 
-static void put_event(struct event_writer *ev, struct buf *event)
+static void put_event(struct event_writer *ev, struct buf *event, uint64_t next)
 {
     struct watcher *w = CONTAINER_OF(ev, struct watcher, events);
     autobuf struct buf message = BUF_INIT(CONNECT_MESSAGE_MAX);
 
+    (void)next;
     buf_adds(&message, "{\"filesystem\":");
     buf_add(&message, buf_data(event), event->len);
     buf_adds(&message, "}");

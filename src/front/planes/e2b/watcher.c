@@ -44,10 +44,8 @@ void watcher_delete(struct watcher *w)
     watch_delete(w->c->plane->engine, w->c->key, w->c->sandbox, w->id, deleted, NULL);
 }
 
-static void take_back(void *handle)
+void watcher_stop(struct watcher *w)
 {
-    struct watcher *w = handle;
-
     file_cancel(take_ptr(&w->looking));
     event_drop(&w->events);
     if (w->watch == NULL)
@@ -55,6 +53,11 @@ static void take_back(void *handle)
     if (w->ends)
         watcher_delete(w);
     watch_close(take_ptr(&w->watch));
+}
+
+static void take_back(void *handle)
+{
+    watcher_stop(handle);
 }
 
 void watcher_hold(struct watcher *w)

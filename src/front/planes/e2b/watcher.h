@@ -27,10 +27,10 @@ struct watcher { /* the state of a call */
     uint64_t keep_ms;
     bool ends; /* the watch, with the call */
     bool recursive;
-    bool slow; /* the client */
-    bool over; /* the watch; what waits is still told */
-    bool lost; /* an overflow was told; poll.c's */
-    uint64_t next;
+    bool slow;          /* the client */
+    bool over;          /* the watch; what waits is still told */
+    bool lost;          /* an overflow was told; poll.c's */
+    uint64_t next, end; /* where the next poll goes on, and where if all was told */
     size_t count;
     struct buf out;
     char id[WATCH_ID_LEN + 1], dir[E2B_PATH_MAX + 1];
@@ -44,6 +44,8 @@ void watcher_open(struct watcher *w, const struct watch_in *in);
 void watcher_expect(struct watcher *w);
 /* The watch stands still while the client is slow or an entry is looked up. */
 void watcher_hold(struct watcher *w);
+/* Reads no more. */
+void watcher_stop(struct watcher *w);
 /* Ends the watch itself, which outlives its readers. */
 void watcher_delete(struct watcher *w);
 /* More happened than could be told. */
