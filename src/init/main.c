@@ -5,16 +5,13 @@
 #include "init/nursery.h"
 #include "init/serve.h"
 
-int main(int argc, char **argv)
+static int newborn(void)
 {
     static struct boot b;
     static struct statfs_watch statfs;
     struct serve_opts o;
     struct err e;
 
-    if (argc < 1)
-        return 1;
-    nursery_run(argv[0]);
     if (boot_receive(&b, &e) < 0)
         return 1; /* the keeper is gone, or not ours: nothing began */
     if (boot_run(&b, &e) < 0) {
@@ -34,4 +31,11 @@ int main(int argc, char **argv)
     statfs.quota_fd = b.fds[BOOT_QUOTA];
     boot_answer(NULL);
     return serve_run(&o) < 0;
+}
+
+int main(int argc, char **argv)
+{
+    if (argc < 1)
+        return 1;
+    nursery_run(argv[0], newborn);
 }

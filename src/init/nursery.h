@@ -8,9 +8,9 @@
 #ifndef INIT_NURSERY_H
 #define INIT_NURSERY_H
 
-/* Returns only in a newborn, with nothing open but 0, 1, 2 and BOOT_FD. The nursery
- * itself exits when the keeper has closed its end, or with status 1 if it could not
- * begin. `title` is the program's name in its arguments. */
-void nursery_run(char *title);
+/* In a newborn `newborn` is called, with nothing open but 0, 1, 2 and BOOT_FD, and is its
+ * whole life. The nursery itself exits when the keeper has closed its end, or with status
+ * 1 if it could not begin. `title` is the program's name in its arguments. */
+void nursery_run(char *title, int (*newborn)(void)) __attribute__((noreturn));
 
 #endif
