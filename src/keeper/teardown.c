@@ -74,7 +74,7 @@ void pool_bury(struct sandbox *sb, bool keep_disk)
     loop_io_stop(k->loop, &sb->boot_io);
     list_del(&sb->link);
     sb->keep_disk = keep_disk;
-    sb->rising = false;
+    sb->rising = sb->paused = false;
     sb->retries = 0;
     list_add_tail(&k->dying, &sb->link);
     k->ndying++;

@@ -488,6 +488,34 @@ TEST(a_pause_that_the_keeper_refuses_leaves_it_running_with_its_end)
     rig_free(&r);
 }
 
+TEST(a_resume_without_memory_halts_it_first_and_one_that_cannot_be_halted_stays_paused)
+{
+    struct rig r;
+    int listen_fd;
+    struct peer monitor;
+    struct told a = {0}, b = {0}, c = {0};
+    struct keeper_fail no = {.code = "conflict", .message = "something else is being done"};
+    union rig_msg m;
+
+    start(&r);
+    rig_create(&r, "sb1", 60000, SANDBOX_END_DELETE, &listen_fd, &monitor);
+    engine_pause(r.g, KEY, "sb1", true, told_sandbox, &a);
+    engine_connect(r.g, KEY, "sb1", false, 1000, told_sandbox, &b); /* while it is on its way */
+    keeper_ok_to(&r, keeper_hear(&r, KEEPER_PAUSE, &m));
+    keeper_say(&r, KEEPER_FAIL, keeper_hear(&r, KEEPER_HALT, &m), &no);
+    RIG_UNTIL(&r, a.n == 1 && b.n == 1);
+    CHECK_INT(b.e.kind, ERR_CONFLICT);
+    CHECK_STR(state_of(&r, "sb1"), "paused");
+    engine_resume(r.g, KEY, "sb1", RESUME_COLD_FOR, 120000, told_sandbox, &c);
+    keeper_ok_to(&r, keeper_hear(&r, KEEPER_HALT, &m));
+    keeper_hear(&r, KEEPER_BOOT, &m);
+    CHECK_INT(c.n, 0); /* it is told when it runs */
+    CHECK_STR(state_of(&r, "sb1"), "stopped");
+    peer_close(&monitor);
+    close(listen_fd);
+    rig_free(&r);
+}
+
 TEST(a_resume_while_it_is_being_paused_waits_for_that_and_a_second_pause_does_not)
 {
     struct rig r;
@@ -501,7 +529,7 @@ TEST(a_resume_while_it_is_being_paused_waits_for_that_and_a_second_pause_does_no
     rig_create(&r, "sb1", 0, SANDBOX_END_DELETE, &listen_fd, &monitor);
     engine_pause(r.g, KEY, "sb1", true, told_sandbox, &a);
     seq = keeper_hear(&r, KEEPER_PAUSE, &m);
-    engine_connect(r.g, KEY, "sb1", 60000, told_sandbox, &b);
+    engine_connect(r.g, KEY, "sb1", true, 60000, told_sandbox, &b);
     engine_pause(r.g, KEY, "sb1", true, told_sandbox, &c);
     RIG_UNTIL(&r, c.n == 1);
     CHECK_INT(c.e.kind, ERR_CONFLICT);
@@ -561,10 +589,10 @@ TEST(connecting_to_one_that_runs_only_makes_it_live_longer)
     start(&r);
     rig_create(&r, "sb1", 60000, SANDBOX_END_DELETE, &listen_fd, &monitor);
     end = engine_get(r.g, KEY, "sb1")->ends_ms;
-    engine_connect(r.g, KEY, "sb1", 1000, told_sandbox, &a);
+    engine_connect(r.g, KEY, "sb1", true, 1000, told_sandbox, &a);
     RIG_UNTIL(&r, a.n == 1);
     CHECK_INT(engine_get(r.g, KEY, "sb1")->ends_ms, end);
-    engine_connect(r.g, KEY, "sb1", 600000, told_sandbox, &a);
+    engine_connect(r.g, KEY, "sb1", true, 600000, told_sandbox, &a);
     RIG_UNTIL(&r, a.n == 2);
     CHECK(engine_get(r.g, KEY, "sb1")->ends_ms > end);
     peer_close(&monitor);

@@ -154,10 +154,11 @@ void engine_pause(struct engine *g, const char *key, const char *id, bool memory
 
 /* How long it lives after a resume. */
 enum resume_end {
-    RESUME_AS_MADE, /* as long as it was made for, from now; one that stopped by itself keeps
+    RESUME_AS_MADE,  /* as long as it was made for, from now; one that stopped by itself keeps
                      * the end it has */
-    RESUME_FOR,     /* timeout_ms from now, 0: for ever */
-    RESUME_WAKE,    /* as made, but not less than ENGINE_WAKE_MS */
+    RESUME_FOR,      /* timeout_ms from now, 0: for ever */
+    RESUME_COLD_FOR, /* the same, but what it has in memory is dropped: it boots anew */
+    RESUME_WAKE,     /* as made, but not less than ENGINE_WAKE_MS */
 };
 #define ENGINE_WAKE_MS (300u * 1000u)
 /* A paused one goes on where it was, a stopped one boots on its old disk. While it is
@@ -165,9 +166,9 @@ enum resume_end {
 void engine_resume(struct engine *g, const char *key, const char *id, enum resume_end end,
                    uint64_t timeout_ms, engine_sandbox_cb *cb, void *arg);
 /* The same, but one that runs is fine, and only lives longer if that is more than it
- * has: its changed_ms tells whether it was resumed. */
-void engine_connect(struct engine *g, const char *key, const char *id, uint64_t timeout_ms,
-                    engine_sandbox_cb *cb, void *arg);
+ * has: its changed_ms tells whether it was resumed. Without `memory` as RESUME_COLD_FOR. */
+void engine_connect(struct engine *g, const char *key, const char *id, bool memory,
+                    uint64_t timeout_ms, engine_sandbox_cb *cb, void *arg);
 /* Somebody wants something of it: if it is paused and may be resumed by that, it is;
  * ERR_CONFLICT if it may not. Starting a command does this by itself. */
 void engine_wake(struct engine *g, const char *key, const char *id, engine_sandbox_cb *cb,

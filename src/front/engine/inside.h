@@ -103,6 +103,7 @@ struct box {
     struct list waiters; /* for what is under way */
     struct list next;    /* for what comes after it, if `wanted`: a resume */
     bool wanted, wished; /* wished_end: the end it gets when it runs */
+    bool cold;           /* ...and without what it has in memory */
     uint64_t wished_end;
     struct list unsaved;             /* in the engine's list while its row is to follow */
     const char *halt_reason;         /* while LIFE_HALTING */

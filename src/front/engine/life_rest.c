@@ -17,6 +17,7 @@
 
 static const char reason_timeout[] = "its timeout passed";
 static const char reason_no_memory[] = "it was paused without its memory";
+static const char reason_cold[] = "it boots anew, without what it had in memory";
 
 static void set_state(struct box *b, enum sandbox_state state, const char *boot_id,
                       const char *reason)
@@ -113,7 +114,7 @@ static uint64_t wished_end(const struct box *b, const struct life_news *n)
 {
     uint64_t made = b->pub.timeout_ms;
 
-    if (n->end == RESUME_FOR)
+    if (n->end == RESUME_FOR || n->end == RESUME_COLD_FOR)
         return end_after(n->timeout_ms);
     if (n->end == RESUME_WAKE)
         return end_after(made == 0 || made > ENGINE_WAKE_MS ? made : ENGINE_WAKE_MS);
@@ -149,14 +150,16 @@ void life_resume_after(struct box *b, const struct life_news *n)
     if (n->waiter != NULL)
         list_add_tail(&b->next, &n->waiter->link);
     b->wanted = true;
+    b->cold = b->cold || n->end == RESUME_COLD_FOR;
 }
 
 /* What was under way is over: does somebody want it running again? */
 static void go_on(struct box *b)
 {
-    struct life_news none = {.end = RESUME_AS_MADE};
+    struct life_news none = {.end = b->cold ? RESUME_COLD_FOR : RESUME_AS_MADE};
     bool wanted = b->wanted;
 
+    b->cold = false;
     life_call_next(b);
     if (b->life == LIFE_PAUSED && wanted)
         life_thaw(b, &none);
@@ -270,11 +273,31 @@ static void on_thawed(void *arg, const void *msg, const struct err *e)
     life_event(arg, e == NULL ? LIFE_THAWED : LIFE_THAW_FAILED, &n);
 }
 
+/* What it has in memory is not wanted: it is halted, and boots behind that. */
+static void boot_anew(struct box *b, const struct life_news *n)
+{
+    struct waiter *w;
+
+    if (!b->wished)
+        wish(b, n);
+    life_wait(b, n);
+    while ((w = LIST_FIRST(&b->waiters, struct waiter, link)) != NULL) {
+        list_del(&w->link);
+        list_add_tail(&b->next, &w->link);
+    }
+    b->wanted = true;
+    halt(b, reason_cold);
+}
+
 void life_thaw(struct box *b, const struct life_news *n)
 {
     static const struct keeper_asker asker = {.last = on_thawed, .late = life_late};
     struct keeper_thaw ask = {.id = b->pub.id};
 
+    if (n->end == RESUME_COLD_FOR) {
+        boot_anew(b, n);
+        return;
+    }
     life_wait(b, n);
     if (!b->wished)
         wish(b, n);
@@ -359,6 +382,13 @@ void life_halted(struct box *b, const struct life_news *n)
 
 void life_halt_failed(struct box *b, const struct life_news *n)
 {
+    if (b->pub.state == SANDBOX_PAUSED) { /* it was to boot anew */
+        b->life = LIFE_PAUSED;
+        b->wished = false;
+        life_call_next(b);
+        life_answer(b, n->err);
+        return;
+    }
     runs_again(b, n, "stopped");
 }
 

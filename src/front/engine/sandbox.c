@@ -328,14 +328,14 @@ void engine_resume(struct engine *g, const char *key, const char *id, enum resum
         life_event(b, LIFE_RESUME, &n);
 }
 
-void engine_connect(struct engine *g, const char *key, const char *id, uint64_t timeout_ms,
-                    engine_sandbox_cb *cb, void *arg)
+void engine_connect(struct engine *g, const char *key, const char *id, bool memory,
+                    uint64_t timeout_ms, engine_sandbox_cb *cb, void *arg)
 {
     struct box *b = box_of(g, key, id);
     struct err e;
 
     if (b == NULL || b->life != LIFE_RUNNING)
-        engine_resume(g, key, id, RESUME_FOR, timeout_ms, cb, arg);
+        engine_resume(g, key, id, memory ? RESUME_FOR : RESUME_COLD_FOR, timeout_ms, cb, arg);
     else if (engine_extend(g, key, id, timeout_ms, &e) < 0)
         waiter_answer(waiter_new(g, NULL, cb, arg), id, &e);
     else

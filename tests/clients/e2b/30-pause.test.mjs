@@ -102,3 +102,29 @@ test('the CLI pauses and resumes', async () => {
   assert.equal(await stateOf(sbx.sandboxId), 'running');
   await sbx.kill();
 });
+
+test('a connect or resume with memory false boots a paused one anew: its files are there, its memory is not restored', async () => {
+  const sbx = await Sandbox.create();
+  const id = sbx.sandboxId;
+  const boot = async () => (await sbx.commands.run('cat /proc/sys/kernel/random/boot_id; pgrep -x sleep || true; cat kept')).stdout;
+  for (const [how, url] of [['connect', `/v2/sandboxes/${id}/connect`], ['connect', `/sandboxes/${id}/connect`], ['resume', `/sandboxes/${id}/resume`]]) {
+    await sbx.commands.run('sleep 1000', { background: true, timeoutMs: 0 });
+    await sbx.commands.run('echo kept > kept; sync');
+    const before = await d.get(`/v1/sandboxes/${id}`);
+    await sbx.pause();
+    const answer = await raw(d, 'POST', url, { timeout: 120, memory: false });
+    assert.equal(answer.status, 201, how);
+    const after = await d.get(`/v1/sandboxes/${id}`);
+    assert.equal(after.state, 'running');
+    assert.notEqual(after.boot_id, before.boot_id);
+    assert.ok(Math.abs(Date.parse(after.ends_at) - Date.now() - 120_000) < 20_000);
+    const said = (await boot()).trim().split('\n');
+    assert.deepEqual(said.slice(1), ['kept'], 'no process of before is there');
+    await d.kill9('front');
+    await d.back();
+    assert.equal((await d.get(`/v1/sandboxes/${id}`)).state, 'running', 'and everybody agrees that it runs');
+  }
+  assert.equal((await raw(d, 'POST', `/v2/sandboxes/${id}/connect`, { memory: false })).status, 200, 'one that runs is left alone');
+  assert.equal((await raw(d, 'POST', `/v2/sandboxes/${id}/connect`, { memory: 'no' })).status, 400);
+  await Sandbox.kill(id);
+});

@@ -9,6 +9,7 @@ struct pause_in {
 };
 struct resume_in {
     int64_t seconds;
+    bool memory;
 };
 
 /* clang-format off */
@@ -17,6 +18,7 @@ static const struct json_field pause_fields[] = {
 };
 static const struct json_field resume_fields[] = {
     {"timeout", JSON_FIELD_I64, offsetof(struct resume_in, seconds), 0, 0, false, ""},
+    {"memory", JSON_FIELD_BOOL, offsetof(struct resume_in, memory), 0, 0, false, ""},
 };
 /* clang-format on */
 
@@ -29,7 +31,7 @@ static void pause_defaults(void *in, const struct config *c)
 static void resume_defaults(void *in, const struct config *c)
 {
     (void)c;
-    ((struct resume_in *)in)->seconds = RESUME_S;
+    *(struct resume_in *)in = (struct resume_in){.seconds = RESUME_S, .memory = true};
 }
 
 static const struct surface_input pause_input = {SURFACE_INPUT(pause_fields, struct pause_in),
@@ -73,7 +75,8 @@ static void resumed(void *arg, const struct sandbox *s, const struct err *e)
 
 static void sandbox_resume(struct call *c, const void *in)
 {
-    int64_t seconds = ((const struct resume_in *)in)->seconds;
+    const struct resume_in *r = in;
+    int64_t seconds = r->seconds;
     const struct sandbox *s = e2b_named(c);
     struct err e;
 
@@ -84,8 +87,8 @@ static void sandbox_resume(struct call *c, const void *in)
         return;
     }
     call_expect(c, &call_pending, NULL);
-    engine_resume(c->plane->engine, c->key, s->id, RESUME_FOR, (uint64_t)seconds * 1000, resumed,
-                  c);
+    engine_resume(c->plane->engine, c->key, s->id, r->memory ? RESUME_FOR : RESUME_COLD_FOR,
+                  (uint64_t)seconds * 1000, resumed, c);
 }
 
 /* clang-format off */

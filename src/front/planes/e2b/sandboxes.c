@@ -225,14 +225,20 @@ int e2b_check_timeout(int64_t seconds, struct err *e)
 struct timeout_in {
     int64_t seconds;
 };
+struct connect_in {
+    int64_t seconds;
+    bool memory;
+};
 
 /* clang-format off */
 static const struct json_field timeout_fields[] = {
     {"timeout", JSON_FIELD_I64, offsetof(struct timeout_in, seconds), 0, 0, true, ""},
 };
-static const struct json_field connect_fields[] = {
-    {"timeout", JSON_FIELD_I64, offsetof(struct timeout_in, seconds), 0, 0, false, ""},
-};
+#define CONNECT_FIELDS(required) \
+    {"timeout", JSON_FIELD_I64, offsetof(struct connect_in, seconds), 0, 0, required, ""}, \
+    {"memory", JSON_FIELD_BOOL, offsetof(struct connect_in, memory), 0, 0, false, ""}
+static const struct json_field connect_fields[] = {CONNECT_FIELDS(true)};
+static const struct json_field connect_v2_fields[] = {CONNECT_FIELDS(false)};
 static const struct json_field refresh_fields[] = {
     {"duration", JSON_FIELD_I64, offsetof(struct timeout_in, seconds), 0, 0, false, ""},
 };
@@ -241,13 +247,15 @@ static const struct json_field refresh_fields[] = {
 static void connect_defaults(void *in, const struct config *c)
 {
     (void)c;
-    ((struct timeout_in *)in)->seconds = TIMEOUT_V2_S;
+    *(struct connect_in *)in = (struct connect_in){.seconds = TIMEOUT_V2_S, .memory = true};
 }
 
 static const struct surface_input timeout_input = {
     SURFACE_INPUT(timeout_fields, struct timeout_in)};
-static const struct surface_input connect_input = {SURFACE_INPUT(connect_fields, struct timeout_in),
+static const struct surface_input connect_input = {SURFACE_INPUT(connect_fields, struct connect_in),
                                                    .defaults = connect_defaults};
+static const struct surface_input connect_v2_input = {
+    SURFACE_INPUT(connect_v2_fields, struct connect_in), .defaults = connect_defaults};
 static const struct surface_input refresh_input = {
     SURFACE_INPUT(refresh_fields, struct timeout_in)};
 
@@ -307,7 +315,8 @@ static void connected(void *arg, const struct sandbox *s, const struct err *e)
 
 static void sandbox_connect(struct call *c, const void *in)
 {
-    int64_t seconds = ((const struct timeout_in *)in)->seconds;
+    const struct connect_in *i = in;
+    int64_t seconds = i->seconds;
     struct connect *k = call_state(c, sizeof(*k), NULL);
     const struct sandbox *s = k == NULL ? NULL : e2b_named(c);
     struct err e;
@@ -320,7 +329,8 @@ static void sandbox_connect(struct call *c, const void *in)
     }
     *k = (struct connect){.c = c, .ran = s->state == SANDBOX_RUNNING, .changed_ms = s->changed_ms};
     call_expect(c, &call_pending, NULL);
-    engine_connect(c->plane->engine, c->key, s->id, (uint64_t)seconds * 1000, connected, k);
+    engine_connect(c->plane->engine, c->key, s->id, i->memory, (uint64_t)seconds * 1000, connected,
+                   k);
 }
 
 /* clang-format off */
@@ -334,10 +344,10 @@ const struct surface_row e2b_sandboxes[] = {
     {{"DELETE", "/sandboxes/{id}"}, SCOPE_RUN, sandbox_kill, "killSandbox",
      "Ends it.", .status = 204},
     {{"POST",   "/v2/sandboxes/{id}/connect"}, SCOPE_RUN, sandbox_connect, "connectSandboxV2",
-     "Resumes it if it is paused, and gives it more time.", .body = &connect_input, .status = 200,
+     "Resumes it if it is paused, and gives it more time.", .body = &connect_v2_input, .status = 200,
      .answers = {&e2b_sandbox_shape}},
     {{"POST",   "/sandboxes/{id}/connect"}, SCOPE_RUN, sandbox_connect, "connectSandbox",
-     "Resumes it if it is paused, and gives it more time.", .body = &timeout_input, .status = 200,
+     "Resumes it if it is paused, and gives it more time.", .body = &connect_input, .status = 200,
      .answers = {&e2b_sandbox_shape}},
     {{"POST",   "/sandboxes/{id}/timeout"}, SCOPE_RUN, sandbox_timeout, "setTimeout",
      "How long it lives from now on.", .body = &timeout_input, .status = 204},
