@@ -1,8 +1,11 @@
 // Pause and resume: time stands still in a sandbox, and goes on.
 import assert from 'node:assert/strict';
+import fs from 'node:fs';
 import http from 'node:http';
+import path from 'node:path';
 import { after, before, test } from 'node:test';
-import { poll, startDaemon } from '../lib/cove.mjs';
+import { poll, startDaemon, tagOf } from '../lib/cove.mjs';
+import { cgroupsNamed } from '../lib/host.mjs';
 import { openSession } from '../lib/session.mjs';
 import { output } from '../lib/sse.mjs';
 import { Ws } from '../lib/ws.mjs';
@@ -280,5 +283,26 @@ test('input that makes no sense is refused', async () => {
   for (const body of [{ timeout_ms: -1 }, { timeout_ms: 'x' }]) await d.fails(400, 'invalid', 'POST', `${S}/${s.id}/resume`, body);
   await d.fails(400, 'invalid', 'POST', S, { on_timeout: 'explode' });
   assert.equal(await state(s.id), 'running');
+  await d.del(`${S}/${s.id}`);
+});
+
+test('the memory of a paused sandbox goes back to the host as far as that goes, and nothing of it is lost', { timeout: 60_000 }, async () => {
+  const s = await d.sandbox();
+  await d.exec(s.id, 'head -c 80000000 /dev/urandom > /workspace/big; sync; sha256sum /workspace/big > /workspace/sum; cat /workspace/big > /dev/null');
+  const used = () => {
+    for (const g of cgroupsNamed(`cove-${tagOf(d.dir)}`))
+      for (const file of ['memory.current', 'memory.usage_in_bytes']) {
+        const p = path.join(g, s.id, file);
+        if (fs.existsSync(p)) return Number(fs.readFileSync(p, 'utf8'));
+      }
+    return undefined;
+  };
+  const before = used();
+  if (before === undefined) return; // no memory controller here
+  assert.ok(before > 60_000_000, `${before}`);
+  await d.post(`${S}/${s.id}/pause`);
+  await poll('most of it is given back', () => used() < before / 3, { deadline: 30_000, every: 100 });
+  await d.post(`${S}/${s.id}/resume`);
+  assert.match((await d.exec(s.id, 'sha256sum -c /workspace/sum')).stdout, /OK/);
   await d.del(`${S}/${s.id}`);
 });

@@ -111,3 +111,26 @@ test('questions that make no sense are refused', async () => {
   for (const q of ['since=x', 'limit=0', 'what=1']) await d.fails(400, 'invalid', 'GET', `${S}/${s.id}/metrics?${q}`);
   await d.del(`${S}/${s.id}`);
 });
+
+// The pruning is looked at when entries are written, once a minute: the first one is at the start.
+test('points and entries beyond their bounds are gone, the oldest first', { timeout: 60_000 }, async () => {
+  const e = await startDaemon({ args: ['--metrics-every', '1s'] });
+  try {
+    const s = await e.sandbox();
+    for (let i = 0; i < 30; i++) await e.process(s.id, ['true'], { id: `p${i}` });
+    const entries = async () => (await e.get(`${S}/${s.id}/logs?limit=1000&direction=forward`)).entries;
+    const points = async () => (await e.get(`${S}/${s.id}/metrics`)).points;
+    await poll('all is told', async () => (await entries()).length >= 61);
+    await poll('there are some points', async () => (await points()).length >= 4, { deadline: 20_000, every: 200 });
+    const last = (await entries()).pop();
+    await e.kill9('both');
+    e.args = ['--metrics-every', '1s', '--metrics-max', '2', '--logs-max', '10'];
+    await e.restart();
+    await e.process(s.id, ['true'], { id: 'one-more' });
+    await poll('few entries are left', async () => (await entries()).length <= 12, { deadline: 20_000, every: 200 });
+    assert.ok((await entries()).some((x) => x.message === last.message), 'the newest are there');
+    await poll('few points are left', async () => (await points()).length <= 4, { deadline: 20_000, every: 200 });
+  } finally {
+    await e.stop();
+  }
+});
