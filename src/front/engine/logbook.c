@@ -31,7 +31,7 @@ struct pending {
     struct store_log row;
     uint64_t next;    /* of a line: the number of the one behind it */
     const char *boot; /* ...in that boot; NULL: no line */
-    bool end;         /* of a process */
+    const char *kind; /* of an event, which is put into words when it is written; lasts for ever */
     char text[];
 };
 
@@ -40,6 +40,63 @@ const char *log_severity_name(enum log_severity l)
     static const char *const names[LOG_ENTRY_COUNT] = {"debug", "info", "warn", "error"};
 
     return names[l];
+}
+
+/* ---- events in words ---- */
+
+/* A sandbox that stops by itself, a process that fails: somebody may look for these. */
+static enum log_severity severity_of(const char *kind, const json_t *data)
+{
+    if (strcmp(kind, "sandbox.stopped") == 0)
+        return LOG_ENTRY_WARN;
+    if (strcmp(kind, "process.exited") == 0 &&
+        (json_integer_value(json_object_get(data, "exit_code")) != 0 ||
+         json_integer_value(json_object_get(data, "signal")) != 0 ||
+         json_is_true(json_object_get(data, "timed_out"))))
+        return LOG_ENTRY_WARN;
+    return LOG_ENTRY_INFO;
+}
+
+/* "process exited: process=p1 pid=7 exit_code=0" */
+static void sentence(struct buf *out, const char *kind, json_t *data)
+{
+    const char *name, *between = ": ";
+    json_t *value;
+
+    for (const char *c = kind; *c != '\0'; c++)
+        buf_addc(out, *c == '.' ? ' ' : *c);
+    json_object_foreach(data, name, value)
+    {
+        if (json_is_string(value))
+            buf_addf(out, "%s%s=%s", between, name, json_string_value(value));
+        else if (json_is_integer(value))
+            buf_addf(out, "%s%s=%lld", between, name, (long long)json_integer_value(value));
+        else if (json_is_true(value))
+            buf_addf(out, "%s%s", between, name);
+        else
+            continue;
+        between = " ";
+    }
+}
+
+static int write_event(struct engine *g, const struct pending *p, struct err *e)
+{
+    autobuf struct buf message = BUF_INIT(LOGBOOK_MESSAGE_MAX);
+    autobuf struct buf fields = BUF_INIT(LOGBOOK_MESSAGE_MAX);
+    autojson json_t *data = NULL;
+    const char *text = p->row.fields;
+    struct store_log row = p->row;
+
+    if (json_parse(text, strlen(text), &data, e) < 0) {
+        log_warn("logs: %s: %s", p->kind, e->msg);
+        return 0; /* the others are not to blame */
+    }
+    sentence(&message, p->kind, data);
+    buf_addf(&fields, "{\"event\":\"%s\"%s%s", p->kind, text[1] == '}' ? "" : ",", text + 1);
+    row.level = severity_of(p->kind, data);
+    row.message = buf_cstr(&message);
+    row.fields = fields.failed ? "{}" : buf_cstr(&fields);
+    return store_log_add(g->o.store, &row, e);
 }
 
 /* ---- writing ---- */
@@ -90,7 +147,7 @@ static int write_some(struct engine *g, size_t most, struct err *e)
     LIST_EACH (&g->logbook.pending, p, struct pending, link) {
         if (most-- == 0)
             break;
-        if (store_log_add(g->o.store, &p->row, e) < 0)
+        if ((p->kind != NULL ? write_event(g, p, e) : store_log_add(g->o.store, &p->row, e)) < 0)
             return -1;
         if (p->boot == NULL)
             continue;
@@ -156,7 +213,9 @@ static void on_flush(struct loop_timer *t)
 /* In one millisecond a process begins, prints and ends. */
 static uint64_t order_of(const struct pending *p)
 {
-    return p->row.at_ms * 4 + (p->boot != NULL ? 1 : p->end ? 2 : 0);
+    bool end = p->kind != NULL && strcmp(p->kind, "process.exited") == 0;
+
+    return p->row.at_ms * 4 + (p->boot != NULL ? 1 : end ? 2 : 0);
 }
 
 /* In the order of time, and lines of one sandbox as they came. */
@@ -175,7 +234,7 @@ static void place(struct logbook *l, struct pending *p)
 }
 
 static struct pending *add(const struct box *b, const struct store_log *row, const char *boot,
-                           bool end)
+                           const char *kind)
 {
     struct engine *g = b->g;
     size_t len = strnlen(row->message, LOGBOOK_MESSAGE_MAX);
@@ -194,7 +253,7 @@ static struct pending *add(const struct box *b, const struct store_log *row, con
     p->row.fields = strcpy(p->text + len + 1, row->fields);
     if (*boot != '\0')
         p->boot = strcpy(p->text + len + 1 + fields, boot);
-    p->end = end;
+    p->kind = kind;
     place(&g->logbook, p);
     g->logbook.n++;
     if (g->logbook.timer.slot == 0)
@@ -235,7 +294,7 @@ static bool add_output(struct box *b, struct store_log *row, uint64_t next)
     struct pending *p;
 
     row->output = true;
-    p = add(b, row, b->journal.boot, false);
+    p = add(b, row, b->journal.boot, NULL);
     if (p == NULL)
         return false;
     p->next = b->journal.next = next;
@@ -280,60 +339,10 @@ void logbook_hurry(struct engine *g)
     loop_timer_set(g->loop, &g->logbook.timer, LOGBOOK_MORE_MS, on_flush);
 }
 
-/* ---- from events ---- */
-
-/* A sandbox that stops by itself, a process that fails: somebody may look for these. */
-static enum log_severity severity_of(const char *kind, const json_t *data)
-{
-    if (strcmp(kind, "sandbox.stopped") == 0)
-        return LOG_ENTRY_WARN;
-    if (strcmp(kind, "process.exited") == 0 &&
-        (json_integer_value(json_object_get(data, "exit_code")) != 0 ||
-         json_integer_value(json_object_get(data, "signal")) != 0 ||
-         json_is_true(json_object_get(data, "timed_out"))))
-        return LOG_ENTRY_WARN;
-    return LOG_ENTRY_INFO;
-}
-
-/* "process exited: process=p1 pid=7 exit_code=0" */
-static void sentence(struct buf *out, const char *kind, json_t *data)
-{
-    const char *name, *between = ": ";
-    json_t *value;
-
-    for (const char *c = kind; *c != '\0'; c++)
-        buf_addc(out, *c == '.' ? ' ' : *c);
-    json_object_foreach(data, name, value)
-    {
-        if (json_is_string(value))
-            buf_addf(out, "%s%s=%s", between, name, json_string_value(value));
-        else if (json_is_integer(value))
-            buf_addf(out, "%s%s=%lld", between, name, (long long)json_integer_value(value));
-        else if (json_is_true(value))
-            buf_addf(out, "%s%s", between, name);
-        else
-            continue;
-        between = " ";
-    }
-}
-
 void logbook_event(const struct box *b, const char *kind, uint64_t at_ms, const char *text)
 {
-    autobuf struct buf message = BUF_INIT(LOGBOOK_MESSAGE_MAX);
-    autobuf struct buf fields = BUF_INIT(LOGBOOK_MESSAGE_MAX);
-    autojson json_t *data = NULL;
-    struct err e;
-
-    if (b->g->o.config->logs_ms == 0 || json_parse(text, strlen(text), &data, &e) < 0)
-        return;
-    sentence(&message, kind, data);
-    buf_addf(&fields, "{\"event\":\"%s\"%s%s", kind, text[1] == '}' ? "" : ",", text + 1);
-    add(b,
-        &(struct store_log){.at_ms = time_of(b, at_ms),
-                            .level = severity_of(kind, data),
-                            .message = buf_cstr(&message),
-                            .fields = fields.failed ? "{}" : buf_cstr(&fields)},
-        "", strcmp(kind, "process.exited") == 0);
+    add(b, &(struct store_log){.at_ms = time_of(b, at_ms), .message = "", .fields = text}, "",
+        kind);
 }
 
 /* ---- reading ---- */
