@@ -381,11 +381,12 @@ TEST(a_whole_one_that_is_killed_signalled_or_out_of_time_waits_for_nobody)
 {
     static const char script[] = "setsid sleep 1000 & echo early; exec sleep 1000";
     static const char gone[] = "setsid sleep 1000 & echo early";
+    static const char left[] = /* "early" says that its root has ended */
+        "(while kill -0 $$; do sleep 0.01; done; echo early; exec setsid sleep 1000) 2>/dev/null &";
     struct bench b = bench_open();
     struct init_signal sig = {.id = "a", .signal = SIGTERM};
     struct init_wait_log log = {.id = "a", .text = {"early", 5}, .timeout_ms = 10000};
-    struct init_start m =
-        peer_words("c", INIT_START_OWN | INIT_START_WHOLE, "/bin/sh", "-c", gone, NULL);
+    struct init_start m;
 
     peer_sh(&b.peer, "a", INIT_START_WHOLE, script);
     peer_ask(&b.peer, INIT_WAIT_LOG, &log, INIT_OK);
@@ -393,12 +394,13 @@ TEST(a_whole_one_that_is_killed_signalled_or_out_of_time_waits_for_nobody)
     wait_exit(&b.peer, "a");
     CHECK_INT(b.peer.m.exit.signal, SIGTERM);
     kill_tree(&b.peer, "a", 0);
-    peer_sh(&b.peer, "b", INIT_START_WHOLE, gone);
+    peer_sh(&b.peer, "b", INIT_START_WHOLE, left);
     log.id = "b";
     peer_ask(&b.peer, INIT_WAIT_LOG, &log, INIT_OK);
     kill_tree(&b.peer, "b", 0);
     CHECK_INT(b.peer.m.exit.code, 0);
-    m.timeout_ms = 200;
+    m = peer_words("c", INIT_START_OWN | INIT_START_WHOLE, "/bin/sh", "-c", gone, NULL);
+    m.timeout_ms = 1000;
     peer_ask(&b.peer, INIT_START, &m, INIT_STARTED);
     CHECK_INT(peer_collect(&b.peer, &b.out, &b.err), INIT_EXIT);
     CHECK_STR(buf_cstr(&b.out), "early\n");
@@ -439,7 +441,7 @@ TEST(a_timeout_kills_the_whole_tree_and_keeps_what_was_printed)
                                      "setsid sh -c 'echo $$; exec sleep 1000' & sleep 1000", NULL);
     pid_t hidden;
 
-    m.timeout_ms = 300;
+    m.timeout_ms = 1000;
     peer_ask(&b.peer, INIT_START, &m, INIT_STARTED);
     CHECK_INT(peer_collect(&b.peer, &b.out, &b.err), INIT_EXIT);
     CHECK_INT(b.peer.m.exit.code, 124);
@@ -459,7 +461,7 @@ TEST(a_timeout_stands_still_while_the_sandbox_is_paused)
     char stat[128];
 
     str_fmt(stat, sizeof(stat), "%s/cgroup.stat.local", b.init.cgroup);
-    m.timeout_ms = 300;
+    m.timeout_ms = 1000;
     peer_ask(&b.peer, INIT_START, &m, INIT_STARTED);
     peer_write_file(b.init.cgroup, "cgroup.freeze", "1");
     if (access(stat, F_OK) == 0) {
@@ -807,7 +809,7 @@ TEST(a_child_that_is_frozen_before_it_begins_does_not_hold_init_for_long)
 TEST(a_fork_bomb_dies_with_its_process)
 {
     struct bench b = bench_open();
-    struct init_wait_log log = {.id = "bomb", .text = {"ready", 5}, .timeout_ms = 10000};
+    struct init_wait_log log = {.id = "bomb", .text = {"ready", 5}, .timeout_ms = 30000};
 
     peer_sh(
         &b.peer, "bomb", 0,
@@ -900,7 +902,7 @@ TEST(a_gentle_time_limit_asks_first)
         peer_words("", OWN_EXEC | INIT_START_GENTLE, "/bin/sh", "-c",
                    "trap 'echo cleaned; exit 0' TERM; echo up; while :; do sleep 0.05; done", NULL);
 
-    m.timeout_ms = 300;
+    m.timeout_ms = 1000;
     peer_ask(&b.peer, INIT_START, &m, INIT_STARTED);
     CHECK_INT(peer_collect(&b.peer, &b.out, &b.err), INIT_EXIT);
     CHECK_STR(buf_cstr(&b.out), "up\ncleaned\n");
