@@ -19,15 +19,15 @@
 #include "init/session_dir.h"
 #include "loop/job.h"
 
-#define SESSIONS_MAX 64u              /* that run; then ERR_LIMIT */
-#define SESSIONS_ENDED_MAX 64u        /* that are over; the oldest is forgotten */
-#define SESSION_QUEUE_MAX 64u         /* calls that wait; then ERR_LIMIT */
-#define SESSION_KEPT_MAX 32u          /* finished commands; the oldest is forgotten */
-#define SESSION_RESTARTS_MAX 64u      /* each leaves a waiting shell; then it ends */
-#define SESSION_GROUPS_MAX 256u       /* commands that left processes behind */
-#define SESSION_START_MS 10000u       /* for bash to say that it runs */
-#define SESSION_BACK_MS 1000u         /* for a shell that was stopped to come back */
-#define SESSION_LEAVE_MS 1000u        /* ...and for one that says it exits */
+#define SESSIONS_MAX 64u         /* that run; then ERR_LIMIT */
+#define SESSIONS_ENDED_MAX 64u   /* that are over; the oldest is forgotten */
+#define SESSION_QUEUE_MAX 64u    /* calls that wait; then ERR_LIMIT */
+#define SESSION_KEPT_MAX 32u     /* finished commands; the oldest is forgotten */
+#define SESSION_RESTARTS_MAX 64u /* each leaves a waiting shell; then it ends */
+#define SESSION_GROUPS_MAX 256u  /* commands that left processes behind */
+#define SESSION_START_MS 10000u  /* for bash to say that it runs */
+#define SESSION_BACK_MS 3000u    /* for a shell that was stopped to come back, on a busy host too */
+#define SESSION_LEAVE_MS 1000u   /* ...and for one that says it exits */
 #define SESSION_STATE_MAX (4u << 20)  /* bytes of variables and functions for a process */
 #define SESSION_TEXTS_MAX (64u << 20) /* bytes of commands that wait, of all sessions */
 #define SESSION_ROOT "/dev/cove"
