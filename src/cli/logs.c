@@ -26,14 +26,22 @@ static const struct cmd_opt opts[] = {
     {'n', "lines",  "N",      "of a sandbox: the newest so many entries, at most 1000 [" LOGS_LINES "]"},
     {0,   "level",  "LEVEL",  "of a sandbox: only entries of this level or worse: debug, info, warn, error"},
     {0,   "search", "TEXT",   "of a sandbox: only entries that contain this, whatever the case"},
+    {0,   "json",   NULL,     "of a sandbox: as JSON, an entry per line"},
     {0},
 };
 /* clang-format on */
 
 /* ---- of a sandbox ---- */
 
+struct reading {
+    struct server s;
+    const char *sandbox, *lines, *level, *search;
+    bool json;
+    char cursor[64]; /* of the newest that was printed, or "" */
+};
+
 /* "2026-01-31T12:00:00.000Z info [p1] what it printed" */
-static void print_entry(json_t *entry)
+static void print_entry(const struct reading *r, json_t *entry)
 {
     json_t *fields = json_object_get(entry, "fields");
     const char *event = json_string_value(json_object_get(fields, "event"));
@@ -41,18 +49,17 @@ static void print_entry(json_t *entry)
     const char *message = json_string_value(json_object_get(entry, "message"));
     autofree char *text = table_printable(message != NULL ? message : "", LOGS_TEXT_MAX);
 
+    if (r->json) {
+        json_dumpf(entry, stdout, JSON_COMPACT);
+        putchar('\n');
+        return;
+    }
     printf("%s %-5s ", json_string_value(json_object_get(entry, "at")),
            json_string_value(json_object_get(entry, "level")));
     if (event != NULL && process != NULL && strcmp(event, "process.output") == 0)
         printf("[%s] ", process);
     printf("%s\n", text);
 }
-
-struct reading {
-    struct server s;
-    const char *sandbox, *lines, *level, *search;
-    char cursor[64]; /* of the newest that was printed, or "" */
-};
 
 static int fetch(const struct reading *r, bool backward, json_t **ret, struct err *e)
 {
@@ -82,7 +89,7 @@ static int print_newest(struct reading *r, struct err *e)
         return -1;
     entries = json_object_get(page, "entries");
     for (size_t i = json_array_size(entries); i-- > 0;)
-        print_entry(json_array_get(entries, i));
+        print_entry(r, json_array_get(entries, i));
     remember(r, json_string_value(json_object_get(json_array_get(entries, 0), "cursor")));
     fflush(stdout);
     return 0;
@@ -99,7 +106,7 @@ static bool print_more(struct reading *r, struct err *e)
         return false;
     e->msg[0] = '\0';
     entries = json_object_get(page, "entries");
-    json_array_foreach(entries, i, entry) print_entry(entry);
+    json_array_foreach(entries, i, entry) print_entry(r, entry);
     remember(r, json_string_value(json_object_get(page, "next_cursor")));
     fflush(stdout);
     return json_array_size(entries) == LOGS_LINES_MAX;
@@ -129,7 +136,8 @@ static int sandbox_logs(const struct args *a, struct err *e)
     struct reading r = {.sandbox = a->operands[0],
                         .lines = args_value(a, "lines"),
                         .level = args_value(a, "level"),
-                        .search = args_value(a, "search")};
+                        .search = args_value(a, "search"),
+                        .json = args_flag(a, "json")};
     uint64_t lines;
 
     if (args_value(a, "since") != NULL)
@@ -154,8 +162,9 @@ static int process_logs(const struct args *a, struct err *e)
     struct server s;
 
     if (args_value(a, "lines") != NULL || args_value(a, "level") != NULL ||
-        args_value(a, "search") != NULL)
-        return err_set(e, ERR_INVALID, "--lines, --level and --search are for a sandbox's log");
+        args_value(a, "search") != NULL || args_flag(a, "json"))
+        return err_set(e, ERR_INVALID,
+                       "--lines, --level, --search and --json are for a sandbox's log");
     if (server_find(&s, e) < 0)
         return -1;
     return remote_logs(&s, &look, e);

@@ -192,6 +192,9 @@ test('the CLI shows the log of a sandbox, and follows it', async () => {
   assert.match(now.stdout, /^\S+Z info {2}sandbox created: template=base\n\S+Z info {2}\[p\d+\] first\n\S+Z warn {2}\[p\d+\] \\x1b\]0;evil\\x07\n$/);
   assert.match((await d.cli(['logs', '-n', '1', '--level', 'warn', id])).stdout, /^\S+ warn .*evil.*\n$/);
   assert.match((await d.cli(['logs', '--search', 'FIRST', id])).stdout, /^\S+ info .*first\n$/);
+  const one = JSON.parse((await d.cli(['logs', '--search', 'FIRST', '--json', id])).stdout);
+  assert.deepEqual([one.level, one.fields.event], ['info', 'process.output']);
+  assert.equal((await d.cli(['logs', '--json', id, 'p1'])).status, 64);
   assert.equal((await d.cli(['logs', '-n', '0', id])).status, 64);
   assert.equal((await d.cli(['logs', '--since', '0', id])).status, 64);
   assert.equal((await d.cli(['logs', '-n', '5', id, 'p1'])).status, 64);
