@@ -6,7 +6,7 @@
  * capabilities and namespaces, not here.
  *
  * The program is a binary search over runs of numbers that are answered alike:
- * a third of what libseccomp makes of the same list, and the kernel translates it
+ * a fifth of what libseccomp makes of the same list, and the kernel translates it
  * anew for every sandbox (0.2 ms). Only loads, jumps and returns: those the kernel
  * follows when it looks for calls that are always allowed, which then cost nothing
  * (seccomp_is_const_allow). libseccomp knows the numbers of the names. */
