@@ -2,6 +2,7 @@
 #include "keeper/freezer.h"
 
 #include <fcntl.h>
+#include <sched.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -63,6 +64,7 @@ bool freezer_is_frozen_soon(struct sandbox *sb, enum freeze what)
     do {
         if (freezer_is_frozen(sb, what))
             return true;
+        sched_yield();
     } while (clock_mono_ns() < until);
     return false;
 }
