@@ -1,5 +1,8 @@
 /* pause.c - pausing and resuming an idle sandbox over HTTP, and the same switch thrown
- * by hand: a write to cgroup.freeze and reading until it is so. */
+ * by hand: a write to cgroup.freeze and reading until it is so.
+ *
+ * Both depend on the core that the frozen process happens to sit on (the writer's own
+ * core or one that has just been awake: a third of the time), so there are many. */
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
@@ -12,8 +15,9 @@
 #include "bench/lib/bench.h"
 #include "bench/lib/client.h"
 
-#define ROUNDS 300
-#define WARM_UP 20
+#define ROUNDS 800
+#define PLACES 20 /* sandboxes one after the other, each beside a group of its own */
+#define WARM_UP 10
 #define SLEEPER "{\"argv\":[\"sleep\",\"1000000\"]}"
 
 /* A group of our own with a process that sleeps in it, as in the sandbox. */
@@ -106,38 +110,49 @@ static double timed(struct client *c, const char *method, const char *path)
     return now_ms() - start;
 }
 
-int main(void)
+struct rows {
+    struct samples pause, resume, freeze, thaw, empty;
+};
+
+static void one_place(struct client *c, struct rows *r, size_t rounds)
 {
-    struct samples pause = {0}, resume = {0}, freeze = {0}, thaw = {0}, empty = {0};
-    size_t rounds = bench_count("BENCH_ROUNDS", ROUNDS);
     char id[CLIENT_ID_MAX], paths[2][160], start[160];
     struct floor f;
-    struct client c;
 
-    client_open(&c);
     floor_open(&f);
-    sandbox_create(&c, id);
+    sandbox_create(c, id);
     snprintf(start, sizeof(start), "/v1/sandboxes/%s/processes", id);
-    client_call(&c, "POST", start, SLEEPER, 201);
+    client_call(c, "POST", start, SLEEPER, 201);
     snprintf(paths[0], sizeof(paths[0]), "/v1/sandboxes/%s/pause", id);
     snprintf(paths[1], sizeof(paths[1]), "/v1/sandboxes/%s/resume", id);
     for (size_t i = 0; i < rounds + WARM_UP; i++) {
-        double ms[4] = {timed(&c, "POST", paths[0]), floor_switch(&f, "1", "frozen 1"),
-                        timed(&c, "POST", paths[1]), floor_switch(&f, "0", "frozen 0")};
-        struct samples *const to[4] = {&pause, &freeze, &resume, &thaw};
+        double ms[4] = {timed(c, "POST", paths[0]), floor_switch(&f, "1", "frozen 1"),
+                        timed(c, "POST", paths[1]), floor_switch(&f, "0", "frozen 0")};
+        struct samples *const to[4] = {&r->pause, &r->freeze, &r->resume, &r->thaw};
 
         for (int k = 0; k < 4 && i >= WARM_UP; k++)
             samples_add(to[k], ms[k]);
-        samples_add(&empty, timed(&c, "GET", "/health"));
+        samples_add(&r->empty, timed(c, "GET", "/health"));
     }
-    row_ratio("pause an idle sandbox", &pause, "cgroup.freeze and read back", &freeze, 5);
-    row_ratio("resume it", &resume, "cgroup.freeze and read back", &thaw, 0);
+    sandbox_delete(c, id);
+    floor_close(&f);
+}
+
+int main(void)
+{
+    struct rows r = {0};
+    size_t rounds = bench_count("BENCH_ROUNDS", ROUNDS) / PLACES;
+    struct client c;
+
+    client_open(&c);
+    for (size_t i = 0; i < PLACES; i++)
+        one_place(&c, &r, rounds);
+    row_ratio("pause an idle sandbox", &r.pause, "cgroup.freeze and read back", &r.freeze, 5);
+    row_ratio("resume it", &r.resume, "cgroup.freeze and read back", &r.thaw, 0);
     note_print(
         "pause: an HTTP request that does nothing took %.3f ms in the same run, freezing by hand "
         "%.3f",
-        samples_at(&empty, 50), samples_at(&freeze, 50));
-    sandbox_delete(&c, id);
-    floor_close(&f);
+        samples_at(&r.empty, 50), samples_at(&r.freeze, 50));
     client_close(&c);
     return 0;
 }
