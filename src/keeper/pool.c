@@ -57,12 +57,13 @@ void pool_answer_given(struct sandbox *sb)
     sb->ask = 0;
 }
 
-/* The record is durable before anybody hears of it. */
+/* The front flushes the record before any client hears of it (FRONT_FD_RECORDS): it has
+ * to wait for the disk anyway, and nothing here has. */
 int pool_give(struct sandbox *sb, struct err *e)
 {
     sb->rec.phase = PHASE_GIVEN;
     sb->rec.reason[0] = '\0';
-    if (record_save(sb, true, e) < 0)
+    if (record_save(sb, false, e) < 0)
         return -1;
     sb->k->ngiven++;
     pool_count_asked(sb, false);

@@ -26,7 +26,7 @@ struct limits pool_defaults(const struct keeper *k);
 struct sandbox *pool_build(struct keeper *k, const struct order *o, uint32_t ask, struct err *e);
 /* Boots a stopped one; the answer to sb->ask comes by itself. */
 void pool_boot_now(struct sandbox *sb);
-/* It is somebody's from now on; durable when this returns. */
+/* It is somebody's from now on. */
 int pool_give(struct sandbox *sb, struct err *e);
 /* Counts it in or out of those that are being made for somebody. */
 void pool_count_asked(struct sandbox *sb, bool asked);

@@ -257,7 +257,8 @@ int pool_rules(struct keeper *k, uint32_t seq, const struct keeper_rules *m, str
 }
 
 /* The answer comes when init, and with it everything in its pid namespace, is
- * dead (init_died), and the record already says that nobody wants it back. */
+ * dead (init_died), and the record already says that nobody wants it back. That need not
+ * be durable: a front asks when its own row is, and would ask again. */
 int pool_destroy(struct keeper *k, uint32_t seq, const char *id, struct err *e)
 {
     struct sandbox *sb = pool_find(k, id);
@@ -269,7 +270,7 @@ int pool_destroy(struct keeper *k, uint32_t seq, const char *id, struct err *e)
         return -1;
     running = import || sb->rec.phase == PHASE_GIVEN;
     sb->rec.phase = PHASE_DYING;
-    if (record_save(sb, true, e) < 0)
+    if (record_save(sb, false, e) < 0)
         return -1;
     if (sb->ask != 0)
         link_fail(k, sb->ask, &(struct err){.kind = ERR_GONE, .msg = "it was deleted"});

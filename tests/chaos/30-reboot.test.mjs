@@ -44,9 +44,9 @@ async function powerOff() {
   await poll('its loop device is gone', () => loopsOf(d.dir).length === 0);
 }
 
-async function powerOn() {
+async function powerOn(number = 0) {
   const boot = path.join(scratch, 'boot_id');
-  fs.writeFileSync(boot, '00000000-1111-4222-8333-444444444444\n');
+  fs.writeFileSync(boot, `0000000${number}-1111-4222-8333-444444444444\n`);
   d.wrap = ['unshare', '-m', 'sh', '-c', AFTER_REBOOT, boot];
   await d.restart();
 }
@@ -94,5 +94,25 @@ test('what was resumed survives the next kill like any other, even the loss of /
   assert.equal((await d.exec(s.id, ['cat', '/workspace/file'])).stdout, 'precious\n');
   await settled(d);
   await d.del(`${S}/${s.id}`);
+  await settled(d);
+});
+
+// The keeper does not flush what it says of a delete: the front's row was durable before it was asked.
+test('a deleted sandbox does not come back because the host failed before its record was flushed', async () => {
+  const kept = await d.sandbox();
+  const gone = await d.sandbox();
+  const records = path.join(d.dir, 'records');
+  await d.exec(gone.id, 'echo x > /workspace/file; sync');
+  const before = fs.readFileSync(records);
+  assert.ok(before.includes(gone.id));
+  await d.del(`${S}/${gone.id}`);
+  await settled(d);
+  await powerOff();
+  fs.writeFileSync(records, before);
+  await powerOn(1);
+  assert.deepEqual((await d.get(S)).sandboxes.map((s) => [s.id, s.state]), [[kept.id, 'stopped']]);
+  await settled(d);
+  assert.ok(!fs.readFileSync(records).includes(gone.id), 'its leftovers are destroyed');
+  await d.del(`${S}/${kept.id}`);
   await settled(d);
 });

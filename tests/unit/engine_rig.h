@@ -36,7 +36,7 @@ struct rig {
     struct store *store;
     struct engine *g;
     struct peer keeper;
-    int engine_fd, run_fd;
+    int engine_fd, run_fd, records_fd;
     char dir[32];
     int ready, lost;
     uint32_t snapshots_seq;
@@ -219,7 +219,7 @@ static inline void rig_new(struct rig *r)
     struct err e;
     char path[64];
 
-    *r = (struct rig){.run_fd = -1};
+    *r = (struct rig){.run_fd = -1, .records_fd = -1};
     strcpy(r->dir, "/tmp/cove-unit-XXXXXX");
     CHECK(mkdtemp(r->dir) != NULL);
     r->run_fd = open(r->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -236,6 +236,7 @@ static inline uint32_t rig_start(struct rig *r)
                             .config = &r->config,
                             .store = r->store,
                             .run_fd = r->run_fd,
+                            .records_fd = r->records_fd,
                             .on_ready = rig_on_ready,
                             .on_lost = rig_on_lost,
                             .arg = r};

@@ -206,6 +206,7 @@ struct box *box_add(struct engine *g, const struct store_sandbox *row)
     list_init(&b->waiters);
     list_init(&b->next);
     list_init(&b->unsaved);
+    list_init(&b->flush.link);
     list_init(&b->journal.waiting);
     talk_peer_init(&b->peer, g->hub, b->pub.id);
     if (order_add(g, b) < 0) {
@@ -238,6 +239,7 @@ void box_free(struct box *b)
     loop_timer_stop(g->loop, &b->idle);
     map_del(&g->boxes, &b->node);
     list_del(&b->unsaved);
+    list_del(&b->flush.link);
     name_detach(b);
     order_del(g, b);
     free(b->rules);

@@ -35,6 +35,8 @@ static int engine_start(struct engine *g, struct err *e)
     g->hub = talk_hub_new(g->loop, g->o.run_fd);
     if (g->hub == NULL)
         return err_set(e, ERR_INTERNAL, "engine: out of memory");
+    if (flusher_new(g, &g->flusher, e) < 0)
+        return -1;
     if (events_new(g, e) < 0 || keeper_link_new(&k, &g->keeper, e) < 0)
         return -1;
     return join_start(g, e);
@@ -57,6 +59,7 @@ int engine_new(const struct engine_opts *opts, struct engine **ret, struct err *
     list_init(&g->forks);
     list_init(&g->exports);
     list_init(&g->unsaved);
+    list_init(&g->flush.link);
     list_init(&g->logbook.pending);
     list_init(&g->logbook.waiting);
     buf_init(&g->points, ENGINE_POINTS_MAX);
@@ -88,7 +91,7 @@ void engine_free(struct engine *g)
     loop_timer_stop(g->loop, &g->bury);
     loop_timer_stop(g->loop, &g->meter);
     life_save_now(g);
-    loop_timer_stop(g->loop, &g->flush);
+    loop_timer_stop(g->loop, &g->flush_soon);
     logbook_flush(g);
     keeper_link_free(g->keeper);
     imports_free(g);
@@ -98,6 +101,7 @@ void engine_free(struct engine *g)
         engine_drop_waiters(&g->order[g->norder - 1]->next);
         box_free(g->order[g->norder - 1]);
     }
+    flusher_free(g->flusher);
     engine_drop_waiters(&g->answers);
     forks_free(g);
     snapshots_free(g);

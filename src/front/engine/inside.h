@@ -19,7 +19,8 @@
  *   name.c      sandboxes by name              fdpass.c   fds from inside
  *   file*.c     files, by init or cove-helper
  *   mount.c     directories of the operator's  idle.c     paused when unused
- *   tunnel.c    ports by token                 journal.c  what commands print */
+ *   tunnel.c    ports by token                 journal.c  what commands print
+ *   flush.c     rows on the disk, before an answer */
 #ifndef FRONT_ENGINE_INSIDE_H
 #define FRONT_ENGINE_INSIDE_H
 
@@ -76,6 +77,17 @@ enum life_event {
 
 struct waiter; /* somebody to be answered */
 
+/* flush.c */
+struct flusher;
+struct flush; /* somebody who goes on when what was committed before is on the disk */
+typedef void flush_cb(struct flush *w, const struct err *e);
+struct flush {
+    struct list link;
+    flush_cb *cb;
+    bool records;                  /* the keeper's too */
+    void (*drop)(struct flush *w); /* instead, if the engine ends first; may be NULL */
+};
+
 struct monitor {
     struct talk talk;
     struct loop_timer retry, calm;
@@ -106,6 +118,7 @@ struct box {
     bool cold;           /* ...and without what it has in memory */
     uint64_t wished_end;
     struct list unsaved;             /* in the engine's list while its row is to follow */
+    struct flush flush;              /* while LIFE_DELETING, before the keeper is asked */
     const char *halt_reason;         /* while LIFE_HALTING */
     struct loop_timer end;           /* set while ends_ms is not 0 */
     struct talk_peer peer;           /* its init */
@@ -151,8 +164,10 @@ struct engine {
     struct loop_timer meter;
     struct list unsaved; /* boxes */
     struct loop_timer save;
-    struct loop_timer flush; /* of what was saved without */
-    struct buf points;       /* of the sample that is coming in: struct store_point */
+    struct loop_timer flush_soon; /* of what was saved without */
+    struct flush flush;           /* ...by nobody who would wait for it */
+    struct flusher *flusher;
+    struct buf points; /* of the sample that is coming in: struct store_point */
     uint64_t points_pruned_ms;
     struct logbook logbook;
     bool ready;
@@ -214,6 +229,11 @@ void waiter_fail(struct waiter *w, enum err_kind kind, const char *fmt, ...)
 
 /* Forgets them without an answer: the engine ends. */
 void engine_drop_waiters(struct list *l);
+
+/* flush.c */
+int flusher_new(const struct engine *g, struct flusher **ret, struct err *e);
+void flusher_free(struct flusher *f);
+void flush_then(struct flusher *f, struct flush *w, flush_cb *cb);
 
 /* idle.c: from now on, if it is to be paused when it is idle. */
 void idle_watch(struct box *b);

@@ -20,22 +20,34 @@ static void on_destroyed(void *arg, const void *msg, const struct err *e)
 
 static const struct keeper_asker destroyer = {.last = on_destroyed, .late = life_late};
 
-void life_destroy(struct box *b, const struct life_news *n)
+static void on_durable(struct flush *w, const struct err *e)
 {
+    struct box *b = CONTAINER_OF(w, struct box, flush);
     struct keeper_destroy ask = {.id = b->pub.id};
 
+    if (e != NULL)
+        on_destroyed(b, NULL, e);
+    else
+        keeper_ask(b->g->keeper, KEEPER_DESTROY, &ask, &destroyer, b);
+}
+
+void life_destroy(struct box *b, const struct life_news *n)
+{
     (void)n;
     b->life = LIFE_DELETING;
-    keeper_ask(b->g->keeper, KEEPER_DESTROY, &ask, &destroyer, b);
+    flush_then(b->g->flusher, &b->flush, on_durable);
 }
 
 static int mark_deleting(struct box *b, const struct life_news *n)
 {
+    struct store *s = b->g->o.store;
     struct err e;
 
     list_del(&b->unsaved);
-    if (life_save(b, STORE_DELETING, &e) == 0)
+    if (store_begin_light(s, &e) == 0 && life_save(b, STORE_DELETING, &e) == 0 &&
+        store_commit(s, &e) == 0)
         return 0;
+    store_rollback(s);
     log_error("delete: %s", e.msg);
     waiter_answer(n->waiter, b->pub.id, &e);
     return -1;
@@ -94,7 +106,7 @@ void life_bury_now(struct engine *g)
 
     if (ids.count == 0)
         return;
-    r = store_begin(g->o.store, &e);
+    r = store_begin_light(g->o.store, &e);
     while (r == 0 && (id = wire_strv_next(&ids, &at)) != NULL)
         r = store_sandbox_delete(g->o.store, id, &e);
     if (r == 0)

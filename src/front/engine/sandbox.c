@@ -22,6 +22,8 @@ struct create {
     struct store_sandbox row;
     char snapshot[KEEPER_ID_MAX + 1]; /* that the keeper makes it from; or "" */
     struct buf rules;                 /* packed */
+    struct flush flush;               /* of its row */
+    char id[KEEPER_ID_MAX + 1];       /* meanwhile */
     char text[];                      /* what the row points to */
 };
 
@@ -89,7 +91,16 @@ static void create_end(struct create *c, const char *id, const struct err *e)
     free(c);
 }
 
-/* Durable first, then in memory: what a client is told of survives us. */
+static int insert(struct store *s, struct store_sandbox *row, struct err *e)
+{
+    if (store_begin_light(s, e) == 0 && store_sandbox_insert(s, row, e) == 0 &&
+        store_commit(s, e) == 0)
+        return 0;
+    store_rollback(s);
+    return -1;
+}
+
+/* On record first, then in memory: what a client is told of survives us. */
 static struct box *create_keep(struct create *c, const struct keeper_sandbox *m, struct err *e)
 {
     autobuf struct buf image = BUF_INIT(IMAGE_SETTINGS_MAX);
@@ -118,7 +129,7 @@ static struct box *create_keep(struct create *c, const struct keeper_sandbox *m,
     c->row.nofile = m->nofile;
     c->row.created_ms = c->row.changed_ms = clock_real_ms();
     c->row.ends_ms = c->row.timeout_ms == 0 ? 0 : c->row.created_ms + c->row.timeout_ms;
-    if (store_sandbox_insert(g->o.store, &c->row, e) < 0)
+    if (insert(g->o.store, &c->row, e) < 0)
         return NULL;
     b = box_add(g, &c->row);
     if (b == NULL)
@@ -141,6 +152,34 @@ static bool is_snapshot(struct create *c, const struct err *why)
     if (s != NULL)
         str_fmt(c->snapshot, sizeof(c->snapshot), "%s", s->id);
     return s != NULL;
+}
+
+static void create_drop(void *arg)
+{
+    struct create *c = arg;
+
+    free(c->waiter);
+    buf_free(&c->rules);
+    free(c);
+}
+
+static void drop_flush(struct flush *w)
+{
+    create_drop(CONTAINER_OF(w, struct create, flush));
+}
+
+/* Somebody may have found it in a list and deleted it: waiter.c looks again. */
+static void on_durable(struct flush *w, const struct err *e)
+{
+    struct create *c = CONTAINER_OF(w, struct create, flush);
+    struct box *b = box_find(c->g, c->id);
+    struct life_news none = {0};
+
+    if (b != NULL && e == NULL)
+        events_say(c->g, b, "sandbox.created", "template", b->pub.template);
+    else if (b != NULL)
+        life_event(b, LIFE_DELETE, &none);
+    create_end(c, c->id, e);
 }
 
 static void on_created(void *arg, const void *msg, const struct err *why)
@@ -173,8 +212,9 @@ static void on_created(void *arg, const void *msg, const struct err *why)
         return;
     }
     life_begin(b);
-    events_say(c->g, b, "sandbox.created", "template", b->pub.template);
-    create_end(c, b->pub.id, NULL);
+    str_fmt(c->id, sizeof(c->id), "%s", b->pub.id);
+    c->flush = (struct flush){.records = true, .drop = drop_flush};
+    flush_then(c->g->flusher, &c->flush, on_durable);
 }
 
 static void on_create_late(void *arg, const struct err *e)
@@ -182,15 +222,6 @@ static void on_create_late(void *arg, const struct err *e)
     struct create *c = arg;
 
     waiter_answer(take_ptr(&c->waiter), "", e);
-}
-
-static void create_drop(void *arg)
-{
-    struct create *c = arg;
-
-    free(c->waiter);
-    buf_free(&c->rules);
-    free(c);
 }
 
 static int check_create(struct engine *g, const struct create_opts *o, struct err *e)

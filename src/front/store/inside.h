@@ -10,7 +10,6 @@ enum store_stmt {
     STMT_BEGIN,
     STMT_COMMIT,
     STMT_ROLLBACK,
-    STMT_FLUSH,
     STMT_SANDBOX_INSERT,
     STMT_SANDBOX_LIFE,
     STMT_SANDBOX_ENDS,
@@ -47,6 +46,7 @@ struct store {
     sqlite3 *db;
     sqlite3_stmt *stmts[STMT_COUNT]; /* prepared at first use, kept */
     bool light;                      /* no flush at this commit */
+    int log_fd;                      /* SQLite's log, the file to flush; -1: all is in memory */
 };
 
 /* The statement, reset and ready to bind; NULL with `e` set. */

@@ -2,8 +2,10 @@
 #include "front/store/store.h"
 
 #include <fcntl.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/own.h"
 #include "front/store/inside.h"
@@ -102,7 +104,10 @@ int store_step(struct store *s, sqlite3_stmt *q, struct err *e)
         store_fail(s, "write", e);
     sqlite3_reset(q);
     sqlite3_clear_bindings(q);
-    return r == SQLITE_DONE ? 0 : -1;
+    if (r != SQLITE_DONE)
+        return -1;
+    /* (a statement of its own is a transaction of its own) */
+    return sqlite3_get_autocommit(s->db) && !sqlite3_stmt_readonly(q) ? store_flush(s, e) : 0;
 }
 
 int store_do(struct store *s, sqlite3_stmt *q, struct err *e)
@@ -145,45 +150,34 @@ int store_begin(struct store *s, struct err *e)
     return run_plain(s, STMT_BEGIN, "BEGIN IMMEDIATE", e);
 }
 
-/* Cannot be said within a transaction. */
-static int set_light(struct store *s, bool light, struct err *e)
-{
-    s->light = light;
-    return exec_sql(s, "set synchronous",
-                    light ? "PRAGMA synchronous=NORMAL" : "PRAGMA synchronous=FULL", e);
-}
-
 int store_begin_light(struct store *s, struct err *e)
 {
-    struct err ignored;
-
-    if (set_light(s, true, e) == 0 && store_begin(s, e) == 0)
-        return 0;
-    set_light(s, false, &ignored);
-    return -1;
+    s->light = store_begin(s, e) == 0;
+    return s->light ? 0 : -1;
 }
 
-/* The log is flushed with everything in it, so any write will do. */
 int store_flush(struct store *s, struct err *e)
 {
-    return run_plain(s, STMT_FLUSH, "REPLACE INTO counters (name, next) VALUES ('flush', 1)", e);
+    return s->log_fd >= 0 && fdatasync(s->log_fd) < 0 ? err_sys(e, "database: flush") : 0;
 }
 
 int store_commit(struct store *s, struct err *e)
 {
+    bool light = s->light;
+
     if (run_plain(s, STMT_COMMIT, "COMMIT", e) < 0)
         return -1;
-    return s->light ? set_light(s, false, e) : 0;
+    s->light = false;
+    return light ? 0 : store_flush(s, e);
 }
 
 void store_rollback(struct store *s)
 {
     struct err ignored;
 
+    s->light = false;
     if (!sqlite3_get_autocommit(s->db))
         run_plain(s, STMT_ROLLBACK, "ROLLBACK", &ignored);
-    if (s->light)
-        set_light(s, false, &ignored);
 }
 
 static int plain_path(sqlite3_vfs *vfs, const char *path, int room, char *out)
@@ -258,9 +252,26 @@ static int migrate(struct store *s, struct err *e)
     return 0;
 }
 
+/* SQLite flushes its log when it copies it into the database, and no more: when else is
+ * ours to say. So it must be there, with its name, before anything depends on it. */
+static int take_over_log(struct store *s, const char *path, struct err *e)
+{
+    char name[PATH_MAX];
+
+    if (strcmp(path, ":memory:") == 0)
+        return 0;
+    sqlite3_snprintf(sizeof(name), name, "%s-wal", path);
+    if (exec_sql(s, "flush", "REPLACE INTO counters (name, next) VALUES ('flush', 1)", e) < 0)
+        return -1;
+    s->log_fd = open(name, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+    if (s->log_fd < 0)
+        return err_sys(e, "database: open its log");
+    return exec_sql(s, "set synchronous", "PRAGMA synchronous=NORMAL", e);
+}
+
 /* The exclusive lock is taken by the first read and kept: it needs no shared
  * memory file, and a second process is told at once. */
-static int prepare(struct store *s, struct err *e)
+static int prepare(struct store *s, const char *path, struct err *e)
 {
     char text[128];
 
@@ -275,7 +286,7 @@ static int prepare(struct store *s, struct err *e)
         return -1;
     if (strcmp(text, "ok") != 0)
         return err_set(e, ERR_INTERNAL, "database: the file is damaged (%s)", text);
-    return migrate(s, e);
+    return migrate(s, e) < 0 ? -1 : take_over_log(s, path, e);
 }
 
 int store_open(const char *path, struct store **ret, struct err *e)
@@ -285,6 +296,7 @@ int store_open(const char *path, struct store **ret, struct err *e)
 
     if (s == NULL)
         return err_set(e, ERR_INTERNAL, "store: out of memory");
+    s->log_fd = -1;
     if (vfs_register() != SQLITE_OK) {
         free(s);
         return err_set(e, ERR_INTERNAL, "database: SQLite offers no file system");
@@ -294,7 +306,7 @@ int store_open(const char *path, struct store **ret, struct err *e)
         store_close(s);
         return -1;
     }
-    if (prepare(s, e) < 0) {
+    if (prepare(s, path, e) < 0) {
         store_close(s);
         return -1;
     }
@@ -309,5 +321,6 @@ void store_close(struct store *s)
     for (size_t i = 0; i < STMT_COUNT; i++)
         sqlite3_finalize(s->stmts[i]);
     sqlite3_close(s->db);
+    drop_fd(&s->log_fd);
     free(s);
 }

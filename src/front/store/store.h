@@ -1,9 +1,9 @@
 /* store.h - what clients were told, on disk: SQLite, and all the SQL there is.
  *
- * A call that returns 0 is durable (WAL, synchronous=FULL) unless it stands
- * between store_begin() and store_commit(). One process at a time: a second one
- * is refused at open. Calls block for a disk flush, on the loop's thread; that
- * was measured at 0.1 ms and judged cheaper than a thread. */
+ * A call that returns 0 is durable unless it stands between store_begin() and
+ * store_commit(). One process at a time: a second one is refused at open. Calls
+ * block for a disk flush, on the loop's thread; what is done often is committed
+ * lightly, and whoever is told of it waits for a flush in a thread. */
 #ifndef FRONT_STORE_STORE_H
 #define FRONT_STORE_STORE_H
 
@@ -25,6 +25,8 @@ int store_begin(struct store *s, struct err *e);
 /* Without any: what is committed survives the end of this process, and a failure of the
  * host only behind the next flush, be it one of others or store_flush(). */
 int store_begin_light(struct store *s, struct err *e);
+/* Everything that was committed before is durable. The one call that another thread may
+ * make meanwhile. */
 int store_flush(struct store *s, struct err *e);
 int store_commit(struct store *s, struct err *e);
 void store_rollback(struct store *s);

@@ -1,0 +1,229 @@
+/* What clients are told is on the disk, and the loop does not wait for that. The disk is
+ * in the test's hand: every flush of the program comes through here. */
+#include "engine_rig.h"
+
+#include <pthread.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t wake = PTHREAD_COND_INITIALIZER;
+static bool held;
+static int flushes, to_fail, records_fd = -1, records_flushes;
+
+int fdatasync(int fd)
+{
+    bool fail;
+
+    pthread_mutex_lock(&lock);
+    flushes++;
+    records_flushes += fd == records_fd;
+    while (held)
+        pthread_cond_wait(&wake, &lock);
+    fail = to_fail > 0 && to_fail-- > 0;
+    pthread_mutex_unlock(&lock);
+    if (!fail)
+        return (int)syscall(SYS_fdatasync, fd);
+    errno = EIO;
+    return -1;
+}
+
+static int count(void)
+{
+    int n;
+
+    pthread_mutex_lock(&lock);
+    n = flushes;
+    pthread_mutex_unlock(&lock);
+    return n;
+}
+
+static void disk(bool hold, int fail)
+{
+    pthread_mutex_lock(&lock);
+    held = hold;
+    to_fail = fail;
+    pthread_cond_broadcast(&wake);
+    pthread_mutex_unlock(&lock);
+}
+
+static void start(struct rig *r)
+{
+    rig_new(r);
+    rig_join(r, rig_start(r));
+    /* what was written by the start is behind us */
+    rig_settle(r);
+}
+
+static void create(struct rig *r, const char *id, struct told *t)
+{
+    struct create_opts o = {.key = KEY};
+    struct keeper_sandbox box = keeper_box(id, KEEPER_RUNNING);
+    union rig_msg m;
+
+    engine_create(r->g, &o, told_sandbox, t);
+    keeper_say(r, KEEPER_SANDBOX, keeper_hear(r, KEEPER_CREATE, &m), &box);
+}
+
+static bool keeper_was_asked(struct rig *r)
+{
+    struct wire_head head;
+    const char *body;
+
+    return peer_has(&r->keeper, &head, &body);
+}
+
+TEST(nobody_is_told_of_a_sandbox_that_is_not_on_the_disk_and_the_loop_goes_on_meanwhile)
+{
+    struct rig r;
+    struct told t = {0}, other = {0};
+    int before;
+
+    start(&r);
+    disk(true, 0);
+    before = count();
+    create(&r, "sb1", &t);
+    RIG_UNTIL(&r, count() > before);
+    engine_delete(r.g, KEY, "nobody", told_done, &other);
+    RIG_UNTIL(&r, other.n == 1);
+    rig_settle(&r);
+    CHECK_INT(t.n, 0);
+    disk(false, 0);
+    RIG_UNTIL(&r, t.n == 1);
+    CHECK(!t.failed);
+    CHECK_STR(t.id, "sb1");
+    rig_free(&r);
+}
+
+TEST(no_sandbox_is_destroyed_before_it_is_on_the_disk_that_nobody_wants_it)
+{
+    struct rig r;
+    struct told t = {0}, gone = {0};
+    union rig_msg m;
+    int before;
+
+    start(&r);
+    create(&r, "sb1", &t);
+    RIG_UNTIL(&r, t.n == 1);
+    disk(true, 0);
+    before = count();
+    engine_delete(r.g, KEY, "sb1", told_done, &gone);
+    CHECK(engine_get(r.g, KEY, "sb1") == NULL);
+    RIG_UNTIL(&r, count() > before);
+    rig_settle(&r);
+    CHECK(!keeper_was_asked(&r));
+    disk(false, 0);
+    keeper_ok_to(&r, keeper_hear(&r, KEEPER_DESTROY, &m));
+    RIG_UNTIL(&r, gone.n == 1);
+    CHECK(!gone.failed);
+    rig_free(&r);
+}
+
+TEST(rows_that_come_during_a_flush_share_the_next_one)
+{
+    struct rig r;
+    struct told t[8] = {0};
+    int before, told = 0;
+
+    start(&r);
+    disk(true, 0);
+    before = count();
+    for (int i = 0; i < 8; i++) {
+        char id[8];
+
+        snprintf(id, sizeof(id), "sb%d", i);
+        create(&r, id, &t[i]);
+        rig_settle(&r);
+    }
+    CHECK_INT(count(), before + 1);
+    disk(false, 0);
+    for (int i = 0; i < 8; i++) {
+        RIG_UNTIL(&r, t[i].n == 1);
+        told += !t[i].failed;
+    }
+    CHECK_INT(told, 8);
+    CHECK_INT(count(), before + 2);
+    rig_free(&r);
+}
+
+TEST(a_sandbox_whose_row_cannot_be_flushed_is_destroyed_and_its_maker_told)
+{
+    struct rig r;
+    struct told t = {0};
+    union rig_msg m;
+
+    start(&r);
+    disk(false, 1);
+    create(&r, "sb1", &t);
+    RIG_UNTIL(&r, t.n == 1);
+    CHECK(t.failed);
+    CHECK_HAS(t.e.msg, "flush");
+    keeper_hear(&r, KEEPER_DESTROY, &m);
+    CHECK_STR(m.keeper_destroy.id, "sb1");
+    CHECK(engine_get(r.g, KEY, "sb1") == NULL);
+    rig_free(&r);
+}
+
+TEST(of_a_new_sandbox_the_record_of_the_keeper_is_flushed_too)
+{
+    struct rig r;
+    struct told t = {0}, gone = {0};
+    union rig_msg m;
+    char path[64];
+
+    rig_new(&r);
+    snprintf(path, sizeof(path), "%s/records", r.dir);
+    r.records_fd = records_fd = open(path, O_RDONLY | O_CREAT | O_CLOEXEC, 0600);
+    CHECK(records_fd >= 0);
+    rig_join(&r, rig_start(&r));
+    create(&r, "sb1", &t);
+    RIG_UNTIL(&r, t.n == 1);
+    CHECK_INT(records_flushes, 1);
+    engine_delete(r.g, KEY, "sb1", told_done, &gone);
+    keeper_ok_to(&r, keeper_hear(&r, KEEPER_DESTROY, &m));
+    RIG_UNTIL(&r, gone.n == 1);
+    CHECK_INT(records_flushes, 1);
+    rig_free(&r);
+    close(records_fd);
+    records_fd = -1;
+}
+
+TEST(a_delete_that_cannot_be_flushed_is_told_and_can_be_tried_again)
+{
+    struct rig r;
+    struct told t = {0}, bad = {0}, good = {0};
+    union rig_msg m;
+
+    start(&r);
+    create(&r, "sb1", &t);
+    RIG_UNTIL(&r, t.n == 1);
+    disk(false, 1);
+    engine_delete(r.g, KEY, "sb1", told_done, &bad);
+    RIG_UNTIL(&r, bad.n == 1);
+    CHECK(bad.failed);
+    CHECK(!keeper_was_asked(&r));
+    CHECK(engine_get(r.g, KEY, "sb1") != NULL);
+    engine_delete(r.g, KEY, "sb1", told_done, &good);
+    keeper_ok_to(&r, keeper_hear(&r, KEEPER_DESTROY, &m));
+    RIG_UNTIL(&r, good.n == 1);
+    CHECK(!good.failed);
+    rig_free(&r);
+}
+
+TEST(an_engine_that_ends_forgets_who_waits_for_the_disk)
+{
+    struct rig r;
+    struct told t[2] = {0};
+    int before;
+
+    start(&r);
+    disk(true, 0);
+    before = count();
+    create(&r, "sb1", &t[0]);
+    RIG_UNTIL(&r, count() > before);
+    create(&r, "sb2", &t[1]);
+    rig_settle(&r);
+    disk(false, 0);
+    rig_free(&r);
+    CHECK_INT(t[0].n + t[1].n, 0);
+}
