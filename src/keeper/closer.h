@@ -16,7 +16,7 @@ struct keeper;
 
 int closer_open(struct keeper *k, struct err *e);
 /* Takes the fd over (-1 is fine). *done, if given, becomes 1 when it is closed; it
- * must stay there until then. */
+ * must stay there until then. Without it, a detached mount is let go of together with others. */
 void closer_take(int fd, atomic_int *done);
 /* True while a batch is being closed. Whatever can wait should leave the disks alone
  * then: each write to them makes the next overlay of the batch sync again. */

@@ -12,6 +12,7 @@
 #include "base/id.h"
 #include "base/log.h"
 #include "base/str.h"
+#include "keeper/closer.h"
 #include "keeper/compat.h"
 #include "keeper/host.h"
 #include "keeper/network.h"
@@ -38,16 +39,21 @@ static int bind_socket(struct sandbox *sb, struct err *e)
     return take_fd(&fd);
 }
 
-/* Not the directory of the host: a detached mount of it, out of which `..` does
- * not lead. */
+/* Not the directory of the host: that of a detached mount of it, out of which `..` does
+ * not lead. Of which only the directory is handed in: whoever holds the mount itself
+ * waits for a grace period when it ends. */
 static int clone_run(struct sandbox *sb, struct err *e)
 {
     char path[320];
-    int fd;
+    int mnt, fd;
 
     str_fmt(path, sizeof(path), "%s/%s/run", sb->k->cgroups.v2_path, sb->rec.id);
-    fd = sys_open_tree(AT_FDCWD, path, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
-    return fd < 0 ? err_sys(e, "clone the cgroup mount") : fd;
+    mnt = sys_open_tree(AT_FDCWD, path, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+    if (mnt < 0)
+        return err_sys(e, "clone the cgroup mount");
+    fd = openat(mnt, ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    closer_take(mnt, NULL);
+    return fd < 0 ? err_sys(e, "open the clone of the cgroup mount") : fd;
 }
 
 /* Where the kernel cannot map a tmpfs (before 6.3) the nodes show as nobody's;

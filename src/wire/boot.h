@@ -25,7 +25,7 @@ enum boot_fd {
     BOOT_USED,   /* file with one number: bytes used on the disk */
     BOOT_QUOTA,  /* likewise: bytes that may be used; both empty without a limit */
     BOOT_OOM,    /* file with a line `oom_kill N` about the whole sandbox */
-    BOOT_RUN,    /* detached mount of the cgroup in which init makes one per command */
+    BOOT_RUN,    /* the cgroup in which init makes one per command, in a mount of its own */
     BOOT_HELPER, /* sealed memfd of cove-helper, to execute (INIT_START_HELPER) */
     BOOT_FD_COUNT
 };
