@@ -255,7 +255,6 @@ static int make_engine(struct front *f, struct err *e)
                             .store = f->store,
                             .keeper_fd = FRONT_FD_KEEPER,
                             .run_fd = FRONT_FD_RUN,
-                            .records_fd = FRONT_FD_RECORDS,
                             .on_ready = on_ready,
                             .on_lost = on_lost,
                             .arg = f};

@@ -66,10 +66,8 @@ static int drop_privileges(const struct keeper *k)
  * overwrites one that is still to be moved. */
 static int place_fds(const struct keeper *k, int sock)
 {
-    int records = openat(k->dir_fd, "records", O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
-    const int from[] = {k->listen_fd, sock, k->run_fd, k->front_fd, records};
-    const int to[] = {FRONT_FD_LISTEN, FRONT_FD_KEEPER, FRONT_FD_RUN, FRONT_FD_STATE,
-                      FRONT_FD_RECORDS};
+    const int from[] = {k->listen_fd, sock, k->run_fd, k->front_fd};
+    const int to[] = {FRONT_FD_LISTEN, FRONT_FD_KEEPER, FRONT_FD_RUN, FRONT_FD_STATE};
     int high[ARRAY_LEN(from)];
 
     for (size_t i = 0; i < ARRAY_LEN(from); i++)
@@ -78,7 +76,7 @@ static int place_fds(const struct keeper *k, int sock)
     for (size_t i = 0; i < ARRAY_LEN(from); i++)
         if (dup2(high[i], to[i]) < 0)
             return -1;
-    return (int)syscall(SYS_close_range, FRONT_FD_RECORDS + 1, ~0u, 0);
+    return (int)syscall(SYS_close_range, FRONT_FD_STATE + 1, ~0u, 0);
 }
 
 static void __attribute__((noreturn))

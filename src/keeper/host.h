@@ -183,6 +183,8 @@ int disk_counters(struct sandbox *sb, int *ret_used, int *ret_quota, struct err 
 void disk_sweep(struct keeper *k);
 
 int records_open(struct keeper *k, struct err *e);
+/* Answers `ok` when what was written before is durable. */
+int records_flush(struct keeper *k, uint32_t seq, struct err *e);
 /* Each record, once, before there are any sandboxes: `whole` or only with its name. The
  * place is then whoever takes it (sandbox.place), or given to records_drop(). */
 typedef int record_fn(struct keeper *k, const struct record *rec, uint32_t place, bool whole,

@@ -350,6 +350,12 @@ static int op_unmount(struct keeper *k, uint32_t seq, const void *msg, struct er
     return 0;
 }
 
+static int op_flush(struct keeper *k, uint32_t seq, const void *msg, struct err *e)
+{
+    (void)msg;
+    return records_flush(k, seq, e);
+}
+
 static int op_ready(struct keeper *k, uint32_t seq, const void *msg, struct err *e)
 {
     (void)seq;
@@ -390,6 +396,7 @@ static const struct op {
     {KEEPER_FORGET,    WHEN_LISTED, op_forget},
     {KEEPER_MOUNT,     WHEN_LISTED, op_mount},
     {KEEPER_UNMOUNT,   WHEN_LISTED, op_unmount},
+    {KEEPER_FLUSH,     WHEN_LISTED, op_flush},
 };
 /* clang-format on */
 

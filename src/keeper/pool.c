@@ -57,8 +57,7 @@ void pool_answer_given(struct sandbox *sb)
     sb->ask = 0;
 }
 
-/* The front flushes the record before any client hears of it (FRONT_FD_RECORDS): it has
- * to wait for the disk anyway, and nothing here has. */
+/* Not durable: a front asks for that, for many at a time, before it tells a client. */
 int pool_give(struct sandbox *sb, struct err *e)
 {
     sb->rec.phase = PHASE_GIVEN;

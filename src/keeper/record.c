@@ -14,6 +14,8 @@
 #include "base/log.h"
 #include "keeper/file.h"
 #include "keeper/host.h"
+#include "keeper/ops.h"
+#include "keeper/worker.h"
 
 #define PLACE 1024u     /* bytes of one */
 #define PLACES_MORE 64u /* made at one time */
@@ -97,6 +99,49 @@ int record_save(struct sandbox *sb, bool durable, struct err *e)
         return err_sys(e, "sync record %s", sb->rec.id);
     return 0;
 }
+
+/* ---- for a front that is about to tell a client ---- */
+
+struct flush {
+    struct work work;
+    struct keeper *k;
+    uint32_t seq, front;
+    struct err e;
+    bool failed;
+};
+
+static void flush_run(struct work *w)
+{
+    struct flush *f = CONTAINER_OF(w, struct flush, work);
+
+    f->failed = fdatasync(f->k->records.fd) < 0 && err_sys(&f->e, "flush records") < 0;
+}
+
+static void flush_done(struct work *w)
+{
+    struct flush *f = CONTAINER_OF(w, struct flush, work);
+
+    if (f->front != f->k->nfronts)
+        ; /* whoever asked is gone */
+    else if (f->failed)
+        link_fail(f->k, f->seq, &f->e);
+    else
+        link_send(f->k, KEEPER_OK, f->seq, &(struct keeper_ok){0});
+    free(f);
+}
+
+int records_flush(struct keeper *k, uint32_t seq, struct err *e)
+{
+    struct flush *f = calloc(1, sizeof(*f));
+
+    if (f == NULL)
+        return err_set(e, ERR_INTERNAL, "out of memory");
+    *f = (struct flush){{.run = flush_run, .done = flush_done}, k, seq, k->nfronts};
+    worker_give_short(&f->work);
+    return 0;
+}
+
+/* ---- places again ---- */
 
 static void free_place(struct records *r, uint32_t place)
 {

@@ -15,16 +15,22 @@ struct queue {
     struct work *first, **last;
 };
 
+enum { LANE_LONG, LANE_SHORT, LANES };
+
 /* File-scope: one per process, and the threads outlive every other structure. */
 static struct {
     pthread_mutex_t lock;
-    pthread_cond_t wake;
-    struct queue todo, finished;
+    struct lane {
+        pthread_cond_t wake;
+        struct queue todo;
+        int threads;
+    } lanes[LANES];
+    struct queue finished;
     size_t given; /* not done yet */
     struct loop_io io;
 } w = {.lock = PTHREAD_MUTEX_INITIALIZER,
-       .wake = PTHREAD_COND_INITIALIZER,
-       .todo = {NULL, &w.todo.first},
+       .lanes = {{PTHREAD_COND_INITIALIZER, {NULL, &w.lanes[LANE_LONG].todo.first}, WORKER_THREADS},
+                 {PTHREAD_COND_INITIALIZER, {NULL, &w.lanes[LANE_SHORT].todo.first}, 1}},
        .finished = {NULL, &w.finished.first},
        .io.fd = -1};
 
@@ -50,14 +56,14 @@ static struct work *pop(struct queue *q)
 static void *worker_main(void *arg)
 {
     const uint64_t one = 1;
+    struct lane *lane = arg;
 
-    (void)arg;
     pthread_mutex_lock(&w.lock);
     for (;;) {
-        struct work *job = pop(&w.todo);
+        struct work *job = pop(&lane->todo);
 
         if (job == NULL) {
-            pthread_cond_wait(&w.wake, &w.lock);
+            pthread_cond_wait(&lane->wake, &w.lock);
             continue;
         }
         pthread_mutex_unlock(&w.lock);
@@ -89,6 +95,20 @@ static void finish(struct loop_io *io, uint32_t events)
     }
 }
 
+static int start_lane(struct lane *lane)
+{
+    int r = 0;
+
+    for (int i = 0; i < lane->threads && r == 0; i++) {
+        pthread_t t;
+
+        r = pthread_create(&t, NULL, worker_main, lane);
+        if (r == 0)
+            pthread_detach(t);
+    }
+    return r;
+}
+
 static int start_threads(struct err *e)
 {
     sigset_t all, old;
@@ -96,13 +116,8 @@ static int start_threads(struct err *e)
 
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &old); /* signals are the loop's */
-    for (int i = 0; i < WORKER_THREADS && r == 0; i++) {
-        pthread_t t;
-
-        r = pthread_create(&t, NULL, worker_main, NULL);
-        if (r == 0)
-            pthread_detach(t);
-    }
+    for (int i = 0; i < LANES && r == 0; i++)
+        r = start_lane(&w.lanes[i]);
     pthread_sigmask(SIG_SETMASK, &old, NULL);
     return r == 0 ? 0 : err_set(e, ERR_INTERNAL, "start a worker: %s", strerror(r));
 }
@@ -118,13 +133,23 @@ int worker_open(struct keeper *k, struct err *e)
     return start_threads(e);
 }
 
-void worker_give(struct work *job)
+static void give(struct lane *lane, struct work *job)
 {
     pthread_mutex_lock(&w.lock);
-    push(&w.todo, job);
+    push(&lane->todo, job);
     w.given++;
-    pthread_cond_signal(&w.wake);
+    pthread_cond_signal(&lane->wake);
     pthread_mutex_unlock(&w.lock);
+}
+
+void worker_give(struct work *job)
+{
+    give(&w.lanes[LANE_LONG], job);
+}
+
+void worker_give_short(struct work *job)
+{
+    give(&w.lanes[LANE_SHORT], job);
 }
 
 bool worker_is_busy(void)

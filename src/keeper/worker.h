@@ -1,5 +1,5 @@
 /* worker.h - threads that do what may block, so that the keeper's loop does not:
- * a snapshot that has to write out what is dirty, memory that is given back.
+ * a snapshot that has to write out what is dirty, memory that is given back, a flush.
  *
  * A piece of work is somebody's struct with this in it. `run` is called in a thread
  * and touches nothing but what it was given; `done` is called from the loop and may
@@ -24,6 +24,8 @@ struct work {
 int worker_open(struct keeper *k, struct err *e);
 /* Borrowed until `done`. */
 void worker_give(struct work *w);
+/* For what takes one flush of a disk and no more: it waits behind nothing else. */
+void worker_give_short(struct work *w);
 /* Something was given whose `done` has not been called yet. */
 bool worker_is_busy(void);
 

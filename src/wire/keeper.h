@@ -78,6 +78,7 @@ enum keeper_state { KEEPER_RUNNING, KEEPER_STOPPED, KEEPER_PAUSED };
 #define KEEPER_MOUNT_FIELDS(F, S)    F(S, STR, id, KEEPER_ID_MAX) F(S, STR, name, KEEPER_NAME_MAX) \
                                      F(S, STR, path, KEEPER_PATH_MAX) F(S, U32, read_only, 1)
 #define KEEPER_UNMOUNT_FIELDS(F, S)  F(S, STR, id, KEEPER_ID_MAX) F(S, STR, path, KEEPER_PATH_MAX)
+#define KEEPER_FLUSH_FIELDS(F, S)    F(S, U32, unused, 0)
 
 /*  list      -> sandbox..., end     what exists and was given out
  *  create    -> sandbox             running, its init listening; or fail. From `snapshot` if one
@@ -109,6 +110,7 @@ enum keeper_state { KEEPER_RUNNING, KEEPER_STOPPED, KEEPER_PAUSED };
  *  mount     -> ok                  a directory that the operator named, at a place inside; it is gone
  *                                   with the next boot
  *  unmount   -> ok                  fail not_found if none of those is there
+ *  flush     -> ok                  what was given before is on the disk: a client may hear of it
  *  died      (news, seq 0)          an init ended without being asked to */
 #define KEEPER_MSGS(X) \
     X(KEEPER_FAIL,      keeper_fail,      1,  KEEPER_FAIL_FIELDS) \
@@ -144,7 +146,8 @@ enum keeper_state { KEEPER_RUNNING, KEEPER_STOPPED, KEEPER_PAUSED };
     X(KEEPER_UNSNAP,    keeper_unsnap,    66, KEEPER_UNSNAP_FIELDS) \
     X(KEEPER_SAMPLE,    keeper_sample,    67, KEEPER_SAMPLE_FIELDS) \
     X(KEEPER_MOUNT,     keeper_mount,     90, KEEPER_MOUNT_FIELDS) \
-    X(KEEPER_UNMOUNT,   keeper_unmount,   91, KEEPER_UNMOUNT_FIELDS)
+    X(KEEPER_UNMOUNT,   keeper_unmount,   91, KEEPER_UNMOUNT_FIELDS) \
+    X(KEEPER_FLUSH,     keeper_flush,     92, KEEPER_FLUSH_FIELDS)
 /* clang-format on */
 
 #define X(kind, s, number, fields) kind = number,

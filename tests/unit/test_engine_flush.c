@@ -9,7 +9,7 @@
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t wake = PTHREAD_COND_INITIALIZER;
 static bool held;
-static int flushes, to_fail, records_fd = -1, records_flushes;
+static int flushes, to_fail;
 
 int fdatasync(int fd)
 {
@@ -17,7 +17,6 @@ int fdatasync(int fd)
 
     pthread_mutex_lock(&lock);
     flushes++;
-    records_flushes += fd == records_fd;
     while (held)
         pthread_cond_wait(&wake, &lock);
     fail = to_fail > 0 && to_fail-- > 0;
@@ -169,23 +168,40 @@ TEST(of_a_new_sandbox_the_record_of_the_keeper_is_flushed_too)
     struct rig r;
     struct told t = {0}, gone = {0};
     union rig_msg m;
-    char path[64];
+    uint32_t seq;
 
-    rig_new(&r);
-    snprintf(path, sizeof(path), "%s/records", r.dir);
-    r.records_fd = records_fd = open(path, O_RDONLY | O_CREAT | O_CLOEXEC, 0600);
-    CHECK(records_fd >= 0);
-    rig_join(&r, rig_start(&r));
+    start(&r);
+    r.no_flushes = true;
     create(&r, "sb1", &t);
+    seq = keeper_hear(&r, KEEPER_FLUSH, &m);
+    rig_settle(&r);
+    CHECK_INT(t.n, 0);
+    keeper_ok_to(&r, seq);
     RIG_UNTIL(&r, t.n == 1);
-    CHECK_INT(records_flushes, 1);
+    CHECK(!t.failed);
     engine_delete(r.g, KEY, "sb1", told_done, &gone);
-    keeper_ok_to(&r, keeper_hear(&r, KEEPER_DESTROY, &m));
+    keeper_ok_to(&r, keeper_hear(&r, KEEPER_DESTROY, &m)); /* and for nothing before */
     RIG_UNTIL(&r, gone.n == 1);
-    CHECK_INT(records_flushes, 1);
     rig_free(&r);
-    close(records_fd);
-    records_fd = -1;
+}
+
+TEST(a_sandbox_whose_record_cannot_be_flushed_is_destroyed_and_its_maker_told)
+{
+    struct rig r;
+    struct keeper_fail fail = {.code = "internal", .message = "flush records: bad"};
+    struct told t = {0};
+    union rig_msg m;
+
+    start(&r);
+    r.no_flushes = true;
+    create(&r, "sb1", &t);
+    keeper_say(&r, KEEPER_FAIL, keeper_hear(&r, KEEPER_FLUSH, &m), &fail);
+    RIG_UNTIL(&r, t.n == 1);
+    CHECK(t.failed);
+    CHECK_HAS(t.e.msg, "flush records");
+    keeper_hear(&r, KEEPER_DESTROY, &m);
+    CHECK_STR(m.keeper_destroy.id, "sb1");
+    rig_free(&r);
 }
 
 TEST(a_delete_that_cannot_be_flushed_is_told_and_can_be_tried_again)

@@ -86,7 +86,6 @@ struct engine_opts {
     const struct config *config; /* borrowed for ever */
     struct store *store;         /* borrowed for ever */
     int keeper_fd, run_fd;       /* borrowed for ever */
-    int records_fd;              /* as well: the keeper's records; -1: nothing to flush */
     /* Called once, when the join is done and requests may be served. */
     void (*on_ready)(void *arg);
     /* The keeper is gone, or speaks nonsense: the front must exit. */

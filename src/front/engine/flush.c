@@ -2,16 +2,14 @@
  *
  * Rows are committed lightly (store.h), and of a new sandbox the keeper has written a
  * record without flushing it. One flush at a time runs, in a thread that does nothing else
- * (a job could wait behind jobs that hang), for everybody whose row was there when it
- * began; whoever comes meanwhile is in the next one. */
+ * (a job could wait behind jobs that hang), and in the keeper beside it, for everybody whose
+ * row was there when it began; whoever comes meanwhile is in the next one. */
 #include <errno.h>
-#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "base/log.h"
 #include "base/own.h"
@@ -21,36 +19,24 @@
 #define FLUSH_END_S 1 /* a disk that does not answer holds up our end for no longer */
 
 struct flusher {
-    struct loop *loop;
-    struct store *store;
-    int records_fd;
+    struct engine *g;
     struct list waiting; /* for a flush that has not begun */
     struct list covered; /* by the one that runs */
+    int parts;           /* of it that are not done: the thread, the keeper */
+    bool failed;
+    struct err e;
     struct loop_later later;
     struct loop_io io;
     pthread_t thread;
     int go_fd, told_fd;
-    bool busy;
     _Atomic bool stop;
-    /* the thread's while busy: */
-    bool records; /* what one of the covered wants */
-    bool failed;
-    struct err e;
+    struct { /* the thread's between `go` and `told` */
+        bool failed;
+        struct err e;
+    } its;
 };
 
 static void begin(struct loop_later *l);
-
-/* ---- in the thread ---- */
-
-/* Both files are on their way to the disk before one of them is waited for. */
-static int flush(struct flusher *f)
-{
-    if (f->records)
-        sync_file_range(f->records_fd, 0, 0, SYNC_FILE_RANGE_WRITE);
-    if (store_flush(f->store, &f->e) < 0)
-        return -1;
-    return f->records && fdatasync(f->records_fd) < 0 ? err_sys(&f->e, "records: flush") : 0;
-}
 
 static void *thread_main(void *arg)
 {
@@ -58,7 +44,7 @@ static void *thread_main(void *arg)
     eventfd_t n;
 
     while (eventfd_read(f->go_fd, &n) == 0 && !f->stop) {
-        f->failed = flush(f) < 0;
+        f->its.failed = store_flush(f->g->o.store, &f->its.e) < 0;
         if (eventfd_write(f->told_fd, 1) < 0)
             break;
     }
@@ -67,21 +53,32 @@ static void *thread_main(void *arg)
 
 /* ---- on the loop ---- */
 
-static void answer(struct flusher *f)
+static void move_all(struct list *from, struct list *to)
+{
+    struct flush *w;
+
+    while ((w = LIST_FIRST(from, struct flush, link)) != NULL) {
+        list_del(&w->link);
+        list_add_tail(to, &w->link);
+    }
+}
+
+static void part_done(struct flusher *f, const struct err *e)
 {
     struct list covered;
     struct flush *w;
 
-    list_init(&covered);
-    while ((w = LIST_FIRST(&f->covered, struct flush, link)) != NULL) {
-        list_del(&w->link);
-        list_add_tail(&covered, &w->link);
+    if (e != NULL) {
+        log_error("%s", e->msg);
+        f->failed = true;
+        f->e = *e;
     }
-    f->busy = false;
+    if (--f->parts > 0)
+        return;
+    list_init(&covered);
+    move_all(&f->covered, &covered);
     if (!list_empty(&f->waiting))
-        loop_defer(f->loop, &f->later, begin);
-    if (f->failed)
-        log_error("%s", f->e.msg);
+        loop_defer(f->g->loop, &f->later, begin);
     while ((w = LIST_FIRST(&covered, struct flush, link)) != NULL) {
         list_del(&w->link);
         w->cb(w, f->failed ? &f->e : NULL);
@@ -95,27 +92,43 @@ static void on_told(struct loop_io *io, uint32_t events)
 
     (void)events;
     if (eventfd_read(f->told_fd, &n) == 0)
-        answer(f);
+        part_done(f, f->its.failed ? &f->its.e : NULL);
+}
+
+static void on_records(void *arg, const void *msg, const struct err *e)
+{
+    (void)msg;
+    part_done(arg, e);
+}
+
+static bool wants_records(const struct flusher *f)
+{
+    struct flush *w;
+
+    LIST_EACH (&f->covered, w, struct flush, link)
+        if (w->records)
+            return true;
+    return false;
 }
 
 /* After all events of this turn: what they commit is flushed at once. */
 static void begin(struct loop_later *l)
 {
+    static const struct keeper_asker asker = {.last = on_records};
     struct flusher *f = CONTAINER_OF(l, struct flusher, later);
-    struct flush *w;
+    struct keeper_flush ask = {0};
+    struct err e;
 
-    if (f->busy)
+    if (f->parts > 0)
         return; /* the end of that one comes back here */
-    f->busy = true;
-    f->records = false;
-    while ((w = LIST_FIRST(&f->waiting, struct flush, link)) != NULL) {
-        list_del(&w->link);
-        list_add_tail(&f->covered, &w->link);
-        f->records |= w->records && f->records_fd >= 0;
-    }
+    move_all(&f->waiting, &f->covered);
+    f->failed = false;
+    f->parts = wants_records(f) ? 2 : 1;
+    if (f->parts == 2)
+        keeper_ask(f->g->keeper, KEEPER_FLUSH, &ask, &asker, f);
     if (eventfd_write(f->go_fd, 1) < 0) {
-        f->failed = err_sys(&f->e, "ask for a flush") < 0;
-        answer(f);
+        err_sys(&e, "ask for a flush");
+        part_done(f, &e);
     }
 }
 
@@ -123,7 +136,7 @@ void flush_then(struct flusher *f, struct flush *w, flush_cb *cb)
 {
     w->cb = cb;
     list_add_tail(&f->waiting, &w->link);
-    loop_defer(f->loop, &f->later, begin);
+    loop_defer(f->g->loop, &f->later, begin);
 }
 
 /* ---- birth and death ---- */
@@ -146,21 +159,19 @@ static int start_thread(struct flusher *f, struct err *e)
 static void release(struct flusher *f)
 {
     loop_undefer(&f->later);
-    loop_io_stop(f->loop, &f->io);
+    loop_io_stop(f->g->loop, &f->io);
     drop_fd(&f->go_fd);
     drop_fd(&f->told_fd);
     free(f);
 }
 
-int flusher_new(const struct engine *g, struct flusher **ret, struct err *e)
+int flusher_new(struct engine *g, struct flusher **ret, struct err *e)
 {
     struct flusher *f = calloc(1, sizeof(*f));
 
     if (f == NULL)
         return err_set(e, ERR_INTERNAL, "a thread for flushes: out of memory");
-    f->loop = g->loop;
-    f->store = g->o.store;
-    f->records_fd = g->o.records_fd;
+    f->g = g;
     list_init(&f->waiting);
     list_init(&f->covered);
     f->go_fd = eventfd(0, EFD_CLOEXEC);
@@ -170,7 +181,7 @@ int flusher_new(const struct engine *g, struct flusher **ret, struct err *e)
         release(f);
         return -1;
     }
-    if (loop_io_start(f->loop, &f->io, f->told_fd, EPOLLIN, on_told, e) < 0 ||
+    if (loop_io_start(g->loop, &f->io, f->told_fd, EPOLLIN, on_told, e) < 0 ||
         start_thread(f, e) < 0) {
         release(f);
         return -1;
@@ -179,7 +190,7 @@ int flusher_new(const struct engine *g, struct flusher **ret, struct err *e)
     return 0;
 }
 
-static void drop_all(struct list *l)
+static void forget(struct list *l)
 {
     struct flush *w;
 
@@ -196,8 +207,8 @@ void flusher_free(struct flusher *f)
 
     if (f == NULL)
         return;
-    drop_all(&f->waiting);
-    drop_all(&f->covered);
+    forget(&f->waiting);
+    forget(&f->covered);
     f->stop = true;
     clock_gettime(CLOCK_REALTIME, &until);
     until.tv_sec += FLUSH_END_S;

@@ -231,7 +231,7 @@ void waiter_fail(struct waiter *w, enum err_kind kind, const char *fmt, ...)
 void engine_drop_waiters(struct list *l);
 
 /* flush.c */
-int flusher_new(const struct engine *g, struct flusher **ret, struct err *e);
+int flusher_new(struct engine *g, struct flusher **ret, struct err *e);
 void flusher_free(struct flusher *f);
 void flush_then(struct flusher *f, struct flush *w, flush_cb *cb);
 

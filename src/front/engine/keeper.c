@@ -42,6 +42,7 @@ static const struct question {
     {KEEPER_RULES,     0,               KEEPER_OK,      10 * 1000},
     {KEEPER_MOUNT,     0,               KEEPER_OK,      10 * 1000},
     {KEEPER_UNMOUNT,   0,               KEEPER_OK,      10 * 1000},
+    {KEEPER_FLUSH,     0,               KEEPER_OK,      30 * 1000},
     {KEEPER_TRAFFIC,   KEEPER_COUNT,    KEEPER_END,     10 * 1000},
     /* clang-format on */
 };
