@@ -163,8 +163,8 @@ static inline void rig_answer_flush(struct rig *r)
     struct wire_head head;
     const char *body;
 
-    if (r->no_flushes || r->g == NULL || r->keeper.fd < 0 ||
-        !peer_has(&r->keeper, &head, &body) || head.type != KEEPER_FLUSH)
+    if (r->no_flushes || r->g == NULL || r->keeper.fd < 0 || !peer_has(&r->keeper, &head, &body) ||
+        head.type != KEEPER_FLUSH)
         return;
     buf_consume(&r->keeper.in, WIRE_HEAD + head.len);
     keeper_ok_to(r, head.seq);
