@@ -52,6 +52,14 @@ static bool file_has(const char *path, const char *word)
     return found;
 }
 
+/* Asking for it loads its module, which /proc/filesystems does not know of before. */
+static bool has_filesystem(const char *name)
+{
+    autofd int fs = sys_fsopen(name, FSOPEN_CLOEXEC);
+
+    return fs >= 0 || file_has("/proc/filesystems", name);
+}
+
 /* ---- the rows ---- */
 
 static enum verdict see_kernel(char *text)
@@ -62,9 +70,9 @@ static enum verdict see_kernel(char *text)
     uname(&u);
     sscanf(u.release, "%u.%u", &major, &minor);
     snprintf(text, TEXT_MAX, "Linux %.60s", u.release);
-    if (major > 6 || (major == 6 && minor >= 13))
+    if (major > 6 || (major == 6 && minor >= 1))
         return GOOD;
-    strcat(text, "; 6.13 or newer is needed (overlay layers given as file descriptors)");
+    strcat(text, "; 6.1 or newer is needed (overlays of mapped layers)");
     return MISSING;
 }
 
@@ -140,7 +148,7 @@ static enum verdict see_pids(char *text)
 
 static enum verdict see_overlay(char *text)
 {
-    bool there = file_has("/proc/filesystems", "overlay");
+    bool there = has_filesystem("overlay");
 
     snprintf(text, TEXT_MAX, there ? "overlayfs is there" : "no overlayfs (modprobe overlay?)");
     return there ? GOOD : MISSING;
@@ -148,7 +156,7 @@ static enum verdict see_overlay(char *text)
 
 static enum verdict see_disk(char *text)
 {
-    bool fs = file_has("/proc/filesystems", "btrfs");
+    bool fs = has_filesystem("btrfs");
     bool mkfs = access("/sbin/mkfs.btrfs", X_OK) == 0;
     bool loop = access("/dev/loop-control", R_OK) == 0;
 

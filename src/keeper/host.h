@@ -69,6 +69,7 @@ struct keeper {
     char host_boot[40];
     int dir_fd, run_fd, front_fd, lock_fd, listen_fd;
     struct records records;
+    bool overlay_by_path; /* rootfs.c: an older kernel */
     char url[128];
     uid_t cove_uid;
     gid_t cove_gid;
@@ -197,6 +198,7 @@ int filter_compile(struct keeper *k, struct err *e);
 int embed_init_fd(struct err *e);
 int embed_helper_fd(struct err *e);
 int devfs_open(struct keeper *k, struct err *e);
+int rootfs_open(struct keeper *k, struct err *e);
 
 /* Becomes, for file access and as the maker of things, the first id of a range,
  * and back. Capabilities stay. */

@@ -119,6 +119,7 @@ static const struct {
     {"images",             image_open},
     {"snapshots",          snapshot_open},
     {"/dev",               devfs_open},
+    {"overlays",           rootfs_open},
     {"system call filter", filter_compile},
     {"init",               open_init},
 };

@@ -8,18 +8,22 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/mount.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <sys/sysmacros.h>
 #include <sys/un.h>
 
+#include "base/log.h"
 #include "base/str.h"
 #include "keeper/closer.h"
 #include "keeper/compat.h"
 #include "keeper/host.h"
 #include "keeper/snapshot.h"
 #include "keeper/template.h"
+
+#define FD_PATH 32u /* "/proc/self/fd/" and a number */
 
 /* A clone of `path` below dfd, mapped into the sandbox's ids. */
 static int mapped_clone(const struct sandbox *sb, int dfd, const char *path, uint64_t attrs,
@@ -42,7 +46,60 @@ struct lowers {
     int n;
 };
 
-static int configure(int fs, const struct lowers *low, int upper, int work, struct err *e)
+/* ---- layers, by their fds or on kernels before 6.15 by paths ---- */
+
+static int name_layers_by_fd(int fs, const struct lowers *low, int upper, int work)
+{
+    for (int i = 0; i < low->n; i++)
+        if (sys_fsconfig(fs, FSCONFIG_SET_FD, "lowerdir+", NULL, low->fds[i]) < 0)
+            return -1;
+    if (upper < 0)
+        return 0;
+    return sys_fsconfig(fs, FSCONFIG_SET_FD, "upperdir", NULL, upper) < 0
+               ? -1
+               : sys_fsconfig(fs, FSCONFIG_SET_FD, "workdir", NULL, work);
+}
+
+static int name_layers_by_path(int fs, const struct lowers *low, int upper, int work)
+{
+    char text[ROOT_LAYERS_MAX * FD_PATH + 1], *at = text;
+
+    for (int i = 0; i < low->n; i++, at += strlen(at))
+        str_fmt(at, FD_PATH, "%s/proc/self/fd/%d", i > 0 ? ":" : "", low->fds[i]);
+    if (sys_fsconfig(fs, FSCONFIG_SET_STRING, "lowerdir", text, 0) < 0)
+        return -1;
+    str_fmt(text, FD_PATH, "/proc/self/fd/%d", upper);
+    if (sys_fsconfig(fs, FSCONFIG_SET_STRING, "upperdir", text, 0) < 0)
+        return -1;
+    str_fmt(text, FD_PATH, "/proc/self/fd/%d", work);
+    return sys_fsconfig(fs, FSCONFIG_SET_STRING, "workdir", text, 0);
+}
+
+/* Such a kernel takes no layer out of a mount that is in no namespace: they lie one on
+ * the other in ours for as long as it takes. */
+static int attach_layers(struct keeper *k, const struct lowers *low, int upper, struct err *e)
+{
+    for (int i = 0; i <= low->n; i++)
+        if (sys_move_mount(i < low->n ? low->fds[i] : upper, "", k->dir_fd, "layers",
+                           MOVE_MOUNT_F_EMPTY_PATH) < 0) {
+            err_sys(e, "attach a layer");
+            return i;
+        }
+    return low->n + 1;
+}
+
+static void detach_layers(struct keeper *k, int n)
+{
+    char path[FD_PATH + 8];
+
+    str_fmt(path, sizeof(path), "/proc/self/fd/%d/layers", k->dir_fd);
+    while (n-- > 0)
+        if (umount2(path, MNT_DETACH) < 0)
+            log_warn("detach a layer: %s", strerror(errno));
+}
+
+static int configure(int fs, bool by_path, const struct lowers *low, int upper, int work,
+                     struct err *e)
 {
     static const struct {
         const char *key, *value;
@@ -55,25 +112,21 @@ static int configure(int fs, const struct lowers *low, int upper, int work, stru
     for (size_t i = 0; i < ARRAY_LEN(options); i++)
         if (sys_fsconfig(fs, FSCONFIG_SET_STRING, options[i].key, options[i].value, 0) < 0)
             return err_sys(e, "overlay %s", options[i].key);
-    for (int i = 0; i < low->n; i++)
-        if (sys_fsconfig(fs, FSCONFIG_SET_FD, "lowerdir+", NULL, low->fds[i]) < 0)
-            return err_sys(e, "overlay lowerdir %d", i);
-    if (sys_fsconfig(fs, FSCONFIG_SET_FD, "upperdir", NULL, upper) < 0 ||
-        sys_fsconfig(fs, FSCONFIG_SET_FD, "workdir", NULL, work) < 0)
-        return err_sys(e, "overlay upperdir");
+    if ((by_path ? name_layers_by_path : name_layers_by_fd)(fs, low, upper, work) < 0)
+        return err_sys(e, "name the layers of the overlay");
     if (sys_fsconfig(fs, FSCONFIG_CMD_CREATE, NULL, NULL, 0) < 0)
         return err_sys(e, "create the overlay");
     return 0;
 }
 
-static int make_overlay(const struct lowers *low, int upper, int work, struct err *e)
+static int make_overlay(bool by_path, const struct lowers *low, int upper, int work, struct err *e)
 {
     autofd int fs = sys_fsopen("overlay", FSOPEN_CLOEXEC), mnt = -1;
     struct statvfs st;
 
     if (fs < 0)
         return err_sys(e, "overlayfs");
-    if (configure(fs, low, upper, work, e) < 0)
+    if (configure(fs, by_path, low, upper, work, e) < 0)
         return -1;
     mnt = sys_fsmount(fs, FSMOUNT_CLOEXEC, MOUNT_ATTR_NODEV);
     if (mnt < 0)
@@ -86,16 +139,37 @@ static int make_overlay(const struct lowers *low, int upper, int work, struct er
 
 static int stack(struct sandbox *sb, const struct lowers *low, int disk, struct err *e)
 {
+    bool by_path = sb->k->overlay_by_path;
+    int attached = by_path ? attach_layers(sb->k, low, disk, e) : 0;
     autofd int upper = openat(disk, "upper", O_PATH | O_DIRECTORY | O_CLOEXEC);
     autofd int work = openat(disk, "work", O_PATH | O_DIRECTORY | O_CLOEXEC);
 
-    if (upper < 0 || work < 0)
-        return err_sys(e, "open upper and work");
-    if (become(ids_base(sb), e) < 0)
-        return -1;
-    sb->root_fd = make_overlay(low, upper, work, e);
-    become_root();
+    if (by_path && attached <= low->n)
+        ; /* and `e` says why */
+    else if (upper < 0 || work < 0)
+        err_sys(e, "open upper and work");
+    else if (become(ids_base(sb), e) == 0) {
+        sb->root_fd = make_overlay(by_path, low, upper, work, e);
+        become_root();
+    }
+    detach_layers(sb->k, attached);
     return sb->root_fd < 0 ? -1 : 0;
+}
+
+/* Found out by making one. */
+int rootfs_open(struct keeper *k, struct err *e)
+{
+    autofd int fs = sys_fsopen("overlay", FSOPEN_CLOEXEC);
+    autofd int a = sys_open_tree(k->dir_fd, "run", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+    autofd int b = sys_open_tree(k->dir_fd, "front", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+
+    if (fs < 0 || a < 0 || b < 0)
+        return err_sys(e, "overlayfs");
+    k->overlay_by_path = name_layers_by_fd(fs, &(struct lowers){{a, b}, 2}, -1, -1) < 0 ||
+                         sys_fsconfig(fs, FSCONFIG_CMD_CREATE, NULL, NULL, 0) < 0;
+    if (k->overlay_by_path && mkdirat(k->dir_fd, "layers", 0700) < 0 && errno != EEXIST)
+        return err_sys(e, "make layers");
+    return 0;
 }
 
 static int map_lowers(struct sandbox *sb, struct lowers *ret, struct err *e)
