@@ -6,12 +6,12 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/xattr.h>
 #include <unistd.h>
 
 #include "base/own.h"
 #include "base/str.h"
 #include "helper/inplace.h"
+#include "helper/nameless.h"
 #include "helper/walk.h"
 #include "wire/file.h"
 
@@ -21,17 +21,6 @@ struct names { /* one level of the way down, for messages */
 
 static int copy_any(struct copy *c, int from_dir, const char *from, int to_dir, const char *to,
                     const struct names *n, unsigned depth, struct err *e);
-
-static void copy_xattrs(int from, int to)
-{
-    static char names[FILE_XATTR_MAX], value[FILE_XATTR_MAX];
-    ssize_t len = flistxattr(from, names, sizeof(names)), n;
-
-    for (char *at = names; len > 0 && at < names + len; at += strlen(at) + 1)
-        if (strncmp(at, "user.", 5) == 0 && (n = fgetxattr(from, at, value, sizeof(value))) >= 0 &&
-            fsetxattr(to, at, value, (size_t)n, 0) < 0)
-            return; /* a filesystem without them */
-}
 
 /* The owner first: changing it takes set-id bits away. What ran as somebody else must not
  * run as the new owner: those bits come along only with who they meant. */
@@ -52,25 +41,17 @@ static int dress(const struct copy *c, int fd, const struct stat *st, const char
     return 0;
 }
 
-static int give_name(int fd, int dir, const char *name)
-{
-    char self[32];
-
-    str_fmt(self, sizeof(self), "/proc/self/fd/%d", fd);
-    return linkat(AT_FDCWD, self, dir, name, AT_SYMLINK_FOLLOW);
-}
-
 /* Whole, and then under its name. */
 static int place(const struct copy *c, int fd, int dir, const char *name)
 {
     char temp[PATH_BESIDE_ROOM];
 
-    if (give_name(fd, dir, name) == 0)
+    if (nameless_link(fd, dir, name) == 0)
         return 0;
     if (errno != EEXIST || !c->overwrite)
         return -1;
     path_beside(temp);
-    if (give_name(fd, dir, temp) < 0)
+    if (nameless_link(fd, dir, temp) < 0)
         return -1;
     if (renameat(dir, temp, dir, name) == 0)
         return 0;
@@ -89,10 +70,10 @@ static int copy_file(struct copy *c, int from_dir, const char *from, int to_dir,
         return err_path(e, "%.200s", n->from);
     if (!S_ISREG(st.st_mode))
         return err_set(e, ERR_CONFLICT, "%.200s: it was changed meanwhile", n->from);
-    out = openat(to_dir, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+    out = nameless_open(to_dir, ".");
     if (out < 0 || inplace_replace(in, out) < 0)
         return err_path(e, "%.200s", n->to);
-    copy_xattrs(in, out);
+    nameless_xattrs(in, out);
     if (dress(c, out, &st, n->to, e) < 0)
         return -1;
     if (place(c, out, to_dir, to) < 0)
@@ -163,7 +144,7 @@ static int copy_dir(struct copy *c, int from_dir, const char *from, int to_dir, 
         return err_path(e, "%.200s", n->to);
     if (copy_names(c, in, out, n, depth, e) < 0)
         return -1;
-    copy_xattrs(in, out);
+    nameless_xattrs(in, out);
     return made ? dress(c, out, &st, n->to, e) : 0;
 }
 

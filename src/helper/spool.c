@@ -8,6 +8,7 @@
 #include <zlib.h>
 
 #include "base/own.h"
+#include "helper/nameless.h"
 
 #define PIECE (256u << 10)
 #define OUT_PIECE (16u << 20) /* what is written out at a time */
@@ -18,7 +19,7 @@ int spool_open(const char *dir, struct err *e)
     const char *const dirs[] = {dir, "/tmp", "/var/tmp", getenv("HOME"), "/workspace"};
 
     for (size_t i = 0; i < ARRAY_LEN(dirs); i++) {
-        int fd = dirs[i] == NULL ? -1 : open(dirs[i], O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+        int fd = dirs[i] == NULL ? -1 : nameless_open(AT_FDCWD, dirs[i]);
 
         if (fd >= 0)
             return fd;

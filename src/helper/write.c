@@ -22,6 +22,7 @@
 #include "helper/files.h"
 #include "helper/gather.h"
 #include "helper/inplace.h"
+#include "helper/nameless.h"
 #include "helper/names.h"
 #include "helper/record.h"
 #include "helper/say.h"
@@ -116,14 +117,6 @@ static int dress(const struct job *j, struct err *e)
                                                                 : 0;
 }
 
-static int give_name(int fd, const char *path)
-{
-    char self[32];
-
-    str_fmt(self, sizeof(self), "/proc/self/fd/%d", fd);
-    return linkat(AT_FDCWD, self, AT_FDCWD, path, AT_SYMLINK_FOLLOW);
-}
-
 /* Who watches the directory waits for a write to the name, as of any program; so far it
  * has only appeared. */
 static void announce(const struct job *j)
@@ -146,7 +139,7 @@ static int take_name(const struct job *j, struct err *e)
 
     path_beside(name);
     str_fmt(temp, sizeof(temp), "%s/%s", j->dir, name);
-    if (give_name(j->spool, temp) < 0)
+    if (nameless_link(j->spool, AT_FDCWD, temp) < 0)
         return err_path(e, "%.200s", j->path);
     if (rename(temp, j->path) == 0)
         return 0;
@@ -200,7 +193,7 @@ static int commit(struct job *j, struct err *e)
         return -1;
     if (j->exists)
         return take_name(j, e);
-    if (give_name(j->spool, j->path) == 0) {
+    if (nameless_link(j->spool, AT_FDCWD, j->path) == 0) {
         if (!args_has(&j->a, "atomic"))
             announce(j);
         return 0;

@@ -9,7 +9,9 @@
  *   DIR/records    root  0600   what exists (record.c)
  *   DIR/disk.img   root  0600   the disks; mounted at DIR/disk (disk_btrfs.c)
  *   DIR/templates  root  0700   what root filesystems start as: `base`
- *   DIR/images     root  0700   the other templates; their layers are in DIR/disk (image.h) */
+ *   DIR/images     root  0700   the other templates; their layers are in DIR/disk (image.h)
+ *   DIR/dev        root  0700   where /dev of all sandboxes hangs, for us alone (rootfs.c)
+ *   DIR/layers     root  0700   on older kernels, those of an overlay that is being made */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>

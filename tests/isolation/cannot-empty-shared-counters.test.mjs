@@ -104,15 +104,27 @@ print("done")`], { user: 'root' });
 /** Pages that the sockets of all network namespaces hold. */
 const pages = (kind) => Number(new RegExp(`^${kind}:.*\\bmem (\\d+)`, 'm').exec(fs.readFileSync('/proc/net/sockstat', 'utf8'))[1]);
 
+/** With pure v2 what lies in sockets counts to a sandbox's memory: one that fills it may take itself down, and nobody else. */
+async function orItEnds(attempt) {
+  await attempt.catch(async (e) => {
+    const s = await d.get(`/v1/sandboxes/${a.id}`);
+    if (!fs.existsSync('/sys/fs/cgroup/cgroup.controllers') || !/ran out of memory/.test(s.reason ?? '')) throw e;
+    await othersHaveTheirs();
+    await d.del(`/v1/sandboxes/${a.id}`);
+    a = await d.sandbox({ limits: { memory: MEMORY, pids: 64, nofile: 2048 } });
+    await attacks.put(d, a.id, 'hog');
+  });
+}
+
 for (const [what, kind] of [['tcp', 'TCP'], ['udp', 'UDP']])
   test(`memory of ${kind} sockets`, async () => {
     const before = pages(kind);
-    await holding(what, async (got) => {
+    await orItEnds(holding(what, async (got) => {
       assert.ok(Number(got.bytes) > 1 << 20, `it did send: ${JSON.stringify(got)}`);
       const taken = (pages(kind) - before) * 4096;
       assert.ok(taken <= MEMORY * 1.25, `${taken >> 20} MiB of the kernel's, with a limit of ${MEMORY >> 20}`);
       await othersHaveTheirs();
-    });
+    }));
     await poll('they are given back', () => pages(kind) - before < 1024);
   });
 
