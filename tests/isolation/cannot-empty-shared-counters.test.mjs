@@ -107,8 +107,8 @@ const pages = (kind) => Number(new RegExp(`^${kind}:.*\\bmem (\\d+)`, 'm').exec(
 /** With pure v2 what lies in sockets counts to a sandbox's memory: one that fills it may take itself down, and nobody else. */
 async function orItEnds(attempt) {
   await attempt.catch(async (e) => {
-    const s = await d.get(`/v1/sandboxes/${a.id}`);
-    if (!fs.existsSync('/sys/fs/cgroup/cgroup.controllers') || !/ran out of memory/.test(s.reason ?? '')) throw e;
+    if (!fs.existsSync('/sys/fs/cgroup/cgroup.controllers') || e.code !== 'gone') throw e;
+    await poll('it is known why', async () => /ran out of memory/.test((await d.get(`/v1/sandboxes/${a.id}`)).reason ?? ''));
     await othersHaveTheirs();
     await d.del(`/v1/sandboxes/${a.id}`);
     a = await d.sandbox({ limits: { memory: MEMORY, pids: 64, nofile: 2048 } });
