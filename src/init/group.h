@@ -24,6 +24,11 @@ struct groups {
     struct loop *loop;
     int run_fd;  /* borrowed: the directory they are made in */
     int stat_fd; /* its cgroup.stat.local, -1 where the kernel has none (before 6.18) */
+    struct freezes {
+        int fd; /* then we watch its cgroup.events; -1: nobody asked for that */
+        struct loop_io io;
+        uint64_t total_ns, since_ns; /* since 0: they run */
+    } freezes;
     int oom_fd;  /* borrowed: a file with the sandbox's `oom_kill N`; 0 or less: none */
     uint64_t oom_kills;
     uint64_t next;
@@ -53,9 +58,10 @@ void groups_init(struct groups *gs, struct loop *l, int run_fd, int oom_fd);
  * last asked. */
 bool groups_had_oom(struct groups *gs);
 
-/* How long all of them together have been frozen so far, in ms; always 0 where
- * the kernel does not say. */
+/* How long all of them together have been frozen so far, in ms. */
 uint64_t groups_frozen_ms(const struct groups *gs);
+/* Where the kernel does not say that by itself it is measured from here on. */
+int groups_watch_freezes(struct groups *gs, struct err *e);
 
 /* An empty group; belongs to the caller until group_put(). */
 int group_take(struct groups *gs, struct group **ret, struct err *e);

@@ -397,6 +397,8 @@ int procs_init(struct procs *ps, struct loop *l, int run_fd, int oom_fd, uint64_
     list_init(&ps->ended);
     list_init(&ps->ghosts);
     groups_init(&ps->groups, l, run_fd, oom_fd);
+    if (groups_watch_freezes(&ps->groups, e) < 0)
+        return -1;
     ps->root_fd = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
     ps->null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
     if (ps->root_fd < 0 || ps->null_fd < 0)

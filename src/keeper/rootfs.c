@@ -23,7 +23,8 @@
 #include "keeper/snapshot.h"
 #include "keeper/template.h"
 
-#define FD_PATH 32u /* "/proc/self/fd/" and a number */
+#define FD_PATH 32u       /* "/proc/self/fd/" and a number */
+#define OPTIONS_MAX 4095u /* of mount(2): a page */
 
 /* A clone of `path` below dfd, mapped into the sandbox's ids. */
 static int mapped_clone(const struct sandbox *sb, int dfd, const char *path, uint64_t attrs,
@@ -60,21 +61,6 @@ static int name_layers_by_fd(int fs, const struct lowers *low, int upper, int wo
                : sys_fsconfig(fs, FSCONFIG_SET_FD, "workdir", NULL, work);
 }
 
-static int name_layers_by_path(int fs, const struct lowers *low, int upper, int work)
-{
-    char text[ROOT_LAYERS_MAX * FD_PATH + 1], *at = text;
-
-    for (int i = 0; i < low->n; i++, at += strlen(at))
-        str_fmt(at, FD_PATH, "%s/proc/self/fd/%d", i > 0 ? ":" : "", low->fds[i]);
-    if (sys_fsconfig(fs, FSCONFIG_SET_STRING, "lowerdir", text, 0) < 0)
-        return -1;
-    str_fmt(text, FD_PATH, "/proc/self/fd/%d", upper);
-    if (sys_fsconfig(fs, FSCONFIG_SET_STRING, "upperdir", text, 0) < 0)
-        return -1;
-    str_fmt(text, FD_PATH, "/proc/self/fd/%d", work);
-    return sys_fsconfig(fs, FSCONFIG_SET_STRING, "workdir", text, 0);
-}
-
 /* Such a kernel takes no layer out of a mount that is in no namespace: they lie one on
  * the other in ours for as long as it takes. */
 static int attach_layers(struct keeper *k, const struct lowers *low, int upper, struct err *e)
@@ -98,39 +84,66 @@ static void detach_layers(struct keeper *k, int n)
             log_warn("detach a layer: %s", strerror(errno));
 }
 
-static int configure(int fs, bool by_path, const struct lowers *low, int upper, int work,
-                     struct err *e)
-{
-    static const struct {
-        const char *key, *value;
-    } options[] = {
-        {"source", "cove"},
-        {"redirect_dir", "on"}, /* a template's directory is renamed, not copied (EXDEV) */
-        {"metacopy", "on"},     /* chown and chmod of a template's file copy no data */
-    };
+static const struct {
+    const char *key, *value;
+} options[] = {
+    {"redirect_dir", "on"}, /* a template's directory is renamed, not copied (EXDEV) */
+    {"metacopy", "on"},     /* chown and chmod of a template's file copy no data */
+};
 
+static int make_by_fd(const struct lowers *low, int upper, int work, struct err *e)
+{
+    autofd int fs = sys_fsopen("overlay", FSOPEN_CLOEXEC);
+    int mnt;
+
+    if (fs < 0 || sys_fsconfig(fs, FSCONFIG_SET_STRING, "source", "cove", 0) < 0)
+        return err_sys(e, "overlayfs");
     for (size_t i = 0; i < ARRAY_LEN(options); i++)
         if (sys_fsconfig(fs, FSCONFIG_SET_STRING, options[i].key, options[i].value, 0) < 0)
             return err_sys(e, "overlay %s", options[i].key);
-    if ((by_path ? name_layers_by_path : name_layers_by_fd)(fs, low, upper, work) < 0)
+    if (name_layers_by_fd(fs, low, upper, work) < 0)
         return err_sys(e, "name the layers of the overlay");
     if (sys_fsconfig(fs, FSCONFIG_CMD_CREATE, NULL, NULL, 0) < 0)
         return err_sys(e, "create the overlay");
-    return 0;
+    mnt = sys_fsmount(fs, FSMOUNT_CLOEXEC, MOUNT_ATTR_NODEV);
+    return mnt < 0 ? err_sys(e, "mount the overlay") : mnt;
 }
 
-static int make_overlay(bool by_path, const struct lowers *low, int upper, int work, struct err *e)
+/* The old call, since a word of the new one has at most 255 bytes: over the layers that
+ * are attached, and as a clone away from there. */
+static int make_by_path(struct keeper *k, const struct lowers *low, int upper, int work,
+                        struct err *e)
 {
-    autofd int fs = sys_fsopen("overlay", FSOPEN_CLOEXEC), mnt = -1;
+    autobuf struct buf text = BUF_INIT(OPTIONS_MAX);
+    char at[FD_PATH + 8];
+    int mnt;
+
+    for (size_t i = 0; i < ARRAY_LEN(options); i++)
+        buf_addf(&text, "%s=%s,", options[i].key, options[i].value);
+    for (int i = 0; i < low->n; i++)
+        buf_addf(&text, "%s/proc/self/fd/%d", i == 0 ? "lowerdir=" : ":", low->fds[i]);
+    buf_addf(&text, ",upperdir=/proc/self/fd/%d,workdir=/proc/self/fd/%d", upper, work);
+    str_fmt(at, sizeof(at), "/proc/self/fd/%d/layers", k->dir_fd);
+    if (text.failed)
+        return err_set(e, ERR_LIMIT, "too many layers for this kernel");
+    if (mount("cove", at, "overlay", MS_NODEV, buf_cstr(&text)) < 0)
+        return err_sys(e, "mount the overlay");
+    mnt = sys_open_tree(k->dir_fd, "layers", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+    if (mnt < 0)
+        err_sys(e, "clone the overlay");
+    detach_layers(k, 1);
+    return mnt;
+}
+
+static int make_overlay(struct keeper *k, const struct lowers *low, int upper, int work,
+                        struct err *e)
+{
+    autofd int mnt =
+        k->overlay_by_path ? make_by_path(k, low, upper, work, e) : make_by_fd(low, upper, work, e);
     struct statvfs st;
 
-    if (fs < 0)
-        return err_sys(e, "overlayfs");
-    if (configure(fs, by_path, low, upper, work, e) < 0)
-        return -1;
-    mnt = sys_fsmount(fs, FSMOUNT_CLOEXEC, MOUNT_ATTR_NODEV);
     if (mnt < 0)
-        return err_sys(e, "mount the overlay");
+        return -1;
     /* An overlay that cannot use its upper comes up read-only and says nothing. */
     if (fstatvfs(mnt, &st) < 0 || (st.f_flag & ST_RDONLY) != 0)
         return err_set(e, ERR_INTERNAL, "the overlay came up read-only");
@@ -149,7 +162,7 @@ static int stack(struct sandbox *sb, const struct lowers *low, int disk, struct 
     else if (upper < 0 || work < 0)
         err_sys(e, "open upper and work");
     else if (become(ids_base(sb), e) == 0) {
-        sb->root_fd = make_overlay(by_path, low, upper, work, e);
+        sb->root_fd = make_overlay(sb->k, low, upper, work, e);
         become_root();
     }
     detach_layers(sb->k, attached);

@@ -49,6 +49,20 @@ test('snapshots are layers like others', async () => {
   await d.del(`/v1/snapshots/${snap.id}`);
 });
 
+test('as many layers as ever: more than one word of fsconfig holds', async () => {
+  let s = await d.sandbox();
+  for (let i = 0; i < 16; i++) {
+    await sh(s.id, `echo ${i} >> /workspace/log`);
+    const snap = await d.post(`${S}/${s.id}/snapshots`);
+    const next = await d.sandbox({ snapshot: snap.id });
+    await d.del(`${S}/${s.id}`);
+    await d.del(`/v1/snapshots/${snap.id}`);
+    s = next;
+  }
+  assert.equal(await sh(s.id, 'wc -l < /workspace/log'), '16\n');
+  await d.del(`${S}/${s.id}`);
+});
+
 test('files arrive whole, take the place of others and are copied, and nothing is left beside them', async () => {
   const { id } = await d.sandbox();
   const big = Buffer.alloc(3 << 20, 'abc');
