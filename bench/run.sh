@@ -116,7 +116,8 @@ $(table)
 - memory per idle sandbox: of the whole host (MemAvailable), kernel memory included; a process of the host that grows or shrinks in
   these seconds shows as the difference between taken and given back. With other work on the machine the result moved between
   0.4 and 0.8 MB from run to run: believe it only from a quiet one, in which the two are close.
-- pause: a sandbox in which one process sleeps; the answer comes when it is frozen; the kernel keeps that, the row follows.
+- pause: sandboxes in which one process sleeps, twenty one after the other, each beside a group of its own: on which core the
+  process sits decides more than anything else. The answer comes when it is frozen; the kernel keeps that, the row follows.
 - snapshot, fork: with a little written before each. A fork is a snapshot and as many creations.
   ![against size](snapshots.svg)
 - stream: 1 GB of zeros and 256 MB of \`yes\`, until the client has the last byte.
