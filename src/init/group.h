@@ -29,7 +29,7 @@ struct groups {
         struct loop_io io;
         uint64_t total_ns, since_ns; /* since 0: they run */
     } freezes;
-    int oom_fd;  /* borrowed: a file with the sandbox's `oom_kill N`; 0 or less: none */
+    int oom_fd; /* borrowed: a file with the sandbox's `oom_kill N`; 0 or less: none */
     uint64_t oom_kills;
     uint64_t next;
     unsigned max; /* of count; then ERR_LIMIT */

@@ -23,6 +23,7 @@
 
 int main(int argc, char **argv)
 {
+    /* clang-format off */
     struct sock_filter text[] = {
         LOAD(nr),
         IF_NOT(SYS_fsconfig, 4), LOAD(args[1]), IF_NOT(SET_FD, 1), FAIL(EINVAL), GO_ON,
@@ -30,6 +31,7 @@ int main(int argc, char **argv)
         IF_NOT(SYS_open, 3), LOAD(args[1]), IF_NO_BIT(TMPFILE_BIT, 1), FAIL(EOPNOTSUPP),
         GO_ON,
     };
+    /* clang-format on */
     struct sock_fprog filter = {sizeof(text) / sizeof(text[0]), text};
 
     if (argc < 2 || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) < 0) {
