@@ -158,8 +158,6 @@ static int start_thread(struct flusher *f, struct err *e)
 
 static void release(struct flusher *f)
 {
-    loop_undefer(&f->later);
-    loop_io_stop(f->g->loop, &f->io);
     drop_fd(&f->go_fd);
     drop_fd(&f->told_fd);
     free(f);
@@ -183,6 +181,7 @@ int flusher_new(struct engine *g, struct flusher **ret, struct err *e)
     }
     if (loop_io_start(g->loop, &f->io, f->told_fd, EPOLLIN, on_told, e) < 0 ||
         start_thread(f, e) < 0) {
+        loop_io_stop(g->loop, &f->io);
         release(f);
         return -1;
     }
@@ -209,11 +208,13 @@ void flusher_free(struct flusher *f)
         return;
     forget(&f->waiting);
     forget(&f->covered);
+    loop_undefer(&f->later);
+    loop_io_stop(f->g->loop, &f->io);
     f->stop = true;
     clock_gettime(CLOCK_REALTIME, &until);
     until.tv_sec += FLUSH_END_S;
     if (eventfd_write(f->go_fd, 1) < 0 || pthread_timedjoin_np(f->thread, NULL, &until) != 0)
-        log_warn("the disk does not answer"); /* and what that thread uses stays */
+        log_warn("the disk does not answer"); /* the thread is in a flush, and keeps `f` */
     else
         release(f);
 }
