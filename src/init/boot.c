@@ -102,13 +102,16 @@ static int step_root(struct boot *b, struct err *e)
     return 0;
 }
 
-/* An image need not have them: one with a single static program has nothing. */
+/* An image need not have them: one with a single static program has nothing. Looked for
+ * first: an overlay prepares to write before it says that there is one. */
 static int step_mount_points(struct boot *b, struct err *e)
 {
     static const char *const points[] = {"proc", "sys", "dev"};
+    struct stat st;
 
     for (size_t i = 0; i < ARRAY_LEN(points); i++)
-        if (mkdirat(b->fds[BOOT_ROOT], points[i], 0755) < 0 && errno != EEXIST)
+        if (fstatat(b->fds[BOOT_ROOT], points[i], &st, AT_SYMLINK_NOFOLLOW) < 0 &&
+            mkdirat(b->fds[BOOT_ROOT], points[i], 0755) < 0 && errno != EEXIST)
             return err_sys(e, "make /%s", points[i]);
     return 0;
 }

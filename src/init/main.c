@@ -37,5 +37,6 @@ int main(int argc, char **argv)
 {
     if (argc < 1)
         return 1;
+    serve_default_signals();
     nursery_run(argv[0], newborn);
 }

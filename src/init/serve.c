@@ -503,17 +503,22 @@ static void on_accept(struct loop_io *io, uint32_t events)
     }
 }
 
-/* Commands inherit dispositions that ignore, so none does; nothing is caught, so
- * everything is blocked: what reaches us comes through the loop's signalfd. */
-static void quiet_signals(void)
+void serve_default_signals(void)
 {
     static const uint64_t dfl[4]; /* the kernel's struct, all zero: SIG_DFL */
-    sigset_t all;
 
     /* Not sigaction(): libc keeps 32 to 34 to itself and would leave them ignored
      * if whoever started the daemon ignored them. KILL and STOP fail and need nothing. */
     for (int i = 1; i <= SIGNALS; i++)
         syscall(SYS_rt_sigaction, i, dfl, NULL, SIGNALS / 8);
+}
+
+/* Nothing is caught, so everything is blocked: what reaches us comes through the loop's
+ * signalfd. */
+static void quiet_signals(void)
+{
+    sigset_t all;
+
     sigfillset(&all);
     sigprocmask(SIG_SETMASK, &all, NULL);
 }

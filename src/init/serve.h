@@ -21,6 +21,10 @@ struct serve_opts {
     struct statfs_watch *statfs; /* NULL: nobody hands us statfs */
 };
 
+/* Commands inherit dispositions that ignore, so none does. Once, in whoever bears those
+ * that serve: they inherit them too. */
+void serve_default_signals(void);
+
 /* Never returns, except -1 when it cannot begin; stderr then says why. Leaves no
  * fd open above 2 in any command, sets umask 022 and takes over all signals. */
 int serve_run(const struct serve_opts *o);

@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/log.h"
 #include "base/str.h"
@@ -144,28 +145,48 @@ static int open_v1(struct keeper *k, int c, const char *name, struct err *e)
     return make(fd, name, &k->cgroups.v1_fd[c], e);
 }
 
-static int limit_pids(int fd, bool v2, uint64_t n, struct err *e)
+/* Where the groups of sandboxes are that have this controller; -1: nobody has it. */
+static int ctrl_parent(const struct cgroups *g, enum controller c)
+{
+    return g->v2_has[c] ? g->v2_fd : g->v1_fd[c];
+}
+
+/* A group by its name in a directory: to open it first costs as much as to write to it. */
+struct group {
+    int parent;
+    const char *name;
+    bool v2, fresh; /* fresh: it has no limits yet */
+};
+
+static int group_put(const struct group *g, const char *file, const char *value, struct err *e)
+{
+    char path[96];
+
+    str_fmt(path, sizeof(path), "%s/%s", g->name, file);
+    return cgroup_put(g->parent, path, value, e);
+}
+
+static int limit_pids(const struct group *g, uint64_t n, struct err *e)
 {
     char text[32];
 
-    (void)v2;
     str_fmt(text, sizeof(text), "%llu", (unsigned long long)n);
-    return cgroup_put(fd, "pids.max", text, e);
+    return group_put(g, "pids.max", text, e);
 }
 
 /* All sandboxes together leave the host a quarter of its pids: else a few dozen
  * fork bombs, each within its own limit, and nobody on it could start a program. */
 static int limit_all_pids(struct keeper *k, struct err *e)
 {
-    int fd = k->cgroups.v2_has[CTRL_PIDS] ? k->cgroups.v2_fd : k->cgroups.v1_fd[CTRL_PIDS];
+    const struct group all = {.parent = ctrl_parent(&k->cgroups, CTRL_PIDS), .name = "."};
     autofd int proc = open("/proc/sys/kernel", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     char text[32];
 
-    if (fd < 0)
+    if (all.parent < 0)
         return 0;
     if (proc < 0 || cgroup_get(proc, "pid_max", text, sizeof(text)) <= 0)
         return err_sys(e, "read kernel.pid_max");
-    return limit_pids(fd, true, strtoull(text, NULL, 10) / 4 * 3, e);
+    return limit_pids(&all, strtoull(text, NULL, 10) / 4 * 3, e);
 }
 
 int cgroup_open(struct keeper *k, struct err *e)
@@ -213,89 +234,103 @@ int cgroup_dir(const struct sandbox *sb, const char *sub)
     return openat(sb->k->cgroups.v2_fd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 }
 
+/* All cores of the host, or more, is no limit: with one the kernel keeps accounts whenever
+ * it runs another process. */
+static int limit_cpu(const struct group *g, uint64_t milli, struct err *e)
+{
+    bool none = milli >= 1000 * (uint64_t)sysconf(_SC_NPROCESSORS_ONLN);
+    char text[64];
+
+    if (none && g->fresh)
+        return 0;
+    if (g->v2) {
+        str_fmt(text, sizeof(text), "%llu 100000", (unsigned long long)milli * 100);
+        return group_put(g, "cpu.max", none ? "max" : text, e);
+    }
+    str_fmt(text, sizeof(text), "%llu", (unsigned long long)milli * 100);
+    return group_put(g, "cpu.cfs_quota_us", none ? "-1" : text, e);
+}
+
+/* v1 counts what lies in sockets only if asked to, and apart. All of the host's
+ * sockets together have one budget (tcp_mem), so a sandbox gets a part of what it
+ * has as memory, and not more than is enough for any honest use. */
+static int limit_sockets(const struct group *g, uint64_t memory, struct err *e)
+{
+    uint64_t most = memory / 8 < SOCKET_BYTES_MAX ? memory / 8 : SOCKET_BYTES_MAX;
+    char text[32];
+
+    str_fmt(text, sizeof(text), "%llu", (unsigned long long)most);
+    return group_put(g, "memory.kmem.tcp.limit_in_bytes", text, e);
+}
+
+static int limit_memory(const struct group *g, uint64_t bytes, struct err *e)
+{
+    char text[32];
+    struct err ignored;
+
+    str_fmt(text, sizeof(text), "%llu", (unsigned long long)bytes);
+    if (g->v2) {
+        group_put(g, "memory.swap.max", "0", &ignored); /* absent without swap */
+        return group_put(g, "memory.max", text, e);
+    }
+    /* v1 insists on memory <= memory+swap at every moment: the outer one is raised first
+     * if it is in the way. Kernels without swap accounting have no outer one. */
+    if (group_put(g, "memory.limit_in_bytes", text, e) < 0) {
+        group_put(g, "memory.memsw.limit_in_bytes", "-1", &ignored);
+        if (group_put(g, "memory.limit_in_bytes", text, e) < 0)
+            return -1;
+    }
+    group_put(g, "memory.memsw.limit_in_bytes", text, &ignored);
+    return limit_sockets(g, bytes, e);
+}
+
+static int limit(struct sandbox *sb, bool fresh, struct err *e)
+{
+    static int (*const set[CTRL_COUNT])(const struct group *, uint64_t, struct err *) = {
+        [CTRL_CPU] = limit_cpu, [CTRL_MEMORY] = limit_memory, [CTRL_PIDS] = limit_pids};
+    const uint64_t value[CTRL_COUNT] = {[CTRL_CPU] = sb->rec.limits.cpu_milli,
+                                        [CTRL_MEMORY] = sb->rec.limits.memory,
+                                        [CTRL_PIDS] = sb->rec.limits.pids};
+    const struct cgroups *all = &sb->k->cgroups;
+
+    for (int c = 0; c < CTRL_COUNT; c++) {
+        const struct group g = {ctrl_parent(all, (enum controller)c), sb->rec.id, all->v2_has[c],
+                                fresh};
+
+        if (g.parent >= 0 && set[c](&g, value[c], e) < 0)
+            return err_wrap(e, "%s limit", ctrls[c].name);
+    }
+    return 0;
+}
+
+int cgroup_limit(struct sandbox *sb, struct err *e)
+{
+    return limit(sb, false, e);
+}
+
 int cgroup_up(struct sandbox *sb, struct err *e)
 {
-    autofd int group = -1, run = -1;
+    int v2 = sb->k->cgroups.v2_fd;
+    char run[64];
 
-    if (make(sb->k->cgroups.v2_fd, sb->rec.id, &group, e) < 0 || make(group, "run", &run, e) < 0)
-        return -1;
+    str_fmt(run, sizeof(run), "%s/run", sb->rec.id);
+    if ((mkdirat(v2, sb->rec.id, 0755) < 0 && errno != EEXIST) ||
+        (mkdirat(v2, run, 0755) < 0 && errno != EEXIST))
+        return err_sys(e, "make the cgroup");
     for (int c = 0; c < CTRL_COUNT; c++) {
         int v1 = sb->k->cgroups.v1_fd[c];
 
         if (v1 >= 0 && mkdirat(v1, sb->rec.id, 0755) < 0 && errno != EEXIST)
             return err_sys(e, "make %s cgroup", ctrls[c].name);
     }
-    return cgroup_limit(sb, e);
+    return limit(sb, true, e);
 }
 
 int cgroup_ctrl_dir(const struct sandbox *sb, enum controller c)
 {
-    const struct cgroups *g = &sb->k->cgroups;
-    int parent = g->v2_has[c] ? g->v2_fd : g->v1_fd[c];
+    int parent = ctrl_parent(&sb->k->cgroups, c);
 
     return parent < 0 ? -1 : openat(parent, sb->rec.id, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-}
-
-static int limit_cpu(int fd, bool v2, uint64_t milli, struct err *e)
-{
-    char text[64];
-
-    if (v2) {
-        str_fmt(text, sizeof(text), "%llu 100000", (unsigned long long)milli * 100);
-        return cgroup_put(fd, "cpu.max", text, e);
-    }
-    str_fmt(text, sizeof(text), "%llu", (unsigned long long)milli * 100);
-    return cgroup_put(fd, "cpu.cfs_quota_us", text, e);
-}
-
-/* v1 counts what lies in sockets only if asked to, and apart. All of the host's
- * sockets together have one budget (tcp_mem), so a sandbox gets a part of what it
- * has as memory, and not more than is enough for any honest use. */
-static int limit_sockets(int fd, uint64_t memory, struct err *e)
-{
-    uint64_t most = memory / 8 < SOCKET_BYTES_MAX ? memory / 8 : SOCKET_BYTES_MAX;
-    char text[32];
-
-    str_fmt(text, sizeof(text), "%llu", (unsigned long long)most);
-    return cgroup_put(fd, "memory.kmem.tcp.limit_in_bytes", text, e);
-}
-
-static int limit_memory(int fd, bool v2, uint64_t bytes, struct err *e)
-{
-    char text[32];
-    struct err ignored;
-
-    str_fmt(text, sizeof(text), "%llu", (unsigned long long)bytes);
-    if (v2) {
-        cgroup_put(fd, "memory.swap.max", "0", &ignored); /* absent without swap */
-        return cgroup_put(fd, "memory.max", text, e);
-    }
-    /* v1 insists on memory <= memory+swap at every moment: the outer one is raised first
-     * if it is in the way. Kernels without swap accounting have no outer one. */
-    if (cgroup_put(fd, "memory.limit_in_bytes", text, e) < 0) {
-        cgroup_put(fd, "memory.memsw.limit_in_bytes", "-1", &ignored);
-        if (cgroup_put(fd, "memory.limit_in_bytes", text, e) < 0)
-            return -1;
-    }
-    cgroup_put(fd, "memory.memsw.limit_in_bytes", text, &ignored);
-    return limit_sockets(fd, bytes, e);
-}
-
-int cgroup_limit(struct sandbox *sb, struct err *e)
-{
-    static int (*const set[CTRL_COUNT])(int, bool, uint64_t, struct err *) = {
-        [CTRL_CPU] = limit_cpu, [CTRL_MEMORY] = limit_memory, [CTRL_PIDS] = limit_pids};
-    const uint64_t value[CTRL_COUNT] = {[CTRL_CPU] = sb->rec.limits.cpu_milli,
-                                        [CTRL_MEMORY] = sb->rec.limits.memory,
-                                        [CTRL_PIDS] = sb->rec.limits.pids};
-
-    for (int c = 0; c < CTRL_COUNT; c++) {
-        autofd int fd = cgroup_ctrl_dir(sb, (enum controller)c);
-
-        if (fd >= 0 && set[c](fd, sb->k->cgroups.v2_has[c], value[c], e) < 0)
-            return err_wrap(e, "%s limit", ctrls[c].name);
-    }
-    return 0;
 }
 
 /* v1 has one limit for memory and swap together, and that one stays as it is. */
@@ -322,11 +357,13 @@ int cgroup_own(struct sandbox *sb, struct err *e)
 {
     static const char *const files[] = {"cgroup.procs", "run", "run/cgroup.procs"};
     uid_t base = ids_base(sb);
-    autofd int group = cgroup_dir(sb, "");
+    char path[96];
 
-    for (size_t i = 0; i < ARRAY_LEN(files); i++)
-        if (group < 0 || fchownat(group, files[i], base, base, 0) < 0)
+    for (size_t i = 0; i < ARRAY_LEN(files); i++) {
+        str_fmt(path, sizeof(path), "%s/%s", sb->rec.id, files[i]);
+        if (fchownat(sb->k->cgroups.v2_fd, path, base, base, 0) < 0)
             return err_sys(e, "give %s to the sandbox", files[i]);
+    }
     return 0;
 }
 
@@ -370,10 +407,10 @@ pid_t cgroup_init_pid(struct sandbox *sb)
 
 void cgroup_kill(struct sandbox *sb)
 {
-    autofd int fd = cgroup_dir(sb, "");
+    const struct group g = {.parent = sb->k->cgroups.v2_fd, .name = sb->rec.id};
     struct err e;
 
-    if (fd >= 0 && cgroup_put(fd, "cgroup.kill", "1", &e) < 0)
+    if (group_put(&g, "cgroup.kill", "1", &e) < 0 && errno != ENOENT)
         log_warn("sandbox %s: %s", sb->rec.id, e.msg);
 }
 
@@ -400,11 +437,13 @@ uint64_t cgroup_dirty(struct sandbox *sb)
 
 int cgroup_oom_fd(struct sandbox *sb, struct err *e)
 {
-    autofd int dir = cgroup_ctrl_dir(sb, CTRL_MEMORY);
-    const char *name = sb->k->cgroups.v2_has[CTRL_MEMORY] ? "memory.events" : "memory.oom_control";
-    int fd =
-        dir < 0 ? open("/dev/null", O_RDONLY | O_CLOEXEC) : openat(dir, name, O_RDONLY | O_CLOEXEC);
+    const struct cgroups *g = &sb->k->cgroups;
+    const char *name = g->v2_has[CTRL_MEMORY] ? "memory.events" : "memory.oom_control";
+    int parent = ctrl_parent(g, CTRL_MEMORY), fd;
+    char path[96];
 
+    str_fmt(path, sizeof(path), "%s/%s", sb->rec.id, name);
+    fd = openat(parent, parent < 0 ? "/dev/null" : path, O_RDONLY | O_CLOEXEC);
     return fd < 0 ? err_sys(e, "%s", name) : fd;
 }
 
@@ -450,14 +489,15 @@ static int remove_group(int parent, const char *name)
 
 int cgroup_down(struct sandbox *sb)
 {
-    autofd int run = cgroup_dir(sb, "/run"), group = cgroup_dir(sb, "");
-    int left = 0;
+    autofd int run = cgroup_dir(sb, "/run");
+    char path[64];
+    int left;
 
     freezer_close(sb);
     remove_children(run, GROUPS_DEPTH);
-    if (group >= 0)
-        left = remove_group(group, "run");
-    left += remove_group(sb->k->cgroups.v2_fd, sb->rec.id);
+    str_fmt(path, sizeof(path), "%s/run", sb->rec.id);
+    left =
+        remove_group(sb->k->cgroups.v2_fd, path) + remove_group(sb->k->cgroups.v2_fd, sb->rec.id);
     for (int c = 0; c < CTRL_COUNT; c++)
         if (sb->k->cgroups.v1_fd[c] >= 0)
             left += remove_group(sb->k->cgroups.v1_fd[c], sb->rec.id);

@@ -22,6 +22,16 @@
 
 #define INIT_BOOT_MS 10000 /* an init that has not answered by then is broken */
 
+/* A sandbox that is started again may have left one. */
+static int bind_over(int fd, const struct sockaddr_un *a, int dir, const char *name)
+{
+    if (bind(fd, (const struct sockaddr *)a, sizeof(*a)) == 0)
+        return 0;
+    if (errno != EADDRINUSE || unlinkat(dir, name, 0) < 0)
+        return -1;
+    return bind(fd, (const struct sockaddr *)a, sizeof(*a));
+}
+
 /* Through /proc/self/fd: a unix path holds 107 bytes, a state directory more. */
 static int bind_socket(struct sandbox *sb, struct err *e)
 {
@@ -30,11 +40,10 @@ static int bind_socket(struct sandbox *sb, struct err *e)
     int dir = sb->k->run_fd;
 
     str_fmt(a.sun_path, sizeof(a.sun_path), "/proc/self/fd/%d/%s", dir, sb->rec.id);
-    unlinkat(dir, sb->rec.id, 0);
-    if (fd < 0 || bind(fd, (struct sockaddr *)&a, sizeof(a)) < 0)
+    /* The file gets the mode that the socket has. */
+    if (fd < 0 || fchmod(fd, 0600) < 0 || bind_over(fd, &a, dir, sb->rec.id) < 0)
         return err_sys(e, "bind the socket of init");
-    if (fchownat(dir, sb->rec.id, sb->k->cove_uid, sb->k->cove_gid, 0) < 0 ||
-        fchmodat(dir, sb->rec.id, 0600, 0) < 0)
+    if (fchownat(dir, sb->rec.id, sb->k->cove_uid, sb->k->cove_gid, 0) < 0)
         return err_sys(e, "own the socket of init");
     return take_fd(&fd);
 }

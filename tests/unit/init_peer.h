@@ -73,6 +73,7 @@ __attribute__((noreturn)) static inline void peer_init_run(const struct peer_ini
 
     o.run_fd = open(pi->cgroup, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
+    serve_default_signals();
     serve_run(&o);
     _exit(1);
 }
