@@ -18,7 +18,7 @@
 #define BUILTIN_IS_ONE IS_ONE("builtin")
 #define COMMAND_IS_ONE IS_ONE("command")
 
-#define STDIO " <%/0 >%/1 2>%/2"
+#define STDIO " </dev/null >%/1 2>%/2"
 
 /* The inner loop is what `break` leaves, the outer one goes on. Both are `until !`:
  * with set -n nothing is true any more and they end, as they do when s cannot be
@@ -136,6 +136,10 @@ static size_t put_eval(struct buf *out, const struct script_call *c, const char 
     quote_env(out, c->env);
     buf_adds(out, eval);
     script_quote(out, c->text->p, c->text->len);
+    if (c->input[0] != '\0') {
+        put(out, " <%/", c->dir);
+        buf_adds(out, c->input);
+    }
     put(out, " >%/1 2>%/2; ", c->dir);
     return asks ? status_at : SIZE_MAX;
 }
@@ -164,7 +168,7 @@ struct script_slots script_command(struct buf *out, const struct script_call *c)
     bool asks = memmem(t->p, t->len, "$?", 2) != NULL;
     struct script_slots slots = {{SIZE_MAX, SIZE_MAX}};
 
-    if (c->cwd[0] == '\0' && c->env->count == 0 && !asks) {
+    if (c->cwd[0] == '\0' && c->env->count == 0 && c->input[0] == '\0' && !asks) {
         buf_add(out, t->p, t->len);
         return slots;
     }

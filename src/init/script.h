@@ -6,7 +6,8 @@
  * (session_dir.h), opened anew each time:
  *
  *   c      a FIFO: the text of the next command; opening it waits for us
- *   0 1 2  stdin, stdout and stderr of a command, opened only for its own time
+ *   1 2    stdout and stderr of a command, opened only for its own time
+ *   i7     the stdin of a command that was given one; of all others it is /dev/null
  *   2x     nowhere: the stdout of what is ours, and its stderr while it would be traced
  *   s      a FIFO: the reply (reply.h)
  *   x      a file: what its EXIT trap does
@@ -37,6 +38,7 @@ struct script_call {
     const char *cwd;             /* "": where the shell is */
     const struct wire_strv *env; /* NAME=value, for this call only */
     const char *dir;
+    const char *input; /* the name there of its stdin; "": it has none */
 };
 /* Where in a script it can be said what $? is; SIZE_MAX: nowhere. */
 struct script_slots {

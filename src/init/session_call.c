@@ -133,7 +133,7 @@ int call_add_command(struct session *s, const struct init_session_exec *m,
                      const struct wire_bytes *text, uint64_t input, struct call **ret,
                      struct err *e)
 {
-    char name[INIT_REF_MAX + 1], shown[SHOWN_TEXT + 1];
+    char name[INIT_REF_MAX + 1], shown[SHOWN_TEXT + 1], file[INPUT_NAME_MAX];
     uint32_t len = text->len < SHOWN_TEXT ? text->len : SHOWN_TEXT;
     struct init_start record = {.cwd = m->cwd,
                                 .user = s->record.user,
@@ -141,7 +141,7 @@ int call_add_command(struct session *s, const struct init_session_exec *m,
                                 .flags = m->flags & INIT_START_LOG,
                                 .timeout_ms = m->timeout_ms,
                                 .ring = s->ring};
-    struct script_call script = {text, m->cwd, &m->env, s->dir.path};
+    struct script_call script = {text, m->cwd, &m->env, s->dir.path, file};
     struct call *c;
 
     if (check_env(&m->env, e) < 0 || choose_name(s, m->id, name, e) < 0)
@@ -153,6 +153,7 @@ int call_add_command(struct session *s, const struct init_session_exec *m,
         return err_set(e, ERR_UNAVAILABLE, "out of memory");
     memcpy(shown, text->p, len);
     shown[len] = '\0';
+    session_dir_input_name(input, file);
     c->slots = script_command(&c->script, &script);
     c->moves = m->cwd[0] != '\0';
     c->timeout_ms = m->timeout_ms != 0 ? m->timeout_ms : s->record.timeout_ms;
@@ -217,15 +218,13 @@ void session_prepare(struct session *s)
         ready_pipe(s, i, &e);
 }
 
-static int open_stdio(struct session *s, struct proc *p, uint64_t input, struct err *e)
+static int open_output(struct session *s, struct proc *p, struct err *e)
 {
     for (int i = 0; i < 2; i++) {
         if (ready_pipe(s, i, e) < 0)
             return -1;
         output_take(p, i, take_fd(&s->pipes[i]));
     }
-    if (session_dir_use_input(&s->dir, input, e) < 0)
-        return -1;
     return output_start_late(p, e);
 }
 
@@ -238,9 +237,8 @@ static int begin(struct session *s, struct call *c, struct err *e)
     for (int i = 0; i < 16 && read(s->reply.fd, drop, sizeof(drop)) > 0; i++)
         ;
     buf_clear(&s->reply.text);
-    if (open_stdio(s, p, c->input, e) < 0)
+    if (open_output(s, p, e) < 0)
         return -1;
-    c->input = 0;
     script_status(&c->script, &c->slots, s->status);
     p->queued = false;
     p->record.started_ms = clock_real_ms();

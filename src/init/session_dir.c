@@ -15,7 +15,6 @@
 #include "init/script.h"
 
 #define NUMBERS_MAX 10000u
-#define INPUT_NAME_MAX 32
 
 static int refused(struct err *e, const char *what)
 {
@@ -79,8 +78,8 @@ int session_dir_make(struct session_dir *d, const char *root, const struct user 
     for (size_t i = 0; i < ARRAY_LEN(fifos); i++)
         if (make_fifo(d, fifos[i], e) < 0)
             return -1;
-    if (symlinkat("/dev/null", d->fd, "0") < 0 || symlinkat("/dev/null", d->fd, "2x") < 0)
-        return refused(e, "0");
+    if (symlinkat("/dev/null", d->fd, "2x") < 0)
+        return refused(e, "2x");
     return make_exit_text(d, restart, e);
 }
 
@@ -134,35 +133,20 @@ int session_dir_reply(struct session_dir *d, struct err *e)
     return fd < 0 ? refused(e, "s") : fd;
 }
 
-static void input_name(char out[INPUT_NAME_MAX], uint64_t number)
+void session_dir_input_name(uint64_t number, char out[INPUT_NAME_MAX])
 {
-    str_fmt(out, INPUT_NAME_MAX, "i%llu", (unsigned long long)number);
+    out[0] = '\0';
+    if (number != 0)
+        str_fmt(out, INPUT_NAME_MAX, "i%llu", (unsigned long long)number);
 }
 
 int session_dir_input(struct session_dir *d, uint64_t number, int *ret, struct err *e)
 {
     char name[INPUT_NAME_MAX];
 
-    input_name(name, number);
+    session_dir_input_name(number, name);
     *ret = openat(d->fd, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0400);
     if (*ret < 0 || fchown(*ret, d->uid, d->gid) < 0)
-        return refused(e, "stdin");
-    return 0;
-}
-
-int session_dir_use_input(struct session_dir *d, uint64_t number, struct err *e)
-{
-    char name[INPUT_NAME_MAX];
-
-    if (number == 0 && !d->has_input)
-        return 0;
-    if (number != 0) {
-        input_name(name, number);
-        d->has_input = true;
-        return renameat(d->fd, name, d->fd, "0") < 0 ? refused(e, "stdin") : 0;
-    }
-    d->has_input = false;
-    if (unlinkat(d->fd, "0", 0) < 0 || symlinkat("/dev/null", d->fd, "0") < 0)
         return refused(e, "stdin");
     return 0;
 }
@@ -171,6 +155,6 @@ void session_dir_drop_input(struct session_dir *d, uint64_t number)
 {
     char name[INPUT_NAME_MAX];
 
-    input_name(name, number);
+    session_dir_input_name(number, name);
     unlinkat(d->fd, name, 0);
 }

@@ -18,7 +18,6 @@ struct session_dir {
     int fd; /* -1: none */
     uid_t uid;
     gid_t gid;
-    bool has_input; /* 0 is a file with a command's stdin */
 };
 
 /* In `root`, with the next free number for a name. After a failure it is still to be
@@ -39,9 +38,10 @@ int session_dir_command(struct session_dir *d, bool early);
 int session_dir_reply(struct session_dir *d, struct err *e);
 
 /* A file for a stdin, empty, written through the fd; its number names it. */
+#define INPUT_NAME_MAX 32
 int session_dir_input(struct session_dir *d, uint64_t number, int *ret, struct err *e);
-/* It becomes 0, or nothing does (number 0) and commands read the end at once. */
-int session_dir_use_input(struct session_dir *d, uint64_t number, struct err *e);
+/* "" for number 0, which is no file. */
+void session_dir_input_name(uint64_t number, char out[INPUT_NAME_MAX]);
 void session_dir_drop_input(struct session_dir *d, uint64_t number);
 
 #endif

@@ -4,7 +4,8 @@
 
 static struct buf out = BUF_INIT(65536);
 
-static const char *command(const char *text, const char *cwd, const char *env, size_t env_len)
+static const char *with_input(const char *text, const char *cwd, const char *env, size_t env_len,
+                              const char *input)
 {
     struct wire_bytes t = {text, (uint32_t)strlen(text)};
     struct wire_strv v = {env, (uint32_t)env_len, 0};
@@ -12,8 +13,13 @@ static const char *command(const char *text, const char *cwd, const char *env, s
     for (size_t i = 0; i < env_len; i++)
         v.count += env[i] == '\0';
     buf_clear(&out);
-    script_command(&out, &(struct script_call){&t, cwd, &v, "/d"});
+    script_command(&out, &(struct script_call){&t, cwd, &v, "/d", input});
     return buf_cstr(&out);
+}
+
+static const char *command(const char *text, const char *cwd, const char *env, size_t env_len)
+{
+    return with_input(text, cwd, env, env_len, "");
 }
 
 TEST(a_plain_command_is_its_own_text)
@@ -32,6 +38,13 @@ TEST(what_comes_before_it_is_a_word_that_cannot_end_early)
     CHECK_HAS(command("x", "/a b'c", "", 0), "\\builtin eval 'x' >/d/1 2>/d/2; else ");
 }
 
+TEST(a_stdin_is_read_from_its_file)
+{
+    CHECK_HAS(with_input("read a", "", "", 0, "i7"),
+              "\\builtin eval 'read a' </d/i7 >/d/1 2>/d/2; else "
+              "\\command eval 'read a' </d/i7 >/d/1 2>/d/2; fi");
+}
+
 TEST(the_status_before_is_said_only_to_who_asks)
 {
     struct wire_bytes t = {"echo $?", 7};
@@ -39,7 +52,7 @@ TEST(the_status_before_is_said_only_to_who_asks)
     struct script_slots slots;
 
     buf_clear(&out);
-    slots = script_command(&out, &(struct script_call){&t, "", &none, "/d"});
+    slots = script_command(&out, &(struct script_call){&t, "", &none, "/d", ""});
     CHECK(slots.at[0] != SIZE_MAX && slots.at[1] != SIZE_MAX);
     script_status(&out, &slots, 0);
     CHECK(strstr(buf_cstr(&out), "exit") == NULL);
