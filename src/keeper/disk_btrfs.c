@@ -8,7 +8,6 @@
 #include <linux/btrfs_tree.h>
 #include <linux/loop.h>
 #include <poll.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -16,12 +15,12 @@
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <sys/sysmacros.h>
-#include <sys/wait.h>
 
 #include "base/log.h"
 #include "base/str.h"
 #include "keeper/compat.h"
 #include "keeper/disk_ways.h"
+#include "keeper/run.h"
 #include "keeper/snapshot.h"
 
 #define IMAGE_MIN (256ull << 20)
@@ -31,22 +30,11 @@
 static int run_mkfs(const char *path, struct err *e)
 {
     const char *const argv[] = {"mkfs.btrfs", "-q", "-m", "single", "-d", "single", path, NULL};
-    const char *const envp[] = {"PATH=/usr/sbin:/usr/bin:/sbin:/bin", NULL};
-    posix_spawn_file_actions_t fa;
-    int status, r;
-    pid_t pid;
+    int r = run_program("/sbin/mkfs.btrfs", argv);
 
-    posix_spawn_file_actions_init(&fa);
-    posix_spawn_file_actions_addopen(&fa, 1, "/dev/null", O_WRONLY, 0);
-    posix_spawn_file_actions_addopen(&fa, 2, "/dev/null", O_WRONLY, 0);
-    r = posix_spawn(&pid, "/sbin/mkfs.btrfs", &fa, NULL, (char *const *)(uintptr_t)argv,
-                    (char *const *)(uintptr_t)envp);
-    posix_spawn_file_actions_destroy(&fa);
-    if (r != 0)
-        return err_set(e, ERR_UNSUPPORTED, "mkfs.btrfs: %s (package btrfs-progs)", strerror(r));
-    if (waitpid(pid, &status, 0) < 0 || !WIFEXITED(status) || WEXITSTATUS(status) != 0)
-        return err_set(e, ERR_INTERNAL, "mkfs.btrfs failed on %s", path);
-    return 0;
+    if (r < 0)
+        return err_set(e, ERR_UNSUPPORTED, "mkfs.btrfs: %s (package btrfs-progs)", strerror(errno));
+    return r > 0 ? err_set(e, ERR_INTERNAL, "mkfs.btrfs failed on %s", path) : 0;
 }
 
 static uint64_t image_size(struct keeper *k)

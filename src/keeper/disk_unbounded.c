@@ -1,15 +1,14 @@
 /* disk_unbounded.c - a plain directory per sandbox, with no limit of its own: only
  * for an operator who said `--accept no-disk-limit`. */
 #include <ftw.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 
 #include "base/log.h"
 #include "base/str.h"
 #include "keeper/disk_ways.h"
+#include "keeper/run.h"
 
 static int way_open(struct keeper *k, struct err *e)
 {
@@ -78,22 +77,11 @@ static int way_remove(struct keeper *k, const char *id)
 static int run_cp(const char *from, const char *to, struct err *e)
 {
     const char *const argv[] = {"cp", "-a", "--reflink=auto", "--", from, to, NULL};
-    const char *const envp[] = {"PATH=/usr/bin:/bin", "LC_ALL=C", NULL};
-    posix_spawn_file_actions_t fa;
-    int status, r;
-    pid_t pid;
+    int r = run_program("/bin/cp", argv);
 
-    posix_spawn_file_actions_init(&fa);
-    posix_spawn_file_actions_addopen(&fa, 1, "/dev/null", O_WRONLY, 0);
-    posix_spawn_file_actions_addopen(&fa, 2, "/dev/null", O_WRONLY, 0);
-    r = posix_spawn(&pid, "/bin/cp", &fa, NULL, (char *const *)(uintptr_t)argv,
-                    (char *const *)(uintptr_t)envp);
-    posix_spawn_file_actions_destroy(&fa);
-    if (r != 0)
-        return err_set(e, ERR_INTERNAL, "cp: %s", strerror(r));
-    if (waitpid(pid, &status, 0) < 0 || !WIFEXITED(status) || WEXITSTATUS(status) != 0)
-        return err_set(e, ERR_INTERNAL, "cp failed on a disk: is there room for the copy?");
-    return 0;
+    if (r < 0)
+        return err_set(e, ERR_INTERNAL, "cp: %s", strerror(errno));
+    return r > 0 ? err_set(e, ERR_INTERNAL, "cp failed on a disk: is there room for the copy?") : 0;
 }
 
 /* Summed up for the thread that asks. */
