@@ -100,7 +100,7 @@ static const struct {
     {ENODEV, ERR_INVALID},   {EXDEV, ERR_INVALID},          {EMLINK, ERR_LIMIT},
     {EMFILE, ERR_LIMIT},     {EFBIG, ERR_TOO_LARGE},        {ENOSPC, ERR_DISK_FULL},
     {EDQUOT, ERR_DISK_FULL}, {ENODATA, ERR_NOT_FOUND},      {E2BIG, ERR_TOO_LARGE},
-    {ERANGE, ERR_TOO_LARGE}, {EOPNOTSUPP, ERR_UNSUPPORTED},
+    {ERANGE, ERR_TOO_LARGE}, {EOPNOTSUPP, ERR_UNSUPPORTED}, {ENOMEM, ERR_LIMIT},
 };
 
 int err_path(struct err *e, const char *fmt, ...)
