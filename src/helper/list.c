@@ -46,7 +46,7 @@ struct list {
     size_t nheld, cheld;
     struct buf texts;
     struct file_done done;
-    char last[PATH_ROOM + 32];
+    char last[FILE_AFTER_MAX + 1];
     size_t top; /* length of the tree's own path */
 };
 

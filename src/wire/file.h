@@ -9,10 +9,11 @@
 #include "wire/wire.h"
 
 #define FILE_PATH_MAX 4096u
-#define FILE_NAME_MAX 64u       /* of a user or a group */
-#define FILE_MODE_NONE 0x10000u /* where a mode may be given and is not */
-#define FILE_LINE_MAX 4096u     /* of a line that matched; the rest is left out */
-#define FILE_XATTR_MAX 65536u   /* what the kernel takes */
+#define FILE_AFTER_MAX (FILE_PATH_MAX + 32u) /* a path behind a size or a time */
+#define FILE_NAME_MAX 64u                    /* of a user or a group */
+#define FILE_MODE_NONE 0x10000u              /* where a mode may be given and is not */
+#define FILE_LINE_MAX 4096u                  /* of a line that matched; the rest is left out */
+#define FILE_XATTR_MAX 65536u                /* what the kernel takes */
 
 enum file_line_kind { FILE_LINE_BEFORE, FILE_LINE_MATCH, FILE_LINE_AFTER };
 
@@ -25,7 +26,7 @@ enum file_line_kind { FILE_LINE_BEFORE, FILE_LINE_MATCH, FILE_LINE_AFTER };
 #define FILE_LINE_FIELDS(F, S)  F(S, STR, path, FILE_PATH_MAX) F(S, U32, kind, FILE_LINE_AFTER) F(S, U64, line, 0) \
                                 F(S, U64, column, 0) F(S, BYTES, text, FILE_LINE_MAX) F(S, U32, cut, 1)
 #define FILE_XATTR_FIELDS(F, S) F(S, STR, name, 255) F(S, BYTES, value, FILE_XATTR_MAX)
-#define FILE_DONE_FIELDS(F, S)  F(S, U64, count, 0) F(S, U64, bytes, 0) F(S, U32, more, 1) F(S, STR, after, FILE_PATH_MAX)
+#define FILE_DONE_FIELDS(F, S)  F(S, U64, count, 0) F(S, U64, bytes, 0) F(S, U32, more, 1) F(S, STR, after, FILE_AFTER_MAX)
 
 /*  entry  a file; in a listing the next one
  *  line   of a search: a line that matched, or one beside it

@@ -188,6 +188,14 @@ TEST(what_is_remembered_of_their_paths_and_targets_has_a_bound)
     CHECK_INT(nsaid, 0);
 }
 
+TEST(the_longest_path_is_a_place_to_go_on_from)
+{
+    names_are(2, PATH_ROOM - 1 - strlen(DIR_PATH "/"), 0);
+    CHECK_INT(list_by_size(), 0);
+    CHECK_STR(failed, "");
+    CHECK(was_said("1000000000000/0000001nnn"));
+}
+
 /* ---- the names themselves ---- */
 
 static enum walk_next stop(void *arg, const struct walk_entry *w, struct err *e)

@@ -44,7 +44,7 @@ struct file_records {
     struct buf in;
     bool ended;
     struct file_done done; /* once ended... */
-    char after[FILE_PATH_MAX + 1];
+    char after[FILE_AFTER_MAX + 1];
 };
 void file_records_init(struct file_records *r);
 void file_records_free(struct file_records *r);

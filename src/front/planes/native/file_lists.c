@@ -202,7 +202,7 @@ static int parse_cursor(struct buf *out, const char *text, struct err *e)
 {
     if (text == NULL)
         return 0;
-    if (str_unbase64(out, text, strlen(text)) < 0 || out->len > FILE_PATH_MAX ||
+    if (str_unbase64(out, text, strlen(text)) < 0 || out->len > FILE_AFTER_MAX ||
         memchr(buf_data(out), '\0', out->len) != NULL)
         return err_set(e, ERR_INVALID, "after: not a cursor of ours");
     return 0;
