@@ -316,7 +316,9 @@ static int note(struct job *j, char kind, const char *dir, size_t n, const char 
     buf_adds(&j->marks, name);
     buf_addc(&j->marks, '\0');
     if (++j->nmarks > UNPACK_MARKS_MAX || j->marks.failed)
-        return err_set(e, ERR_TOO_LARGE, "more than %u removals in one layer", UNPACK_MARKS_MAX);
+        return err_set(e, ERR_TOO_LARGE,
+                       "more than %u removals in one layer, or their names are too long",
+                       UNPACK_MARKS_MAX);
     return 0;
 }
 
@@ -388,7 +390,7 @@ int unpack(struct source *from, const struct unpack_opts *o, struct err *e)
     if (j == NULL)
         return err_set(e, ERR_INTERNAL, "out of memory");
     j->o = o;
-    buf_init(&j->marks, 64u << 20);
+    buf_init(&j->marks, UNPACK_MARKS_BYTES);
     dirs_init(&j->dirs, UNPACK_DIRS_MAX);
     tree_init(&j->tree, o->fd, o->lower, o->nlower);
     r = tar_open(&j->tar, from, e);

@@ -16,11 +16,12 @@
 #include "base/err.h"
 #include "helper/source.h"
 
-#define UNPACK_ENTRIES_MAX 2000000u /* of all layers of one image */
-#define UNPACK_MARKS_MAX 500000u    /* whiteouts and opaque directories of one layer */
-#define UNPACK_XATTRS_MAX 64u       /* of one file */
-#define UNPACK_ID_MAX 65535u        /* user and group ids a sandbox has */
-#define UNPACK_DIRS_MAX (64u << 20) /* bytes of what is remembered of directories */
+#define UNPACK_ENTRIES_MAX 2000000u    /* of all layers of one image */
+#define UNPACK_MARKS_MAX 500000u       /* whiteouts and opaque directories of one layer */
+#define UNPACK_MARKS_BYTES (64u << 20) /* of their names */
+#define UNPACK_XATTRS_MAX 64u          /* of one file */
+#define UNPACK_ID_MAX 65535u           /* user and group ids a sandbox has */
+#define UNPACK_DIRS_MAX (64u << 20)    /* bytes of what is remembered of directories */
 
 struct unpack_count {
     uint64_t files, bytes, entries, skipped;
