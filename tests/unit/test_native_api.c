@@ -5,6 +5,8 @@
 
 #include "http_peer.h"
 
+#include "endless.h"
+#include "front/planes/native/git.h"
 #include "front/planes/native/inside.h"
 #include "front/planes/native/native.h"
 #include "native_engine.h"
@@ -647,6 +649,138 @@ TEST(metrics_count_requests_by_route)
     CHECK_HAS(heard(), "cove_sandbox_creates_total 3\n");
     CHECK_HAS(heard(), "{method=\"GET\",route=\"/v1/sandboxes/{id}\",code=\"2xx\"} 1\n");
     CHECK_HAS(heard(), "{method=\"-\",route=\"-\",code=\"4xx\"} 1\n");
+    close_all();
+}
+
+/* ---- answers that are too long ---- */
+
+#define PAGE_BYTES_MAX (64u << 20) /* as watches.c has it */
+#define ROW_BYTES (14u << 10)      /* a line of a watch's log may not be much longer */
+
+/* Prints what becomes rows of so many bytes of JSON, commas and all. */
+static void print_rows(size_t bytes, void (*print)(size_t row))
+{
+    size_t left = bytes + 1; /* the first has no comma */
+
+    while (left > 0) {
+        size_t row = left < 2 * ROW_BYTES ? left : ROW_BYTES;
+
+        print(row - 1);
+        left -= row;
+    }
+}
+
+static void print(const char *before, size_t n, char end, uint64_t next)
+{
+    static char text[3 * ROW_BYTES];
+    size_t len = strlen(before) + n + 1;
+
+    memset(text, 'p', sizeof(text));
+    memcpy(text, before, strlen(before));
+    text[len - 1] = end;
+    fake.stream.ops->on_output(fake.stream.arg,
+                               &(struct init_output){.pos = next - len,
+                                                     .stream = INIT_STDOUT,
+                                                     .data = {text, (uint32_t)len}});
+}
+
+static void print_untracked(size_t row)
+{
+    print("? ",
+          row - strlen("{\"path\":\"\",\"kind\":\"untracked\",\"index\":\".\",\"worktree\":\".\"}"),
+          '\0', 0);
+}
+
+static void print_created(size_t row)
+{
+    print("create f ",
+          row - strlen("{\"event\":\"create\",\"path\":\"\",\"type\":\"file\",\"cursor\":1000000}"),
+          '\n', 1000000);
+}
+
+/* `rows` in the answer; the head of it is all that is waited for. */
+static void check_whole(size_t rows, const char *around)
+{
+    char length[64], head[1024] = "";
+
+    snprintf(length, sizeof(length), "Content-Length: %zu\r\n", rows + strlen(around));
+    settle();
+    CHECK(recv(peer, head, sizeof(head) - 1, 0) > 0);
+    CHECK_HAS(head, "200 OK");
+    CHECK_HAS(head, length);
+    client_leaves();
+}
+
+static void check_refused(void)
+{
+    CHECK_HAS(heard(), "429 ");
+    CHECK_HAS(heard(), "{\"error\":{\"code\":\"limit\",\"message\":\"the answer is too long");
+}
+
+TEST(what_git_says_is_answered_up_to_a_bound_and_beyond_it_is_an_error)
+{
+    open_all();
+    for (size_t over = 0; over < 2; over++) {
+        request("GET", SANDBOX "/git/status?limit=100000", "");
+        print_rows(GIT_ROWS_MAX + over, print_untracked);
+        fake.stream.ops->on_exit(fake.stream.arg, &(struct init_exit){.code = 0});
+        if (over > 0)
+            check_refused();
+        else
+            check_whole(GIT_ROWS_MAX,
+                        "{\"branch\":null,\"commit\":null,\"detached\":true,\"unborn\":true,"
+                        "\"upstream\":null,\"ahead\":0,\"behind\":0,\"clean\":false,"
+                        "\"entries\":[],\"truncated\":false}");
+    }
+    close_all();
+}
+
+static void print_text(const char *text, size_t n)
+{
+    fake.stream.ops->on_output(
+        fake.stream.arg, &(struct init_output){.stream = INIT_STDOUT, .data = {text, (uint32_t)n}});
+}
+
+TEST(so_are_commits_and_files_that_differ)
+{
+    static const char commit[] = "0123456789012345678901234567890123456789\0\0a\0e\0"
+                                 "1\0c\0e\0002\0";
+    static const char file[] = ":000000 100644 0000000 1234567 A";
+    static char text[60000];
+
+    open_all();
+    request("GET", SANDBOX "/git/log?limit=1000", "");
+    memset(text, 1, sizeof(text)); /* a message; as JSON each byte of it is six */
+    text[sizeof(text) - 1] = '\0';
+    for (size_t n = 0; n <= GIT_ROWS_MAX; n += 6 * sizeof(text)) {
+        print_text(commit, sizeof(commit));
+        print_text(text, sizeof(text));
+    }
+    fake.stream.ops->on_exit(fake.stream.arg, &(struct init_exit){.code = 0});
+    check_refused();
+    request("GET", SANDBOX "/git/diff", "");
+    memset(text, 'p', sizeof(text) - 1);
+    for (size_t n = 0; n <= GIT_ROWS_MAX; n += sizeof(text)) {
+        print_text(file, sizeof(file));
+        print_text(text, sizeof(text));
+    }
+    fake.stream.ops->on_exit(fake.stream.arg, &(struct init_exit){.code = 0});
+    check_refused();
+    close_all();
+}
+
+TEST(a_page_of_a_watch_has_a_bound_and_beyond_it_is_an_error)
+{
+    open_all();
+    for (size_t over = 0; over < 2; over++) {
+        request("GET", SANDBOX "/watches/0123456789abcdef/events?limit=10000", "");
+        print_rows(PAGE_BYTES_MAX + over, print_created);
+        fake.stream.ops->on_end(fake.stream.arg, &(struct init_end){0});
+        if (over > 0)
+            check_refused();
+        else
+            check_whole(PAGE_BYTES_MAX, "{\"events\":[],\"next\":1000000,\"ended\":false}");
+    }
     close_all();
 }
 

@@ -190,7 +190,7 @@ void call_reply(struct call *c, int status, const char *type, struct buf *body)
     if (c->r == NULL)
         return;
     if (body->failed) {
-        err_set(&e, ERR_INTERNAL, "out of memory for the answer");
+        err_set(&e, ERR_LIMIT, "the answer is too long: ask for less");
         call_fail(c, &e);
         return;
     }
