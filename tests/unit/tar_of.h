@@ -23,15 +23,20 @@ static struct {
     size_t len;
 } tar_new;
 
-static void tar_begin(void)
+static void tar_begin_as(int (*format)(struct archive *a))
 {
     tar_new.a = archive_write_new();
     tar_new.en = archive_entry_new();
     tar_new.mem = malloc(TAR_ROOM);
-    CHECK_INT(archive_write_set_format_pax_restricted(tar_new.a), ARCHIVE_OK);
-    CHECK_INT(archive_write_set_options(tar_new.a, "xattrheader=SCHILY"), ARCHIVE_OK);
+    CHECK_INT(format(tar_new.a), ARCHIVE_OK);
+    archive_write_set_options(tar_new.a, "xattrheader=SCHILY"); /* of those that have any */
     CHECK_INT(archive_write_open_memory(tar_new.a, tar_new.mem, TAR_ROOM, &tar_new.len),
               ARCHIVE_OK);
+}
+
+static void tar_begin(void)
+{
+    tar_begin_as(archive_write_set_format_pax_restricted);
 }
 
 /* An empty file of root's; what else it is to have is set before tar_put(). */
