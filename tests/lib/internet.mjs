@@ -69,6 +69,7 @@ export class Internet {
     await this.sh(host, 'sh', '-c', 'echo 1 >/proc/sys/net/ipv6/conf/all/forwarding');
     await this.sh(host, 'ip', 'addr', 'add', '2001:db8::2/64', 'dev', 'out0', 'nodad');
     await this.sh(world, 'ip', 'addr', 'add', '2001:db8::1/64', 'dev', 'out0', 'nodad');
+    await this.#modules();
     await this.#hostRules();
     await this.#watch();
     await this.#people();
@@ -80,6 +81,17 @@ export class Internet {
       for (const a of addresses) await this.sh(ns, 'ip', 'addr', 'add', a, 'dev', dev);
       await this.sh(ns, 'ip', 'link', 'set', dev, 'up');
     }
+  }
+
+  /** On a host that has just started the first rules of their kind load modules, and those bring sysctls of their own. */
+  async #modules() {
+    const file = path.join(this.dir, 'modules.nft');
+    fs.writeFileSync(file, `table inet modules {
+      chain nat { type nat hook postrouting priority 100; masquerade; }
+      chain count { type filter hook forward priority 0; ct state new ct count over 1024 accept; }
+    }
+    delete table inet modules`);
+    await this.sh(this.host, 'nft', '-f', file);
   }
 
   /** Rules that are none of Cove's business; they count what the host forwards for others. */
