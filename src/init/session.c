@@ -296,7 +296,7 @@ static struct session *session_new(struct sessions *ss, const struct init_sessio
     s->record.created_ms = clock_real_ms();
     s->ring = m->ring;
     s->shelf.max = SESSION_KEPT_MAX;
-    s->reply.fd = s->send.fd = s->move.fd = s->dir.fd = s->pipes[0] = s->pipes[1] = -1;
+    s->reply.fd = s->send.fd = s->move.fd = s->dir.fd = -1;
     buf_init(&s->reply.text, REPLY_MAX);
     list_init(&s->link);
     list_init(&s->end_link);

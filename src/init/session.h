@@ -105,7 +105,6 @@ struct session {
     struct list queue;
     unsigned nqueue;
     bool fresh[2]; /* somebody may still write to what is 1 and 2 now */
-    int pipes[2];  /* for the next command, or -1 */
     struct {
         int fd;
         struct loop_io io;
@@ -163,8 +162,6 @@ int call_check_room(const struct session *s, struct err *e);
 void call_free(struct call *c);
 /* The next one, if it may. */
 void session_next(struct session *s);
-/* What the next one needs, before it is there; it can wait if it fails. */
-void session_prepare(struct session *s);
 /* The current call is over so; what it printed is read. */
 void session_over(struct session *s, unsigned code);
 /* Those that wait never will run, nor will the current one end. */

@@ -199,31 +199,27 @@ int call_add_dump(struct session *s, const struct init_session_start *m, struct 
 
 /* ---- doing it ---- */
 
-/* The reading end of 1 or 2 for the next command. */
-static int ready_pipe(struct session *s, int i, struct err *e)
+/* Somebody may still write to what is 1 or 2: then it is another one from now on. */
+static int renew_output(struct session *s, struct err *e)
 {
-    if (s->pipes[i] < 0)
-        s->pipes[i] = session_dir_output(&s->dir, i, s->fresh[i], e);
-    if (s->pipes[i] < 0)
-        return -1;
-    s->fresh[i] = false;
+    for (int i = 0; i < 2; i++) {
+        if (s->fresh[i] && session_dir_renew(&s->dir, i, e) < 0)
+            return -1;
+        s->fresh[i] = false;
+    }
     return 0;
 }
 
-void session_prepare(struct session *s)
-{
-    struct err e;
-
-    for (int i = 0; i < 2 && s->call == NULL && s->state != SESSION_ENDED; i++)
-        ready_pipe(s, i, &e);
-}
-
+/* The shell is on its way: it comes to where it opens 1 and 2 only later, and waits there
+ * for whoever reads them. */
 static int open_output(struct session *s, struct proc *p, struct err *e)
 {
     for (int i = 0; i < 2; i++) {
-        if (ready_pipe(s, i, e) < 0)
+        int fd = session_dir_output(&s->dir, i, e);
+
+        if (fd < 0)
             return -1;
-        output_take(p, i, take_fd(&s->pipes[i]));
+        output_take(p, i, fd);
     }
     return output_start_late(p, e);
 }
@@ -237,7 +233,7 @@ static int begin(struct session *s, struct call *c, struct err *e)
     for (int i = 0; i < 16 && read(s->reply.fd, drop, sizeof(drop)) > 0; i++)
         ;
     buf_clear(&s->reply.text);
-    if (open_output(s, p, e) < 0)
+    if (renew_output(s, e) < 0)
         return -1;
     script_status(&c->script, &c->slots, s->status);
     p->queued = false;
@@ -259,7 +255,8 @@ void session_next(struct session *s)
     s->nqueue--;
     s->call = c;
     s->state = SESSION_SENDING;
-    if (begin(s, c, &e) < 0 || session_listen(s, &e) < 0 || session_send(s, &e) < 0)
+    if (begin(s, c, &e) < 0 || session_listen(s, &e) < 0 || session_send(s, &e) < 0 ||
+        (s->call == c && open_output(s, c->proc, &e) < 0))
         session_end(s, "a command could not be given to it: %s", e.msg);
 }
 
@@ -332,7 +329,6 @@ void session_over(struct session *s, unsigned code)
     settle(s);
     s->signalled = false;
     session_next(s);
-    session_prepare(s);
 }
 
 static void drop_one(struct session *s, struct call *c, uint32_t flags)

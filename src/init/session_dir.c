@@ -105,15 +105,20 @@ static int open_fifo(struct session_dir *d, const char *name, int flags)
     return openat(d->fd, name, flags | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC);
 }
 
-int session_dir_output(struct session_dir *d, int stream, bool fresh, struct err *e)
-{
-    const char *name = stream == 0 ? "1" : "2";
-    int fd;
+static const char *const outputs[] = {"1", "2"};
 
-    if (fresh && (unlinkat(d->fd, name, 0) < 0 || make_fifo(d, name, e) < 0))
-        return refused(e, name);
-    fd = open_fifo(d, name, O_RDONLY);
-    return fd < 0 ? refused(e, name) : fd;
+int session_dir_renew(struct session_dir *d, int stream, struct err *e)
+{
+    if (unlinkat(d->fd, outputs[stream], 0) < 0)
+        return refused(e, outputs[stream]);
+    return make_fifo(d, outputs[stream], e);
+}
+
+int session_dir_output(struct session_dir *d, int stream, struct err *e)
+{
+    int fd = open_fifo(d, outputs[stream], O_RDONLY);
+
+    return fd < 0 ? refused(e, outputs[stream]) : fd;
 }
 
 int session_dir_command(struct session_dir *d, bool early)

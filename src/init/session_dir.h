@@ -27,9 +27,10 @@ int session_dir_make(struct session_dir *d, const char *root, const struct user 
 /* With everything in it. */
 void session_dir_remove(struct session_dir *d);
 
-/* The reading end of 1 or 2, for init. A fresh FIFO if somebody may still hold the one
- * that is there. */
-int session_dir_output(struct session_dir *d, int stream, bool fresh, struct err *e);
+/* A fresh FIFO for 1 or 2: somebody may still hold the one that is there. */
+int session_dir_renew(struct session_dir *d, int stream, struct err *e);
+/* The reading end of 1 or 2, for init. */
+int session_dir_output(struct session_dir *d, int stream, struct err *e);
 /* The writing end of c; -1 with ENXIO while the shell does not wait for it. `early`: all the
  * same, and what is written waits; it holds so little that there is room again only when the
  * shell has read all of it. */

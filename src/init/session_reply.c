@@ -28,8 +28,6 @@ void session_unlisten(struct session *s)
     buf_free(&s->reply.text);
     loop_io_stop(s->all->procs->loop, &s->send.io);
     drop_fd(&s->send.fd);
-    for (int i = 0; i < 2; i++)
-        drop_fd(&s->pipes[i]);
 }
 
 static void on_late_leave(struct loop_timer *t)
@@ -87,7 +85,6 @@ static void ready(struct session *s, const struct reply *r)
     if (was == SESSION_STARTING) {
         loop_timer_stop(s->all->procs->loop, &s->timer);
         session_answer(&s->askers, s);
-        session_prepare(s);
         sessions_told(s->all, s, INIT_EVENT_SESSION_CREATED);
     }
     if (was == SESSION_BUSY) {
