@@ -17,29 +17,51 @@
 #define IS_ONE(name) "\\" name " test ! -v FUNCNAME && ! \\" name " test -v FUNCNAME"
 #define BUILTIN_IS_ONE IS_ONE("builtin")
 #define COMMAND_IS_ONE IS_ONE("command")
+/* The same, and nothing that we need was switched off. */
+#define ALL_IS_WELL                                                                                \
+    "\\builtin command eval \"\\\\builtin test ! -v FUNCNAME\" && ! \\builtin test -v FUNCNAME"
 
-#define STDIO " </dev/null >%/1 2>%/2"
+/* With set -v the text is shown as well, where 2v leads to. */
+#define STDIO " </dev/null >%/1 2>\"%/2${-//[!v]/}\""
 
-/* The inner loop is what `break` leaves, the outer one goes on. Both are `until !`:
- * with set -n nothing is true any more and they end, as they do when s cannot be
- * opened. Names that hide `builtin` are got around by posix mode, in which special
- * builtins come before functions; a line is spent to leave it again. */
+/* The inner loop is what `break` leaves, the outer one goes on. Both end when s cannot be
+ * opened, when nothing is done any more (set -n), and when a DEBUG trap forbids it all. Not
+ * `until ! { } 2>s`: what `!` turns around is not how a redirection went. Names that hide
+ * `builtin` are got around by posix mode, in which special builtins come before functions;
+ * a line is spent to leave it again. */
+#define UNLESS(it) "until if " it "; then [[ ! 1 ]]; fi; do "
 #define LOOP                                                                                       \
-    "until ! { [[ 1 ]]; } 2>%/s; do until ! " SAY(                                                 \
-        "n", "$?",                                                                                 \
-        NO_PID) "; do if " BUILTIN_IS_ONE "; then \\builtin eval \"$(<%/c)\"" STDIO                \
-                "; else \\set -o posix; [[ -o posix ]] || POSIXLY_CORRECT=1; "                     \
-                "\\eval \"\\\\set +o posix;\\\\shopt -s expand_aliases\n$(<%/c)\"" STDIO           \
-                "; fi; done; done"
+    UNLESS("{ [[ 1 ]]; } 2>%/s")                                                                   \
+    UNLESS(SAY("n", "$?", NO_PID))                                                                 \
+    "if " ALL_IS_WELL "; then \\builtin eval \"$(<%/c)\"" STDIO                                    \
+    "; else \\enable builtin command eval; \\set -o posix; [[ -o posix ]] || POSIXLY_CORRECT=1; "  \
+    "\\eval \"\\\\set +o posix;\\\\shopt -s expand_aliases\n$(<%/c)\"" STDIO "; fi; done; done"
 
-#define TRAPS "\\builtin trap -- \"$(<%/x)\" EXIT; \\builtin trap -- \"\\\\builtin exit 252\" RTMAX"
+/* By two names, in case one is not what it should be. */
+#define BOTH(command) "\\builtin " command "; \\command " command "; "
 
-/* The whole is one word in single quotes, out of which `$?` steps for a moment. */
-#define STATUS "'\"$?\"'"
+/* A command that is stopped is left as with set -e: of all ways out it alone leaves the
+ * functions, too, in which the command was. */
+#define STOP                                                                                       \
+    "\"{ " BOTH("trap -- \\\"\\$(<%/y)\\\" EXIT") "__cove_flags=\\$-; " BOTH(                      \
+        "set -e") "[[ ! 1 ]]; } >&- 2>&-\""
+
+/* What a shell begins with; set -e has no say in it. */
+#define SETTLE                                                                                     \
+    "if { if [[ ${__cove_flags-e} != *e* ]]; then " BOTH(                                          \
+        "set +e") "fi; "                                                                           \
+                  "\\unset __cove_status __cove_pipe __cove_flags; " BOTH(                         \
+                      "trap -- \"$(<%/x)\" EXIT")                                                  \
+                      BOTH("trap -- " STOP " RTMAX") "} >&- 2>&-; then [[ 1 ]]; fi; "
+
+/* In the traps of EXIT $? is wanted twice, and nothing but a variable keeps it. */
+#define STATUS "${__cove_status}"
+#define PIPE "${__cove_pipe}"
+#define KEEP "__cove_status=$? __cove_pipe=\" ${PIPESTATUS[@]} \"; "
 
 /* A shell that exits goes on in a child that has all of its state: who waits is the
  * parent, and only an EXIT trap can do that. */
-#define GO_ON "( if " SAY("x", STATUS, ITS_PID) "; then " TRAPS "; " LOOP "; fi )"
+#define GO_ON "( if " SAY("x", STATUS, ITS_PID) "; then " SETTLE LOOP "; fi )"
 
 /* Was it `exit`, or set -e, set -u and their like? With set -e a status that some part
  * of the last pipeline had is its doing, and 1 too, since [[ ]] is in no pipeline, and 2,
@@ -47,11 +69,10 @@
  * mode 1 and 2; a shell that took over says 1 where the first said 127. Where it cannot
  * be known, the session goes on. */
 #define WAS_EXIT                                                                                   \
-    "[[ -o errexit && \" '\"${PIPESTATUS[@]}\"' 1 2 252 \" != *\" " STATUS " \"* || "              \
-    "! -o errexit && " STATUS " != 12[67] && " STATUS " != 252 && "                                \
+    "[[ -o errexit && \"" PIPE "1 2 \" != *\" " STATUS " \"* || "                                  \
+    "! -o errexit && " STATUS " != 12[67] && "                                                     \
     "! ( -o posix && " STATUS " == [12] ) && "                                                     \
-    "! ( ${BASH_SUBSHELL-0} != 0 && " STATUS                                                       \
-    " == 1 && \" '\"${PIPESTATUS[@]}\"' \" == *\" 1 \"* ) ]]"
+    "! ( ${BASH_SUBSHELL-0} != 0 && " STATUS " == 1 && " PIPE " == *\" 1 \"* ) ]]"
 
 static void put(struct buf *out, const char *text, const char *dir)
 {
@@ -68,17 +89,17 @@ void script_main(struct buf *out, const char *dir)
 {
     /* Without fds 0 to 2 bash has none to put aside for a command. Not `builtin exec`:
      * what that closes comes back. */
-    put(out, "\\builtin shopt -s expand_aliases; " TRAPS "; \\exec <&- >&- 2>&-; " LOOP, dir);
+    put(out, "\\builtin shopt -s expand_aliases; " SETTLE "\\exec <&- >&- 2>&-; " LOOP, dir);
 }
 
-/* With set -x the eval itself must not be traced to what is stderr at that moment. */
+/* With set -x none of it is traced to what is stderr at that moment. */
 void script_exit(struct buf *out, const char *dir, bool restart)
 {
-    put(out, "{ \\builtin eval '", dir);
+    put(out, "{ " KEEP, dir);
     if (!restart)
         put(out, "if " WAS_EXIT "; then " SAY("e", STATUS, NO_PID) "; else ", dir);
     put(out, GO_ON, dir);
-    put(out, restart ? "'; } 2>&-" : "; fi'; } 2>&-", dir);
+    put(out, restart ? "; } 2>&-" : "; fi; } 2>&-", dir);
 }
 
 void script_quote(struct buf *out, const char *p, size_t n)
@@ -120,12 +141,12 @@ static void quote_env(struct buf *out, const struct wire_strv *env)
     }
 }
 
-/* By a name that still is what it should be. With variables before it `builtin` does not do:
- * they would not be seen; and plain `eval` leaves them behind in posix mode. */
+/* By a name that still is what it should be. With variables before it `builtin` alone does
+ * not do: they would not be seen; and plain `eval` leaves them behind in posix mode. */
 static const struct way {
     const char *check, *yes, *no;
 } plain_way = {BUILTIN_IS_ONE, "\\builtin eval ", "\\command eval "},
-  env_way = {COMMAND_IS_ONE, "\\command eval ", "\\eval "};
+  env_way = {COMMAND_IS_ONE, "\\command eval ", "\\builtin command eval "};
 
 static size_t put_eval(struct buf *out, const struct script_call *c, const char *eval, bool asks)
 {
@@ -144,14 +165,21 @@ static size_t put_eval(struct buf *out, const struct script_call *c, const char 
     return asks ? status_at : SIZE_MAX;
 }
 
+/* PWD is a variable as any other, and may be wrong. */
 static void put_cd(struct buf *out, const struct script_call *c)
 {
-    static const char *const names[] = {"; then \\builtin", "; else \\command"};
+    static const char *const names[] = {"\\builtin ", "\\command "};
 
-    buf_adds(out, "__cove_pwd=$PWD __cove_old=${OLDPWD-}; { if " BUILTIN_IS_ONE);
+    buf_adds(out, "__cove_pwd=${PWD-} __cove_old=${OLDPWD-}; { if " BUILTIN_IS_ONE "; then ");
     for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+        if (i > 0)
+            buf_adds(out, "; else ");
         buf_adds(out, names[i]);
-        buf_adds(out, " cd -- ");
+        buf_adds(out, "test \"$__cove_pwd\" -ef . || __cove_pwd=$(");
+        buf_adds(out, names[i]);
+        buf_adds(out, "pwd); ");
+        buf_adds(out, names[i]);
+        buf_adds(out, "cd -- ");
         script_quote(out, c->cwd, strlen(c->cwd));
         put(out, " 2>%/2", c->dir);
     }
@@ -166,10 +194,11 @@ struct script_slots script_command(struct buf *out, const struct script_call *c)
     const struct wire_bytes *t = c->text;
     const struct way *way = c->env->count > 0 ? &env_way : &plain_way;
     bool asks = memmem(t->p, t->len, "$?", 2) != NULL;
-    struct script_slots slots = {{SIZE_MAX, SIZE_MAX}};
+    struct script_slots slots = {{SIZE_MAX, SIZE_MAX}, {way->yes, way->no}, true};
 
     if (c->cwd[0] == '\0' && c->env->count == 0 && c->input[0] == '\0' && !asks) {
         buf_add(out, t->p, t->len);
+        slots.around = false;
         return slots;
     }
     buf_adds(out, "{ ");
@@ -190,10 +219,12 @@ void script_status(struct buf *script, const struct script_slots *slots, unsigne
 {
     char text[24];
 
-    str_fmt(text, sizeof(text), "(\\builtin exit %3u) ||", status & 255);
-    for (size_t i = 0; i < ARRAY_LEN(slots->at); i++)
-        if (status != 0 && slots->at[i] != SIZE_MAX)
-            memcpy(buf_data(script) + slots->at[i], text, strlen(text));
+    for (size_t i = 0; i < ARRAY_LEN(slots->at); i++) {
+        if (status == 0 || slots->at[i] == SIZE_MAX)
+            continue;
+        str_fmt(text, sizeof(text), "(%.8s exit %3u) ||", slots->by[i], status & 255);
+        memcpy(buf_data(script) + slots->at[i], text, strlen(text));
+    }
 }
 
 void script_back(struct buf *out)

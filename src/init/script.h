@@ -10,7 +10,10 @@
  *   i7     the stdin of a command that was given one; of all others it is /dev/null
  *   2x     nowhere: the stdout of what is ours, and its stderr while it would be traced
  *   s      a FIFO: the reply (reply.h)
+ *   2v     stderr of a command while set -v shows what is read: it leads to 2, or nowhere
+ *          if that is not only the text
  *   x      a file: what its EXIT trap does
+ *   y      a file: what it does when a command is stopped
  *   -      does not exist
  *
  * Whatever a command does to names, none of ours is looked up: only syntax is used,
@@ -26,11 +29,9 @@
 #include "base/buf.h"
 #include "wire/wire.h"
 
-#define SCRIPT_STOPPED 252 /* status by which a shell leaves a command that we stopped */
-
 /* The text for `bash -c`. `dir` has no character that means something to bash. */
 void script_main(struct buf *out, const char *dir);
-/* The file x. `restart`: `exit` only ends the command. */
+/* The files x and y. `restart`: `exit` only ends the command. */
 void script_exit(struct buf *out, const char *dir, bool restart);
 
 struct script_call {
@@ -43,6 +44,8 @@ struct script_call {
 /* Where in a script it can be said what $? is; SIZE_MAX: nowhere. */
 struct script_slots {
     size_t at[2];
+    const char *by[2]; /* the names that can be relied on there */
+    bool around;       /* there is more in it than the text */
 };
 /* What file c says for it. */
 struct script_slots script_command(struct buf *out, const struct script_call *c);

@@ -121,7 +121,8 @@ struct session {
     uint32_t stop;      /* INIT_EXIT_TIMED_OUT or _INTERRUPTED: the current call is stopped */
     bool signalled;     /* ...and the shell was told */
     bool finishing;     /* the call is over, but for what must still die */
-    unsigned status;    /* of the last command */
+    unsigned status;    /* of the last call */
+    unsigned last;      /* of the last command: its $? */
     struct shelf shelf; /* of its commands */
     uint64_t ncommands, ninputs;
     struct list askers;         /* conns that wait for its start */

@@ -43,7 +43,7 @@ static struct call *call_new(struct session *s, enum call_kind kind)
         return NULL;
     c->session = s;
     c->kind = kind;
-    c->slots = (struct script_slots){{SIZE_MAX, SIZE_MAX}};
+    c->slots = (struct script_slots){.at = {SIZE_MAX, SIZE_MAX}};
     buf_init(&c->script, 8 * (size_t)INIT_SCRIPT_MAX);
     buf_init(&c->order, 2 * (size_t)INIT_ARGS_MAX + SCRIPT_ROOM + INIT_PATH_MAX);
     list_init(&c->link);
@@ -233,9 +233,9 @@ static int begin(struct session *s, struct call *c, struct err *e)
     for (int i = 0; i < 16 && read(s->reply.fd, drop, sizeof(drop)) > 0; i++)
         ;
     buf_clear(&s->reply.text);
-    if (renew_output(s, e) < 0)
+    if (renew_output(s, e) < 0 || session_dir_show(&s->dir, !c->slots.around, e) < 0)
         return -1;
-    script_status(&c->script, &c->slots, s->status);
+    script_status(&c->script, &c->slots, s->last);
     p->queued = false;
     p->record.started_ms = clock_real_ms();
     if (proc_set_timeout(p, c->timeout_ms) < 0)
@@ -294,7 +294,8 @@ static bool must_wait(struct session *s)
     return session_is_moving(s) || s->dying != NULL;
 }
 
-static void finish_proc(struct session *s, struct proc *p, unsigned code)
+/* Returns what its status is, for the next command too. */
+static unsigned finish_proc(struct session *s, struct proc *p, unsigned code)
 {
     if ((s->stop & INIT_EXIT_TIMED_OUT) != 0)
         code = CODE_TIMED_OUT;
@@ -304,6 +305,7 @@ static void finish_proc(struct session *s, struct proc *p, unsigned code)
     proc_ended(p, code, 0);
     for (int i = 0; i < 2; i++)
         s->fresh[i] = p->out[i].fd >= 0;
+    return code;
 }
 
 void session_over(struct session *s, unsigned code)
@@ -317,7 +319,9 @@ void session_over(struct session *s, unsigned code)
     if (s->finishing || s->state == SESSION_ENDED)
         return;
     s->call = NULL;
-    finish_proc(s, c->proc, code);
+    code = finish_proc(s, c->proc, code);
+    if (c->kind == CALL_COMMAND)
+        s->last = code;
     if (c->kind == CALL_DUMP)
         session_started(c);
     if (c->moves && add_own(s, CALL_BACK, script_back, NULL, &back, &e) < 0)

@@ -56,14 +56,14 @@ static int make_fifo(struct session_dir *d, const char *name, struct err *e)
     return 0;
 }
 
-static int make_exit_text(struct session_dir *d, bool restart, struct err *e)
+static int make_exit_text(struct session_dir *d, const char *name, bool restart, struct err *e)
 {
     autobuf struct buf text = BUF_INIT(16384);
-    autofd int fd = openat(d->fd, "x", O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0444);
+    autofd int fd = openat(d->fd, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0444);
 
     script_exit(&text, d->path, restart);
     if (fd < 0 || text.failed || write(fd, buf_data(&text), text.len) != (ssize_t)text.len)
-        return refused(e, "x");
+        return refused(e, name);
     return 0;
 }
 
@@ -78,9 +78,11 @@ int session_dir_make(struct session_dir *d, const char *root, const struct user 
     for (size_t i = 0; i < ARRAY_LEN(fifos); i++)
         if (make_fifo(d, fifos[i], e) < 0)
             return -1;
-    if (symlinkat("/dev/null", d->fd, "2x") < 0)
+    if (symlinkat("/dev/null", d->fd, "2x") < 0 || symlinkat("2", d->fd, "2v") < 0)
         return refused(e, "2x");
-    return make_exit_text(d, restart, e);
+    if (make_exit_text(d, "x", restart, e) < 0)
+        return -1;
+    return make_exit_text(d, "y", true, e);
 }
 
 void session_dir_remove(struct session_dir *d)
@@ -119,6 +121,16 @@ int session_dir_output(struct session_dir *d, int stream, struct err *e)
     int fd = open_fifo(d, outputs[stream], O_RDONLY);
 
     return fd < 0 ? refused(e, outputs[stream]) : fd;
+}
+
+int session_dir_show(struct session_dir *d, bool all, struct err *e)
+{
+    if (d->hides == !all)
+        return 0;
+    d->hides = !all;
+    if (unlinkat(d->fd, "2v", 0) < 0 || symlinkat(all ? "2" : "/dev/null", d->fd, "2v") < 0)
+        return refused(e, "2v");
+    return 0;
 }
 
 int session_dir_command(struct session_dir *d, bool early)

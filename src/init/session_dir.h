@@ -18,6 +18,7 @@ struct session_dir {
     int fd; /* -1: none */
     uid_t uid;
     gid_t gid;
+    bool hides; /* 2v leads nowhere */
 };
 
 /* In `root`, with the next free number for a name. After a failure it is still to be
@@ -31,6 +32,8 @@ void session_dir_remove(struct session_dir *d);
 int session_dir_renew(struct session_dir *d, int stream, struct err *e);
 /* The reading end of 1 or 2, for init. */
 int session_dir_output(struct session_dir *d, int stream, struct err *e);
+/* What set -v shows of the next command: all that the shell reads, or only its text. */
+int session_dir_show(struct session_dir *d, bool all, struct err *e);
 /* The writing end of c; -1 with ENXIO while the shell does not wait for it. `early`: all the
  * same, and what is written waits; it holds so little that there is room again only when the
  * shell has read all of it. */

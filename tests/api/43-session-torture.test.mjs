@@ -89,6 +89,8 @@ const KEPT = [
   ['LC_ALL=C; LANG=C', 0],
   ['[[ a =~ ( ]]', 2],
   ['enable -n test local printf read', 0],
+  ['enable -n eval', 0],
+  ['enable -n builtin eval command', 0],
   ['chmod 000 /dev/cove/* 2> /dev/null; rm -rf /dev/cove/* 2> /dev/null; :', 0],
   ['set -e', 0],
   ['set -e; false', 1],
@@ -101,6 +103,9 @@ const KEPT = [
   ['exec no-such-program 2> /dev/null', 127],
   ['set -o posix; readonly RO=1; RO=2', 127],
   ['set -o posix; . /no/such', 1],
+  ['builtin() { :; }; set -e; false', 1],
+  ['builtin() { return 1; }; set -e; false', 1],
+  ['builtin() { return 1; }; set -u; echo $no_such', 127],
 ];
 
 for (const [command, code, { out } = {}] of KEPT) {
@@ -175,8 +180,8 @@ test('five megabytes of lines arrive whole and in order', async () => {
 
 test('what cannot be survived ends it with what happened, and within its time', async () => {
   for (const [command, code, opts] of [
-    ['set -r', 124, { timeout_ms: 500 }],
-    ["shopt -s extdebug; trap 'false' DEBUG", 124, { timeout_ms: 500 }],
+    ['set -r', 0, {}],
+    ["shopt -s extdebug; trap 'false' DEBUG", 0, {}],
     ['ulimit -n 4', undefined, { timeout_ms: 500 }],
     ['ulimit -v 1000; x=$(printf "%0100000000d" 1)', undefined, { timeout_ms: 2000 }],
   ]) {
@@ -201,6 +206,10 @@ const shells = {
   'functions eval and builtin': 'eval() { echo fake; }; builtin() { echo fake; }',
   'posix mode and a function eval': 'eval() { echo fake; }; set -o posix',
   'aliases of them all': 'alias eval="echo fake" command="echo fake" builtin="echo fake" cd="echo fake"',
+  'posix mode and a function command': 'command() { echo fake; }; set -o posix',
+  'no eval': 'enable -n eval',
+  'no PWD': 'unset PWD OLDPWD; set -u',
+  'a wrong PWD': 'PWD=/nonexistent',
   'no builtin': 'enable -n builtin',
   'no command': 'enable -n command',
   'an array of that name': 'A=(1 2)',
@@ -217,6 +226,67 @@ for (const [what, setup] of Object.entries(shells))
     assert.equal(await s.out('echo "${A-unset}"; pwd'), before);
     await s.delete();
   });
+
+test('a shell that cannot speak to us any more ends at once, and burns nothing', async () => {
+  const box = (await d.sandbox()).id;
+  const s = await openSession(d, box, { user: 'root' });
+  assert.equal((await within(5000, 'the command', s.exec('rm -rf /dev/cove/* 2> /dev/null; :'))).session, 'ended');
+  assert.match((await s.get()).reason, /left without a word/);
+  await s.delete();
+  assert.equal(await (await openSession(d, box)).out('echo on'), 'on\n');
+  await d.call('DELETE', `/v1/sandboxes/${box}`);
+});
+
+const WHERE = 'echo "$v $# ${A-unset} ${#FUNCNAME[@]} $BASH_SUBSHELL ${IFS@Q}"; local q; ls /proc/$BASHPID/fd | wc -l';
+const stops = {
+  'a function': 'f() { local v=7 IFS=:; sleep 1000; }; f a b',
+  'functions in each other': 'g() { local v=8; while :; do :; done; }; f() { local v=7; g x; }; A=1 f a b',
+  'a function whose failure does not count, with set -e': 'set -e; f() { local v=7; sleep 1000; }; if f a; then :; fi',
+  'a function with options of its own': 'f() { local - v=7; set -fu; sleep 1000; }; f',
+  'a function with redirections': 'f() { local v=7; sleep 1000; }; f 5> /dev/null 2>&5',
+  'a sourced file': 'echo "v=42; sleep 1000" > /tmp/sourced; . /tmp/sourced a',
+  'an EXIT trap of its own': "trap 'echo bye' EXIT; sleep 1000",
+  'no EXIT trap': 'trap - EXIT; sleep 1000',
+  'a function builtin': 'builtin() { :; }; sleep 1000',
+};
+for (const [what, command] of Object.entries(stops))
+  test(`a command that is stopped in ${what} is left for good, and the shell lives`, async () => {
+    const s = await openSession(d, id);
+    await s.exec('v=42; set -- p q r');
+    const fresh = (await s.out(WHERE)).replace(' 0 $', ' 1 $');
+    for (let i = 1; i <= 2; i++) {
+      const a = await within(10_000, 'the command', s.exec(command, { timeout_ms: 300 }));
+      assert.deepEqual([a.exit_code, a.session, a.stdout], [124, 'running', '']);
+      assert.equal(await s.out('echo $?'), '124\n');
+      assert.equal(await s.out('[[ -o errexit ]] && echo set -e'), /set -e/.test(command) ? 'set -e\n' : '');
+      assert.equal(await s.out(`set +e; ${WHERE}`), fresh.replace(' 1 $', ` ${i} $`));
+    }
+    assert.equal((await s.exec('return 3; echo on')).stdout, 'on\n');
+    await s.delete();
+  });
+
+test('$? is the last command\'s, whatever that one brought along', async () => {
+  const s = await openSession(d, id);
+  for (const call of [{}, { cwd: '/usr' }, { env: { A: '1' }, cwd: '/usr' }, { stdin: 'x' }]) {
+    assert.equal((await s.exec('(exit 7)', call)).exit_code, 7);
+    assert.equal(await s.out('echo $?'), '7\n', JSON.stringify(call));
+  }
+  await s.exec('(exit 7)');
+  await d.post(`${s.url}/processes`, { command: 'true' });
+  assert.equal(await s.out('echo $?'), '7\n');
+  await s.delete();
+});
+
+test('set -v shows the text of the command and nothing else', async () => {
+  const s = await openSession(d, id);
+  await s.exec('set -v');
+  for (const call of [{}, { cwd: '/usr' }, { env: { A: '1' } }, { stdin: 'x' }, {}]) {
+    const a = await s.exec('echo a\necho b', call);
+    assert.deepEqual([a.stdout, a.stderr], ['a\nb\n', 'echo a\necho b\n'], JSON.stringify(call));
+  }
+  assert.equal((await s.exec('echo $?')).stderr, 'echo $?\n');
+  await s.delete();
+});
 
 test('a call with a readonly variable says so and leaves it as it was', async () => {
   const s = await openSession(d, id);

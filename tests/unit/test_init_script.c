@@ -33,7 +33,7 @@ TEST(what_comes_before_it_is_a_word_that_cannot_end_early)
 
     CHECK_HAS(command("echo it's", "", env, sizeof(env)),
               "A='it'\\''s' B='' \\command eval 'echo it'\\''s' >/d/1 2>/d/2; else "
-              "A='it'\\''s' B='' \\eval 'echo it'\\''s' >/d/1 2>/d/2; fi");
+              "A='it'\\''s' B='' \\builtin command eval 'echo it'\\''s' >/d/1 2>/d/2; fi");
     CHECK_HAS(command("x", "/a b'c", "", 0), "\\builtin cd -- '/a b'\\''c' 2>/d/2; else ");
     CHECK_HAS(command("x", "/a b'c", "", 0), "\\builtin eval 'x' >/d/1 2>/d/2; else ");
 }
@@ -58,7 +58,7 @@ TEST(the_status_before_is_said_only_to_who_asks)
     CHECK(strstr(buf_cstr(&out), "exit") == NULL);
     script_status(&out, &slots, 255);
     CHECK_HAS(buf_cstr(&out), "then (\\builtin exit 255) || \\builtin eval 'echo $?'");
-    CHECK_HAS(buf_cstr(&out), "else (\\builtin exit 255) || \\command eval 'echo $?'");
+    CHECK_HAS(buf_cstr(&out), "else (\\command exit 255) || \\command eval 'echo $?'");
 }
 
 TEST(names_that_bash_would_not_take_are_no_variables)
