@@ -14,6 +14,8 @@
 
 #define SHELL "/bin/bash"
 #define TAKE_IN "\\builtin eval \"$(</proc/self/fd/3)\" 2>/dev/null; "
+/* With set -x that is not traced. */
+#define RUN "{ \\builtin eval \"$1\" 2>&3 3>&-; } 3>&2 2>/dev/null"
 
 /* Not with the ring: its bytes may lie in two pieces. */
 static int copy_output(const struct proc *p, int fd, struct err *e)
@@ -86,7 +88,7 @@ static int start(struct session *s, const struct proc *state, const struct init_
         return -1;
     wire_strv_add(&argv, SHELL);
     wire_strv_add(&argv, "-c");
-    wire_strv_add(&argv, text ? TAKE_IN "\\builtin eval \"$1\"" : TAKE_IN "\"$@\"");
+    wire_strv_add(&argv, text ? TAKE_IN RUN : TAKE_IN "\"$@\"");
     wire_strv_add(&argv, "bash");
     buf_add(&argv, m->argv.p, m->argv.len);
     if (argv.failed)
@@ -105,7 +107,9 @@ void session_started(struct call *c)
     struct conn *conn;
     struct err e = {0};
 
-    if (wire_peek(&c->order, &head, &body, &e) != 1 ||
+    if (c->session->status != 0)
+        err_set(&e, ERR_CONFLICT, "the session's shell cannot say what its state is");
+    if (c->session->status != 0 || wire_peek(&c->order, &head, &body, &e) != 1 ||
         wire_get(init_msg(INIT_SESSION_START), body, head.len, &m, &e) < 0 ||
         start(c->session, c->proc, &m, &p, &e) < 0) {
         session_refuse(&c->askers, &e);

@@ -288,6 +288,24 @@ test('set -v shows the text of the command and nothing else', async () => {
   await s.delete();
 });
 
+test('a process from a session has all of its state, or is refused', async () => {
+  const start = async (setup, command) => {
+    const s = await openSession(d, id);
+    await s.exec(`v=42; fn() { echo fn; }; cd /usr; alias al="echo alias"; ${setup}`);
+    const p = await d.call('POST', `${s.url}/processes`, { command });
+    if (p.status === 201) await d.post(`/v1/sandboxes/${id}/processes/${p.json.id}/wait`, { timeout_ms: 20_000 });
+    await s.delete();
+    return p.status === 201 ? (await d.get(`/v1/sandboxes/${id}/processes/${p.json.id}/logs`)).chunks.map((c) => c.data).join('') : p.json.error.code;
+  };
+  const probe = 'echo $v; fn; al; pwd';
+  const all = '42\nfn\nalias\n/usr\n';
+  for (const setup of ['unset PWD OLDPWD; set -u', 'PWD=/nonexistent', 'shopt() { echo fake; }', 'alias set=echo shopt=echo declare=echo', 'set -e', 'set -t', 'set -k', 'alias alias=echo', 'alias() { :; }; declare() { :; }', 'builtin() { command "$@"; }'])
+    assert.equal(await start(setup, probe), all, setup);
+  assert.equal(await start('set -x', 'echo a'), '++ echo a\na\n');
+  for (const setup of ['builtin() { :; }', 'enable -n declare', 'enable -n builtin shopt'])
+    assert.ok(['conflict', all].includes(await start(setup, probe)), setup);
+});
+
 test('a call with a readonly variable says so and leaves it as it was', async () => {
   const s = await openSession(d, id);
   await s.exec('readonly R=old');
