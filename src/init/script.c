@@ -234,6 +234,13 @@ void script_back(struct buf *out)
                   "\\unset __cove_pwd __cove_old");
 }
 
+/* A `[[` that found no end is taken for open by the next text with one, unless an error
+ * comes first that bash tidies up after. */
+void script_mend(struct buf *out)
+{
+    buf_adds(out, "\\command eval \")\" || \\command true");
+}
+
 /* In an order in which nothing changes what comes behind it: functions are read with the
  * shopts they were written with, set -e and set -k come late, aliases count from the end on.
  * It ends with 0 only if `builtin` can be relied on and all of it was printed. */

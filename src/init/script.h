@@ -52,6 +52,8 @@ struct script_slots script_command(struct buf *out, const struct script_call *c)
 void script_status(struct buf *script, const struct script_slots *slots, unsigned status);
 /* After a call with a cwd: back to where the shell was. */
 void script_back(struct buf *out);
+/* After a text that bash may not have been able to read: that it is in the middle of one. */
+void script_mend(struct buf *out);
 /* Prints everything that another bash needs to be in the same state. */
 void script_dump(struct buf *out);
 

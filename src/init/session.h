@@ -48,6 +48,7 @@ enum session_state {
 enum call_kind {
     CALL_COMMAND,
     CALL_BACK, /* our own: from the cwd of one call back to where the shell was */
+    CALL_MEND, /* our own: after a syntax error */
     CALL_DUMP, /* our own: its state, for a process */
 };
 

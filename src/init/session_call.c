@@ -13,6 +13,7 @@
 
 #define CODE_TIMED_OUT 124
 #define CODE_INTERRUPTED 130
+#define CODE_UNREADABLE 2 /* bash's, for a text that is none */
 #define SETTLE_MS 50u
 #define SCRIPT_ROOM 4096u /* of quotes and words of ours around a text */
 #define SHOWN_TEXT 4095u  /* of a text, in its record */
@@ -178,7 +179,7 @@ static int add_own(struct session *s, enum call_kind kind, void (*script)(struct
     script(&c->script);
     if (order != NULL && buf_add(&c->order, buf_data(order), order->len) < 0)
         c->script.failed = true;
-    if (enqueue(c, &record, NULL, kind == CALL_BACK, e) < 0) {
+    if (enqueue(c, &record, NULL, kind != CALL_DUMP, e) < 0) {
         call_free(c);
         return -1;
     }
@@ -310,7 +311,7 @@ static unsigned finish_proc(struct session *s, struct proc *p, unsigned code)
 
 void session_over(struct session *s, unsigned code)
 {
-    struct call *c = s->call, *back;
+    struct call *c = s->call, *own;
     struct err e;
 
     loop_timer_stop(s->all->procs->loop, &s->timer);
@@ -324,8 +325,11 @@ void session_over(struct session *s, unsigned code)
         s->last = code;
     if (c->kind == CALL_DUMP)
         session_started(c);
-    if (c->moves && add_own(s, CALL_BACK, script_back, NULL, &back, &e) < 0)
+    if (c->moves && add_own(s, CALL_BACK, script_back, NULL, &own, &e) < 0)
         session_end(s, "it could not be brought back to where it was: %s", e.msg);
+    if (c->kind == CALL_COMMAND && code == CODE_UNREADABLE && s->state != SESSION_ENDED &&
+        add_own(s, CALL_MEND, script_mend, NULL, &own, &e) < 0)
+        session_end(s, "it could not be mended after its command: %s", e.msg);
     if (s->stop == 0 && s->state != SESSION_ENDED && !session_is_alone(s))
         session_move(s, false);
     call_free(c);

@@ -134,6 +134,19 @@ for (const text of ['echo "open', 'fi', 'x=$(', '[[ a =~ ( ]]', 'cat <<E\n$(', '
     await s.delete();
   });
 
+for (const text of ['[[', '[[ a &&', '[[ a ==', 'case x in', '((', 'x=$(', '${'])
+  test(`what bash cannot read does no harm to the next: ${JSON.stringify(text)}`, async () => {
+    const s = await openSession(d, id);
+    for (const mode of ['true', 'set -e', 'set +e -o posix']) {
+      await s.exec(mode);
+      assert.equal((await s.exec(text, { cwd: '/usr' })).session, 'running');
+      await s.exec(text);
+      const a = await s.exec('[[ a == a ]] && echo $?; case x in x) echo y;; esac; pwd');
+      assert.deepEqual([a.stdout.slice(0, 4), a.stderr], ['0\ny\n', ''], mode);
+    }
+    await s.delete();
+  });
+
 test('a DEBUG trap is the next command\'s too, and sees nothing of ours', async () => {
   const s = await openSession(d, id);
   await s.exec("trap 'echo \"[$BASH_COMMAND]\"' DEBUG");
