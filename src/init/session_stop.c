@@ -14,6 +14,7 @@
 #include "init/session.h"
 
 #define TICK_MS 100u
+#define GONE_MS 1u
 #define STOP_SIGNAL 64 /* RTMAX; script.c traps it */
 
 bool session_is_moving(const struct session *s)
@@ -40,15 +41,22 @@ static void move_run(struct job *j)
     }
 }
 
+static void on_gone(struct loop_timer *t)
+{
+    session_delete(CONTAINER_OF(t, struct session, timer));
+}
+
+/* Whoever calls is looking through the session's groups: it must not be freed under them,
+ * so one that was deleted goes a moment later. Its timer has no other use by then. */
 static void has_died(void *arg)
 {
     struct session *s = arg;
 
     group_put(take_ptr(&s->dying));
-    if (s->finishing)
+    if (s->state == SESSION_ENDED && s->deleted)
+        loop_timer_set(s->all->procs->loop, &s->timer, GONE_MS, on_gone);
+    else if (s->finishing)
         session_over(s, s->status);
-    else if (s->state == SESSION_ENDED && s->deleted)
-        session_delete(s);
     else
         session_next(s);
 }

@@ -497,6 +497,21 @@ test('deleting a session ends the running command, and what it and others left',
   assert.equal((await d.exec(id, 'pgrep -f "^sleep 200[012]"')).stdout, '');
 });
 
+test('sessions that are deleted while their commands are being stopped take nothing along', async () => {
+  const box = (await d.sandbox()).id;
+  const before = await openSession(d, box);
+  const one = async (i) => {
+    const s = await openSession(d, box);
+    const run = d.call('POST', `${s.url}/exec`, { command: 'sleep 1000 | cat', timeout_ms: 20 + i });
+    await new Promise((r) => setTimeout(r, 15 + 2 * (i % 20)));
+    await within(5000, 'delete', s.delete());
+    await run;
+  };
+  for (let i = 0; i < 60; i += 6) await Promise.all([0, 1, 2, 3, 4, 5].map((k) => one(i + k)));
+  assert.equal(await before.out('echo lives'), 'lives\n');
+  await d.call('DELETE', `/v1/sandboxes/${box}`);
+});
+
 test('another user\'s session has its own shell, and root its own home', async () => {
   const s = await open({ user: 'root', env: { HOME: '/root' } });
   assert.equal(await s.out('id -un; cd; pwd'), 'root\n/root\n');
