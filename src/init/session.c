@@ -156,17 +156,21 @@ bool session_delete(struct session *s)
     return false;
 }
 
-/* Never the newest: whoever ended it still has it in hand. */
-static void forget_oldest(struct sessions *ss, const struct session *newest)
+/* When nobody is looking through sessions or has one in hand. */
+static void forget_oldest(struct loop_later *l)
 {
+    struct sessions *ss = CONTAINER_OF(l, struct sessions, forget);
+    unsigned kept = 0;
     struct session *s;
 
+    LIST_EACH (&ss->ended, s, struct session, end_link)
+        kept += !s->deleted;
     LIST_EACH (&ss->ended, s, struct session, end_link) {
-        if (ss->nended <= SESSIONS_ENDED_MAX)
+        if (kept <= SESSIONS_ENDED_MAX)
             return;
-        if (!s->deleted && s != newest) {
+        if (!s->deleted) {
             session_delete(s);
-            return; /* it may be gone, and with it our place in the list */
+            kept--;
         }
     }
 }
@@ -195,8 +199,7 @@ void session_end(struct session *s, const char *fmt, ...)
     err_set(&e, ERR_CANNOT_START, "the session could not be started: %s", s->why);
     session_refuse(&s->askers, &e);
     sessions_told(ss, s, INIT_EVENT_SESSION_ENDED);
-    if (!s->deleted)
-        forget_oldest(ss, s);
+    loop_defer(ss->procs->loop, &ss->forget, forget_oldest);
 }
 
 void session_kill_shell(struct session *s)

@@ -76,6 +76,7 @@ struct sessions {
     unsigned running, nended;
     uint64_t next_id, next_serial;
     size_t texts; /* bytes of calls that wait */
+    struct loop_later forget;
 };
 
 struct session {

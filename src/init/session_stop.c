@@ -84,12 +84,26 @@ static void tell_shell(struct session *s)
     kill(s->pids[s->npids - 1], STOP_SIGNAL);
 }
 
+static void move_done(struct job *j);
+
+static void move_start(struct session *s)
+{
+    s->move.npids = s->npids;
+    memcpy(s->move.pids, s->pids, s->npids * sizeof(s->pids[0]));
+    job_start(s->all->procs->loop, &s->move.job, move_run, move_done);
+}
+
 static void move_done(struct job *j)
 {
     struct session *s = CONTAINER_OF(j, struct session, move.job);
     struct group *old = s->group;
     bool again = s->move.again;
 
+    /* A child took over meanwhile: without it the old group must not die. */
+    if (s->npids != s->move.npids && s->state != SESSION_ENDED) {
+        move_start(s);
+        return;
+    }
     drop_fd(&s->move.fd);
     s->group = take_ptr(&s->move.to);
     s->move.again = false;
@@ -130,9 +144,7 @@ void session_move(struct session *s, bool kill_rest)
     }
     s->move.fd = openat(s->move.to->fd, "cgroup.procs", O_WRONLY | O_CLOEXEC);
     s->move.kill = kill_rest;
-    s->move.npids = s->npids;
-    memcpy(s->move.pids, s->pids, s->npids * sizeof(s->pids[0]));
-    job_start(s->all->procs->loop, &s->move.job, move_run, move_done);
+    move_start(s);
 }
 
 static void not_back(struct session *s)
