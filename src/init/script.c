@@ -141,12 +141,15 @@ static void quote_env(struct buf *out, const struct wire_strv *env)
     }
 }
 
-/* By a name that still is what it should be. With variables before it `builtin` alone does
- * not do: they would not be seen; and plain `eval` leaves them behind in posix mode. */
+/* By the first name that still is what it should be; the last is not asked. With variables
+ * before it `builtin` alone does not do: they would not be seen; and plain `eval` leaves them
+ * behind in posix mode. */
 static const struct way {
-    const char *check, *yes, *no;
-} plain_way = {BUILTIN_IS_ONE, "\\builtin eval ", "\\command eval "},
-  env_way = {COMMAND_IS_ONE, "\\command eval ", "\\builtin command eval "};
+    const char *check, *eval;
+} plain_ways[SCRIPT_WAYS] = {{BUILTIN_IS_ONE, "\\builtin eval "}, {NULL, "\\command eval "}},
+  env_ways[SCRIPT_WAYS] = {{COMMAND_IS_ONE, "\\command eval "},
+                           {BUILTIN_IS_ONE, "\\builtin command eval "},
+                           {NULL, "\\eval "}};
 
 static size_t put_eval(struct buf *out, const struct script_call *c, const char *eval, bool asks)
 {
@@ -192,9 +195,9 @@ static void put_cd(struct buf *out, const struct script_call *c)
 struct script_slots script_command(struct buf *out, const struct script_call *c)
 {
     const struct wire_bytes *t = c->text;
-    const struct way *way = c->env->count > 0 ? &env_way : &plain_way;
+    const struct way *ways = c->env->count > 0 ? env_ways : plain_ways;
     bool asks = memmem(t->p, t->len, "$?", 2) != NULL;
-    struct script_slots slots = {{SIZE_MAX, SIZE_MAX}, {way->yes, way->no}, true};
+    struct script_slots slots = {.at = {SIZE_MAX, SIZE_MAX, SIZE_MAX}, .around = true};
 
     if (c->cwd[0] == '\0' && c->env->count == 0 && c->input[0] == '\0' && !asks) {
         buf_add(out, t->p, t->len);
@@ -204,12 +207,15 @@ struct script_slots script_command(struct buf *out, const struct script_call *c)
     buf_adds(out, "{ ");
     if (c->cwd[0] != '\0')
         put_cd(out, c);
-    buf_adds(out, "if ");
-    buf_adds(out, way->check);
-    buf_adds(out, "; then ");
-    slots.at[0] = put_eval(out, c, way->yes, asks);
-    buf_adds(out, "else ");
-    slots.at[1] = put_eval(out, c, way->no, asks);
+    for (size_t i = 0; i < SCRIPT_WAYS && ways[i].eval != NULL; i++) {
+        buf_adds(out, ways[i].check == NULL ? "else " : i == 0 ? "if " : "elif ");
+        if (ways[i].check != NULL) {
+            buf_adds(out, ways[i].check);
+            buf_adds(out, "; then ");
+        }
+        slots.by[i] = ways[i].eval;
+        slots.at[i] = put_eval(out, c, ways[i].eval, asks);
+    }
     put(out, "fi; } >%/2x 2>\"%/2${-//[!x]/}\"", c->dir);
     return slots;
 }

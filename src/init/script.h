@@ -42,10 +42,11 @@ struct script_call {
     const char *input; /* the name there of its stdin; "": it has none */
 };
 /* Where in a script it can be said what $? is; SIZE_MAX: nowhere. */
+#define SCRIPT_WAYS 3
 struct script_slots {
-    size_t at[2];
-    const char *by[2]; /* the names that can be relied on there */
-    bool around;       /* there is more in it than the text */
+    size_t at[SCRIPT_WAYS];
+    const char *by[SCRIPT_WAYS]; /* the names that can be relied on there */
+    bool around;                 /* there is more in it than the text */
 };
 /* What file c says for it. */
 struct script_slots script_command(struct buf *out, const struct script_call *c);

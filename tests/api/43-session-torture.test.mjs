@@ -240,6 +240,14 @@ for (const [what, setup] of Object.entries(shells))
     await s.delete();
   });
 
+test('env of a call is there although both names that we could use are functions', async () => {
+  const s = await openSession(d, id);
+  await s.exec('builtin() { echo fake; }; command() { echo fake; }');
+  assert.equal(await s.out('echo "$A"; printenv A', { env: { A: 'one' } }), 'one\none\n');
+  assert.equal(await s.out('echo "${A-unset}"'), 'unset\n');
+  await s.delete();
+});
+
 test('a shell that cannot speak to us any more ends at once, and burns nothing', async () => {
   const box = (await d.sandbox()).id;
   const s = await openSession(d, box, { user: 'root' });

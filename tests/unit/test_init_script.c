@@ -32,8 +32,10 @@ TEST(what_comes_before_it_is_a_word_that_cannot_end_early)
     static const char env[] = "A=it's\0B=";
 
     CHECK_HAS(command("echo it's", "", env, sizeof(env)),
-              "A='it'\\''s' B='' \\command eval 'echo it'\\''s' >/d/1 2>/d/2; else "
-              "A='it'\\''s' B='' \\builtin command eval 'echo it'\\''s' >/d/1 2>/d/2; fi");
+              "A='it'\\''s' B='' \\command eval 'echo it'\\''s' >/d/1 2>/d/2; elif ");
+    CHECK_HAS(buf_cstr(&out),
+              "A='it'\\''s' B='' \\builtin command eval 'echo it'\\''s' >/d/1 2>/d/2; else "
+              "A='it'\\''s' B='' \\eval 'echo it'\\''s' >/d/1 2>/d/2; fi");
     CHECK_HAS(command("x", "/a b'c", "", 0), "\\builtin cd -- '/a b'\\''c' 2>/d/2; else ");
     CHECK_HAS(command("x", "/a b'c", "", 0), "\\builtin eval 'x' >/d/1 2>/d/2; else ");
 }
