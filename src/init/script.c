@@ -21,8 +21,8 @@
 #define ALL_IS_WELL                                                                                \
     "\\builtin command eval \"\\\\builtin test ! -v FUNCNAME\" && ! \\builtin test -v FUNCNAME"
 
-/* With set -v the text is shown as well, where 2v leads to. */
-#define STDIO " </dev/null >%/1 2>\"%/2${-//[!v]/}\""
+/* With set -v the text is shown, too, on what is stderr when it is read. */
+#define STDIO " </dev/null >%/1 2>%/2v"
 
 /* The inner loop is what `break` leaves, the outer one goes on. Both end when s cannot be
  * opened, when nothing is done any more (set -n), and when a DEBUG trap forbids it all. Not

@@ -10,8 +10,7 @@
  *   i7     the stdin of a command that was given one; of all others it is /dev/null
  *   2x     nowhere: the stdout of what is ours, and its stderr while it would be traced
  *   s      a FIFO: the reply (reply.h)
- *   2v     stderr of a command while set -v shows what is read: it leads to 2, or nowhere
- *          if that is not only the text
+ *   2v     leads to 2; nowhere, while a text has more in it than the command (set -v)
  *   x      a file: what its EXIT trap does
  *   y      a file: what it does when a command is stopped
  *   -      does not exist
