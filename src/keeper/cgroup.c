@@ -14,7 +14,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/log.h"
 #include "base/str.h"
@@ -155,7 +154,7 @@ static int ctrl_parent(const struct cgroups *g, enum controller c)
 struct group {
     int parent;
     const char *name;
-    bool v2, fresh; /* fresh: it has no limits yet */
+    bool v2;
 };
 
 static int group_put(const struct group *g, const char *file, const char *value, struct err *e)
@@ -234,21 +233,16 @@ int cgroup_dir(const struct sandbox *sb, const char *sub)
     return openat(sb->k->cgroups.v2_fd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 }
 
-/* All cores of the host, or more, is no limit: with one the kernel keeps accounts whenever
- * it runs another process. */
 static int limit_cpu(const struct group *g, uint64_t milli, struct err *e)
 {
-    bool none = milli >= 1000 * (uint64_t)sysconf(_SC_NPROCESSORS_ONLN);
     char text[64];
 
-    if (none && g->fresh)
-        return 0;
     if (g->v2) {
         str_fmt(text, sizeof(text), "%llu 100000", (unsigned long long)milli * 100);
-        return group_put(g, "cpu.max", none ? "max" : text, e);
+        return group_put(g, "cpu.max", text, e);
     }
     str_fmt(text, sizeof(text), "%llu", (unsigned long long)milli * 100);
-    return group_put(g, "cpu.cfs_quota_us", none ? "-1" : text, e);
+    return group_put(g, "cpu.cfs_quota_us", text, e);
 }
 
 /* v1 counts what lies in sockets only if asked to, and apart. All of the host's
@@ -284,7 +278,7 @@ static int limit_memory(const struct group *g, uint64_t bytes, struct err *e)
     return limit_sockets(g, bytes, e);
 }
 
-static int limit(struct sandbox *sb, bool fresh, struct err *e)
+int cgroup_limit(struct sandbox *sb, struct err *e)
 {
     static int (*const set[CTRL_COUNT])(const struct group *, uint64_t, struct err *) = {
         [CTRL_CPU] = limit_cpu, [CTRL_MEMORY] = limit_memory, [CTRL_PIDS] = limit_pids};
@@ -294,18 +288,12 @@ static int limit(struct sandbox *sb, bool fresh, struct err *e)
     const struct cgroups *all = &sb->k->cgroups;
 
     for (int c = 0; c < CTRL_COUNT; c++) {
-        const struct group g = {ctrl_parent(all, (enum controller)c), sb->rec.id, all->v2_has[c],
-                                fresh};
+        const struct group g = {ctrl_parent(all, (enum controller)c), sb->rec.id, all->v2_has[c]};
 
         if (g.parent >= 0 && set[c](&g, value[c], e) < 0)
             return err_wrap(e, "%s limit", ctrls[c].name);
     }
     return 0;
-}
-
-int cgroup_limit(struct sandbox *sb, struct err *e)
-{
-    return limit(sb, false, e);
 }
 
 int cgroup_up(struct sandbox *sb, struct err *e)
@@ -323,7 +311,7 @@ int cgroup_up(struct sandbox *sb, struct err *e)
         if (v1 >= 0 && mkdirat(v1, sb->rec.id, 0755) < 0 && errno != EEXIST)
             return err_sys(e, "make %s cgroup", ctrls[c].name);
     }
-    return limit(sb, true, e);
+    return cgroup_limit(sb, e);
 }
 
 int cgroup_ctrl_dir(const struct sandbox *sb, enum controller c)
