@@ -40,19 +40,19 @@
 /* By two names, in case one is not what it should be. */
 #define BOTH(command) "\\builtin " command "; \\command " command "; "
 
+/* clang-format off */
 /* A command that is stopped is left as with set -e: of all ways out it alone leaves the
  * functions, too, in which the command was. */
 #define STOP                                                                                       \
-    "\"{ " BOTH("trap -- \\\"\\$(<%/y)\\\" EXIT") "__cove_flags=\\$-; " BOTH(                      \
-        "set -e") "[[ ! 1 ]]; } >&- 2>&-\""
+    "\"{ " BOTH("trap -- \\\"\\$(<%/y)\\\" EXIT")                                                    \
+    "__cove_flags=\\$-; " BOTH("set -e") "[[ ! 1 ]]; } >&- 2>&-\""
 
 /* What a shell begins with; set -e has no say in it. */
 #define SETTLE                                                                                     \
-    "if { if [[ ${__cove_flags-e} != *e* ]]; then " BOTH(                                          \
-        "set +e") "fi; "                                                                           \
-                  "\\unset __cove_status __cove_pipe __cove_flags; " BOTH(                         \
-                      "trap -- \"$(<%/x)\" EXIT")                                                  \
-                      BOTH("trap -- " STOP " RTMAX") "} >&- 2>&-; then [[ 1 ]]; fi; "
+    "if { if [[ ${__cove_flags-e} != *e* ]]; then " BOTH("set +e") "fi; "                          \
+    "\\unset __cove_status __cove_pipe __cove_flags; "                                             \
+    BOTH("trap -- \"$(<%/x)\" EXIT") BOTH("trap -- " STOP " RTMAX") "} >&- 2>&-; then [[ 1 ]]; fi; "
+/* clang-format on */
 
 /* In the traps of EXIT $? is wanted twice, and nothing but a variable keeps it. */
 #define STATUS "${__cove_status}"
@@ -197,13 +197,13 @@ struct script_slots script_command(struct buf *out, const struct script_call *c)
     const struct wire_bytes *t = c->text;
     const struct way *ways = c->env->count > 0 ? env_ways : plain_ways;
     bool asks = memmem(t->p, t->len, "$?", 2) != NULL;
-    struct script_slots slots = {.at = {SIZE_MAX, SIZE_MAX, SIZE_MAX}, .around = true};
+    struct script_slots slots = SCRIPT_NO_SLOTS;
 
     if (c->cwd[0] == '\0' && c->env->count == 0 && c->input[0] == '\0' && !asks) {
         buf_add(out, t->p, t->len);
-        slots.around = false;
         return slots;
     }
+    slots.around = true;
     buf_adds(out, "{ ");
     if (c->cwd[0] != '\0')
         put_cd(out, c);

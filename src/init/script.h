@@ -47,6 +47,7 @@ struct script_slots {
     const char *by[SCRIPT_WAYS]; /* the names that can be relied on there */
     bool around;                 /* there is more in it than the text */
 };
+#define SCRIPT_NO_SLOTS ((struct script_slots){.at = {SIZE_MAX, SIZE_MAX, SIZE_MAX}})
 /* What file c says for it. */
 struct script_slots script_command(struct buf *out, const struct script_call *c);
 void script_status(struct buf *script, const struct script_slots *slots, unsigned status);

@@ -107,6 +107,7 @@ static void session_free(struct session *s)
     session_drop_calls(s);
     session_unlisten(s);
     loop_timer_stop(ss->procs->loop, &s->timer);
+    loop_undefer(&s->gone);
     groups_remove(&s->groups, s->group);
     s->group = NULL;
     group_put(s->home);

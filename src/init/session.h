@@ -86,6 +86,7 @@ struct session {
     uint64_t serial;
     enum session_state state;
     bool deleted; /* gone as soon as nothing of it lives */
+    struct loop_later gone;
     struct session_dir dir;
     struct user user;
     pid_t pids[SESSION_RESTARTS_MAX + 1]; /* the root, then each child that took over */

@@ -44,7 +44,7 @@ static struct call *call_new(struct session *s, enum call_kind kind)
         return NULL;
     c->session = s;
     c->kind = kind;
-    c->slots = (struct script_slots){.at = {SIZE_MAX, SIZE_MAX, SIZE_MAX}};
+    c->slots = SCRIPT_NO_SLOTS;
     buf_init(&c->script, 8 * (size_t)INIT_SCRIPT_MAX);
     buf_init(&c->order, 2 * (size_t)INIT_ARGS_MAX + SCRIPT_ROOM + INIT_PATH_MAX);
     list_init(&c->link);

@@ -14,7 +14,6 @@
 #include "init/session.h"
 
 #define TICK_MS 100u
-#define GONE_MS 1u
 #define STOP_SIGNAL 64 /* RTMAX; script.c traps it */
 
 bool session_is_moving(const struct session *s)
@@ -41,20 +40,20 @@ static void move_run(struct job *j)
     }
 }
 
-static void on_gone(struct loop_timer *t)
+static void on_gone(struct loop_later *l)
 {
-    session_delete(CONTAINER_OF(t, struct session, timer));
+    session_delete(CONTAINER_OF(l, struct session, gone));
 }
 
 /* Whoever calls is looking through the session's groups: it must not be freed under them,
- * so one that was deleted goes a moment later. Its timer has no other use by then. */
+ * so one that was deleted goes when this turn is over. */
 static void has_died(void *arg)
 {
     struct session *s = arg;
 
     group_put(take_ptr(&s->dying));
     if (s->state == SESSION_ENDED && s->deleted)
-        loop_timer_set(s->all->procs->loop, &s->timer, GONE_MS, on_gone);
+        loop_defer(s->all->procs->loop, &s->gone, on_gone);
     else if (s->finishing)
         session_over(s, s->status);
     else
