@@ -148,12 +148,6 @@ static bool is_empty(const struct shape_field *f, const void *at)
     return f->type == SHAPE_STR && **(const char *const *)at == '\0';
 }
 
-static bool is_cut(const struct shape_field *f, const void *at)
-{
-    return types[f->type].size == sizeof(struct shape_bytes) &&
-           ((const struct shape_bytes *)at)->n == SHAPE_CUT;
-}
-
 void shape_write(struct json_w *w, const struct shape *s, const void *from)
 {
     jw_open(w);
@@ -161,9 +155,7 @@ void shape_write(struct json_w *w, const struct shape *s, const void *from)
         const struct shape_field *f = &s->fields[i];
         const void *at = (const char *)from + f->offset;
 
-        if (is_cut(f, at))
-            w->out->failed = true;
-        else if (f->presence != SHAPE_OMITTED || !is_empty(f, at))
+        if (f->presence != SHAPE_OMITTED || !is_empty(f, at))
             types[f->type].put(w, f, at);
     }
     jw_close(w);

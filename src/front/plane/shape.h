@@ -68,8 +68,8 @@ void shape_ref(struct json_w *w, const struct shape *s);
 
 /* Appends one element, and the comma before it, to what becomes a SHAPE_LIST. */
 void shape_append(struct buf *list, const struct shape *s, const void *from);
-/* Of a list that outgrew its buf SHAPE_CUT bytes: half a row is no JSON, so whatever it is
- * written to fails with it. */
+/* Of a list that outgrew its buf SHAPE_CUT bytes, more than any buf takes: half a row is no
+ * JSON, so whatever it is written to fails with it. */
 struct shape_bytes shape_list(const struct buf *list);
 #define SHAPE_CUT SIZE_MAX
 
