@@ -1,4 +1,4 @@
-/* serve_state.h - what serve.c, conn.c, wait.c and session_serve.c share. */
+/* serve_state.h - what serve.c, serve_start.c, conn.c, wait.c and session_serve.c share. */
 #ifndef INIT_SERVE_STATE_H
 #define INIT_SERVE_STATE_H
 

@@ -503,7 +503,7 @@ test('sessions that are deleted while their commands are being stopped take noth
   const one = async (i) => {
     const s = await openSession(d, box);
     const run = d.call('POST', `${s.url}/exec`, { command: 'sleep 1000 | cat', timeout_ms: 20 + i });
-    await new Promise((r) => setTimeout(r, 15 + 2 * (i % 20)));
+    await new Promise((r) => setTimeout(r, 15 + 2 * (i % 20))); // at many moments of it: no event tells of each
     await within(5000, 'delete', s.delete());
     await run;
   };
