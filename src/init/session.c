@@ -116,7 +116,6 @@ static void session_free(struct session *s)
     map_del(&ss->by_id, &s->node);
     list_del(&s->link);
     list_del(&s->end_link);
-    ss->nended -= s->state == SESSION_ENDED;
     ss->running -= s->state != SESSION_ENDED;
     while ((c = LIST_FIRST(&s->leavers, struct conn, asking)) != NULL) {
         struct init_ok ok = {0};
@@ -190,7 +189,6 @@ void session_end(struct session *s, const char *fmt, ...)
     s->state = SESSION_ENDED;
     s->record.ended_ms = clock_real_ms();
     ss->running--;
-    ss->nended++;
     list_add_tail(&ss->ended, &s->end_link);
     loop_timer_stop(ss->procs->loop, &s->timer);
     session_unlisten(s);

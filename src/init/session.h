@@ -73,7 +73,7 @@ struct sessions {
     const char *root; /* where their directories are */
     struct map by_id;
     struct list all, ended;
-    unsigned running, nended;
+    unsigned running;
     uint64_t next_id, next_serial;
     size_t texts; /* bytes of calls that wait */
     struct loop_later forget;
