@@ -30,10 +30,11 @@ export function processes() {
   return all;
 }
 
-/** False also for one that has ended and only waits for its parent to notice. */
+/** False also for one that has ended and only waits for its parent to notice. One whose first thread has ended still has its sockets while another, say in a flush, has not. */
 export function isAlive(pid) {
   const stat = read(`/proc/${pid}/stat`);
-  return stat !== '' && stat.slice(stat.lastIndexOf(')') + 2)[0] !== 'Z';
+  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+  return stat !== '' && (fields[0] !== 'Z' || Number(fields[17]) > 1);
 }
 
 /** The children of a process. */
