@@ -64,6 +64,7 @@ struct call {
     uint64_t input; /* number of its stdin, 0: none */
     uint64_t timeout_ms;
     bool moves;         /* it has a cwd of its own */
+    int hold;           /* ...and then the writing end of 2: the shell opens it twice */
     struct buf order;   /* CALL_DUMP: the request, to be decoded again */
     struct list askers; /* CALL_DUMP: the conn that waits */
 };

@@ -45,6 +45,7 @@ static struct call *call_new(struct session *s, enum call_kind kind)
     c->session = s;
     c->kind = kind;
     c->slots = SCRIPT_NO_SLOTS;
+    c->hold = -1;
     buf_init(&c->script, 8 * (size_t)INIT_SCRIPT_MAX);
     buf_init(&c->order, 2 * (size_t)INIT_ARGS_MAX + SCRIPT_ROOM + INIT_PATH_MAX);
     list_init(&c->link);
@@ -65,6 +66,7 @@ void call_free(struct call *c)
     if (c->proc != NULL)
         c->proc->call = NULL;
     list_del(&c->link);
+    drop_fd(&c->hold);
     buf_free(&c->script);
     buf_free(&c->order);
     free(c);
@@ -212,17 +214,20 @@ static int renew_output(struct session *s, struct err *e)
 }
 
 /* The shell is on its way: it comes to where it opens 1 and 2 only later, and waits there
- * for whoever reads them. */
-static int open_output(struct session *s, struct proc *p, struct err *e)
+ * for whoever reads them. What has an end before it is opened again is not read any more,
+ * and then it would wait for ever. */
+static int open_output(struct session *s, struct call *c, struct err *e)
 {
     for (int i = 0; i < 2; i++) {
         int fd = session_dir_output(&s->dir, i, e);
 
         if (fd < 0)
             return -1;
-        output_take(p, i, fd);
+        output_take(c->proc, i, fd);
     }
-    return output_start_late(p, e);
+    if (c->moves && (c->hold = session_dir_hold(&s->dir, 1, e)) < 0)
+        return -1;
+    return output_start_late(c->proc, e);
 }
 
 static int begin(struct session *s, struct call *c, struct err *e)
@@ -257,7 +262,7 @@ void session_next(struct session *s)
     s->call = c;
     s->state = SESSION_SENDING;
     if (begin(s, c, &e) < 0 || session_listen(s, &e) < 0 || session_send(s, &e) < 0 ||
-        (s->call == c && open_output(s, c->proc, &e) < 0))
+        (s->call == c && open_output(s, c, &e) < 0))
         session_end(s, "a command could not be given to it: %s", e.msg);
 }
 
@@ -320,6 +325,7 @@ void session_over(struct session *s, unsigned code)
     if (s->finishing || s->state == SESSION_ENDED)
         return;
     s->call = NULL;
+    drop_fd(&c->hold);
     code = finish_proc(s, c->proc, code);
     if (c->kind == CALL_COMMAND)
         s->last = code;
@@ -343,6 +349,7 @@ static void drop_one(struct session *s, struct call *c, uint32_t flags)
 {
     struct proc *p = c->proc;
 
+    drop_fd(&c->hold);
     p->record.flags |= flags;
     if ((p->record.flags & INIT_EXIT_NEVER_RAN) != 0)
         proc_ended(p, 0, 0);

@@ -123,6 +123,13 @@ int session_dir_output(struct session_dir *d, int stream, struct err *e)
     return fd < 0 ? refused(e, outputs[stream]) : fd;
 }
 
+int session_dir_hold(struct session_dir *d, int stream, struct err *e)
+{
+    int fd = open_fifo(d, outputs[stream], O_WRONLY);
+
+    return fd < 0 ? refused(e, outputs[stream]) : fd;
+}
+
 int session_dir_show(struct session_dir *d, bool all, struct err *e)
 {
     if (d->hides == !all)

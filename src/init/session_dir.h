@@ -32,6 +32,8 @@ void session_dir_remove(struct session_dir *d);
 int session_dir_renew(struct session_dir *d, int stream, struct err *e);
 /* The reading end of 1 or 2, for init. */
 int session_dir_output(struct session_dir *d, int stream, struct err *e);
+/* A writing end of it, while there is a reading one: until it is closed the other has no end. */
+int session_dir_hold(struct session_dir *d, int stream, struct err *e);
 /* What set -v shows of the next command: all that the shell reads, or only its text. */
 int session_dir_show(struct session_dir *d, bool all, struct err *e);
 /* The writing end of c; -1 with ENXIO while the shell does not wait for it. `early`: all the

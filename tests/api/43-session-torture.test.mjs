@@ -336,6 +336,15 @@ test('a call with a readonly variable says so and leaves it as it was', async ()
   await s.delete();
 });
 
+test('a call with a cwd that is slow to begin does not wait for ever, with set -x', async () => {
+  const s = await openSession(d, id);
+  await s.exec('trap "sleep 0.1" DEBUG; set -x');
+  const a = await s.exec('pwd; echo e >&2', { cwd: '/usr', timeout_ms: 20000 });
+  assert.deepEqual([a.exit_code, a.stdout], [0, '/usr\n']);
+  assert.match(a.stderr, /^\++ sleep 0.1\n\++ pwd\n\++ sleep 0.1\n\++ echo e\ne\n$/);
+  await s.delete();
+});
+
 test('what is ours around a call is neither traced nor debugged', async () => {
   const s = await openSession(d, id);
   const call = { env: { A: '1' }, cwd: '/usr' };
