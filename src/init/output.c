@@ -82,7 +82,18 @@ static void close_pipe(struct proc *p, struct outpipe *o)
 {
     loop_io_stop(p->all->loop, &o->io);
     drop_fd(&o->fd);
+    drop_fd(&o->hold);
     o->left = 0;
+}
+
+/* A session's shell comes late to its pipes, and may open them more than once. One that had an
+ * end in between would not be read any more, and the shell wait for ever. */
+static void at_end(struct proc *p, struct outpipe *o)
+{
+    if (p->call != NULL && o->hold < 0)
+        o->hold = p->hold(p, (int)(o - p->out));
+    if (p->call == NULL || o->hold < 0)
+        close_pipe(p, o);
 }
 
 void output_log_rest(struct proc *p)
@@ -93,8 +104,10 @@ void output_log_rest(struct proc *p)
 
 void output_close(struct proc *p)
 {
-    for (int i = 0; i < 2; i++)
+    for (int i = 0; i < 2; i++) {
         close_pipe(p, &p->out[i]);
+        drop_fd(&p->out[i].done);
+    }
 }
 
 static void retry(struct loop_timer *t)
@@ -184,7 +197,7 @@ static bool read_some(struct proc *p, struct outpipe *o)
     if (!is_whole(p))
         o->left = 0;
     if (n == 0 || errno != EAGAIN)
-        close_pipe(p, o);
+        at_end(p, o);
     return false;
 }
 
@@ -194,7 +207,7 @@ static void pipe_ready(struct loop_io *io, uint32_t events)
     struct proc *p = proc_of(o);
 
     if ((events & EPOLLIN) == 0)
-        close_pipe(p, o);
+        at_end(p, o);
     for (int i = 0; o->fd >= 0 && i < READS_PER_TURN && read_some(p, o); i++)
         ;
     end_if_drained(p);
@@ -230,6 +243,14 @@ static void measure(struct proc *p, struct outpipe *o, short now)
         o->left = 0;
 }
 
+/* One that was made larger holds more memory than it should while nothing runs. */
+static void finish_pipe(struct proc *p, struct outpipe *o)
+{
+    if (p->session != 0 && !o->grown)
+        o->done = take_fd(&o->fd);
+    close_pipe(p, o);
+}
+
 /* FIONREAD of a terminal does not count what a worker of the kernel has not yet moved
  * to where it can be read, but a read waits for that worker: so until EAGAIN. */
 void output_drain(struct proc *p)
@@ -238,6 +259,8 @@ void output_drain(struct proc *p)
     struct err e;
 
     p->output = OUTPUT_DRAINING;
+    for (int i = 0; i < 2; i++)
+        drop_fd(&p->out[i].hold);
     if (!p->paused)
         loop_timer_stop(p->all->loop, &p->retry);
     poll(now, 2, 0);
@@ -247,7 +270,7 @@ void output_drain(struct proc *p)
     drain_more(p);
     for (int i = 0; i < 2; i++)
         if (p->out[i].last && p->out[i].left == 0)
-            close_pipe(p, &p->out[i]);
+            finish_pipe(p, &p->out[i]);
     if (!p->paused && watch_pipes(p, pipe_ready, &e) < 0)
         pause_pipes(p);
 }

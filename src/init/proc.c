@@ -79,8 +79,8 @@ struct proc *proc_new(struct procs *ps, const struct init_start *m, const char *
     fill_record(p, m, id, argv_len);
     ring_init(&p->ring, ring_size(m), &ps->rings);
     buf_init(&p->in.queue, STDIN_QUEUE_MAX);
-    p->out[0] = (struct outpipe){.fd = -1, .stream = INIT_STDOUT};
-    p->out[1] = (struct outpipe){.fd = -1, .stream = INIT_STDERR};
+    p->out[0] = (struct outpipe){.fd = -1, .hold = -1, .done = -1, .stream = INIT_STDOUT};
+    p->out[1] = (struct outpipe){.fd = -1, .hold = -1, .done = -1, .stream = INIT_STDERR};
     for (int i = 0; i < 2; i++)
         buf_init(&p->out[i].part.text, INIT_LINE_MAX);
     p->in.fd = p->slave = -1;

@@ -46,7 +46,9 @@ enum proc_output {
 
 struct outpipe {
     struct loop_io io;
-    int fd; /* -1 once closed by everyone who could write */
+    int fd;   /* -1 once closed by everyone who could write */
+    int hold; /* a writing end of our own, so that this is not yet; -1: none */
+    int done; /* a session's, read to its end: for the next command; -1: none */
     unsigned stream;
     size_t left; /* while draining: bytes still to come before the end */
     bool last;   /* ...and nothing can come behind them */
@@ -110,18 +112,19 @@ struct proc {
     uint64_t frozen_ms; /* groups_frozen_ms() when the timeout was last set */
     struct loop_later later;
     struct list watches;
-    struct proc_watch *owner;     /* one of the watches, or NULL */
-    uint32_t flags;               /* INIT_START_... */
-    struct shelf *shelf;          /* borrowed */
-    struct call *call;            /* a session's command: what runs it, until it is over */
-    uint64_t session;             /* the serial of that session; 0: it is none */
-    bool queued;                  /* it has not begun */
-    void (*late)(struct proc *p); /* its time is over; NULL: it is killed */
-    bool forget;                  /* no record stays when it is over and was seen */
-    bool unnamed;                 /* its id is free for another */
-    struct init_proc record;      /* its strings point into text; state and positions are filled
+    struct proc_watch *owner;           /* one of the watches, or NULL */
+    uint32_t flags;                     /* INIT_START_... */
+    struct shelf *shelf;                /* borrowed */
+    struct call *call;                  /* a session's command: what runs it, until it is over */
+    uint64_t session;                   /* the serial of that session; 0: it is none */
+    bool queued;                        /* it has not begun */
+    void (*late)(struct proc *p);       /* its time is over; NULL: it is killed */
+    int (*hold)(struct proc *p, int i); /* with call: a writing end of that pipe, or -1 */
+    bool forget;                        /* no record stays when it is over and was seen */
+    bool unnamed;                       /* its id is free for another */
+    struct init_proc record; /* its strings point into text; state and positions are filled
                                * in by proc_fill() */
-    uint64_t output_end;          /* ring.end when the output ended */
+    uint64_t output_end;     /* ring.end when the output ended */
     char text[];
 };
 

@@ -8,7 +8,7 @@
 #include "base/str.h"
 
 /* In these texts % stands for the directory. */
-#define SAY(kind, status, pid) "{ if >\"%/-/" kind status "." pid ".\"; then [[ 1 ]]; fi; } 2>%/s"
+#define SAY(kind, status, pid) "{ if 2<&\"%/-/" kind status "." pid ".\"; then [[ 1 ]]; fi; } 2>%/s"
 #define NO_PID ""
 #define ITS_PID "${BASHPID-}"
 

@@ -191,10 +191,10 @@ void session_end(struct session *s, const char *fmt, ...)
     ss->running--;
     list_add_tail(&ss->ended, &s->end_link);
     loop_timer_stop(ss->procs->loop, &s->timer);
-    session_unlisten(s);
     if (!s->root_gone)
         session_kill_shell(s);
     session_drop_calls(s);
+    session_unlisten(s);
     err_set(&e, ERR_CANNOT_START, "the session could not be started: %s", s->why);
     session_refuse(&s->askers, &e);
     sessions_told(ss, s, INIT_EVENT_SESSION_ENDED);
@@ -298,7 +298,7 @@ static struct session *session_new(struct sessions *ss, const struct init_sessio
     s->record.created_ms = clock_real_ms();
     s->ring = m->ring;
     s->shelf.max = SESSION_KEPT_MAX;
-    s->reply.fd = s->send.fd = s->move.fd = s->dir.fd = -1;
+    s->reply.fd = s->send.fd = s->move.fd = s->dir.fd = s->out[0] = s->out[1] = -1;
     buf_init(&s->reply.text, REPLY_MAX);
     list_init(&s->link);
     list_init(&s->end_link);

@@ -64,7 +64,6 @@ struct call {
     uint64_t input; /* number of its stdin, 0: none */
     uint64_t timeout_ms;
     bool moves;         /* it has a cwd of its own */
-    int hold;           /* ...and then the writing end of 2: the shell opens it twice */
     struct buf order;   /* CALL_DUMP: the request, to be decoded again */
     struct list askers; /* CALL_DUMP: the conn that waits */
 };
@@ -109,6 +108,7 @@ struct session {
     struct list queue;
     unsigned nqueue;
     bool fresh[2]; /* somebody may still write to what is 1 and 2 now */
+    int out[2];    /* else the reading ends of them, once there are any: opening is dear */
     struct {
         int fd;
         struct loop_io io;

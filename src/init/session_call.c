@@ -36,6 +36,13 @@ static void on_late(struct proc *p)
         session_stop(p->call->session, INIT_EXIT_TIMED_OUT);
 }
 
+static int hold(struct proc *p, int i)
+{
+    struct err e;
+
+    return session_dir_hold(&p->call->session->dir, i, &e);
+}
+
 static struct call *call_new(struct session *s, enum call_kind kind)
 {
     struct call *c = calloc(1, sizeof(*c));
@@ -45,7 +52,6 @@ static struct call *call_new(struct session *s, enum call_kind kind)
     c->session = s;
     c->kind = kind;
     c->slots = SCRIPT_NO_SLOTS;
-    c->hold = -1;
     buf_init(&c->script, 8 * (size_t)INIT_SCRIPT_MAX);
     buf_init(&c->order, 2 * (size_t)INIT_ARGS_MAX + SCRIPT_ROOM + INIT_PATH_MAX);
     list_init(&c->link);
@@ -66,7 +72,6 @@ void call_free(struct call *c)
     if (c->proc != NULL)
         c->proc->call = NULL;
     list_del(&c->link);
-    drop_fd(&c->hold);
     buf_free(&c->script);
     buf_free(&c->order);
     free(c);
@@ -92,6 +97,7 @@ static int enqueue(struct call *c, const struct init_start *record, const char *
     c->proc->session = s->serial;
     c->proc->queued = true;
     c->proc->late = on_late;
+    c->proc->hold = hold;
     if (first)
         list_add_head(&s->queue, &c->link);
     else
@@ -214,20 +220,17 @@ static int renew_output(struct session *s, struct err *e)
 }
 
 /* The shell is on its way: it comes to where it opens 1 and 2 only later, and waits there
- * for whoever reads them. What has an end before it is opened again is not read any more,
- * and then it would wait for ever. */
-static int open_output(struct session *s, struct call *c, struct err *e)
+ * for whoever reads them. */
+static int open_output(struct session *s, struct proc *p, struct err *e)
 {
     for (int i = 0; i < 2; i++) {
-        int fd = session_dir_output(&s->dir, i, e);
+        int fd = s->out[i] >= 0 ? take_fd(&s->out[i]) : session_dir_output(&s->dir, i, e);
 
         if (fd < 0)
             return -1;
-        output_take(c->proc, i, fd);
+        output_take(p, i, fd);
     }
-    if (c->moves && (c->hold = session_dir_hold(&s->dir, 1, e)) < 0)
-        return -1;
-    return output_start_late(c->proc, e);
+    return output_start_late(p, e);
 }
 
 static int begin(struct session *s, struct call *c, struct err *e)
@@ -262,7 +265,7 @@ void session_next(struct session *s)
     s->call = c;
     s->state = SESSION_SENDING;
     if (begin(s, c, &e) < 0 || session_listen(s, &e) < 0 || session_send(s, &e) < 0 ||
-        (s->call == c && open_output(s, c, &e) < 0))
+        (s->call == c && open_output(s, c->proc, &e) < 0))
         session_end(s, "a command could not be given to it: %s", e.msg);
 }
 
@@ -300,6 +303,16 @@ static bool must_wait(struct session *s)
     return session_is_moving(s) || s->dying != NULL;
 }
 
+static void end_proc(struct session *s, struct proc *p, unsigned code, unsigned signal)
+{
+    proc_ended(p, code, signal);
+    for (int i = 0; i < 2; i++) {
+        s->fresh[i] = p->out[i].fd >= 0;
+        if (p->out[i].done >= 0)
+            s->out[i] = take_fd(&p->out[i].done);
+    }
+}
+
 /* Returns what its status is, for the next command too. */
 static unsigned finish_proc(struct session *s, struct proc *p, unsigned code)
 {
@@ -308,9 +321,7 @@ static unsigned finish_proc(struct session *s, struct proc *p, unsigned code)
     else if (s->stop != 0)
         code = CODE_INTERRUPTED;
     p->record.flags |= s->stop;
-    proc_ended(p, code, 0);
-    for (int i = 0; i < 2; i++)
-        s->fresh[i] = p->out[i].fd >= 0;
+    end_proc(s, p, code, 0);
     return code;
 }
 
@@ -325,7 +336,6 @@ void session_over(struct session *s, unsigned code)
     if (s->finishing || s->state == SESSION_ENDED)
         return;
     s->call = NULL;
-    drop_fd(&c->hold);
     code = finish_proc(s, c->proc, code);
     if (c->kind == CALL_COMMAND)
         s->last = code;
@@ -349,14 +359,13 @@ static void drop_one(struct session *s, struct call *c, uint32_t flags)
 {
     struct proc *p = c->proc;
 
-    drop_fd(&c->hold);
     p->record.flags |= flags;
     if ((p->record.flags & INIT_EXIT_NEVER_RAN) != 0)
         proc_ended(p, 0, 0);
     else if (s->stop != 0)
         finish_proc(s, p, 0);
     else
-        proc_ended(p, s->record.code, s->record.signal);
+        end_proc(s, p, s->record.code, s->record.signal);
     call_free(c);
 }
 

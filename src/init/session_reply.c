@@ -28,6 +28,8 @@ void session_unlisten(struct session *s)
     buf_free(&s->reply.text);
     loop_io_stop(s->all->procs->loop, &s->send.io);
     drop_fd(&s->send.fd);
+    for (int i = 0; i < 2; i++)
+        drop_fd(&s->out[i]);
 }
 
 static void on_late_leave(struct loop_timer *t)
