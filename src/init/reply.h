@@ -3,7 +3,7 @@
  * It is an error message of bash (script.h), so only what follows our own path in it
  * has a form:
  *
- *   bash: line 1: /dev/cove/7/-/n3.4711.: No such file or directory
+ *   bash: line 1: /dev/cove/7/-/n3.4711.: ambiguous redirect
  *
  * a letter, the status, the pid of the shell that speaks (or nothing, if it does not
  * know). The session's user may write here whatever they like. */

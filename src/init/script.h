@@ -13,12 +13,11 @@
  *   2v     leads to 2; nowhere, while a text has more in it than the command (set -v)
  *   x      a file: what its EXIT trap does
  *   y      a file: what it does when a command is stopped
- *   -      does not exist
  *
  * Whatever a command does to names, none of ours is looked up: only syntax is used,
  * and `builtin`, after looking whether it still is what it should be. Text is printed
- * without a command, by an error: `2>s >-/TEXT` fails and names what it could not
- * open, on a stderr that leads to us. */
+ * without a command, by an error: `2<&-/TEXT` is of no fd, and bash says so and of what,
+ * on a stderr that leads to us. Not `<&`: for that it would fork. */
 #ifndef INIT_SCRIPT_H
 #define INIT_SCRIPT_H
 
