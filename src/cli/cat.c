@@ -15,6 +15,7 @@ static int run(const struct args *a, struct err *e)
     for (int i = 0; i < a->noperands; i++) {
         char target[PLACE_TARGET_MAX];
         struct bar quiet = {.shown_ms = UINT64_MAX / 2};
+        autoreply struct reply *r = NULL;
         struct place p;
 
         if (place_parse(&p, a->operands[i], e) < 0)
@@ -22,7 +23,8 @@ static int run(const struct args *a, struct err *e)
         if (p.sandbox[0] == '\0')
             return err_set(e, ERR_INVALID, "%s: not a SANDBOX:PATH", a->operands[i]);
         place_target(target, &p, "files", p.path, args_value(a, "user"), "");
-        if (stream_get(&s, target, STDOUT_FILENO, &quiet, e) < 0)
+        r = stream_ask(&s, target, e);
+        if (r == NULL || stream_get(r, STDOUT_FILENO, &quiet, e) < 0)
             return -1;
     }
     return 0;

@@ -146,12 +146,17 @@ static int fetch(struct copy *c, const char *path, int dir, const char *name, mo
                  struct err *e)
 {
     char target[PLACE_TARGET_MAX];
-    autofd int fd = openat(dir, name, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0666);
+    autoreply struct reply *r = NULL;
+    autofd int fd = -1;
 
+    place_target(target, &c->from, "files", path, c->user, "");
+    r = stream_ask(&c->server, target, e);
+    if (r == NULL)
+        return err_wrap(e, "%s", path);
+    fd = openat(dir, name, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0666);
     if (fd < 0)
         return err_path(e, "%s", name);
-    place_target(target, &c->from, "files", path, c->user, "");
-    if (stream_get(&c->server, target, fd, &c->bar, e) < 0)
+    if (stream_get(r, fd, &c->bar, e) < 0)
         return err_wrap(e, "%s", path);
     return fchmod(fd, mode & 0777) < 0 ? err_path(e, "%s", name) : 0;
 }
@@ -238,15 +243,19 @@ static int dir_out(struct copy *c, const json_t *from, struct err *e)
 static int file_out(struct copy *c, const json_t *from, struct err *e)
 {
     char target[PLACE_TARGET_MAX];
+    autoreply struct reply *r = NULL;
     autofd int fd = -1;
 
+    place_target(target, &c->from, "files", c->from.path, c->user, "");
+    r = stream_ask(&c->server, target, e);
+    if (r == NULL)
+        return -1;
     if (!c->to.stream) {
         fd = open(c->target, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
         if (fd < 0)
             return err_path(e, "%s", c->target);
     }
-    place_target(target, &c->from, "files", c->from.path, c->user, "");
-    if (stream_get(&c->server, target, c->to.stream ? STDOUT_FILENO : fd, &c->bar, e) < 0)
+    if (stream_get(r, c->to.stream ? STDOUT_FILENO : fd, &c->bar, e) < 0)
         return -1;
     if (!c->to.stream && fchmod(fd, mode_of(from) & 0777) < 0 && errno != EPERM)
         return err_path(e, "%s", c->target);

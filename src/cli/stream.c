@@ -83,7 +83,7 @@ static ssize_t next_of(struct reply *r, const char **ret, struct err *e)
     return ev == REPLY_END ? 0 : (ssize_t)n;
 }
 
-static struct reply *open_get(const struct server *s, const char *target, struct err *e)
+struct reply *stream_ask(const struct server *s, const char *target, struct err *e)
 {
     struct call c = {.method = "GET", .path = target, .accept = "*/*"};
     autojson json_t *none = NULL;
@@ -99,14 +99,11 @@ static struct reply *open_get(const struct server *s, const char *target, struct
     return NULL;
 }
 
-int stream_get(const struct server *s, const char *target, int to, struct bar *b, struct err *e)
+int stream_get(struct reply *r, int to, struct bar *b, struct err *e)
 {
-    autoreply struct reply *r = open_get(s, target, e);
     const char *p;
     ssize_t n;
 
-    if (r == NULL)
-        return -1;
     while ((n = next_of(r, &p, e)) > 0) {
         if (write_all(to, p, (size_t)n, e) < 0)
             return -1;
@@ -185,7 +182,7 @@ int stream_pass(const struct server *s, const char *from, const char *to, struct
                 struct err *e)
 {
     static struct source src;
-    autoreply struct reply *body = open_get(s, from, e);
+    autoreply struct reply *body = stream_ask(s, from, e);
 
     if (body == NULL)
         return -1;

@@ -16,8 +16,11 @@ struct bar {
 void bar_add(struct bar *b, uint64_t n);
 void bar_end(struct bar *b);
 
-/* The body of `target` to an fd. */
-int stream_get(const struct server *s, const char *target, int to, struct bar *b, struct err *e);
+/* Asks for `target`; what it will be written to is best opened when this was granted. The
+ * answer belongs to the caller; NULL: `e` says why. */
+struct reply *stream_ask(const struct server *s, const char *target, struct err *e);
+/* The body of an answer to an fd. */
+int stream_get(struct reply *r, int to, struct bar *b, struct err *e);
 /* All that comes out of an fd as the body of a PUT of `target`. */
 int stream_put(const struct server *s, const char *target, int from, struct bar *b, struct err *e);
 /* A local directory as an archive. *left_out: devices and sockets. */
