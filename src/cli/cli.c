@@ -1,13 +1,20 @@
 /* cli.c - from argv to a row of the table, and from an error to an exit status. */
 #include "cli/cli.h"
 
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/own.h"
 #include "cli/cmd.h"
+#include "cli/table.h"
 
 #define HELP_MAX (64u << 10)
+#define COMPLAINT_MAX 2048
+#define STATUS_IO 74 /* EX_IOERR: what was printed did not arrive */
 
 /* clang-format off */
 const struct cmd *const cmd_all[] = {
@@ -109,6 +116,19 @@ void cmd_write_help_all(struct buf *out)
                   "without them root reaches the one started last on this machine.\n");
 }
 
+void cmd_complain(const char *name, const char *fmt, ...)
+{
+    char text[COMPLAINT_MAX];
+    autofree char *shown = NULL;
+    va_list ap;
+
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof(text), fmt, ap);
+    va_end(ap);
+    shown = table_printable(text, COMPLAINT_MAX);
+    fprintf(stderr, "cove%s%s: %s\n", name != NULL ? " " : "", name != NULL ? name : "", shown);
+}
+
 static int print_help(const struct cmd *c)
 {
     autobuf struct buf out = BUF_INIT(HELP_MAX);
@@ -120,7 +140,8 @@ static int print_help(const struct cmd *c)
 
 static int usage_error(const struct cmd *c, const struct err *e)
 {
-    fprintf(stderr, "cove %s: %s\nusage: cove %s\n", c->name, e->msg, c->usage);
+    cmd_complain(c->name, "%s", e->msg);
+    fprintf(stderr, "usage: cove %s\n", c->usage);
     if (c->opts != NULL)
         fprintf(stderr, "`cove help %s` lists its options.\n", c->name);
     return CMD_USAGE;
@@ -130,11 +151,25 @@ static int unknown_command(const char *name)
 {
     const char *nearest = cmd_nearest(name);
 
-    fprintf(stderr, "cove: there is no command '%s'", name);
     if (nearest != NULL)
-        fprintf(stderr, "; did you mean `cove %s`?", nearest);
-    fprintf(stderr, "\n`cove help` lists all of them.\n");
+        cmd_complain(NULL, "there is no command '%s'; did you mean `cove %s`?", name, nearest);
+    else
+        cmd_complain(NULL, "there is no command '%s'", name);
+    fprintf(stderr, "`cove help` lists all of them.\n");
     return CMD_USAGE;
+}
+
+/* The status, unless it is 0 and what was printed did not arrive. */
+static int end_output(const struct cmd *c, int status)
+{
+    const char *why = fflush(stdout) != 0 ? strerror(errno)
+                      : ferror(stdout)    ? "not all of it could be written"
+                                          : NULL;
+
+    if (why == NULL || status != 0)
+        return status;
+    cmd_complain(c->name, "stdout: %s", why);
+    return STATUS_IO;
 }
 
 static int run(const struct cmd *c, int argc, char **argv)
@@ -146,16 +181,21 @@ static int run(const struct cmd *c, int argc, char **argv)
 
     if (args_parse(&a, c, argc, argv, &help, &e) < 0)
         return usage_error(c, &e);
-    if (help)
-        return print_help(c);
-    status = c->run(&a, &e);
+    status = help ? print_help(c) : c->run(&a, &e);
     if (status < 0) {
-        fprintf(stderr, "cove %s: %s\n", c->name, e.msg);
+        cmd_complain(c->name, "%s", e.msg);
         status = err_exit(e.kind);
     }
-    if (fflush(stdout) != 0 && status == 0)
-        status = 74; /* EX_IOERR: what was printed did not arrive */
-    return status;
+    return end_output(c, status);
+}
+
+/* A closed stream would become the first file or socket that is opened, and what is
+ * printed would go there. Opened the wrong way round: reading and writing still fail. */
+static void hold_streams(void)
+{
+    for (int fd = 0; fd <= 2; fd++)
+        if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", fd == 0 ? O_WRONLY : O_RDONLY) != fd)
+            abort();
 }
 
 int cli_main(int argc, char **argv)
@@ -164,6 +204,7 @@ int cli_main(int argc, char **argv)
     const char *name = argc > 1 ? argv[1] : NULL;
     const struct cmd *c;
 
+    hold_streams();
     if (name == NULL) {
         cmd_write_help_all(&out);
         fputs(buf_cstr(&out), stderr);

@@ -84,6 +84,9 @@ const struct cmd *cmd_find(const char *name);
 const char *cmd_nearest(const char *name);
 void cmd_write_help(const struct cmd *c, struct buf *out); /* usage, about, options */
 void cmd_write_help_all(struct buf *out);
+/* "cove NAME: ..." on stderr; NAME may be NULL. What a tenant or a user named is in most
+ * messages, so control characters are escaped: none of it may reach a terminal as it is. */
+void cmd_complain(const char *name, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 /* What the user typed, sorted out. All of it points into argv. */
 #define ARGS_OPTS_MAX 512

@@ -1,8 +1,6 @@
 /* each.c - see each.h. */
 #include "cli/each.h"
 
-#include <stdio.h>
-
 #include "cli/client.h"
 #include "cli/path.h"
 
@@ -21,7 +19,7 @@ int each_sandbox(const struct args *a, const char *command, const char *method, 
         if (client_call(&s, method, path_sandbox(path, a->operands[i], suffix), body, NULL,
                         &failure) == 0)
             continue;
-        fprintf(stderr, "cove %s: %s: %s\n", command, a->operands[i], failure.msg);
+        cmd_complain(command, "%s: %s", a->operands[i], failure.msg);
         if (status == 0)
             status = err_exit(failure.kind);
     }

@@ -13,6 +13,7 @@
 #include "base/id.h"
 #include "base/own.h"
 #include "base/str.h"
+#include "cli/cmd.h"
 #include "cli/event.h"
 #include "cli/feed.h"
 #include "cli/path.h"
@@ -84,7 +85,7 @@ static void tell(const struct remote *r, const char *what, json_t *body)
     if (client_call(r->s, "POST", path_of(r, path, what), r->session != NULL ? NULL : body, NULL,
                     &e) < 0 &&
         e.kind != ERR_GONE && e.kind != ERR_NOT_FOUND && e.kind != ERR_CONFLICT)
-        fprintf(stderr, "cove: %s: %s\n", what, e.msg);
+        cmd_complain(NULL, "%s: %s", what, e.msg);
     json_decref(body);
 }
 
@@ -269,16 +270,19 @@ static int consume(struct remote *r, struct reply *reply, struct err *e)
 /* Looks at the log from our cursor on. */
 static int attach(struct remote *r, struct err *e)
 {
-    char rest[512], path[PATH_TEXT_MAX];
+    char rest[512], path[PATH_TEXT_MAX], target[PATH_TEXT_MAX];
     struct call c = {.method = "GET", .accept = EVENT_STREAM};
     autoreply struct reply *reply = NULL;
     json_t *unwanted = NULL;
 
-    str_fmt(rest, sizeof(rest), "%s%s%s?since=%s%s", r->session != NULL ? "commands/" : "",
+    str_fmt(rest, sizeof(rest), "%s%s%s?%s", r->session != NULL ? "commands/" : "",
             r->session != NULL ? r->process : "", r->session != NULL ? "/output" : "logs",
-            r->cursor[0] != '\0' ? r->cursor : "0", r->follow ? "&follow=1" : "");
-    c.path = r->session != NULL ? path_session(path, r->sandbox, r->session, rest)
-                                : path_process(path, r->sandbox, r->process, rest);
+            r->follow ? "follow=1" : "");
+    if (r->session != NULL)
+        path_session(path, r->sandbox, r->session, rest);
+    else
+        path_process(path, r->sandbox, r->process, rest);
+    c.path = path_query(target, path, "since", r->cursor[0] != '\0' ? r->cursor : "0");
     if (reply_open(r->s, &c, &reply, e) < 0)
         return -1;
     if (!reply_is_sse(reply)) {

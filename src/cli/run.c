@@ -42,7 +42,7 @@ static int run_in(const struct server *s, const char *id, json_t *command, bool 
         status = tty ? attach_start(s, id, command, KEYS_NONE, e) : remote_run(s, id, command, e);
     if (delete_sandbox(s, id, &failure) < 0) {
         if (status < 0)
-            fprintf(stderr, "cove run: %s\n", e->msg);
+            cmd_complain("run", "%s", e->msg);
         *e = failure;
         return -1;
     }
