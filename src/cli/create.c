@@ -1,6 +1,4 @@
 /* create.c - `cove create`: a sandbox that stays. */
-#include <stdio.h>
-
 #include "cli/client.h"
 #include "cli/cmd.h"
 #include "cli/request.h"
@@ -22,26 +20,22 @@ static const struct cmd_opt opts[] = {
 static int create(const struct args *a, struct err *e)
 {
     autojson json_t *body = json_object(), *sandbox = NULL;
-    const char *on_timeout = args_value(a, "on-timeout"), *snapshot = args_value(a, "snapshot");
     struct server s;
 
     if (request_sandbox(a, body, e) < 0 || request_pairs(a, "env", "env", body, e) < 0 ||
-        request_duration(a, "timeout", "timeout_ms", body, e) < 0)
+        request_duration(a, "timeout", "timeout_ms", body, e) < 0 ||
+        request_text(body, "on_timeout", args_value(a, "on-timeout"), "--on-timeout", e) < 0 ||
+        request_text(body, "snapshot", args_value(a, "snapshot"), "--snapshot", e) < 0)
         return -1;
-    if (on_timeout != NULL)
-        json_object_set_new(body, "on_timeout", json_string(on_timeout));
-    if (snapshot != NULL)
-        json_object_set_new(body, "snapshot", json_string(snapshot));
     if (args_flag(a, "auto-resume"))
         json_object_set_new(body, "auto_resume", json_true());
     if (args_flag(a, "log-output"))
         json_object_set_new(body, "log_output", json_true());
     if (server_find(&s, e) < 0 || client_call(&s, "POST", "/v1/sandboxes", body, &sandbox, e) < 0)
         return -1;
-    if (args_flag(a, "json"))
-        request_print(sandbox);
-    else
-        printf("%s\n", json_string_value(json_object_get(sandbox, "id")));
+    if (!args_flag(a, "json"))
+        return request_print_text(sandbox, "id", e);
+    request_print(sandbox);
     return 0;
 }
 

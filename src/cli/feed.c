@@ -2,6 +2,7 @@
 #include "cli/feed.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -66,17 +67,27 @@ static int deliver(const struct feed *f, size_t n, bool last, struct err *e)
     return 0;
 }
 
+ssize_t feed_read(char *to, size_t room, struct err *e)
+{
+    struct pollfd p = {.fd = STDIN_FILENO, .events = POLLIN};
+    ssize_t n;
+
+    while ((n = read(STDIN_FILENO, to, room)) < 0 && (errno == EINTR || errno == EAGAIN))
+        poll(&p, 1, -1);
+    if (n < 0 && errno == EBADF)
+        return 0;
+    return n < 0 ? err_sys(e, "stdin") : n;
+}
+
 /* Until the end of stdin, or of its reader. */
 static int feed_all(struct feed *f, struct err *e)
 {
     ssize_t n;
 
     do {
-        do
-            n = read(STDIN_FILENO, f->chunk, sizeof(f->chunk));
-        while (n < 0 && errno == EINTR);
+        n = feed_read(f->chunk, sizeof(f->chunk), e);
         if (n < 0)
-            n = 0; /* a closed stdin is an empty one */
+            return -1;
         if (deliver(f, (size_t)n, n == 0, e) < 0)
             return -1;
     } while (n > 0);

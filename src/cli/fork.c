@@ -18,7 +18,7 @@ static const struct cmd_opt opts[] = {
 /* clang-format on */
 
 /* The first failure decides the exit status; the others are told too. */
-static int print(json_t *answer)
+static int print(json_t *answer, struct err *e)
 {
     json_t *one;
     size_t i;
@@ -28,12 +28,12 @@ static int print(json_t *answer)
     {
         json_t *error = json_object_get(one, "error");
 
-        if (error == NULL) {
-            printf("%s\n",
-                   json_string_value(json_object_get(json_object_get(one, "sandbox"), "id")));
+        if (error == NULL && request_print_text(json_object_get(one, "sandbox"), "id", e) < 0)
+            return -1;
+        if (error == NULL)
             continue;
-        }
-        fprintf(stderr, "cove fork: %s\n", json_string_value(json_object_get(error, "message")));
+        cmd_complain("fork", "%s",
+                     json_string_value(json_object_get(error, "message")) ?: "failed");
         if (status == 0)
             status = err_exit(err_from_code(json_string_value(json_object_get(error, "code"))));
     }
@@ -56,7 +56,7 @@ static int fork_run(const struct args *a, struct err *e)
         client_call(&s, "POST", path_sandbox(path, a->operands[0], "fork"), body, &answer, e) < 0)
         return -1;
     if (!args_flag(a, "json"))
-        return print(answer);
+        return print(answer, e);
     request_print(answer);
     return 0;
 }

@@ -21,18 +21,15 @@ static const struct cmd_opt opts[] = {
 
 static int create(const struct args *a, const struct server *s, struct err *e)
 {
-    const char *name = args_value(a, "name");
     autojson json_t *body = json_object(), *answer = NULL;
 
     json_object_set_new(body, "admin", json_boolean(args_flag(a, "admin")));
-    if (name != NULL && json_object_set_new(body, "name", json_string(name)) < 0)
-        return err_set(e, ERR_INVALID, "--name: not UTF-8");
-    if (client_call(s, "POST", "/v1/keys", body, &answer, e) < 0)
+    if (request_text(body, "name", args_value(a, "name"), "--name", e) < 0 ||
+        client_call(s, "POST", "/v1/keys", body, &answer, e) < 0)
         return -1;
-    if (args_flag(a, "json"))
-        request_print(answer);
-    else
-        puts(json_string_value(json_object_get(answer, "key")));
+    if (!args_flag(a, "json"))
+        return request_print_text(answer, "key", e);
+    request_print(answer);
     return 0;
 }
 

@@ -50,8 +50,7 @@ static void print_entry(const struct reading *r, json_t *entry)
     autofree char *text = table_printable(message != NULL ? message : "", LOGS_TEXT_MAX);
 
     if (r->json) {
-        json_dumpf(entry, stdout, JSON_COMPACT);
-        putchar('\n');
+        request_dump(entry, JSON_COMPACT);
         return;
     }
     printf("%s %-5s ", json_string_value(json_object_get(entry, "at")),
@@ -91,8 +90,7 @@ static int print_newest(struct reading *r, struct err *e)
     for (size_t i = json_array_size(entries); i-- > 0;)
         print_entry(r, json_array_get(entries, i));
     remember(r, json_string_value(json_object_get(json_array_get(entries, 0), "cursor")));
-    fflush(stdout);
-    return 0;
+    return fflush(stdout) != 0 ? err_sys(e, "stdout") : 0;
 }
 
 /* False: all that there is now is printed, or nobody answers. */
@@ -108,7 +106,6 @@ static bool print_more(struct reading *r, struct err *e)
     entries = json_object_get(page, "entries");
     json_array_foreach(entries, i, entry) print_entry(r, entry);
     remember(r, json_string_value(json_object_get(page, "next_cursor")));
-    fflush(stdout);
     return json_array_size(entries) == LOGS_LINES_MAX;
 }
 
@@ -122,6 +119,8 @@ static int follow(struct reading *r, struct err *e)
         e->msg[0] = '\0';
         while (print_more(r, e))
             ;
+        if (fflush(stdout) != 0)
+            return err_sys(e, "stdout");
         if (e->msg[0] == '\0')
             heard_ms = clock_mono_ms();
         else if ((!client_is_unreached(e) && !client_is_broken(e)) ||

@@ -24,15 +24,11 @@ struct listing {
 /* A tenant's name must not be able to repaint the terminal. */
 static void print_name(const char *name)
 {
-    bool terminal = isatty(STDOUT_FILENO) == 1;
+    autofree char *shown = NULL;
 
-    for (; *name != '\0'; name++) {
-        if (terminal && ((unsigned char)*name < 0x20 || *name == 0x7f))
-            printf("\\%03o", (unsigned char)*name);
-        else
-            putchar(*name);
-    }
-    putchar('\n');
+    if (isatty(STDOUT_FILENO) == 1)
+        name = shown = table_printable(name, SIZE_MAX);
+    puts(name);
 }
 
 static char type_letter(const char *type)

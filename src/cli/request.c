@@ -5,19 +5,44 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/own.h"
 #include "base/str.h"
 
-void request_print(json_t *j)
+/* JSON escapes what is below a blank. C1 controls are two bytes in UTF-8, and are escaped
+ * here: the same text to a program, and nothing to a terminal. */
+void request_dump(json_t *j, size_t flags)
 {
-    json_dumpf(j, stdout, JSON_INDENT(2));
+    autofree char *text = json_dumps(j != NULL ? j : json_null(), flags | JSON_ENCODE_ANY);
+
+    if (text == NULL)
+        abort();
+    for (const char *p = text; *p != '\0'; p++)
+        if ((unsigned char)p[0] == 0xc2 && (unsigned char)p[1] < 0xa0)
+            printf("\\u%04x", (unsigned char)*++p);
+        else
+            putchar(*p);
     putchar('\n');
 }
 
-/* JSON is UTF-8 and nothing else, so this is where other bytes are refused. */
-static int put_text(json_t *obj, const char *key, const char *value, const char *what,
-                    struct err *e)
+void request_print(json_t *j)
 {
-    if (json_object_set_new(obj, key, json_string(value)) < 0)
+    request_dump(j, JSON_INDENT(2));
+}
+
+int request_print_text(json_t *answer, const char *name, struct err *e)
+{
+    const char *text = json_string_value(json_object_get(answer, name));
+
+    if (text == NULL)
+        return err_set(e, ERR_INTERNAL, "the server's answer has no %s", name);
+    puts(text);
+    return 0;
+}
+
+/* JSON is UTF-8 and nothing else, so this is where other bytes are refused. */
+int request_text(json_t *obj, const char *key, const char *value, const char *what, struct err *e)
+{
+    if (value != NULL && json_object_set_new(obj, key, json_string(value)) < 0)
         return err_set(e, ERR_INVALID, "%s: not UTF-8", what);
     return 0;
 }
@@ -42,7 +67,7 @@ int request_pairs(const struct args *a, const char *option, const char *key, jso
         if ((eq != NULL ? (size_t)(eq - pair) : strlen(pair)) >= sizeof(name))
             return err_set(e, ERR_INVALID, "--%s: a name of more than 255 bytes", option);
         snprintf(name, sizeof(name), "%.*s", (int)strcspn(pair, "="), pair);
-        if (put_text(obj, name, value, option, e) < 0)
+        if (request_text(obj, name, value, option, e) < 0)
             return -1;
     }
     return 0;
@@ -68,7 +93,9 @@ static int read_cores(const char *text, uint64_t *ret)
     char *end;
     double cores = strtod(text, &end);
 
-    if (end == text || *end != '\0' || !(cores > 0) || cores > 100000)
+    /* strtod reads blanks, exponents and hexadecimal too */
+    if (*text == '\0' || text[strspn(text, "0123456789.")] != '\0' || *end != '\0' ||
+        !(cores > 0) || cores > 100000)
         return -1;
     *ret = (uint64_t)(cores * 1000 + 0.5);
     return 0;
@@ -140,7 +167,7 @@ static int request_network(const struct args *a, json_t *body, struct err *e)
     const char *mode = args_value(a, "network");
     json_t *network = json_object();
 
-    if (network == NULL || (mode != NULL && put_text(network, "mode", mode, "--network", e) < 0) ||
+    if (network == NULL || request_text(network, "mode", mode, "--network", e) < 0 ||
         request_rules(a, network, e) < 0) {
         json_decref(network);
         return network == NULL ? err_set(e, ERR_INTERNAL, "out of memory") : -1;
@@ -154,9 +181,7 @@ static int request_network(const struct args *a, json_t *body, struct err *e)
 
 int request_sandbox(const struct args *a, json_t *body, struct err *e)
 {
-    const char *template = args_value(a, "template");
-
-    if (template != NULL && put_text(body, "template", template, "--template", e) < 0)
+    if (request_text(body, "template", args_value(a, "template"), "--template", e) < 0)
         return -1;
     if (request_pairs(a, "meta", "metadata", body, e) < 0 || request_network(a, body, e) < 0)
         return -1;
@@ -180,11 +205,8 @@ int request_argv(const struct args *a, int first, json_t *body, struct err *e)
 
 int request_as(const struct args *a, json_t *body, struct err *e)
 {
-    const char *cwd = args_value(a, "workdir"), *user = args_value(a, "user");
-
-    if (cwd != NULL && put_text(body, "cwd", cwd, "--workdir", e) < 0)
-        return -1;
-    if (user != NULL && put_text(body, "user", user, "--user", e) < 0)
+    if (request_text(body, "cwd", args_value(a, "workdir"), "--workdir", e) < 0 ||
+        request_text(body, "user", args_value(a, "user"), "--user", e) < 0)
         return -1;
     return request_pairs(a, "env", "env", body, e);
 }

@@ -49,7 +49,13 @@ int request_pairs(const struct args *a, const char *option, const char *key, jso
 int request_duration(const struct args *a, const char *option, const char *key, json_t *body,
                      struct err *e);
 
-/* Prints it indented, for --json. */
-void request_print(json_t *j);
+/* A text the user gave becomes `key`; NULL: nothing. `what` names it when it is not UTF-8. */
+int request_text(json_t *obj, const char *key, const char *value, const char *what, struct err *e);
+
+/* Prints it, for --json: no text in it can make a terminal do something. */
+void request_dump(json_t *j, size_t flags);
+void request_print(json_t *j); /* indented */
+/* Prints a text of an answer, such as its id, and a line end. */
+int request_print_text(json_t *answer, const char *name, struct err *e);
 
 #endif

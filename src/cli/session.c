@@ -1,12 +1,12 @@
 /* session.c - `cove session`: shells that remember. */
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/own.h"
 #include "base/str.h"
 #include "cli/client.h"
 #include "cli/cmd.h"
+#include "cli/feed.h"
 #include "cli/path.h"
 #include "cli/remote.h"
 #include "cli/request.h"
@@ -39,22 +39,19 @@ static const char *text_of(json_t *j, const char *name)
 static int create(const struct args *a, const struct server *s, struct err *e)
 {
     autojson json_t *body = json_object(), *answer = NULL;
-    const char *id = args_value(a, "id");
     char path[PATH_TEXT_MAX];
 
-    if (request_as(a, body, e) < 0 || request_duration(a, "timeout", "timeout_ms", body, e) < 0)
+    if (request_as(a, body, e) < 0 || request_duration(a, "timeout", "timeout_ms", body, e) < 0 ||
+        request_text(body, "id", args_value(a, "id"), "--id", e) < 0)
         return -1;
-    if (id != NULL)
-        json_object_set_new(body, "id", json_string(id));
     if (args_flag(a, "restart"))
         json_object_set_new(body, "restart", json_true());
     if (client_call(s, "POST", path_sandbox(path, a->operands[1], "sessions"), body, &answer, e) <
         0)
         return -1;
-    if (args_flag(a, "json"))
-        request_print(answer);
-    else
-        printf("%s\n", text_of(answer, "id"));
+    if (!args_flag(a, "json"))
+        return request_print_text(answer, "id", e);
+    request_print(answer);
     return 0;
 }
 
@@ -136,10 +133,12 @@ static int add_stdin(json_t *body, struct err *e)
     char *room;
     ssize_t n;
 
-    while ((room = buf_room(&in, 65536)) != NULL && (n = read(STDIN_FILENO, room, 65536)) > 0)
+    while ((room = buf_room(&in, 65536)) != NULL && (n = feed_read(room, 65536, e)) > 0)
         buf_added(&in, (size_t)n);
     if (room == NULL)
         return err_set(e, ERR_TOO_LARGE, "stdin: more than %u bytes", STDIN_MAX);
+    if (n < 0)
+        return -1;
     if (str_base64(&b64, buf_data(&in), in.len) < 0)
         return err_set(e, ERR_INTERNAL, "out of memory");
     return json_object_set_new(body, "stdin_base64", json_string(buf_cstr(&b64)));
@@ -179,7 +178,7 @@ static int exec(const struct args *a, const struct server *s, struct err *e)
 
 static const struct {
     const char *name;
-    int operands; /* at least, itself included */
+    int operands; /* itself included; of `exec` at least */
     int (*run)(const struct args *a, const struct server *s, struct err *e);
 } words[] = {
     {"create", 2, create},       {"list", 2, list},     {"exec", 4, exec},
@@ -198,6 +197,9 @@ static int session(const struct args *a, struct err *e)
                            a->noperands < 2   ? "SANDBOX"
                            : a->noperands < 3 ? "SESSION"
                                               : "COMMAND");
+        if (a->noperands > words[i].operands && words[i].run != exec)
+            return err_set(e, ERR_INVALID, "session %s: unexpected argument '%.60s'", words[i].name,
+                           a->operands[words[i].operands]);
         if (server_find(&s, e) < 0)
             return -1;
         return words[i].run(a, &s, e);

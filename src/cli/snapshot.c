@@ -10,6 +10,7 @@
 #include "cli/cmd.h"
 #include "cli/path.h"
 #include "cli/request.h"
+#include "cli/stream.h"
 #include "cli/table.h"
 #include "cli/upload.h"
 
@@ -26,18 +27,16 @@ static const struct cmd_opt opts[] = {
 static int take(const struct args *a, const struct server *s, struct err *e)
 {
     autojson json_t *body = json_object(), *answer = NULL;
-    const char *name = args_value(a, "name");
     char path[PATH_TEXT_MAX];
 
-    if (name != NULL)
-        json_object_set_new(body, "name", json_string(name));
+    if (request_text(body, "name", args_value(a, "name"), "--name", e) < 0)
+        return -1;
     if (client_call(s, "POST", path_sandbox(path, a->operands[1], "snapshots"), body, &answer, e) <
         0)
         return -1;
-    if (args_flag(a, "json"))
-        request_print(answer);
-    else
-        printf("%s\n", json_string_value(json_object_get(answer, "id")));
+    if (!args_flag(a, "json"))
+        return request_print_text(answer, "id", e);
+    request_print(answer);
     return 0;
 }
 
@@ -164,12 +163,9 @@ static int receive(struct reply *r, int fd, const char *to, struct err *e)
 static int fetch_file(const struct args *a, const struct server *s, int fd, struct err *e)
 {
     char path[PATH_TEXT_MAX];
-    struct call c = {.method = "GET", .path = path_snapshot(path, a->operands[1], "export")};
-    autoreply struct reply *r = NULL;
+    autoreply struct reply *r = stream_ask(s, path_snapshot(path, a->operands[1], "export"), e);
 
-    if (reply_open(s, &c, &r, e) < 0)
-        return -1;
-    return reply_status(r) == 200 ? receive(r, fd, a->operands[2], e) : reply_json(r, NULL, e);
+    return r == NULL ? -1 : receive(r, fd, a->operands[2], e);
 }
 
 /* A file that is not whole is not left behind. */
@@ -205,7 +201,7 @@ static int import_it(const struct args *a, const struct server *s, struct err *e
     if (ret == 0 && args_flag(a, "json"))
         request_print(answer);
     else if (ret == 0)
-        printf("%s\n", json_string_value(json_object_get(answer, "id")));
+        ret = request_print_text(answer, "id", e);
     upload_close(&u);
     return ret;
 }

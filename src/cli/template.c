@@ -58,6 +58,8 @@ static int list(const struct args *a, const struct server *s, struct err *e)
     return 0;
 }
 
+#define PROGRESS_MAX 120 /* bytes shown of what a build says */
+
 struct progress {
     bool shown; /* on a terminal, one line that is written over and over */
     bool done;
@@ -81,7 +83,9 @@ static int on_event(void *arg, const struct sse *s, const char *data, size_t len
         p->answer = json_incref(j);
     }
     if (strcmp(s->event, "progress") == 0 && isatty(STDERR_FILENO)) {
-        fprintf(stderr, "\r\033[K%s", text != NULL ? text : "");
+        autofree char *shown = table_printable(text != NULL ? text : "", PROGRESS_MAX);
+
+        fprintf(stderr, "\r\033[K%s", shown);
         if (total > 0)
             fprintf(stderr, " %lld%%", (long long)(done * 100 / total));
         p->shown = true;
@@ -162,24 +166,25 @@ static int add(const struct args *a, const struct server *s, struct err *e)
 
 /* ---- build ---- */
 
-static json_t *package_list(const char *text)
+static int add_packages(json_t *how, const char *text, struct err *e)
 {
     json_t *list = json_array();
 
+    json_object_set_new(how, "packages", list);
     while (text != NULL && *text != '\0') {
         size_t n = strcspn(text, ", ");
 
-        if (n > 0)
-            json_array_append_new(list, json_stringn(text, n));
+        if (n > 0 && json_array_append_new(list, json_stringn(text, n)) < 0)
+            return err_set(e, ERR_INVALID, "--packages: not UTF-8");
         text += n;
         text += strspn(text, ", ");
     }
-    return list;
+    return 0;
 }
 
 static int build(const struct args *a, const struct server *s, struct err *e)
 {
-    const char *suite = args_value(a, "debootstrap"), *mirror = args_value(a, "mirror");
+    const char *suite = args_value(a, "debootstrap");
     autojson json_t *how = json_object(), *body = json_object();
     char path[PATH_TEXT_MAX];
     struct call c = {.method = "POST",
@@ -189,10 +194,10 @@ static int build(const struct args *a, const struct server *s, struct err *e)
 
     if (suite == NULL)
         return err_set(e, ERR_INVALID, "build wants --debootstrap SUITE");
-    json_object_set_new(how, "suite", json_string(suite));
-    if (mirror != NULL)
-        json_object_set_new(how, "mirror", json_string(mirror));
-    json_object_set_new(how, "packages", package_list(args_value(a, "packages")));
+    if (request_text(how, "suite", suite, "--debootstrap", e) < 0 ||
+        request_text(how, "mirror", args_value(a, "mirror"), "--mirror", e) < 0 ||
+        add_packages(how, args_value(a, "packages"), e) < 0)
+        return -1;
     json_object_set(body, "debootstrap", how);
     return watch(s, &c, args_flag(a, "json"), e);
 }
@@ -219,10 +224,11 @@ static int delete (const struct args *a, const struct server *s, struct err *e)
 
 static int alias(const struct args *a, const struct server *s, struct err *e)
 {
-    autojson json_t *body = json_pack("{s:s}", "alias", a->operands[2]);
-    autojson json_t *answer = NULL;
+    autojson json_t *body = json_object(), *answer = NULL;
     char path[PATH_TEXT_MAX];
 
+    if (request_text(body, "alias", a->operands[2], "ALIAS", e) < 0)
+        return -1;
     if (client_call(s, "POST", path_template(path, a->operands[1], "alias"), body, &answer, e) < 0)
         return -1;
     if (args_flag(a, "json"))

@@ -38,6 +38,14 @@ test('output that cannot be written is said, with status 74', async () => {
   }
 });
 
+test('a log ends when it cannot be written, also one that is followed', async () => {
+  for (const args of ['logs $ID', 'logs --json $ID', 'logs -f $ID']) {
+    const r = await sh(`$COVE ${args} > /dev/full`);
+    assert.equal(r.status, 75, `${args}: ${r.stderr}`);
+    assert.match(r.stderr, /stdout: No space left on device/, args);
+  }
+});
+
 test('a stream that was closed is nobody else\'s', async () => {
   for (const args of ['exec $ID -- echo hi', 'run -- echo hi', 'cat $ID:/etc/hostname', 'list', 'logs $ID', 'cp $ID:/etc/hostname -']) {
     const r = await sh(`$COVE ${args} >&-`);
@@ -50,6 +58,61 @@ test('a stream that was closed is nobody else\'s', async () => {
   assert.deepEqual(await sandboxes(), [id]);
 });
 
+test('a stdin that cannot be read is not an empty one', async () => {
+  await cove(['session', 'create', '--id', 'in', id]);
+  for (const args of ['exec $ID cat', 'session exec -i $ID in cat']) {
+    const r = await sh(`$COVE ${args} < /`);
+    assert.notEqual(r.status, 0, args);
+    assert.match(r.stderr, /stdin: Is a directory/, args);
+  }
+});
+
+test('a stdin that somebody made non-blocking is waited for', async () => {
+  const nonblock = 'use Fcntl; fcntl(STDIN, F_SETFL, O_NONBLOCK); exec @ARGV';
+  for (const args of [['exec', id, 'cat'], ['session', 'exec', '-i', id, 'in', 'cat']]) {
+    const child = spawn('perl', ['-e', nonblock, BIN, ...args], { env: d.cliEnv() });
+    const end = finished(child, { deadline: 20_000 });
+    await poll('it to be cove', () => fs.readFileSync(`/proc/${child.pid}/comm`, 'utf8') === 'cove\n');
+    child.stdin.end('late');
+    assert.equal((await end).stdout, 'late', `${args}`);
+  }
+});
+
+test('no name and no message can send a terminal anything', async () => {
+  const name = '\x1b]0;t\x07\u009b31m';
+  await cove(['exec', id, 'bash', '-c', 'mkdir odd; cd odd; echo x > "$1"; chmod 0 "$1"', 'bash', name]);
+  for (const args of [
+    ['cp', `${id}:odd`, path.join(here, 'odd')],
+    ['cat', `${id}:odd/${name}`],
+    ['exec', id, name],
+    ['ps', name],
+    ['delete', name],
+    ['exec', '-w', `/${name}`, id, 'true'],
+    ['logs', id, name],
+    ['template', 'show', name],
+    ['help', name],
+    [name],
+  ]) {
+    const r = await cove(args);
+    assert.notEqual(r.status, 0, `${args}`);
+    assert.doesNotMatch(r.stderr, CONTROL, `${args}`);
+    assert.match(r.stderr, /\\x1b\]0;t\\x07/, `${args}`);
+  }
+  const listed = await cove(['ls', '--json', `${id}:odd`]);
+  assert.doesNotMatch(listed.stdout, CONTROL);
+  assert.equal(JSON.parse(listed.stdout).files[0].name, name);
+});
+
+test('names of files are shown on a terminal without what it would obey', async () => {
+  await cove(['exec', id, 'bash', '-c', "mkdir c1; touch c1/$'a\\u009b1mb'"]);
+  const pane = new Pane(`${BIN} ls ${id}:c1`, { env: d.cliEnv() });
+  try {
+    await pane.shows('a\\x9b1mb');
+  } finally {
+    pane.close();
+  }
+});
+
 test('a copy that is refused leaves the file that is here', async () => {
   const to = path.join(here, 'kept');
   fs.writeFileSync(to, 'precious');
@@ -59,10 +122,56 @@ test('a copy that is refused leaves the file that is here', async () => {
   assert.equal(fs.existsSync(path.join(here, 'new')), false);
 });
 
+test('a value that is not UTF-8 is refused, and not left out', async () => {
+  for (const args of ['create --snapshot', 'create --on-timeout', 'session create $ID --id', 'snapshot take $ID --name', 'template alias base', 'template build x --debootstrap', 'template build x --debootstrap bookworm --mirror', 'template build x --debootstrap bookworm --packages']) {
+    const r = await sh(`$COVE ${args} $'\\xff'`);
+    assert.equal(r.status, 64, `${args}: ${r.stderr}`);
+    assert.match(r.stderr, /not UTF-8/, args);
+  }
+  assert.deepEqual(await sandboxes(), [id]);
+});
+
+test('an argument too many is refused before anything is done', async () => {
+  await cove(['session', 'create', '--id', 'one', id]);
+  for (const args of [['create', id, 'two'], ['list', id, 'x'], ['delete', id, 'one', 'two'], ['interrupt', id, 'one', 'x']]) {
+    const r = await cove(['session', ...args]);
+    assert.equal(r.status, 64, `${args}`);
+    assert.match(r.stderr, /unexpected argument/, `${args}`);
+  }
+  assert.match((await cove(['session', 'list', id])).stdout, /^one /m);
+});
+
+test('numbers are written as numbers are', async () => {
+  for (const cpu of ['0x1', ' 1', '1e0', '1x', 'inf', 'nan', '-1', '']) {
+    const r = await cove(['create', '--cpu', cpu]);
+    assert.equal(r.status, 64, cpu);
+    assert.match(r.stderr, /--cpu: .* is not a number of cores/);
+  }
+  assert.deepEqual(await sandboxes(), [id]);
+});
+
 test('a cursor is one value, whatever is in it', async () => {
   for (const since of ['a b', '0&follow=1', '0 HTTP/1.1\r\nX: y\r\n\r\n']) {
     const r = await cove(['logs', '--since', since, id, 'nosuch']);
     assert.equal(r.status, 64, since);
     assert.match(r.stderr, /^cove logs: since: /, since);
+  }
+});
+
+test('an answer of something that is no Cove is told, and crashes nothing', async () => {
+  const stranger = net.createServer((c) => {
+    c.on('error', () => {});
+    c.once('data', () => c.end('HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}'));
+  });
+  await new Promise((resolve) => stranger.listen(0, '127.0.0.1', resolve));
+  const env = { COVE_URL: `http://127.0.0.1:${stranger.address().port}` };
+  try {
+    for (const args of [['create'], ['key', 'create'], ['snapshot', 'take', 'x'], ['session', 'create', 'x']]) {
+      const r = await cove(args, { env });
+      assert.equal(r.status, 70, `${args}: ${r.signal}`);
+      assert.match(r.stderr, /the server's answer has no (id|key)/);
+    }
+  } finally {
+    stranger.close();
   }
 });
