@@ -7,6 +7,7 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -55,6 +56,44 @@ bool client_is_unreached(const struct err *e)
 bool client_is_broken(const struct err *e)
 {
     return e->kind == ERR_UNAVAILABLE && e->sys == ECONNRESET;
+}
+
+static int leave_fd = -1;
+static atomic_bool hurried; /* the thread that feeds asks, too */
+
+void client_leave_when(int fd)
+{
+    leave_fd = fd;
+}
+
+void client_hurry(void)
+{
+    hurried = true;
+}
+
+bool client_is_left(const struct err *e)
+{
+    return e->kind == ERR_UNAVAILABLE && e->sys == EINTR;
+}
+
+/* Until there is something to receive. */
+static int await(const struct reply *r, struct err *e)
+{
+    struct pollfd fds[] = {{.fd = r->fd, .events = POLLIN}, {.fd = leave_fd, .events = POLLIN}};
+    bool patient = !hurried;
+    int n;
+
+    while ((n = poll(fds, 2, patient ? -1 : CLIENT_PATIENCE_MS)) != 0) {
+        if (n > 0 && fds[0].revents != 0)
+            return 0;
+        if (n > 0) {
+            fds[1].fd = -1;
+            patient = false;
+        }
+    }
+    err_set(e, ERR_UNAVAILABLE, "interrupted: the server does not answer, and may still do it");
+    e->sys = EINTR;
+    return -1;
 }
 
 /* A blocking socket, connected within CONNECT_MS; -1 and errno otherwise. */
@@ -217,7 +256,7 @@ static int read_head(struct reply *r, struct err *e)
     int got;
 
     while ((got = http_head_end(buf_data(&r->in), r->in.len, &scanned, &len, &fault)) == 0) {
-        int more = receive(r, 0, e);
+        int more = await(r, e) < 0 ? -1 : receive(r, 0, e);
 
         if (more < 0)
             return -1;

@@ -27,9 +27,16 @@ struct server {
 int server_find(struct server *ret, struct err *e);
 int server_parse_url(struct server *s, const char *url, struct err *e);
 
-/* Both are ERR_UNAVAILABLE; errno tells them apart. */
+/* All are ERR_UNAVAILABLE; errno tells them apart. */
 bool client_is_unreached(const struct err *e); /* no connection: nothing was sent */
 bool client_is_broken(const struct err *e);    /* sent, and no whole answer came */
+
+/* Who presses Ctrl-C does not wait for a server that is silent: once `fd` is readable (and
+ * from client_hurry() on) an answer has CLIENT_PATIENCE_MS to begin. */
+#define CLIENT_PATIENCE_MS 3000
+void client_leave_when(int fd);
+void client_hurry(void);
+bool client_is_left(const struct err *e); /* it had them; ERR_UNAVAILABLE too */
 
 struct call {
     const char *method, *path; /* path with its query, already encoded */

@@ -51,6 +51,7 @@ int remote_catch_signals(struct err *e)
     if (sigprocmask(SIG_BLOCK, &set, NULL) < 0)
         return err_sys(e, "sigprocmask");
     signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+    client_leave_when(signal_fd);
     return signal_fd < 0 ? err_sys(e, "signalfd") : 0;
 }
 
@@ -61,6 +62,7 @@ static int next_signal(void)
 
     if (signal_fd < 0 || read(signal_fd, &info, sizeof(info)) != (ssize_t)sizeof(info))
         return 0;
+    client_hurry();
     return (int)info.ssi_signo;
 }
 
@@ -76,8 +78,9 @@ static const char *path_of(const struct remote *r, char out[PATH_TEXT_MAX], cons
                               : path_process(out, r->sandbox, r->process, what);
 }
 
-/* Best effort: a process that has just ended needs no signal any more. */
-static void tell(const struct remote *r, const char *what, json_t *body)
+/* Best effort: a process that has just ended needs no signal any more. False: nobody
+ * answered. */
+static bool tell(const struct remote *r, const char *what, json_t *body)
 {
     char path[PATH_TEXT_MAX];
     struct err e = {0};
@@ -87,24 +90,28 @@ static void tell(const struct remote *r, const char *what, json_t *body)
         e.kind != ERR_GONE && e.kind != ERR_NOT_FOUND && e.kind != ERR_CONFLICT)
         cmd_complain(NULL, "%s: %s", what, e.msg);
     json_decref(body);
+    return !client_is_left(&e);
 }
 
-static void kill_remote(const struct remote *r)
+static bool kill_remote(const struct remote *r)
 {
-    tell(r, "kill", json_pack("{s:i}", "grace_ms", 0));
+    return tell(r, "kill", json_pack("{s:i}", "grace_ms", 0));
 }
 
-/* The first is passed on and may be handled there; the second is meant. */
-static void pass_signals(struct remote *r)
+/* The first is passed on and may be handled there; the second is meant, and ends us too
+ * when there is nobody to pass it on. */
+static int pass_signals(struct remote *r, struct err *e)
 {
     int signo;
 
     while ((signo = next_signal()) != 0) {
         if (r->signals_sent++ == 0)
             tell(r, "signal", json_pack("{s:i, s:b}", "signal", signo, "tree", 1));
-        else
-            kill_remote(r);
+        else if (!kill_remote(r))
+            return err_set(e, ERR_UNAVAILABLE, "interrupted; %s may still run in %s", r->process,
+                           r->sandbox);
     }
+    return 0;
 }
 
 /* Writes it all, and still hears Ctrl-C while the reader of our output sleeps.
@@ -119,8 +126,8 @@ static int write_out(struct remote *r, int fd, const char *p, size_t n, struct e
 
         if (poll(fds, 2, -1) < 0 && errno != EINTR)
             return err_sys(e, "poll");
-        if (fds[1].revents != 0)
-            pass_signals(r);
+        if (fds[1].revents != 0 && pass_signals(r, e) < 0)
+            return -1;
         if (fds[0].revents == 0)
             continue;
         w = write(fd, p, n < 4096 ? n : 4096);
@@ -226,8 +233,8 @@ static int wait_for_more(struct remote *r, const struct reply *reply, struct err
             e->sys = ECONNRESET;
             return -1;
         }
-        if (n > 0 && fds[1].revents != 0)
-            pass_signals(r);
+        if (n > 0 && fds[1].revents != 0 && pass_signals(r, e) < 0)
+            return -1;
         if (n > 0 && fds[2].revents != 0) {
             *e = *feed_failure(r->feed);
             kill_remote(r);

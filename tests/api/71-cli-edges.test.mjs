@@ -68,8 +68,9 @@ test('a stdin that cannot be read is not an empty one', async () => {
 });
 
 test('a stdin that somebody made non-blocking is waited for', async () => {
+  await cove(['session', 'create', '--id', 'slow', id]);
   const nonblock = 'use Fcntl; fcntl(STDIN, F_SETFL, O_NONBLOCK); exec @ARGV';
-  for (const args of [['exec', id, 'cat'], ['session', 'exec', '-i', id, 'in', 'cat']]) {
+  for (const args of [['exec', id, 'cat'], ['session', 'exec', '-i', id, 'slow', 'cat']]) {
     const child = spawn('perl', ['-e', nonblock, BIN, ...args], { env: d.cliEnv() });
     const end = finished(child, { deadline: 20_000 });
     await poll('it to be cove', () => fs.readFileSync(`/proc/${child.pid}/comm`, 'utf8') === 'cove\n');
@@ -174,4 +175,50 @@ test('an answer of something that is no Cove is told, and crashes nothing', asyn
   } finally {
     stranger.close();
   }
+});
+
+/** The half of the daemon that answers, stopped as if it hung, while fn runs. */
+async function whileStuck(fn) {
+  const front = d.frontPid();
+  process.kill(front, 'SIGSTOP');
+  try {
+    return await fn();
+  } finally {
+    process.kill(front, 'SIGCONT');
+  }
+}
+
+/** Until a child sleeps with these signals blocked: they are caught, and it waits. */
+const waits = (child) =>
+  poll('it to wait for an answer', () => {
+    const status = fs.readFileSync(`/proc/${child.pid}/status`, 'utf8');
+    return /^SigBlk:\s+0*4003$/m.test(status) && /^State:\s+S/m.test(status);
+  });
+
+test('Ctrl-C ends what waits for a server that does not answer', async () => {
+  for (const args of [['exec', id, 'true'], ['run', 'true'], ['session', 'exec', id, 'slow', 'true']]) {
+    const r = await whileStuck(async () => {
+      const child = d.cliSpawn(args);
+      const end = finished(child, { deadline: 20_000 });
+      await waits(child);
+      child.kill('SIGINT');
+      return end;
+    });
+    assert.equal(r.status, 75, `${args}: ${r.stderr}`);
+    assert.match(r.stderr, /interrupted: the server does not answer/, `${args}`);
+  }
+});
+
+test('a second Ctrl-C ends also what nobody can be told to end', async () => {
+  const child = d.cliSpawn(['exec', id, 'sh', '-c', 'echo up; exec sleep 1000']);
+  const end = finished(child, { deadline: 40_000 });
+  await new Promise((resolve) => child.stdout.once('data', resolve));
+  const r = await whileStuck(async () => {
+    child.kill('SIGINT');
+    await new Promise((resolve) => child.stderr.once('data', resolve));
+    child.kill('SIGINT');
+    return end;
+  });
+  assert.equal(r.status, 75, r.stderr);
+  assert.match(r.stderr, /interrupted; \w+ may still run in/);
 });
