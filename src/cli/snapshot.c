@@ -1,6 +1,7 @@
 /* snapshot.c - `cove snapshot`: the files of sandboxes, kept. */
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -168,20 +169,51 @@ static int fetch_file(const struct args *a, const struct server *s, int fd, stru
     return r == NULL ? -1 : receive(r, fd, a->operands[2], e);
 }
 
+static const char *unfinished; /* the handler below must find it */
+
+static void drop_and_die(int signo)
+{
+    if (unfinished != NULL)
+        unlink(unfinished);
+    signal(signo, SIG_DFL);
+    raise(signo);
+}
+
+/* A new file, which goes when a signal ends us. Signals wait until it is known whether the
+ * file is ours. */
+static int make_file(const char *to)
+{
+    static const int deadly[] = {SIGINT, SIGTERM, SIGHUP};
+    sigset_t set;
+    int fd;
+
+    sigemptyset(&set);
+    for (size_t i = 0; i < ARRAY_LEN(deadly); i++)
+        sigaddset(&set, deadly[i]);
+    sigprocmask(SIG_BLOCK, &set, NULL);
+    fd = open(to, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+    unfinished = fd < 0 ? NULL : to;
+    for (size_t i = 0; i < ARRAY_LEN(deadly); i++)
+        if (signal(deadly[i], drop_and_die) == SIG_IGN)
+            signal(deadly[i], SIG_IGN); /* nohup: as it was */
+    sigprocmask(SIG_UNBLOCK, &set, NULL);
+    return fd;
+}
+
 /* A file that is not whole is not left behind. */
 static int export_it(const struct args *a, const struct server *s, struct err *e)
 {
     const char *to = a->operands[2];
-    autofd int fd = strcmp(to, "-") == 0 ? dup(STDOUT_FILENO)
-                                         : open(to, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+    autofd int fd = strcmp(to, "-") == 0 ? dup(STDOUT_FILENO) : make_file(to);
+    int r;
 
     if (fd < 0)
         return err_set(e, ERR_INVALID, "%s: %s", to, strerror(errno));
-    if (fetch_file(a, s, fd, e) == 0)
-        return 0;
-    if (strcmp(to, "-") != 0)
-        unlink(to);
-    return -1;
+    r = fetch_file(a, s, fd, e);
+    if (r < 0 && unfinished != NULL)
+        unlink(unfinished);
+    unfinished = NULL;
+    return r;
 }
 
 static int import_it(const struct args *a, const struct server *s, struct err *e)

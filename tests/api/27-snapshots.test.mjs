@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import { after, before, test } from 'node:test';
 import { inventory } from '../lib/chaos.mjs';
-import { poll, run, startDaemon } from '../lib/cove.mjs';
+import { finished, poll, run, startDaemon } from '../lib/cove.mjs';
 import { dockerSave, staticProbe, tar } from '../lib/image.mjs';
 
 let d;
@@ -213,6 +213,24 @@ test('what a snapshot holds is not the sandbox\'s to pay: it may write as much a
   const more = await d.exec(b.id, fill.replace('big', 'third'));
   assert.match(more.stderr, /space|quota/i, 'its own limit holds');
   await drop(a, b, snap);
+});
+
+test('an export that a signal ends leaves no file behind', async () => {
+  const front = d.frontPid();
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) {
+    const file = `${d.dir}/${signal}.tar.zst`;
+    process.kill(front, 'SIGSTOP'); // the answer does not come before the signal
+    try {
+      const child = d.cliSpawn(['snapshot', 'export', 'any', file]);
+      const end = finished(child, { deadline: 20_000 });
+      await poll('the file', () => fs.existsSync(file));
+      child.kill(signal);
+      assert.equal((await end).signal, signal);
+    } finally {
+      process.kill(front, 'SIGCONT');
+    }
+    assert.equal(fs.existsSync(file), false, signal);
+  }
 });
 
 test('the CLI takes, lists, shows, uses and deletes snapshots, and forks', async () => {
