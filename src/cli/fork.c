@@ -18,7 +18,7 @@ static const struct cmd_opt opts[] = {
 /* clang-format on */
 
 /* The first failure decides the exit status; the others are told too. */
-static int print(json_t *answer, struct err *e)
+static int print(json_t *answer, bool ids, struct err *e)
 {
     json_t *one;
     size_t i;
@@ -28,7 +28,8 @@ static int print(json_t *answer, struct err *e)
     {
         json_t *error = json_object_get(one, "error");
 
-        if (error == NULL && request_print_text(json_object_get(one, "sandbox"), "id", e) < 0)
+        if (error == NULL && ids &&
+            request_print_text(json_object_get(one, "sandbox"), "id", e) < 0)
             return -1;
         if (error == NULL)
             continue;
@@ -55,10 +56,9 @@ static int fork_run(const struct args *a, struct err *e)
     if (request_duration(a, "timeout", "timeout_ms", body, e) < 0 || server_find(&s, e) < 0 ||
         client_call(&s, "POST", path_sandbox(path, a->operands[0], "fork"), body, &answer, e) < 0)
         return -1;
-    if (!args_flag(a, "json"))
-        return print(answer, e);
-    request_print(answer);
-    return 0;
+    if (args_flag(a, "json"))
+        request_print(answer);
+    return print(answer, !args_flag(a, "json"), e);
 }
 
 const struct cmd cmd_fork = {

@@ -155,8 +155,9 @@ static void docs_man(struct buf *out)
                   "(\\fB\\-\\-state\\fR): everything a daemon has is in it\n"
                   ".TP\n.I DIR/api-key\nthe first API key; root's\n"
                   ".TP\n.I /run/cove/default\nURL and key file of the daemon started last\n"
-                  ".SH EXIT STATUS\nThat of the command for \\fBrun\\fR and \\fBexec\\fR. "
-                  "Otherwise 0, 64 for a call that makes no sense, or:\n");
+                  ".SH EXIT STATUS\nThat of the command for \\fBrun\\fR, \\fBexec\\fR and "
+                  "\\fBsession exec\\fR. Otherwise 0, 64 for a call that makes no sense, 74 when "
+                  "what was printed could not be written, or:\n");
     for (int i = 0; i < ERR_KIND_COUNT; i++) {
         buf_addf(out, ".TP\n.B %d\n%s: ", err_exit((enum err_kind)i), err_code((enum err_kind)i));
         man_text(out, err_meaning((enum err_kind)i));

@@ -28,6 +28,19 @@ test('a host that is full says so with Retry-After, and takes the next one when 
   for (const s of [...made.slice(1), again]) await d.del(`${S}/${s.id}`);
 });
 
+test('forks of which some do not fit: those that were made are printed, and the status says no', async () => {
+  const { id } = await d.sandbox();
+  for (const json of [false, true]) {
+    const r = await d.cli(['fork', ...(json ? ['--json'] : []), '-n', '4', id]);
+    assert.equal(r.status, 75, r.stderr);
+    assert.match(r.stderr, /^(cove fork: .*3 sandboxes.*\n){2}$/);
+    const made = json ? JSON.parse(r.stdout).forks.flatMap((f) => f.sandbox?.id ?? []) : r.stdout.trim().split('\n');
+    assert.equal(made.length, 2);
+    for (const fork of made) await d.del(`${S}/${fork}`);
+  }
+  await d.del(`${S}/${id}`);
+});
+
 test('many who come at once to a full host are all answered', async () => {
   const all = await Promise.all(Array.from({ length: 40 }, () => d.call('POST', S, {})));
   const made = all.filter((a) => a.status === 201);
