@@ -396,6 +396,25 @@ int remote_exec(const struct server *s, const char *sandbox, const char *session
     return run(s, sandbox, session, request, e);
 }
 
+int remote_result(const struct server *s, const char *sandbox, const char *session, json_t *request,
+                  json_t **ret, struct err *e)
+{
+    struct remote r = {.s = s, .sandbox = sandbox, .session = session, .process = "the command"};
+    char path[PATH_TEXT_MAX];
+    struct call c = {
+        .method = "POST", .path = path_session(path, sandbox, session, "exec"), .json = request};
+    autoreply struct reply *reply = NULL;
+    struct pollfd fds[] = {{.events = POLLIN}, {.fd = signal_fd, .events = POLLIN}};
+
+    if (reply_ask(s, &c, &reply, e) < 0)
+        return -1;
+    fds[0].fd = reply_fd(reply);
+    while (poll(fds, 2, -1) < 0 || fds[0].revents == 0)
+        if (pass_signals(&r, e) < 0)
+            return -1;
+    return reply_head(reply, e) < 0 ? -1 : reply_json(reply, ret, e);
+}
+
 int remote_logs(const struct server *s, const struct remote_look *look, struct err *e)
 {
     struct remote r = {.s = s,

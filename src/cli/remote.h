@@ -27,6 +27,10 @@ int remote_run(const struct server *s, const char *sandbox, json_t *request, str
 int remote_exec(const struct server *s, const char *sandbox, const char *session, json_t *request,
                 struct err *e);
 
+/* The same, with its result in one piece instead of its output. *ret belongs to the caller. */
+int remote_result(const struct server *s, const char *sandbox, const char *session, json_t *request,
+                  json_t **ret, struct err *e);
+
 struct remote_look {
     const char *sandbox, *process;
     const char *since; /* a cursor, or NULL: from the first byte kept */

@@ -147,10 +147,8 @@ static int add_stdin(json_t *body, struct err *e)
 static int print_result(const struct server *s, const struct args *a, json_t *body, struct err *e)
 {
     autojson json_t *answer = NULL;
-    char path[PATH_TEXT_MAX];
 
-    if (client_call(s, "POST", path_session(path, a->operands[1], a->operands[2], "exec"), body,
-                    &answer, e) < 0)
+    if (remote_result(s, a->operands[1], a->operands[2], body, &answer, e) < 0)
         return -1;
     request_print(answer);
     return (int)json_integer_value(json_object_get(answer, "exit_code"));
@@ -167,10 +165,10 @@ static int exec(const struct args *a, const struct server *s, struct err *e)
     if (request_as(a, body, e) < 0 || request_duration(a, "timeout", "timeout_ms", body, e) < 0 ||
         add_text(a, body, e) < 0 || (args_flag(a, "stdin") && add_stdin(body, e) < 0))
         return -1;
-    if (args_flag(a, "json"))
-        return print_result(s, a, body, e);
     if (remote_catch_signals(e) < 0)
         return -1;
+    if (args_flag(a, "json"))
+        return print_result(s, a, body, e);
     return remote_exec(s, a->operands[1], a->operands[2], body, e);
 }
 

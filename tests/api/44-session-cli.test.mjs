@@ -61,6 +61,19 @@ test('Ctrl-C interrupts the command, and the session goes on', async () => {
   await cove(['delete', id, 'c']);
 });
 
+test('Ctrl-C interrupts the command also with --json', async () => {
+  await cove(['create', '--id', 'j', id]);
+  const child = d.cliSpawn(['session', 'exec', '--json', id, 'j', '--', 'v=2; sleep 1000']);
+  const done = finished(child);
+  await poll('it runs', async () => (await d.get(`/v1/sandboxes/${id}/sessions/j`)).state === 'busy');
+  child.kill('SIGINT');
+  const r = await within(10_000, 'it ends', done);
+  assert.equal(r.status, 130, r.stderr);
+  assert.equal(JSON.parse(r.stdout).interrupted, true);
+  assert.equal((await cove(['exec', id, 'j', 'echo $v'])).stdout, '2\n');
+  await cove(['delete', id, 'j']);
+});
+
 test('a restart of the daemon goes unnoticed', async () => {
   await cove(['create', '--id', 'r', id]);
   await d.exec(id, 'rm -f /tmp/gate; mkfifo /tmp/gate; chmod 666 /tmp/gate', { user: 'root' });

@@ -73,7 +73,7 @@ test('a stdin that somebody made non-blocking is waited for', async () => {
   for (const args of [['exec', id, 'cat'], ['session', 'exec', '-i', id, 'slow', 'cat']]) {
     const child = spawn('perl', ['-e', nonblock, BIN, ...args], { env: d.cliEnv() });
     const end = finished(child, { deadline: 20_000 });
-    await poll('it to be cove', () => fs.readFileSync(`/proc/${child.pid}/comm`, 'utf8') === 'cove\n');
+    await poll('it to be ours', () => fs.readFileSync(`/proc/${child.pid}/comm`, 'utf8') !== 'perl\n');
     child.stdin.end('late');
     assert.equal((await end).stdout, 'late', `${args}`);
   }
