@@ -16,6 +16,7 @@
 #define KEY_BYTES 16
 #define MESSAGE_MAX (2u << 20) /* the server's are far smaller */
 #define SWITCHING 101
+#define PUMP_MAX (64u << 10) /* received at a time: a flood must not keep the caller for ever */
 
 struct ws {
     struct reply *reply; /* whose socket it is */
@@ -24,6 +25,7 @@ struct ws {
     void *arg;
     const char *rest; /* came with the head; points into reply */
     size_t nrest;
+    size_t left; /* of PUMP_MAX */
     bool heard, broken;
 };
 
@@ -60,10 +62,13 @@ static ssize_t take(wslay_event_context_ptr ctx, uint8_t *to, size_t room, int f
     ssize_t n = (ssize_t)(w->nrest < room ? w->nrest : room);
 
     (void)flags;
+    room = room < w->left ? room : w->left;
     if (n > 0) {
         memcpy(to, w->rest, (size_t)n);
         w->rest += n;
         w->nrest -= (size_t)n;
+    } else if (room == 0) {
+        return would_block(ctx); /* the socket will say it again */
     } else {
         do
             n = recv(ws_fd(w), to, room, MSG_DONTWAIT);
@@ -72,6 +77,7 @@ static ssize_t take(wslay_event_context_ptr ctx, uint8_t *to, size_t room, int f
             return would_block(ctx);
         if (n <= 0)
             return gone(ctx, w);
+        w->left -= (size_t)n;
     }
     w->heard = true;
     return n;
@@ -201,6 +207,7 @@ void ws_close(struct ws *w, int code)
 int ws_pump(struct ws *w, bool *ret_heard)
 {
     w->heard = false;
+    w->left = PUMP_MAX;
     if (!w->broken && wslay_event_want_read(w->ctx) && wslay_event_recv(w->ctx) < 0)
         w->broken = true;
     if (!w->broken && wslay_event_want_write(w->ctx) && wslay_event_send(w->ctx) < 0)

@@ -129,6 +129,23 @@ test('detaching leaves it running, gives the terminal back out of vi, and --atta
   done(p);
 });
 
+test('whoever types is heard while a program prints faster than the terminal takes it', async () => {
+  const p = shell('--id flooding');
+  await p.shows(/\$ ?$/m);
+  p.type(`yes "$(printf '\\033[2J\\033[Hflood')"\n`); // a screen for twelve bytes
+  await p.shows(/^flood$/m);
+  p.press('C-c');
+  await p.shows(/bash-.*\$ ?$/m);
+  p.type('clear; echo "code $?"; yes again\n');
+  await p.shows(/^again\nagain$/m);
+  p.press('C-]');
+  p.type('d');
+  await p.shows('status=0');
+  await restored(p);
+  await d.del(`${T}/flooding`);
+  done(p);
+});
+
 test('keys to detach with can be chosen, and what only begins like them arrives', async () => {
   const p = pane(`shell --detach-keys ctrl-p,ctrl-q ${id} -- bash --norc --noprofile -c 'stty -icanon -echo; echo go; dd bs=1 count=4 2>/dev/null | od -An -tx1; sleep 1000'`);
   await p.shows('go');
