@@ -23,6 +23,8 @@
 #define RETRY_MS 100
 #define PING_MS 45000 /* of silence; half of it more and the connection counts as dead */
 #define STATUS_SIGNAL 128
+#define PART_MS 1000 /* for our last words to be taken */
+#define CLOSE_NORMAL 1000
 #define KEY_INTERRUPT '\003'
 #define SIDE_MAX 1000u /* columns or rows that the server takes */
 
@@ -46,7 +48,7 @@ struct attach {
     bool has_cursor;
     uint64_t cursor; /* of the next byte wanted */
     struct buf typed;
-    int signal_fd;
+    int signal_fd, out_fd;
     uint64_t heard_ms, lost_ms, retry_ms; /* lost_ms 0: it is not */
     bool pinged;
     enum end end;
@@ -124,16 +126,30 @@ static void tell_size(struct attach *a)
 
 /* ---- what comes from there ---- */
 
+static void take_signal(struct attach *a);
+
+/* Whoever ends us does not wait for a terminal that nobody reads. */
+static void wait_for_room(struct attach *a)
+{
+    struct pollfd fds[] = {{.fd = a->out_fd, .events = POLLOUT},
+                           {.fd = a->signal_fd, .events = POLLIN}};
+
+    if (poll(fds, ARRAY_LEN(fds), -1) > 0 && fds[1].revents != 0)
+        take_signal(a);
+}
+
 static void put(struct attach *a, const char *p, size_t n)
 {
     struct err e;
 
-    while (n > 0) {
-        ssize_t w = write(STDOUT_FILENO, p, n);
+    while (n > 0 && a->end == END_NOT) {
+        ssize_t w = write(a->out_fd, p, n);
 
-        if (w < 0 && errno == EAGAIN)
-            poll(&(struct pollfd){.fd = STDOUT_FILENO, .events = POLLOUT}, 1, -1);
-        if (w < 0 && (errno == EINTR || errno == EAGAIN))
+        if (w < 0 && errno == EAGAIN) {
+            wait_for_room(a);
+            continue;
+        }
+        if (w < 0 && errno == EINTR)
             continue;
         if (w < 0) {
             err_sys(&e, "write to stdout");
@@ -368,20 +384,53 @@ static int catch_signals(struct attach *a, struct err *e)
     return a->signal_fd < 0 ? err_sys(e, "signalfd") : 0;
 }
 
+/* What was typed before the keys arrives: the server answers a close when it has taken all
+ * that came before. */
+static void part(struct attach *a)
+{
+    uint64_t now = clock_mono_ms(), until = now + PART_MS;
+    struct pollfd fd = {.fd = ws_fd(a->ws)};
+    bool heard, said = false;
+
+    send_typed(a);
+    while (ws_pump(a->ws, &heard) == 0 && now < until) {
+        if (!said && !ws_wants_to_write(a->ws)) { /* wslay would send it before what is queued */
+            ws_close(a->ws, CLOSE_NORMAL);
+            said = true;
+        }
+        fd.events = (short)(POLLIN | (ws_wants_to_write(a->ws) ? POLLOUT : 0));
+        poll(&fd, 1, (int)(until - now));
+        now = clock_mono_ms();
+    }
+}
+
+/* In time, or not at all: nobody may be there to read it. */
+static void put_last(const struct attach *a, struct buf *b)
+{
+    struct pollfd fd = {.fd = a->out_fd, .events = POLLOUT};
+
+    while (b->len > 0 && poll(&fd, 1, PART_MS) > 0) {
+        ssize_t w = write(a->out_fd, buf_data(b), b->len);
+
+        if (w < 0 && errno != EINTR && errno != EAGAIN)
+            return;
+        buf_consume(b, w > 0 ? (size_t)w : 0);
+    }
+}
+
 static void leave(struct attach *a)
 {
     autobuf struct buf undo = BUF_INIT(1024);
-    struct err why = a->e;
-    enum end end = a->end;
 
     modes_undo(&a->modes, &undo);
-    put(a, buf_data(&undo), undo.len);
-    a->end = end;
-    a->e = why;
+    put_last(a, &undo);
     screen_give_back();
+    if (a->end == END_DETACHED && a->ready)
+        part(a);
     hang_up(a);
     buf_free(&a->typed);
     own_close(&a->signal_fd);
+    own_close(&a->out_fd);
 }
 
 static int finish(const struct attach *a, struct err *e)
@@ -406,7 +455,8 @@ int attach_check(struct err *e)
 
 int attach_run(const struct server *s, const struct attach_opts *o, struct err *e)
 {
-    struct attach a = {.s = s, .o = o, .typed = BUF_INIT(2 * TYPED_MAX), .signal_fd = -1};
+    struct attach a = {
+        .s = s, .o = o, .typed = BUF_INIT(2 * TYPED_MAX), .signal_fd = -1, .out_fd = screen_open()};
 
     if (attach_check(e) < 0 || keys_parse(&a.keys, o->keys, e) < 0 || catch_signals(&a, e) < 0 ||
         screen_lend(e) < 0)

@@ -2,6 +2,7 @@
 #include "cli/screen.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -138,6 +139,15 @@ int screen_size(unsigned *cols, unsigned *rows)
     *cols = w.ws_col;
     *rows = w.ws_row;
     return 0;
+}
+
+/* By its name only: a terminal of another user's, as after su, can be inherited but not
+ * opened. */
+int screen_open(void)
+{
+    int fd = open("/proc/self/fd/1", O_WRONLY | O_NOCTTY | O_NONBLOCK | O_CLOEXEC);
+
+    return fd >= 0 ? fd : fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
 }
 
 void screen_give_back(void)

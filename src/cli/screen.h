@@ -37,6 +37,9 @@ int screen_size(unsigned *cols, unsigned *rows);
 /* Raw from here on, until screen_give_back(), whatever ends this program in between
  * (but SIGKILL). */
 int screen_lend(struct err *e);
+/* stdout once more: an fd that never waits. That of stdout is shared with whoever started
+ * us and left as it is. The caller closes it; -1 if there can be none. */
+int screen_open(void);
 void screen_give_back(void);
 
 #endif

@@ -1,6 +1,7 @@
 // `cove shell` in a real terminal, and what stands on its screen.
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
+import fs from 'node:fs';
 import { after, before, test } from 'node:test';
 import { BIN, poll, startDaemon } from '../lib/cove.mjs';
 import { Pane } from '../lib/pane.mjs';
@@ -146,6 +147,16 @@ test('whoever types is heard while a program prints faster than the terminal tak
   done(p);
 });
 
+test('what was typed right before the keys to detach is not lost', async () => {
+  const p = shell('--id left');
+  await p.shows(/\$ ?$/m);
+  p.tmux('set-buffer', 'touch /tmp/typed\n\x1dd'); // one paste is one read
+  p.tmux('paste-buffer');
+  await p.shows('status=0');
+  await poll('it arrived', async () => (await d.exec(id, 'ls /tmp/typed 2>&1')).stdout === '/tmp/typed\n');
+  done(p);
+});
+
 test('keys to detach with can be chosen, and what only begins like them arrives', async () => {
   const p = pane(`shell --detach-keys ctrl-p,ctrl-q ${id} -- bash --norc --noprofile -c 'stty -icanon -echo; echo go; dd bs=1 count=4 2>/dev/null | od -An -tx1; sleep 1000'`);
   await p.shows('go');
@@ -213,6 +224,33 @@ test('while the daemon is away ctrl-c gives up; a signal to the client gives the
   await restored(q);
   assert.equal((await d.get(`${T}/away`)).state, 'running');
   done(q);
+});
+
+test('a signal ends the client though nobody reads its terminal any more', async () => {
+  const p = shell('--id unread');
+  await p.shows(/\$ ?$/m);
+  const pid = Number(execFileSync('pgrep', ['-P', p.tmux('list-panes', '-F', '#{pane_pid}').trim()], { encoding: 'utf8' }));
+  const server = Number(p.tmux('display-message', '-p', '#{pid}'));
+  process.kill(server, 'SIGSTOP');
+  try {
+    await d.post(`/v1/sandboxes/${id}/processes/unread/stdin`, Buffer.from('yes\n'));
+    let stands = 0;
+    let last;
+    await poll('the client waits for its terminal', () => {
+      const now = fs.readFileSync(`/proc/${pid}/io`, 'utf8');
+      stands = now === last ? stands + 1 : 0;
+      last = now;
+      return stands === 20;
+    });
+    process.kill(pid, 'SIGTERM');
+    await poll('the client has ended', () => !fs.existsSync(`/proc/${pid}`));
+  } finally {
+    process.kill(server, 'SIGCONT');
+  }
+  await p.shows('status=143');
+  await restored(p);
+  await d.del(`${T}/unread`);
+  done(p);
 });
 
 test('what cannot be is said, and the status says so too', async () => {
