@@ -187,6 +187,8 @@ struct http_ws *http_ws_accept(struct http_req *r, const char *protocol,
                                const struct http_ws_ops *ops, void *arg);
 void http_ws_send(struct http_ws *ws, bool binary, const void *p, size_t n);
 size_t http_ws_backlog(const struct http_ws *ws);
+/* The same and what the kernel holds: a peer that reads makes it less, however slowly. */
+size_t http_ws_untaken(const struct http_ws *ws);
 void http_ws_pause(struct http_ws *ws, bool paused); /* stop reading from the peer */
 void http_ws_close(struct http_ws *ws, int code, const char *reason);
 

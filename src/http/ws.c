@@ -2,16 +2,18 @@
  * bytes and messages. wslay never sees the socket: it is fed what was received,
  * and whatever it wants to send is taken whole into the connection's queue, so
  * its own queue is empty whenever it is not on the stack. */
+#include <linux/sockios.h>
 #include <openssl/evp.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <wslay/wslay.h>
 
 #include "base/own.h"
 #include "base/str.h"
 #include "http/conn.h"
 
-#define WS_CLOSE_MS 5000 /* for the peer to answer our close frame */
+#define WS_CLOSE_MS 5000 /* for the peer to take more, or to answer our close frame */
 #define WS_REASON_MAX 123
 
 struct http_ws {
@@ -21,6 +23,7 @@ struct http_ws {
     void *arg;
     const char *src; /* points into what was just received */
     size_t nsrc;
+    size_t untaken; /* when we last looked, once our close frame is queued */
     bool paused, told, pinged;
 };
 
@@ -127,6 +130,18 @@ static void expect_life(struct http_ws *ws, uint64_t ms)
         http_conn_deadline(ws->conn, &ws->conn->read_due_ns, ms);
 }
 
+/* Our close frame is behind what was sent before: one that reads slowly has not seen it. */
+static bool still_takes(struct http_ws *ws)
+{
+    size_t before = ws->untaken;
+
+    ws->untaken = http_ws_untaken(ws);
+    if (ws->untaken >= before)
+        return false;
+    http_conn_deadline(ws->conn, &ws->conn->read_due_ns, WS_CLOSE_MS);
+    return true;
+}
+
 /* While it is us who do not read, its silence says nothing; one that does not read
  * either is found out by the send deadline. */
 bool http_ws_late(struct http_conn *c)
@@ -134,7 +149,9 @@ bool http_ws_late(struct http_conn *c)
     struct http_ws *ws = c->ws;
     struct wslay_event_msg ping = {.opcode = WSLAY_PING};
 
-    if (wslay_event_get_close_sent(ws->ctx) || (ws->pinged && http_ws_wants_input(c)))
+    if (wslay_event_get_close_sent(ws->ctx))
+        return still_takes(ws);
+    if (ws->pinged && http_ws_wants_input(c))
         return false;
     if (http_ws_wants_input(c) && wslay_event_queue_msg(ws->ctx, &ping) == 0) {
         ws->pinged = true;
@@ -320,6 +337,15 @@ size_t http_ws_backlog(const struct http_ws *ws)
     return ws->conn->out.len + wslay_event_get_queued_msg_length(ws->ctx);
 }
 
+size_t http_ws_untaken(const struct http_ws *ws)
+{
+    int held = 0;
+
+    if (ioctl(ws->conn->io.fd, SIOCOUTQ, &held) < 0)
+        held = 0;
+    return http_ws_backlog(ws) + (size_t)held;
+}
+
 void http_ws_pause(struct http_ws *ws, bool paused)
 {
     ws->paused = paused;
@@ -334,6 +360,7 @@ void http_ws_close(struct http_ws *ws, int code, const char *reason)
         n = str_utf8_whole(reason, WS_REASON_MAX);
     wslay_event_queue_close(ws->ctx, (uint16_t)code, (const uint8_t *)reason, n);
     flush(ws);
+    ws->untaken = http_ws_untaken(ws);
     http_conn_deadline(ws->conn, &ws->conn->read_due_ns, WS_CLOSE_MS);
     http_conn_kick(ws->conn);
 }

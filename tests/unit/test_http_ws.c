@@ -318,6 +318,43 @@ TEST(our_close_does_not_wait_for_ever)
     finish();
 }
 
+TEST(who_still_takes_what_came_before_our_close_gets_all_of_it)
+{
+    static char piece[100000];
+    char some[65536];
+
+    hello(accept_quiet);
+    for (int i = 0; i < 10; i++)
+        http_ws_send(ws, true, piece, sizeof(piece));
+    http_ws_close(ws, 1000, NULL);
+    for (int i = 0; i < 3; i++) {
+        ssize_t n = recv(peer, some, sizeof(some), 0);
+
+        CHECK(n > 0);
+        buf_add(&got, some, (size_t)n);
+        pass_ms(6000);
+    }
+    CHECK_INT(closes, 0);
+    heard();
+    CHECK_INT(got.len, 10 * (sizeof(piece) + 10) + 4);
+    pass_ms(6000);
+    pass_ms(6000);
+    CHECK_INT(closes, 1);
+    finish();
+}
+
+TEST(who_takes_nothing_of_what_came_before_our_close_is_gone)
+{
+    static char piece[1000000];
+
+    hello(accept_quiet);
+    http_ws_send(ws, true, piece, sizeof(piece));
+    http_ws_close(ws, 1000, NULL);
+    pass_ms(6000);
+    CHECK_INT(closes, 1);
+    finish();
+}
+
 TEST(a_peer_that_vanishes_is_1006)
 {
     hello(accept_quiet);
