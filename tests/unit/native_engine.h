@@ -374,6 +374,8 @@ void process_pause(struct process_stream *s, bool paused)
 
 void process_close(struct process_stream *s)
 {
+    if (s == NULL)
+        return;
     CHECK(s->open);
     s->open = false;
 }

@@ -6,6 +6,7 @@
 #include "http_peer.h"
 
 #include "endless.h"
+#include "front/plane/viewer.h"
 #include "front/planes/native/git.h"
 #include "front/planes/native/inside.h"
 #include "front/planes/native/native.h"
@@ -634,6 +635,41 @@ TEST(a_server_that_ends_lets_go_of_what_can_be_resumed)
     settle();
     CHECK(!fake.watch.open);
     CHECK_HAS(heard(), "\r\n0\r\n\r\n");
+    close_all();
+}
+
+#define HANDSHAKE                                                                                  \
+    "GET " SANDBOX "/terminals/t/connect HTTP/1.1\r\nHost: x\r\nX-API-Key: good\r\n"               \
+    "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"                   \
+    "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
+
+/* Until it is told to wait. */
+static void flood(void)
+{
+    static char page[INIT_CHUNK_MAX];
+    struct init_output m = {.data = {page, sizeof(page)}, .stream = INIT_STDOUT};
+
+    for (; !fake.stream.paused; m.pos += sizeof(page))
+        fake.stream.ops->on_output(fake.stream.arg, &m);
+}
+
+TEST(a_viewer_that_reads_slowly_is_not_dropped_and_one_that_does_not_read_is)
+{
+    struct init_screen screen = {.cols = 80, .rows = 24};
+    char some[65536];
+
+    open_all();
+    ask(HANDSHAKE);
+    fake.stream.ops->on_screen(fake.stream.arg, &screen);
+    CHECK_HAS(heard(), "101 Switching Protocols");
+    flood();
+    for (int i = 0; i < 3; i++) {
+        CHECK(recv(peer, some, sizeof(some), 0) > 0);
+        pass_ms(VIEWER_STALL_MS);
+        CHECK(fake.stream.open);
+    }
+    pass_ms(VIEWER_STALL_MS);
+    CHECK(!fake.stream.open);
     close_all();
 }
 

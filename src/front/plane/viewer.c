@@ -21,7 +21,7 @@ struct viewer {
     const struct viewer_dialect *dialect;
     struct loop *loop;
     struct loop_timer stall; /* set while it is full */
-    size_t backlog;          /* when we last looked, while it is full */
+    size_t untaken;          /* when we last looked, while it is full */
     uint64_t cursor;
     unsigned cols, rows; /* to resize to, once */
     bool read_only;
@@ -197,12 +197,12 @@ static void drop_slow(struct viewer *v)
 static void on_stall(struct loop_timer *t)
 {
     struct viewer *v = CONTAINER_OF(t, struct viewer, stall);
-    size_t backlog = http_ws_backlog(v->ws), before = v->backlog;
+    size_t untaken = http_ws_untaken(v->ws), before = v->untaken;
 
-    v->backlog = backlog;
+    v->untaken = untaken;
     if (v->stream == NULL)
         return;
-    if (backlog >= before || loop_timer_set(v->loop, &v->stall, VIEWER_STALL_MS, on_stall) < 0)
+    if (untaken >= before || loop_timer_set(v->loop, &v->stall, VIEWER_STALL_MS, on_stall) < 0)
         drop_slow(v);
 }
 
@@ -211,7 +211,7 @@ static void push_back(struct viewer *v)
     if (v->full || http_ws_backlog(v->ws) <= HTTP_BACKLOG_HIGH)
         return;
     v->full = true;
-    v->backlog = http_ws_backlog(v->ws);
+    v->untaken = http_ws_untaken(v->ws);
     set_pace(v);
     if (loop_timer_set(v->loop, &v->stall, VIEWER_STALL_MS, on_stall) < 0)
         drop_slow(v);
