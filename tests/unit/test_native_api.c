@@ -673,6 +673,25 @@ TEST(a_viewer_that_reads_slowly_is_not_dropped_and_one_that_does_not_read_is)
     close_all();
 }
 
+TEST(an_init_that_only_changes_the_size_does_not_fill_our_memory)
+{
+    struct init_screen screen = {.cols = 80, .rows = 24};
+    struct init_truncated gap = {0};
+
+    open_all();
+    ask(HANDSHAKE);
+    for (int i = 0; i < 100000 && !fake.stream.paused; i++)
+        fake.stream.ops->on_screen(fake.stream.arg, &screen);
+    CHECK(fake.stream.paused);
+    heard();
+    settle();
+    CHECK(!fake.stream.paused);
+    for (int i = 0; i < 100000 && !fake.stream.paused; i++)
+        fake.stream.ops->on_truncated(fake.stream.arg, &gap);
+    CHECK(fake.stream.paused);
+    close_all();
+}
+
 TEST(metrics_count_requests_by_route)
 {
     struct engine_stats s = {.creates = 3};

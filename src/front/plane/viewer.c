@@ -234,6 +234,7 @@ static void on_screen(void *arg, const struct init_screen *m)
     if (v->ws != NULL) {
         if (v->dialect->resized != NULL)
             v->dialect->resized(v, m);
+        push_back(v);
         return;
     }
     shake_hands(v);
@@ -264,6 +265,7 @@ static void on_truncated(void *arg, const struct init_truncated *m)
     v->cursor = m->to;
     if (v->dialect->truncated != NULL)
         v->dialect->truncated(v, m);
+    push_back(v);
 }
 
 static void on_exit_(void *arg, const struct init_exit *m)
