@@ -16,14 +16,19 @@
 
 static void conn_ready(struct loop_io *io, uint32_t events);
 
+static bool is_typing(const struct conn *c)
+{
+    return (c->talk == TALK_OWN || c->talk == TALK_VIEW) && c->watch.proc != NULL;
+}
+
 /* Not while a reader is busy with something else: a talk that takes no input
- * leaves it in the socket. */
+ * leaves it in the socket. Unless nobody holds its other end: then it is taken now, and
+ * a socket holds less than there is room for above STDIN_QUEUE_HIGH. */
 static bool takes_input(const struct conn *c)
 {
     if (c->talk == TALK_NONE || c->talk == TALK_UPLOAD)
         return true;
-    return (c->talk == TALK_OWN || c->talk == TALK_VIEW) && c->watch.proc != NULL &&
-           c->watch.proc->in.queue.len <= STDIN_QUEUE_HIGH;
+    return is_typing(c) && (c->hung || c->watch.proc->in.queue.len <= STDIN_QUEUE_HIGH);
 }
 
 static void conn_free(struct loop_later *l)
@@ -87,7 +92,10 @@ ssize_t conn_push(struct conn *c, const struct iovec *iov, size_t n)
     }
     sent = push_iov(c, v, k);
     if (sent < 0 && errno != EAGAIN) {
-        conn_close(c);
+        if (is_typing(c) && (errno == EPIPE || errno == ECONNRESET))
+            c->hung = c->full = true;
+        else
+            conn_close(c);
         return -1;
     }
     c->full = sent < (ssize_t)all;
@@ -318,7 +326,8 @@ static void serve_input(struct conn *c)
         conn_close(c);
         return;
     }
-    if (n > CONN_FRAMES_PER_TURN)
+    c->more = n > CONN_FRAMES_PER_TURN;
+    if (c->more)
         loop_defer(c->serve->loop, &c->later, input_later);
     give_back(c);
     conn_update(c);
@@ -335,6 +344,8 @@ static void conn_read(struct conn *c)
     char *room;
     ssize_t n;
 
+    if (c->more) /* what came before is served first; epoll will say it again */
+        return;
     if (!takes_input(c)) {
         want(c, c->io.events & ~(uint32_t)EPOLLIN);
         return;
@@ -355,7 +366,8 @@ static void conn_ready(struct loop_io *io, uint32_t events)
 {
     struct conn *c = CONTAINER_OF(io, struct conn, io);
 
-    if (events & EPOLLIN)
+    c->hung |= (events & EPOLLHUP) != 0;
+    if ((events & EPOLLIN) || (c->hung && is_typing(c)))
         conn_read(c);
     else if (events & (EPOLLHUP | EPOLLERR))
         conn_close(c);

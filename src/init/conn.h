@@ -67,6 +67,8 @@ struct conn {
     bool full;           /* the socket took less than there is in out */
     bool blocked;        /* ...or there is more to send than in out */
     bool serving;        /* a request of `in` is being served */
+    bool more;           /* ...and others of `in` in the next turn */
+    bool hung;           /* the front hung up: what it had typed is taken, nothing is sent */
     bool closing;
     struct loop_timer timer;
     struct loop_later later, soon;

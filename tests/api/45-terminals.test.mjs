@@ -266,6 +266,19 @@ test('lines pasted into a program that reads lines arrive too', async () => {
   await remove(t.id);
 });
 
+test('what was sent before a close arrives, be it many small messages or a large paste', async () => {
+  for (const [messages, size] of [[2000, 2], [40, 65536]]) {
+    const [t, w] = await opened({ command: `stty raw -echo; echo go; head -c ${messages * size} | wc -c` });
+    await w.shows('go');
+    w.socket.cork(); // the close comes with the last of them
+    for (let i = 0; i < messages; i++) w.send(Buffer.alloc(size, 'x'));
+    const closed = w.close();
+    w.socket.uncork();
+    assert.equal((await closed).code, 1000);
+    await poll('all of it was read', async () => (await d.get(`${T}/${t.id}`)).state === 'exited');
+  }
+});
+
 test('a viewer that stops reading is dropped with 4408, slows nobody, and comes back with its cursor', async () => {
   const [t, w] = await opened({ command: 'read x; head -c 30000000 /dev/zero | tr "\\0" y; echo; echo done; read x' });
   const lazy = await connect(t.id);

@@ -16,7 +16,7 @@
 
 struct viewer {
     struct call *call;             /* until the handshake; then NULL */
-    struct http_ws *ws;            /* from then on */
+    struct http_ws *ws;            /* from then on, until it is closed */
     struct process_stream *stream; /* NULL: it has said its last */
     const struct viewer_dialect *dialect;
     struct loop *loop;
@@ -284,7 +284,7 @@ static void on_fail(void *arg, const struct err *e)
 
     v->stream = NULL;
     if (v->ws == NULL) {
-        if (call_told(v->call))
+        if (v->call != NULL && call_told(v->call))
             call_fail(v->call, e);
         viewer_free(v);
         return;
@@ -296,7 +296,12 @@ static void on_fail(void *arg, const struct err *e)
 /* What was typed has reached the sandbox: more may come. */
 static void on_typed(void *arg)
 {
-    http_ws_pause(((struct viewer *)arg)->ws, false);
+    struct viewer *v = arg;
+
+    if (v->ws != NULL)
+        http_ws_pause(v->ws, false);
+    else
+        viewer_free(v);
 }
 
 static const struct process_ops stream_ops = {.on_screen = on_screen,
@@ -376,10 +381,23 @@ static void on_drain(struct http_ws *ws, void *arg)
         set_pace(v);
 }
 
+static void on_parted(struct loop_timer *t)
+{
+    viewer_free(CONTAINER_OF(t, struct viewer, stall));
+}
+
+/* What it typed before it left is still on its way, if the program takes it in time. */
 static void on_close(struct http_ws *ws, int code, void *arg)
 {
+    struct viewer *v = arg;
+
     (void)ws, (void)code;
-    viewer_free(arg);
+    v->ws = NULL;
+    if (v->stream == NULL || process_feed(v->stream, "", 0, false) == 0 ||
+        loop_timer_set(v->loop, &v->stall, VIEWER_STALL_MS, on_parted) < 0)
+        viewer_free(v);
+    else
+        process_pause(v->stream, true);
 }
 
 static const struct http_ws_ops ws_ops = {
