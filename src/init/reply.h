@@ -17,8 +17,9 @@
 
 enum reply_kind {
     REPLY_READY, /* n: the command is over, or there was none; the next may come */
-    REPLY_CHILD, /* x: the command ended the shell, and a child goes on: `n` follows */
+    REPLY_CHILD, /* x: that child goes on: `n` follows */
     REPLY_LEAVE, /* e: the shell exits */
+    REPLY_BIRTH, /* b: the command ended the shell, and a child will be born: `x` follows */
 };
 
 struct reply {

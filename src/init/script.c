@@ -44,8 +44,8 @@
 /* A command that is stopped is left as with set -e: of all ways out it alone leaves the
  * functions, too, in which the command was. */
 #define STOP                                                                                       \
-    "\"{ " BOTH("trap -- \\\"\\$(<%/y)\\\" EXIT")                                                    \
-    "__cove_flags=\\$-; " BOTH("set -e") "[[ ! 1 ]]; } >&- 2>&-\""
+    "\"{ if [[ ! -v __cove_status ]]; then " BOTH("trap -- \\\"\\$(<%/y)\\\" EXIT")                    \
+    "__cove_flags=\\$-; " BOTH("set -e") "[[ ! 1 ]]; fi; } >&- 2>&-\""
 
 /* What a shell begins with; set -e has no say in it. */
 #define SETTLE                                                                                     \
@@ -61,7 +61,9 @@
 
 /* A shell that exits goes on in a child that has all of its state: who waits is the
  * parent, and only an EXIT trap can do that. */
-#define GO_ON "( if " SAY("x", STATUS, ITS_PID) "; then " SETTLE LOOP "; fi )"
+#define GO_ON                                                                                      \
+    "if " SAY("b", STATUS, NO_PID) "; then ( if " SAY("x", STATUS, ITS_PID) "; then " SETTLE LOOP  \
+                                                                            "; fi ); fi"
 
 /* Was it `exit`, or set -e, set -u and their like? With set -e a status that some part
  * of the last pipeline had is its doing, and 1 too, since [[ ]] is in no pipeline, and 2,

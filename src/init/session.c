@@ -195,6 +195,7 @@ void session_end(struct session *s, const char *fmt, ...)
         session_kill_shell(s);
     session_drop_calls(s);
     session_unlisten(s);
+    session_move_on(s);
     err_set(&e, ERR_CANNOT_START, "the session could not be started: %s", s->why);
     session_refuse(&s->askers, &e);
     sessions_told(ss, s, INIT_EVENT_SESSION_ENDED);

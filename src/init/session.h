@@ -40,7 +40,8 @@ enum session_state {
     SESSION_SENDING,    /* it is about to read the next call */
     SESSION_BUSY,       /* it runs one */
     SESSION_SETTLING,   /* that one was stopped, and the signal may be late */
-    SESSION_RESTARTING, /* that one ended the shell, and a child is about to take over */
+    SESSION_EXITING,    /* that one ended the shell, and a child is about to be born */
+    SESSION_RESTARTING, /* it is, and about to take over */
     SESSION_LEAVING,    /* that one ended the shell, and it is about to be gone */
     SESSION_ENDED,
 };
@@ -101,6 +102,7 @@ struct session {
         struct group *to;
         int fd; /* its cgroup.procs */
         bool kill, again;
+        bool held; /* until the child that is about to be born can be moved, too */
         pid_t pids[SESSION_RESTARTS_MAX + 1];
         unsigned npids;
     } move;
@@ -178,6 +180,8 @@ int session_send(struct session *s, struct err *e);
 /* session_reply.c */
 int session_listen(struct session *s, struct err *e);
 void session_unlisten(struct session *s);
+/* Takes what it has said already. */
+void session_hear(struct session *s);
 
 /* session_stop.c: groups, and how a call is stopped */
 void session_stop(struct session *s, uint32_t why);
@@ -186,6 +190,8 @@ bool session_is_alone(struct session *s);
 /* The shell to a fresh group; `kill`: and everything in the old one dies. */
 void session_move(struct session *s, bool kill);
 bool session_is_moving(const struct session *s);
+/* The child is known, or will never be. */
+void session_move_on(struct session *s);
 
 /* Tells who watches the sandbox. */
 void sessions_told(struct sessions *ss, const struct session *s, enum init_event_kind kind);

@@ -47,6 +47,32 @@ static void leave(struct session *s, const struct reply *r)
     loop_timer_set(s->all->procs->loop, &s->timer, SESSION_LEAVE_MS, on_late_leave);
 }
 
+static void on_unborn(struct loop_timer *t)
+{
+    struct session *s = CONTAINER_OF(t, struct session, timer);
+    uint64_t frozen = groups_frozen_ms(&s->all->procs->groups);
+
+    if (frozen == s->frozen_ms ||
+        loop_timer_set(s->all->procs->loop, t, SESSION_BACK_MS, on_unborn) < 0)
+        session_end(s, "its shell was ended by its command, and could not go on");
+    s->frozen_ms = frozen;
+}
+
+/* Nothing of it may be killed or signalled until the child has a name. */
+static void await_birth(struct session *s)
+{
+    s->state = SESSION_EXITING;
+    s->frozen_ms = groups_frozen_ms(&s->all->procs->groups);
+    if (loop_timer_set(s->all->procs->loop, &s->timer, SESSION_BACK_MS, on_unborn) < 0)
+        session_end(s, "out of memory");
+}
+
+/* One whose shell is being moved may be born on either side. */
+static bool session_has(const struct session *s, pid_t pid)
+{
+    return group_has(s->group, pid) || (s->move.to != NULL && group_has(s->move.to, pid));
+}
+
 /* A child speaks for the session from now on. It must be one of its processes: its
  * pid is what gets moved and signalled. */
 static bool take_over(struct session *s, const struct reply *r)
@@ -54,7 +80,7 @@ static bool take_over(struct session *s, const struct reply *r)
     s->record.restarts++;
     if (s->npids > SESSION_RESTARTS_MAX)
         session_end(s, "its shell was ended by its commands %u times", s->record.restarts);
-    else if (r->pid <= 1 || !group_has(s->group, r->pid))
+    else if (r->pid <= 1 || !session_has(s, r->pid))
         session_end(s, "its shell lost track of itself");
     else
         s->pids[s->npids++] = r->pid;
@@ -67,8 +93,10 @@ static void restart(struct session *s, const struct reply *r)
 
     s->status = code;
     s->state = SESSION_RESTARTING;
-    if (take_over(s, r))
-        session_over(s, code);
+    if (!take_over(s, r))
+        return;
+    session_move_on(s);
+    session_over(s, code);
 }
 
 /* The signal that stopped the last command came after it. */
@@ -76,7 +104,8 @@ static void resettle(struct session *s, const struct reply *r)
 {
     loop_timer_stop(s->all->procs->loop, &s->timer);
     s->state = SESSION_RESTARTING;
-    take_over(s, r);
+    if (take_over(s, r))
+        session_move_on(s);
 }
 
 static void ready(struct session *s, const struct reply *r)
@@ -102,20 +131,23 @@ static void heard(struct session *s, const struct reply *r)
 {
     if (r->kind == REPLY_READY)
         ready(s, r);
-    else if (s->state == SESSION_SETTLING && r->kind == REPLY_CHILD)
-        resettle(s, r);
-    else if (s->state != SESSION_BUSY)
-        session_end(s, "its shell answered what nobody had asked");
-    else if (r->kind == REPLY_CHILD)
+    else if (s->state == SESSION_EXITING && r->kind == REPLY_CHILD && s->call != NULL)
         restart(s, r);
-    else
+    else if (s->state == SESSION_EXITING && r->kind == REPLY_CHILD)
+        resettle(s, r);
+    else if (r->kind == REPLY_BIRTH && (s->state == SESSION_BUSY || s->state == SESSION_SETTLING))
+        await_birth(s);
+    else if (r->kind == REPLY_LEAVE && s->state == SESSION_BUSY)
         leave(s, r);
+    else
+        session_end(s, "its shell answered what nobody had asked");
 }
 
 static bool expects(const struct session *s)
 {
     return s->state == SESSION_STARTING || s->state == SESSION_BUSY ||
-           s->state == SESSION_RESTARTING || s->state == SESSION_SETTLING;
+           s->state == SESSION_EXITING || s->state == SESSION_RESTARTING ||
+           s->state == SESSION_SETTLING;
 }
 
 static void parse(struct session *s)
@@ -135,21 +167,34 @@ static void parse(struct session *s)
     }
 }
 
+/* What is there, as far as it fits; false: nobody waits for it. */
+static bool listen_to(struct session *s)
+{
+    size_t room = REPLY_MAX - s->reply.text.len;
+    char *at = buf_room(&s->reply.text, room);
+    ssize_t n = at != NULL ? read(s->reply.fd, at, room) : -1;
+
+    if (n > 0)
+        buf_added(&s->reply.text, (size_t)n);
+    if (!expects(s)) {
+        buf_clear(&s->reply.text);
+        return false;
+    }
+    parse(s);
+    return true;
+}
+
+void session_hear(struct session *s)
+{
+    if (s->reply.fd >= 0)
+        listen_to(s);
+}
+
 static void reply_ready(struct loop_io *io, uint32_t events)
 {
     struct session *s = CONTAINER_OF(io, struct session, reply.io);
-    size_t room = REPLY_MAX - s->reply.text.len;
-    char *at = buf_room(&s->reply.text, room);
-    ssize_t n;
 
     (void)events;
-    n = at != NULL ? read(s->reply.fd, at, room) : -1;
-    if (n > 0)
-        buf_added(&s->reply.text, (size_t)n);
-    if (expects(s)) {
-        parse(s);
-        return;
-    }
-    buf_clear(&s->reply.text);
-    loop_io_stop(s->all->procs->loop, &s->reply.io);
+    if (!listen_to(s))
+        loop_io_stop(s->all->procs->loop, &s->reply.io);
 }

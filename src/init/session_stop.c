@@ -18,7 +18,7 @@
 
 bool session_is_moving(const struct session *s)
 {
-    return s->move.job.busy;
+    return s->move.to != NULL;
 }
 
 bool session_is_alone(struct session *s)
@@ -96,13 +96,20 @@ static void move_done(struct job *j)
 {
     struct session *s = CONTAINER_OF(j, struct session, move.job);
     struct group *old = s->group;
-    bool again = s->move.again;
+    bool again;
 
-    /* A child took over meanwhile: without it the old group must not die. */
+    /* What a shell leaves to a child it says before that is born. Whoever was born without
+     * a word is in the new group, like its shell; all others must not die with the old one. */
+    if (s->state != SESSION_ENDED)
+        session_hear(s);
+    s->move.held = s->state == SESSION_EXITING;
+    if (s->move.held)
+        return;
     if (s->npids != s->move.npids && s->state != SESSION_ENDED) {
         move_start(s);
         return;
     }
+    again = s->move.again;
     drop_fd(&s->move.fd);
     s->group = take_ptr(&s->move.to);
     s->move.again = false;
@@ -126,6 +133,19 @@ static void move_done(struct job *j)
         session_over(s, s->status);
     else
         session_next(s);
+}
+
+void session_move_on(struct session *s)
+{
+    if (!s->move.held)
+        return;
+    s->move.held = false;
+    if (s->state != SESSION_ENDED) {
+        move_start(s);
+        return;
+    }
+    drop_fd(&s->move.fd);
+    group_put(take_ptr(&s->move.to));
 }
 
 void session_move(struct session *s, bool kill_rest)

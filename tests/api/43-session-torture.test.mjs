@@ -336,6 +336,26 @@ test('a call with a readonly variable says so and leaves it as it was', async ()
   await s.delete();
 });
 
+/** Where a shell that exits is held up by its DEBUG trap, until /tmp/slow is gone. */
+const EXITING = {
+  'before it has a child': '-v __cove_status && $BASH_SUBSHELL == 0',
+  'with a child that has not taken over': '$BASH_SUBSHELL != 0',
+};
+for (const [when, it] of Object.entries(EXITING)) {
+  test(`a command that is interrupted while its shell exits, ${when}, loses no state`, async () => {
+    const s = await openSession(d, id, { restart: true });
+    const stay = '{ touch /tmp/here; while [[ -e /tmp/slow ]]; do sleep 0.01; done; }';
+    await s.exec('rm -f /tmp/here; touch /tmp/slow; v=42');
+    const run = s.exec(`set -T; trap 'if [[ ${it} ]]; then ${stay}; fi' DEBUG; exit 3`);
+    await within(20000, 'the trap', d.exec(id, 'until [ -e /tmp/here ]; do sleep 0.01; done'));
+    await s.interrupt();
+    await d.exec(id, 'rm /tmp/slow');
+    assert.equal((await run).session, 'running');
+    assert.equal(await s.out('echo $v'), '42\n');
+    await s.delete();
+  });
+}
+
 test('a call with a cwd that is slow to begin does not wait for ever, with set -x', async () => {
   const s = await openSession(d, id);
   await s.exec('trap "sleep 0.1" DEBUG; set -x');

@@ -24,6 +24,8 @@ TEST(a_reply_is_found_in_what_bash_prints_around_it)
     CHECK_INT(says("/dev/cove/7/-/e0..\n"), 1);
     CHECK_INT(got.kind, REPLY_LEAVE);
     CHECK_INT(got.pid, 0);
+    CHECK_INT(says("/dev/cove/7/-/b1..\n"), 1);
+    CHECK_INT(got.kind, REPLY_BIRTH);
 }
 
 TEST(half_a_line_is_waited_for)
