@@ -59,8 +59,9 @@ static void on_unborn(struct loop_timer *t)
 }
 
 /* Nothing of it may be killed or signalled until the child has a name. */
-static void await_birth(struct session *s)
+static void await_birth(struct session *s, const struct reply *r)
 {
+    (void)r;
     s->state = SESSION_EXITING;
     s->frozen_ms = groups_frozen_ms(&s->all->procs->groups);
     if (loop_timer_set(s->all->procs->loop, &s->timer, SESSION_BACK_MS, on_unborn) < 0)
@@ -87,25 +88,17 @@ static bool take_over(struct session *s, const struct reply *r)
     return s->state != SESSION_ENDED;
 }
 
+/* Without a call: the signal that stopped the last one came after it. */
 static void restart(struct session *s, const struct reply *r)
-{
-    unsigned code = r->status;
-
-    s->status = code;
-    s->state = SESSION_RESTARTING;
-    if (!take_over(s, r))
-        return;
-    session_move_on(s);
-    session_over(s, code);
-}
-
-/* The signal that stopped the last command came after it. */
-static void resettle(struct session *s, const struct reply *r)
 {
     loop_timer_stop(s->all->procs->loop, &s->timer);
     s->state = SESSION_RESTARTING;
-    if (take_over(s, r))
-        session_move_on(s);
+    s->status = r->status;
+    if (!take_over(s, r))
+        return;
+    session_move_on(s);
+    if (s->call != NULL)
+        session_over(s, r->status);
 }
 
 static void ready(struct session *s, const struct reply *r)
@@ -125,29 +118,36 @@ static void ready(struct session *s, const struct reply *r)
     session_next(s);
 }
 
-/* Nothing else is listened to: what comes unasked stays in the pipe, and is thrown
- * away before the next call. */
+#define IN(state) (1u << SESSION_##state)
+
+/* What may be said when. */
+static const struct {
+    unsigned states;
+    void (*act)(struct session *s, const struct reply *r);
+} sayings[REPLY_KINDS] = {
+    [REPLY_READY] = {IN(STARTING) | IN(BUSY) | IN(RESTARTING), ready},
+    [REPLY_BIRTH] = {IN(BUSY) | IN(SETTLING), await_birth},
+    [REPLY_CHILD] = {IN(EXITING), restart},
+    [REPLY_LEAVE] = {IN(BUSY), leave},
+};
+
 static void heard(struct session *s, const struct reply *r)
 {
-    if (r->kind == REPLY_READY)
-        ready(s, r);
-    else if (s->state == SESSION_EXITING && r->kind == REPLY_CHILD && s->call != NULL)
-        restart(s, r);
-    else if (s->state == SESSION_EXITING && r->kind == REPLY_CHILD)
-        resettle(s, r);
-    else if (r->kind == REPLY_BIRTH && (s->state == SESSION_BUSY || s->state == SESSION_SETTLING))
-        await_birth(s);
-    else if (r->kind == REPLY_LEAVE && s->state == SESSION_BUSY)
-        leave(s, r);
+    if ((sayings[r->kind].states & 1u << s->state) != 0)
+        sayings[r->kind].act(s, r);
     else
         session_end(s, "its shell answered what nobody had asked");
 }
 
+/* In no other state is it listened to: what comes unasked stays in the pipe, and is thrown
+ * away before the next call. */
 static bool expects(const struct session *s)
 {
-    return s->state == SESSION_STARTING || s->state == SESSION_BUSY ||
-           s->state == SESSION_EXITING || s->state == SESSION_RESTARTING ||
-           s->state == SESSION_SETTLING;
+    unsigned any = 0;
+
+    for (size_t i = 0; i < REPLY_KINDS; i++)
+        any |= sayings[i].states;
+    return (any & 1u << s->state) != 0;
 }
 
 static void parse(struct session *s)
