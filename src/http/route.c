@@ -61,6 +61,11 @@ static int take_param(struct route_match *m, const char *seg, const char *end, s
     return 0;
 }
 
+static size_t segment_len(const char *s)
+{
+    return (size_t)(strchrnul(s, '/') - s);
+}
+
 static bool takes_rest(const char *pat, size_t len)
 {
     return len > 4 && memcmp(pat + len - 4, "...}", 4) == 0;
@@ -72,7 +77,7 @@ static int path_fits(const char *pat, const char *path, struct route_match *m, s
     m->nparams = 0;
     m->rest = NULL;
     while (*pat == '/' && *path == '/') {
-        size_t patlen = strcspn(++pat, "/"), len = strcspn(++path, "/");
+        size_t patlen = segment_len(++pat), len = segment_len(++path);
 
         if (takes_rest(pat, patlen)) {
             m->rest = path;
@@ -107,6 +112,11 @@ static bool method_fits(const char *row, const char *method)
     return strcmp(row, method) == 0 || (strcmp(method, "HEAD") == 0 && strcmp(row, "GET") == 0);
 }
 
+static const struct route *row_at(const void *rows, size_t i, size_t stride)
+{
+    return (const void *)((const char *)rows + i * stride);
+}
+
 int route_find(const void *rows, size_t n, size_t stride, const char *method, const char *path,
                struct route_match *ret, char *allow, size_t allow_room, struct err *e)
 {
@@ -114,15 +124,20 @@ int route_find(const void *rows, size_t n, size_t stride, const char *method, co
     if (check_path(path, e) < 0)
         return -1;
     for (size_t i = 0; i < n; i++) {
-        const struct route *row = (const void *)((const char *)rows + i * stride);
+        const struct route *row = row_at(rows, i, stride);
+        int fits = method_fits(row->method, method) ? path_fits(row->path, path, ret, e) : 0;
+
+        ret->row = i;
+        if (fits != 0)
+            return fits > 0 ? 0 : -1;
+    }
+    /* Only whoever fails wants to know what would have done. */
+    for (size_t i = 0; i < n; i++) {
+        const struct route *row = row_at(rows, i, stride);
         int fits = path_fits(row->path, path, ret, e);
 
         if (fits < 0)
             return -1;
-        if (fits > 0 && method_fits(row->method, method)) {
-            ret->row = i;
-            return 0;
-        }
         if (fits > 0)
             allow_also(allow, allow_room, row->method);
     }
