@@ -123,6 +123,7 @@ static void one_place(struct client *c, struct rows *r, size_t rounds)
     sandbox_create(c, id);
     snprintf(start, sizeof(start), "/v1/sandboxes/%s/processes", id);
     client_call(c, "POST", start, SLEEPER, 201);
+    daemon_settle(c);
     snprintf(paths[0], sizeof(paths[0]), "/v1/sandboxes/%s/pause", id);
     snprintf(paths[1], sizeof(paths[1]), "/v1/sandboxes/%s/resume", id);
     for (size_t i = 0; i < rounds + WARM_UP; i++) {

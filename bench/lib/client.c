@@ -14,6 +14,8 @@
 #include "base/own.h"
 #include "bench/lib/bench.h"
 
+#define SETTLE_MS 20000
+#define SETTLE_STEP_US 50000 /* several sandboxes would be made in it */
 #define HEAD_MAX 1024
 
 static const char *env(const char *name)
@@ -313,4 +315,17 @@ double metric(struct client *c, const char *name)
     if (at == NULL)
         die("no %s in /metrics", name);
     return strtod(at + strlen(needle), NULL);
+}
+
+void daemon_settle(struct client *c)
+{
+    double end = now_ms() + SETTLE_MS, pooled = -1, now = 0;
+
+    while (now != pooled || metric(c, "cove_teardown_queue") > 0) {
+        if (now_ms() > end)
+            die("after %d ms the daemon is still busy", SETTLE_MS);
+        pooled = metric(c, "cove_sandboxes_pooled");
+        usleep(SETTLE_STEP_US);
+        now = metric(c, "cove_sandboxes_pooled");
+    }
 }

@@ -53,6 +53,9 @@ void sandbox_delete(struct client *c, const char *id);
 void sandbox_exec(struct client *c, const char *id, const char *json);
 /* A value of GET /metrics, by its name. */
 double metric(struct client *c, const char *name);
+/* Waits until the daemon does nothing of its own: none is torn down, and the pool of ready
+ * sandboxes grows no more. Else that is measured, too, and not by both sides alike. */
+void daemon_settle(struct client *c);
 
 #define EXEC_TRUE "{\"argv\":[\"/bin/true\"]}"
 
