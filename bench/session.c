@@ -4,9 +4,10 @@
  * So the ratio of the first row is also one of what the machine does with a core that has
  * nothing to do: where it sleeps, both take their time; a bare bash that happens to share a
  * core with its client takes half of it. Which it is stays so for a while: one pair for all
- * rounds gave 2.3 to 4.0 with one binary, fifty 2.5 to 2.8. They take turns; in batches of
- * 100 a bare bash is never alone with a sleeping core, and it is 5 to 7. While the daemon makes
- * and tears down other sandboxes it is 3.3 to 3.7. */
+ * rounds gave 2.3 to 4.0 with one binary, fifty 2.4 to 2.8. That is with cores that sleep, a
+ * bare bash at 0.09 to 0.12 ms. With cores that something else keeps awake it takes 0.06, and
+ * the ratio is 3.3 to 3.7 (the daemon's own work beside it), in batches of 100 instead of
+ * turns 5 to 7: so a `yes` here is one for a quiet machine, and no more. */
 #include <fcntl.h>
 #include <spawn.h>
 #include <stdio.h>

@@ -16,10 +16,10 @@ int feed_start(const struct server *s, const char *sandbox, const char *process,
                struct err *e);
 /* The thread may sleep in read() until the program ends; it is not waited for. */
 void feed_free(struct feed *f);
-/* Readable once feeding has failed; feed_failure() then says how. */
 /* Of our stdin, as read(2), which waits also if somebody made it non-blocking; a closed
  * stdin is an empty one, one that fails is not. */
 ssize_t feed_read(char *to, size_t room, struct err *e);
+/* Readable once feeding has failed; feed_failure() then says how. */
 int feed_fd(const struct feed *f);
 const struct err *feed_failure(const struct feed *f);
 
