@@ -15,7 +15,7 @@
 #define SWEEP_MS 250u     /* after a reap, for groups nobody waits for */
 #define SWEEP_FIRST_MS 2u /* for groups somebody waits for; then twice that, and so on */
 #define GROUP_NAME_MAX 24
-#define GROUP_TEXT_MAX 4096u /* bytes of cgroup.procs, for who counts a few */
+#define GROUP_TEXT_MAX 4096u /* bytes of cgroup.procs, for who looks for a few */
 
 void groups_init(struct groups *gs, struct loop *l, int run_fd, int oom_fd)
 {
@@ -346,20 +346,21 @@ int group_signal(struct group *g, int signo, struct err *e)
     return 0;
 }
 
-/* One read: as many lines as anybody counts are in its first page. */
-unsigned group_count(struct group *g, unsigned most)
+/* One read: two lines are in its first page. */
+bool group_is_only(struct group *g, pid_t a, pid_t b)
 {
     char text[GROUP_TEXT_MAX + 1], *at = text;
-    unsigned n = 0;
+    pid_t pid;
     ssize_t got;
 
     if (g->procs_fd < 0)
         g->procs_fd = openat(g->fd, "cgroup.procs", O_RDONLY | O_CLOEXEC);
     got = pread(g->procs_fd, text, GROUP_TEXT_MAX, 0);
     text[got > 0 ? got : 0] = '\0';
-    while (n < most && next_pid(&at) != 0)
-        n++;
-    return n;
+    while ((pid = next_pid(&at)) != 0)
+        if (pid != a && pid != b)
+            return false;
+    return true;
 }
 
 bool group_has(struct group *g, pid_t pid)

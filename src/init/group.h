@@ -17,7 +17,6 @@
 
 #define GROUPS_MAX 4096u             /* in all, lingering ones too; then ERR_LIMIT */
 #define GROUPS_SPARE_MAX 8u          /* empty ones kept ready */
-#define GROUP_COUNT_MAX 256u         /* what group_count() counts to */
 #define GROUP_SIGNAL_MAX (64u << 10) /* bytes of cgroup.procs read at once, some 9,000 pids */
 
 struct groups {
@@ -78,8 +77,8 @@ int group_kill(struct group *g, struct err *e);
 /* Sends a signal to everything in it that was there when we looked. */
 int group_signal(struct group *g, int signo, struct err *e);
 
-/* How many processes are in it, as far as `most`; 0 if it cannot be read. */
-unsigned group_count(struct group *g, unsigned most);
+/* True: nobody is in it but these two, if they are; or it cannot be read. */
+bool group_is_only(struct group *g, pid_t a, pid_t b);
 bool group_has(struct group *g, pid_t pid);
 bool group_is_empty(const struct group *g);
 /* Nothing lives in any of them: their directories go, `own` (taken, may be NULL) too.

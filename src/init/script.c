@@ -17,9 +17,11 @@
 #define IS_ONE(name) "\\" name " test ! -v FUNCNAME && ! \\" name " test -v FUNCNAME"
 #define BUILTIN_IS_ONE IS_ONE("builtin")
 #define COMMAND_IS_ONE IS_ONE("command")
-/* The same, and nothing that we need was switched off. */
+/* The same, and nothing that we need was switched off. Not by what `builtin command` or an eval
+ * say: with set -e bash exits when they fail, be it in a condition. */
 #define ALL_IS_WELL                                                                                \
-    "\\builtin command eval \"\\\\builtin test ! -v FUNCNAME\" && ! \\builtin test -v FUNCNAME"
+    "\\builtin test ! -v FUNCNAME && \\builtin command && \\builtin eval && "                      \
+    "! \\builtin test -v FUNCNAME"
 
 /* With set -v the text is shown, too, on what is stderr when it is read. */
 #define STDIO " </dev/null >%/1 2>%/2v"
@@ -42,10 +44,11 @@
 
 /* clang-format off */
 /* A command that is stopped is left as with set -e: of all ways out it alone leaves the
- * functions, too, in which the command was. */
+ * functions, too, in which the command was. What fails is not shown by set -x, and not in a
+ * { } with a redirection, which would not always be undone. */
 #define STOP                                                                                       \
-    "\"{ if [[ ! -v __cove_status ]]; then " BOTH("trap -- \\\"\\$(<%/y)\\\" EXIT")                    \
-    "__cove_flags=\\$-; " BOTH("set -e") "[[ ! 1 ]]; fi; } >&- 2>&-\""
+    "\"if { if [[ -v __cove_status ]]; then [[ ! 1 ]]; else " BOTH("trap -- \\\"\\$(<%/y)\\\" EXIT")   \
+    "__cove_flags=\\$-; " BOTH("set -e") "[[ 1 ]]; fi; } >&- 2>&-; then 2>&- 2<%/-/; fi\""
 
 /* What a shell begins with; set -e has no say in it. */
 #define SETTLE                                                                                     \
@@ -59,11 +62,18 @@
 #define PIPE "${__cove_pipe}"
 #define KEEP "__cove_status=$? __cove_pipe=\" ${PIPESTATUS[@]} \"; "
 
-/* A shell that exits goes on in a child that has all of its state: who waits is the
- * parent, and only an EXIT trap can do that. */
-#define GO_ON                                                                                      \
-    "if " SAY("b", STATUS, NO_PID) "; then ( if " SAY("x", STATUS, ITS_PID) "; then " SETTLE LOOP  \
-                                                                            "; fi ); fi"
+/* `exit` leaves no function: a child that is still in one, with its locals, does as if it were
+ * stopped, and so has a child in its turn. The eval is what takes them away. */
+#define IN_FUNCTION "[[ -v FUNCNAME ]]"
+#define LEAVE                                                                                      \
+    BOTH("trap -- \"$(<%/y)\" EXIT")                                                               \
+    "__cove_flags=$-; " BOTH("set -e") BOTH("eval \"[[ ! 1 ]]\"") "[[ ! 1 ]]"
+
+/* A shell that exits goes on in a child that has all of its state, but for what its command
+ * had for fds 0 to 2. It is born outside of every { } with a redirection: what such a one
+ * puts aside it would keep. */
+#define BIRTH SAY("b", STATUS, NO_PID)
+#define CHILD(begin) "( if " SAY("x", STATUS, ITS_PID) "; then " begin "; fi ) <&- >&- 2>&-"
 
 /* Was it `exit`, or set -e, set -u and their like? With set -e a status that some part
  * of the last pipeline had is its doing, and 1 too, since [[ ]] is in no pipeline, and 2,
@@ -94,14 +104,20 @@ void script_main(struct buf *out, const char *dir)
     put(out, "\\builtin shopt -s expand_aliases; " SETTLE "\\exec <&- >&- 2>&-; " LOOP, dir);
 }
 
-/* With set -x none of it is traced to what is stderr at that moment. */
-void script_exit(struct buf *out, const char *dir, bool restart)
+/* With set -x none of it is traced to what is stderr at that moment. All of it is one
+ * line, by which those of a command are counted. */
+void script_exit(struct buf *out, const char *dir, enum script_exit kind)
 {
-    put(out, "{ " KEEP, dir);
-    if (!restart)
-        put(out, "if " WAS_EXIT "; then " SAY("e", STATUS, NO_PID) "; else ", dir);
-    put(out, GO_ON, dir);
-    put(out, restart ? "; } 2>&-" : "; fi; } 2>&-", dir);
+    put(out, "if { " KEEP, dir);
+    if (kind == SCRIPT_EXIT_ENDS)
+        put(out, "if " WAS_EXIT "; then " SAY("e", STATUS, NO_PID) "; [[ ! 1 ]]; else ", dir);
+    put(out, kind == SCRIPT_EXIT_ENDS ? BIRTH "; fi; } 2>&-; " : BIRTH "; } 2>&-; ", dir);
+    put(out, "then ", dir);
+    if (kind == SCRIPT_EXIT_GOES_ON)
+        put(out, CHILD("if " IN_FUNCTION "; then " LEAVE "; fi; " SETTLE LOOP), dir);
+    else
+        put(out, CHILD(SETTLE LOOP), dir);
+    put(out, "; fi", dir);
 }
 
 void script_quote(struct buf *out, const char *p, size_t n)

@@ -29,8 +29,14 @@
 
 /* The text for `bash -c`. `dir` has no character that means something to bash. */
 void script_main(struct buf *out, const char *dir);
-/* The files x and y. `restart`: `exit` only ends the command. */
-void script_exit(struct buf *out, const char *dir, bool restart);
+
+/* What a shell does when it exits: the files x (one of the first two) and y. */
+enum script_exit {
+    SCRIPT_EXIT_ENDS,    /* `exit` ends the session, everything else only the command */
+    SCRIPT_EXIT_GOES_ON, /* `exit` ends the command, too */
+    SCRIPT_STOPPED,      /* it was told to */
+};
+void script_exit(struct buf *out, const char *dir, enum script_exit kind);
 
 struct script_call {
     const struct wire_bytes *text;

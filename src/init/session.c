@@ -1,6 +1,7 @@
 /* session.c - the life of a session, see session.h. */
 #include "init/session.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -43,7 +44,7 @@ static void read_cwd(const struct session *s, char *out)
     char path[64];
     ssize_t n;
 
-    str_fmt(path, sizeof(path), "/proc/%d/cwd", s->pids[s->npids - 1]);
+    str_fmt(path, sizeof(path), "/proc/%d/cwd", s->pid);
     n = readlink(path, out, INIT_PATH_MAX);
     out[n > 0 ? n : 0] = '\0';
 }
@@ -191,8 +192,7 @@ void session_end(struct session *s, const char *fmt, ...)
     ss->running--;
     list_add_tail(&ss->ended, &s->end_link);
     loop_timer_stop(ss->procs->loop, &s->timer);
-    if (!s->root_gone)
-        session_kill_shell(s);
+    session_kill_shell(s);
     session_drop_calls(s);
     session_unlisten(s);
     session_move_on(s);
@@ -206,9 +206,8 @@ void session_kill_shell(struct session *s)
 {
     struct err e;
 
-    for (unsigned i = s->root_gone; i < s->npids; i++)
-        if (i == 0)
-            kill(s->pids[0], SIGKILL);
+    if (s->pid != 0)
+        kill(s->pid, SIGKILL);
     group_kill(s->group, &e);
 }
 
@@ -233,20 +232,39 @@ static void describe_end(struct session *s, int status)
     }
 }
 
+/* It may have seen its child end before it was killed; then nobody else does. */
+static void former_reaped(struct session *s, int status)
+{
+    s->former = 0;
+    if (s->pid != 0 && kill(s->pid, 0) < 0 && errno == ESRCH) {
+        s->pid = 0;
+        describe_end(s, status);
+    }
+}
+
+static bool is_of(const struct session *s, pid_t pid)
+{
+    return pid == s->pid || pid == s->former;
+}
+
 /* A shell that stopped itself would never come back. */
 bool sessions_reaped(struct sessions *ss, pid_t pid, int status)
 {
     struct session *s;
 
     LIST_EACH (&ss->all, s, struct session, link) {
-        if (s->root_gone || s->pids[0] != pid)
+        if (!is_of(s, pid))
             continue;
         if (WIFSTOPPED(status)) {
             kill(pid, SIGCONT);
             return true;
         }
-        s->root_gone = true;
-        describe_end(s, status);
+        if (pid == s->former) {
+            former_reaped(s, status);
+        } else {
+            s->pid = 0;
+            describe_end(s, status);
+        }
         if (s->deleted)
             free_if_gone(s);
         return true;
@@ -330,10 +348,9 @@ static int spawn_shell(struct session *s, const struct init_session_create *m, s
     if (script.failed || args.failed)
         return err_set(e, ERR_UNAVAILABLE, "out of memory");
     argv_of = wire_strv_of(&args);
-    if (spawn(&ps->spawner, &o, &s->pids[0], e) < 0)
+    if (spawn(&ps->spawner, &o, &s->pid, e) < 0)
         return -1;
-    s->npids = 1;
-    s->record.pid = (uint32_t)s->pids[0];
+    s->record.pid = (uint32_t)s->pid;
     return 0;
 }
 

@@ -19,15 +19,15 @@
 #include "init/session_dir.h"
 #include "loop/job.h"
 
-#define SESSIONS_MAX 64u         /* that run; then ERR_LIMIT */
-#define SESSIONS_ENDED_MAX 64u   /* that are over; the oldest is forgotten */
-#define SESSION_QUEUE_MAX 64u    /* calls that wait; then ERR_LIMIT */
-#define SESSION_KEPT_MAX 32u     /* finished commands; the oldest is forgotten */
-#define SESSION_RESTARTS_MAX 64u /* each leaves a waiting shell; then it ends */
-#define SESSION_GROUPS_MAX 256u  /* commands that left processes behind */
-#define SESSION_START_MS 10000u  /* for bash to say that it runs */
-#define SESSION_BACK_MS 3000u    /* for a shell that was stopped to come back, on a busy host too */
-#define SESSION_LEAVE_MS 1000u   /* ...and for one that says it exits */
+#define SESSIONS_MAX 64u           /* that run; then ERR_LIMIT */
+#define SESSIONS_ENDED_MAX 64u     /* that are over; the oldest is forgotten */
+#define SESSION_QUEUE_MAX 64u      /* calls that wait; then ERR_LIMIT */
+#define SESSION_KEPT_MAX 32u       /* finished commands; the oldest is forgotten */
+#define SESSION_RESTARTS_MAX 1000u /* each may cost its shell fds, and a kilobyte of stack */
+#define SESSION_GROUPS_MAX 256u    /* commands that left processes behind */
+#define SESSION_START_MS 10000u    /* for bash to say that it runs */
+#define SESSION_BACK_MS 3000u  /* for a shell that was stopped to come back, on a busy host too */
+#define SESSION_LEAVE_MS 1000u /* ...and for one that says it exits */
 #define SESSION_STATE_MAX (4u << 20)  /* bytes of variables and functions for a process */
 #define SESSION_TEXTS_MAX (64u << 20) /* bytes of commands that wait, of all sessions */
 #define SESSION_ROOT "/dev/cove"
@@ -90,9 +90,8 @@ struct session {
     struct loop_later gone;
     struct session_dir dir;
     struct user user;
-    pid_t pids[SESSION_RESTARTS_MAX + 1]; /* the root, then each child that took over */
-    unsigned npids;
-    bool root_gone;
+    pid_t pid;    /* the shell, a child of ours or about to be; 0: it is gone */
+    pid_t former; /* the one it took over from, which was killed and has yet to be reaped */
     struct group *home;
     struct groups groups;
     struct group *group; /* where the shell is */
@@ -103,8 +102,7 @@ struct session {
         int fd; /* its cgroup.procs */
         bool kill, again;
         bool held; /* until the child that is about to be born can be moved, too */
-        pid_t pids[SESSION_RESTARTS_MAX + 1];
-        unsigned npids;
+        pid_t pid; /* the shell, when it began */
     } move;
     struct call *call; /* the current one */
     struct list queue;

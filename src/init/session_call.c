@@ -14,7 +14,6 @@
 #define CODE_TIMED_OUT 124
 #define CODE_INTERRUPTED 130
 #define CODE_UNREADABLE 2 /* bash's, for a text that is none */
-#define SETTLE_MS 50u
 #define SCRIPT_ROOM 4096u /* of quotes and words of ours around a text */
 #define SHOWN_TEXT 4095u  /* of a text, in its record */
 
@@ -271,8 +270,8 @@ void session_next(struct session *s)
 
 /* ---- and its end ---- */
 
-/* A signal that came too late for the command still reaches the shell: the next one
- * must not be its victim. */
+/* A signal that came too late for the command still reaches the shell: the next one must not
+ * be its victim. Who does not listen to it has changed our trap. */
 static void on_settled(struct loop_timer *t)
 {
     struct session *s = CONTAINER_OF(t, struct session, timer);
@@ -283,13 +282,8 @@ static void on_settled(struct loop_timer *t)
 
 static void settle(struct session *s)
 {
-    struct err e;
-
-    if (!s->signalled || s->state != SESSION_IDLE)
-        return;
-    s->state = SESSION_SETTLING;
-    if (session_listen(s, &e) < 0 ||
-        loop_timer_set(s->all->procs->loop, &s->timer, SETTLE_MS, on_settled) < 0)
+    if (s->state == SESSION_SETTLING &&
+        loop_timer_set(s->all->procs->loop, &s->timer, SESSION_BACK_MS, on_settled) < 0)
         session_end(s, "out of memory");
 }
 
@@ -330,7 +324,8 @@ void session_over(struct session *s, unsigned code)
     struct call *c = s->call, *own;
     struct err e;
 
-    loop_timer_stop(s->all->procs->loop, &s->timer);
+    if (s->state != SESSION_EXITING)
+        loop_timer_stop(s->all->procs->loop, &s->timer);
     s->status = code;
     s->finishing = must_wait(s);
     if (s->finishing || s->state == SESSION_ENDED)

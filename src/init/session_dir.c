@@ -56,12 +56,13 @@ static int make_fifo(struct session_dir *d, const char *name, struct err *e)
     return 0;
 }
 
-static int make_exit_text(struct session_dir *d, const char *name, bool restart, struct err *e)
+static int make_exit_text(struct session_dir *d, const char *name, enum script_exit kind,
+                          struct err *e)
 {
     autobuf struct buf text = BUF_INIT(16384);
     autofd int fd = openat(d->fd, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0444);
 
-    script_exit(&text, d->path, restart);
+    script_exit(&text, d->path, kind);
     if (fd < 0 || text.failed || write(fd, buf_data(&text), text.len) != (ssize_t)text.len)
         return refused(e, name);
     return 0;
@@ -80,9 +81,9 @@ int session_dir_make(struct session_dir *d, const char *root, const struct user 
             return -1;
     if (symlinkat("/dev/null", d->fd, "2x") < 0 || symlinkat("2", d->fd, "2v") < 0)
         return refused(e, "2x");
-    if (make_exit_text(d, "x", restart, e) < 0)
+    if (make_exit_text(d, "x", restart ? SCRIPT_EXIT_GOES_ON : SCRIPT_EXIT_ENDS, e) < 0)
         return -1;
-    return make_exit_text(d, "y", true, e);
+    return make_exit_text(d, "y", SCRIPT_STOPPED, e);
 }
 
 void session_dir_remove(struct session_dir *d)

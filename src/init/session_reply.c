@@ -63,6 +63,7 @@ static void await_birth(struct session *s, const struct reply *r)
 {
     (void)r;
     s->state = SESSION_EXITING;
+    s->signalled = false; /* no more of that will come */
     s->frozen_ms = groups_frozen_ms(&s->all->procs->groups);
     if (loop_timer_set(s->all->procs->loop, &s->timer, SESSION_BACK_MS, on_unborn) < 0)
         session_end(s, "out of memory");
@@ -75,20 +76,28 @@ static bool session_has(const struct session *s, pid_t pid)
 }
 
 /* A child speaks for the session from now on. It must be one of its processes: its
- * pid is what gets moved and signalled. */
+ * pid is what gets moved and signalled. Its parent would wait for it, and has nothing
+ * else to do: without it the child is ours. */
 static bool take_over(struct session *s, const struct reply *r)
 {
-    s->record.restarts++;
-    if (s->npids > SESSION_RESTARTS_MAX)
+    s->record.restarts += s->call != NULL;
+    if (s->record.restarts > SESSION_RESTARTS_MAX) {
         session_end(s, "its shell was ended by its commands %u times", s->record.restarts);
-    else if (r->pid <= 1 || !session_has(s, r->pid))
+        return false;
+    }
+    if (r->pid <= 1 || r->pid == s->pid || !session_has(s, r->pid)) {
         session_end(s, "its shell lost track of itself");
-    else
-        s->pids[s->npids++] = r->pid;
-    return s->state != SESSION_ENDED;
+        return false;
+    }
+    s->former = s->pid;
+    s->pid = r->pid;
+    s->record.pid = (uint32_t)r->pid;
+    kill(s->former, SIGKILL);
+    return true;
 }
 
-/* Without a call: the signal that stopped the last one came after it. */
+/* Without a call: the signal that stopped the last one came after it, or the call ended its
+ * shell in a function, and the first child only leaves that. */
 static void restart(struct session *s, const struct reply *r)
 {
     loop_timer_stop(s->all->procs->loop, &s->timer);
@@ -105,7 +114,7 @@ static void ready(struct session *s, const struct reply *r)
 {
     enum session_state was = s->state;
 
-    s->state = SESSION_IDLE;
+    s->state = s->signalled ? SESSION_SETTLING : SESSION_IDLE;
     if (was == SESSION_STARTING) {
         loop_timer_stop(s->all->procs->loop, &s->timer);
         session_answer(&s->askers, s);
@@ -126,7 +135,7 @@ static const struct {
     void (*act)(struct session *s, const struct reply *r);
 } sayings[REPLY_KINDS] = {
     [REPLY_READY] = {IN(STARTING) | IN(BUSY) | IN(RESTARTING), ready},
-    [REPLY_BIRTH] = {IN(BUSY) | IN(SETTLING), await_birth},
+    [REPLY_BIRTH] = {IN(BUSY) | IN(SETTLING) | IN(RESTARTING), await_birth},
     [REPLY_CHILD] = {IN(EXITING), restart},
     [REPLY_LEAVE] = {IN(BUSY), leave},
 };

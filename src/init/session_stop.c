@@ -23,21 +23,18 @@ bool session_is_moving(const struct session *s)
 
 bool session_is_alone(struct session *s)
 {
-    return group_count(s->group, s->npids + 1) <= s->npids;
+    return group_is_only(s->group, s->pid, s->former);
 }
 
 /* In a thread. */
 static void move_run(struct job *j)
 {
     struct session *s = CONTAINER_OF(j, struct session, move.job);
+    char text[16];
+    int n = snprintf(text, sizeof(text), "%d\n", s->move.pid);
 
-    for (unsigned i = 0; i < s->move.npids; i++) {
-        char text[16];
-        int n = snprintf(text, sizeof(text), "%d\n", s->move.pids[i]);
-
-        if (write(s->move.fd, text, (size_t)n) < 0)
-            continue; /* it is gone */
-    }
+    if (write(s->move.fd, text, (size_t)n) < 0)
+        return; /* it is gone */
 }
 
 static void on_gone(struct loop_later *l)
@@ -80,15 +77,14 @@ static void tell_shell(struct session *s)
     if (s->state != SESSION_BUSY || s->signalled)
         return;
     s->signalled = true;
-    kill(s->pids[s->npids - 1], STOP_SIGNAL);
+    kill(s->pid, STOP_SIGNAL);
 }
 
 static void move_done(struct job *j);
 
 static void move_start(struct session *s)
 {
-    s->move.npids = s->npids;
-    memcpy(s->move.pids, s->pids, s->npids * sizeof(s->pids[0]));
+    s->move.pid = s->pid;
     job_start(s->all->procs->loop, &s->move.job, move_run, move_done);
 }
 
@@ -105,7 +101,7 @@ static void move_done(struct job *j)
     s->move.held = s->state == SESSION_EXITING;
     if (s->move.held)
         return;
-    if (s->npids != s->move.npids && s->state != SESSION_ENDED) {
+    if (s->pid != s->move.pid && s->state != SESSION_ENDED) {
         move_start(s);
         return;
     }

@@ -292,11 +292,47 @@ test('with restart an exit ends the command only, and the state is there', async
 test('a session that is restarted too often ends and says so', async () => {
   const s = await open({ restart: true });
   let last;
-  for (let i = 0; i < 70 && last?.session !== 'ended'; i++) last = await s.exec('exit 1');
+  for (let i = 0; i < 1010 && last?.session !== 'ended'; i++) last = await s.exec('exit 1');
   assert.equal(last.session, 'ended');
   const end = await s.get();
-  assert.equal(end.restarts, 65);
-  assert.match(end.reason, /ended by its commands 65 times/);
+  assert.equal(end.restarts, 1001);
+  assert.match(end.reason, /ended by its commands 1001 times/);
+  await s.delete();
+});
+
+test('a shell that was ended by its command leaves no process and no open file behind', async () => {
+  const s = await open({ restart: true });
+  const left = 'pgrep -c -x bash; p=$BASHPID; ls /proc/$p/fd | wc -l';
+  const before = await s.out(left);
+  await s.exec('v=1');
+  for (let i = 0; i < 100; i++) await s.exec('v=$((v + 1)); exit 3');
+  for (let i = 0; i < 10; i++) await s.exec('v=$((v + 1)); sleep 100', { timeout_ms: 10 });
+  assert.equal(await s.out(`echo $v; ${left}`), `111\n${before}`);
+  assert.equal(await s.out('echo $BASHPID'), `${(await s.get()).pid}\n`);
+  await s.delete();
+});
+
+test('a shell that took over and kills or stops itself is as any other', async () => {
+  let s = await open({ restart: true });
+  await s.exec('v=1; exit 1');
+  assert.deepEqual(await s.exec('kill -STOP $BASHPID; echo $v').then((a) => a.stdout), '1\n');
+  const a = await s.exec('kill -9 $BASHPID');
+  assert.equal(a.session, 'ended');
+  assert.match((await s.get()).reason, /killed by signal 9/);
+  await s.delete();
+  s = await open();
+  await s.exec('set -e; false');
+  assert.equal((await s.exec('set +e; exit 3')).session, 'ended');
+  assert.match((await s.get()).reason, /exited with 3/);
+  await s.delete();
+});
+
+test('what a command that ended its shell left behind outlives a later timeout', async () => {
+  const s = await open({ restart: true });
+  await s.exec('exit 1');
+  await s.exec('sleep 1000 & echo $! >/tmp/left; exit 1');
+  assert.equal((await s.exec('sleep 1000', { timeout_ms: 100 })).timed_out, true);
+  assert.equal(await s.out('kill -0 "$(</tmp/left)" && echo alive'), 'alive\n');
   await s.delete();
 });
 

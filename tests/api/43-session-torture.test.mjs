@@ -336,6 +336,37 @@ test('a call with a readonly variable says so and leaves it as it was', async ()
   await s.delete();
 });
 
+test('an exit in a function leaves it, and its locals', async () => {
+  const s = await openSession(d, id, { restart: true });
+  await s.exec('f() { local q=7; kept=1; exit 3; }; g() { f; }');
+  for (const call of ['f', 'g', 'g >/dev/null 2>&1', '{ f; } 2>/dev/null']) {
+    const a = await s.exec(call);
+    assert.deepEqual([a.exit_code, a.session, a.stdout, a.stderr], [3, 'running', '', ''], call);
+    assert.equal(await s.out('echo $? "<$q>" $kept'), '3 <> 1\n', call);
+    assert.match((await s.exec('local no')).stderr, /can only be used in a function/, call);
+  }
+  assert.equal((await s.get()).restarts, 4);
+  for (let i = 0; i < 3; i++) {
+    const a = await s.exec('set -e; false; echo no');
+    assert.deepEqual([a.exit_code, a.session, a.stdout], [1, 'running', '']);
+  }
+  await s.delete();
+});
+
+/** What makes the shell take another way to its commands than `builtin eval`. */
+for (const it of ['enable -n eval', 'enable -n command', 'enable -n builtin', 'enable -n test']) {
+  test(`with set -e and ${it} a session goes on`, async () => {
+    const s = await openSession(d, id);
+    await s.exec(`set -e; ${it}`);
+    for (let i = 0; i < 3; i++) {
+      const a = await s.exec('false; echo no');
+      assert.deepEqual([a.exit_code, a.session, a.stdout], [1, 'running', '']);
+    }
+    assert.equal(await s.out('echo yes'), 'yes\n');
+    await s.delete();
+  });
+}
+
 /** Where a shell that exits is held up by its DEBUG trap, until /tmp/slow is gone. */
 const EXITING = {
   'before it has a child': '-v __cove_status && $BASH_SUBSHELL == 0',

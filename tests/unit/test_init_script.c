@@ -78,8 +78,9 @@ TEST(the_loop_names_its_directory_and_leaves_no_mark_of_ours)
 {
     buf_clear(&out);
     script_main(&out, "/dev/cove/12");
-    script_exit(&out, "/dev/cove/12", false);
-    script_exit(&out, "/dev/cove/12", true);
+    script_exit(&out, "/dev/cove/12", SCRIPT_EXIT_ENDS);
+    script_exit(&out, "/dev/cove/12", SCRIPT_EXIT_GOES_ON);
+    script_exit(&out, "/dev/cove/12", SCRIPT_STOPPED);
     CHECK(!out.failed);
     CHECK_HAS(buf_cstr(&out), "$(</dev/cove/12/c)");
     CHECK(strchr(buf_cstr(&out), '%') == NULL);
