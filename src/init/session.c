@@ -1,13 +1,13 @@
 /* session.c - the life of a session, see session.h. */
 #include "init/session.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -45,7 +45,7 @@ static void read_cwd(const struct session *s, char *out)
     ssize_t n;
 
     str_fmt(path, sizeof(path), "/proc/%d/cwd", s->pid);
-    n = readlink(path, out, INIT_PATH_MAX);
+    n = session_signal(s, 0) ? readlink(path, out, INIT_PATH_MAX) : 0;
     out[n > 0 ? n : 0] = '\0';
 }
 
@@ -107,6 +107,7 @@ static void session_free(struct session *s)
 
     session_drop_calls(s);
     session_unlisten(s);
+    drop_fd(&s->pidfd);
     loop_timer_stop(ss->procs->loop, &s->timer);
     loop_undefer(&s->gone);
     groups_remove(&s->groups, s->group);
@@ -206,9 +207,13 @@ void session_kill_shell(struct session *s)
 {
     struct err e;
 
-    if (s->pid != 0)
-        kill(s->pid, SIGKILL);
+    session_signal(s, SIGKILL);
     group_kill(s->group, &e);
+}
+
+bool session_signal(const struct session *s, int signo)
+{
+    return syscall(SYS_pidfd_send_signal, s->pidfd, signo, NULL, 0) == 0;
 }
 
 static void describe_end(struct session *s, int status)
@@ -236,7 +241,7 @@ static void describe_end(struct session *s, int status)
 static void former_reaped(struct session *s, int status)
 {
     s->former = 0;
-    if (s->pid != 0 && kill(s->pid, 0) < 0 && errno == ESRCH) {
+    if (s->pid != 0 && !session_signal(s, 0)) {
         s->pid = 0;
         describe_end(s, status);
     }
@@ -317,7 +322,7 @@ static struct session *session_new(struct sessions *ss, const struct init_sessio
     s->record.created_ms = clock_real_ms();
     s->ring = m->ring;
     s->shelf.max = SESSION_KEPT_MAX;
-    s->reply.fd = s->send.fd = s->move.fd = s->dir.fd = s->out[0] = s->out[1] = -1;
+    s->pidfd = s->reply.fd = s->send.fd = s->move.fd = s->dir.fd = s->out[0] = s->out[1] = -1;
     buf_init(&s->reply.text, REPLY_MAX);
     list_init(&s->link);
     list_init(&s->end_link);
@@ -351,6 +356,11 @@ static int spawn_shell(struct session *s, const struct init_session_create *m, s
     if (spawn(&ps->spawner, &o, &s->pid, e) < 0)
         return -1;
     s->record.pid = (uint32_t)s->pid;
+    s->pidfd = (int)syscall(SYS_pidfd_open, s->pid, 0);
+    if (s->pidfd < 0) {
+        kill(s->pid, SIGKILL);
+        return err_sys(e, "pidfd_open");
+    }
     return 0;
 }
 
@@ -382,6 +392,7 @@ static int bring_up(struct session *s, const struct init_session_create *m, stru
 static void undo(struct session *s)
 {
     session_unlisten(s);
+    drop_fd(&s->pidfd);
     loop_timer_stop(s->all->procs->loop, &s->timer);
     if (s->home != NULL)
         groups_remove(&s->groups, s->group);

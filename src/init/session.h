@@ -90,7 +90,10 @@ struct session {
     struct loop_later gone;
     struct session_dir dir;
     struct user user;
-    pid_t pid;    /* the shell, a child of ours or about to be; 0: it is gone */
+    pid_t pid; /* the shell, a child of ours or about to be; 0: it is gone */
+    /* By this it is signalled: who took over is what its user says, and a number may have
+     * become somebody else's. */
+    int pidfd;
     pid_t former; /* the one it took over from, which was killed and has yet to be reaped */
     struct group *home;
     struct groups groups;
@@ -103,6 +106,7 @@ struct session {
         bool kill, again;
         bool held; /* until the child that is about to be born can be moved, too */
         pid_t pid; /* the shell, when it began */
+        bool gone;
     } move;
     struct call *call; /* the current one */
     struct list queue;
@@ -154,6 +158,8 @@ bool session_delete(struct session *s);
 /* The shell is no more, or must not be. */
 void session_end(struct session *s, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void session_kill_shell(struct session *s);
+/* `signo` to the shell, 0: none. False: it is gone. */
+bool session_signal(const struct session *s, int signo);
 void session_answer(struct list *conns, struct session *s);
 void session_refuse(struct list *conns, const struct err *e);
 

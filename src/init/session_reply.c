@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/own.h"
@@ -80,19 +81,25 @@ static bool session_has(const struct session *s, pid_t pid)
  * else to do: without it the child is ours. */
 static bool take_over(struct session *s, const struct reply *r)
 {
+    int pidfd;
+
     s->record.restarts += s->call != NULL;
     if (s->record.restarts > SESSION_RESTARTS_MAX) {
         session_end(s, "its shell was ended by its commands %u times", s->record.restarts);
         return false;
     }
-    if (r->pid <= 1 || r->pid == s->pid || !session_has(s, r->pid)) {
+    pidfd = r->pid > 1 && r->pid != s->pid ? (int)syscall(SYS_pidfd_open, r->pid, 0) : -1;
+    if (pidfd < 0 || !session_has(s, r->pid)) {
+        drop_fd(&pidfd);
         session_end(s, "its shell lost track of itself");
         return false;
     }
+    session_signal(s, SIGKILL);
     s->former = s->pid;
     s->pid = r->pid;
     s->record.pid = (uint32_t)r->pid;
-    kill(s->former, SIGKILL);
+    drop_fd(&s->pidfd);
+    s->pidfd = pidfd;
     return true;
 }
 

@@ -33,8 +33,8 @@ static void move_run(struct job *j)
     char text[16];
     int n = snprintf(text, sizeof(text), "%d\n", s->move.pid);
 
-    if (write(s->move.fd, text, (size_t)n) < 0)
-        return; /* it is gone */
+    if (!s->move.gone && write(s->move.fd, text, (size_t)n) < 0)
+        return; /* it is gone now */
 }
 
 static void on_gone(struct loop_later *l)
@@ -77,7 +77,7 @@ static void tell_shell(struct session *s)
     if (s->state != SESSION_BUSY || s->signalled)
         return;
     s->signalled = true;
-    kill(s->pid, STOP_SIGNAL);
+    session_signal(s, STOP_SIGNAL);
 }
 
 static void move_done(struct job *j);
@@ -85,6 +85,7 @@ static void move_done(struct job *j);
 static void move_start(struct session *s)
 {
     s->move.pid = s->pid;
+    s->move.gone = !session_signal(s, 0);
     job_start(s->all->procs->loop, &s->move.job, move_run, move_done);
 }
 

@@ -1,7 +1,9 @@
 // A session's result is as honest as its user; another user's is out of reach, and so is
 // the daemon.
 import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
 import { after, before, test } from 'node:test';
+import { initOf } from '../lib/attack.mjs';
 import { poll, startDaemon, within } from '../lib/cove.mjs';
 import { openSession } from '../lib/session.mjs';
 
@@ -69,3 +71,53 @@ test('cannot survive the end of its session, however it hides', async () => {
   await s.delete();
   assert.equal((await d.exec(id, 'pgrep -fc "^sleep 300"')).stdout.trim(), '0');
 });
+
+/** In a session: a process that its parent outlives takes over, by a lie, and then ends. */
+const HEIR = `
+import os, sys, time
+dir = sys.argv[1]
+r, w = os.pipe()
+heir = os.fork()
+if heir == 0:
+    os.close(w)
+    os.read(r, 1)
+    os._exit(0)
+def say(what):
+    with open(dir + '/s', 'w') as f: f.write('bash: %s/-/%s: x\\n' % (dir, what))
+if os.fork() == 0:
+    say('b0..')
+    say('x0.%d.' % heir)
+    say('n0..')
+    os._exit(0)
+while not os.path.exists('/tmp/go'): time.sleep(0.01)
+os.close(w)
+os.waitpid(heir, 0)
+with open('/tmp/heir.new', 'w') as f: f.write(str(heir))
+os.rename('/tmp/heir.new', '/tmp/heir')
+time.sleep(1000)
+`;
+
+for (const how of ['ends', 'is stopped']) {
+  test(`cannot have a process killed that got the number of one of its own, when it ${how}`, async () => {
+    await d.exec(id, 'rm -f /tmp/go /tmp/heir; cat >/tmp/heir.py', { stdin: HEIR });
+    const s = await openSession(d, id);
+    const dir = (await s.exec("trap -p EXIT | grep -o '/dev/cove/[0-9]*' | head -n1")).stdout.trim();
+    await s.exec(`setsid python3 /tmp/heir.py ${dir} & sleep 100`);
+    assert.equal((await s.get()).state, 'idle');
+    await d.exec(id, 'touch /tmp/go; until [ -e /tmp/heir ]; do sleep 0.01; done');
+    const pid = Number((await d.exec(id, 'cat /tmp/heir')).stdout);
+    // What wrapping around all numbers would do, sooner.
+    const at = ['-t', String(initOf(d, id).pid), '-p', 'sh', '-c'];
+    execFileSync('nsenter', [...at, `echo ${pid - 1} > /proc/sys/kernel/ns_last_pid`]);
+    const victim = await d.post(`/v1/sandboxes/${id}/processes`, { argv: ['sleep', '1000'], user: 'root' });
+    assert.equal(victim.pid, pid);
+    if (how === 'is stopped') {
+      const run = s.exec('sleep 100').catch(() => null);
+      await s.interrupt();
+      await run;
+    }
+    await s.delete();
+    assert.equal((await d.get(`/v1/sandboxes/${id}/processes/${victim.id}`)).state, 'running');
+    await d.call('DELETE', `/v1/sandboxes/${id}/processes/${victim.id}`);
+  });
+}
