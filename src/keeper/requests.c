@@ -230,6 +230,8 @@ int pool_boot(struct keeper *k, uint32_t seq, const struct keeper_boot *m, struc
         return -1;
     if (sb->rec.phase != PHASE_STOPPED)
         return err_set(e, ERR_CONFLICT, "sandbox %s is running", id);
+    if (pool_is_busy(sb) && sb->taking != NULL)
+        return err_set(e, ERR_CONFLICT, "a snapshot of sandbox %s is being taken; try again", id);
     if (pool_is_busy(sb))
         return err_set(e, ERR_UNAVAILABLE, "sandbox %s is still stopping or booting", id);
     if (network_keep_rules(sb, &m->rules, e) < 0)

@@ -77,6 +77,20 @@ test('of paused and stopped sandboxes too; they stay what they are', async () =>
   await drop(a, one, two);
 });
 
+test('a resume while a snapshot is being taken works or is told to try again', async () => {
+  const a = await d.sandbox();
+  for (let i = 0; i < 10; i++) {
+    await d.post(`${S}/${a.id}/pause`, { memory: false });
+    await drop(await poll('it is down', () => take(a.id)));
+    const [snap, again] = await Promise.all([d.call('POST', `${S}/${a.id}/snapshots`), d.call('POST', `${S}/${a.id}/resume`)]);
+    assert.ok([201, 409].includes(snap.status), snap.text);
+    assert.ok([200, 409].includes(again.status), again.text);
+    if (snap.status === 201) await drop(snap.json);
+    if (again.status !== 200) await d.post(`${S}/${a.id}/resume`);
+  }
+  await drop(a);
+});
+
 for (const journal of ['wal', 'delete']) {
   test(`a database that is written to all the time (journal: ${journal}) opens clean from a snapshot, with all that was committed`, async () => {
     const a = await d.sandbox();
