@@ -3,6 +3,8 @@
 
 #include "front/engine/inside.h"
 
+#define MADE_FOR_MS (3600u * 1000u)
+
 static void insert(struct rig *r, const char *id, enum store_state state, uint64_t ends_ms)
 {
     struct store_sandbox row = {.id = id,
@@ -13,6 +15,7 @@ static void insert(struct rig *r, const char *id, enum store_state state, uint64
                                 .metadata = "{}",
                                 .boot_id = "boot-1",
                                 .ends_ms = ends_ms,
+                                .timeout_ms = MADE_FOR_MS,
                                 .reason = state == STORE_STOPPED ? "earlier" : ""};
     struct err e;
 
@@ -163,6 +166,24 @@ TEST(an_end_that_passed_while_the_daemon_was_down_comes_at_once)
     CHECK_INT(rows(&r).state, STORE_DELETING);
     keeper_ok_to(&r, seq);
     RIG_UNTIL(&r, rows(&r).n == 0);
+    rig_free(&r);
+}
+
+/* We were killed between its boot and the row. */
+TEST(one_that_was_booted_before_we_were_killed_lives_as_long_as_it_was_made_for)
+{
+    struct rig r;
+    uint32_t seq;
+    struct keeper_sandbox box = keeper_box("sb", KEEPER_RUNNING);
+
+    rig_new(&r);
+    insert(&r, "sb", STORE_STOPPED, 0);
+    seq = rig_start(&r);
+    keeper_say(&r, KEEPER_SANDBOX, seq, &box);
+    rig_join(&r, seq);
+    CHECK_STR(state_of(&r, "sb"), "running");
+    CHECK(engine_get(r.g, KEY, "sb")->ends_ms > clock_real_ms() + MADE_FOR_MS / 2);
+    CHECK_INT(rows(&r).ends_ms, engine_get(r.g, KEY, "sb")->ends_ms);
     rig_free(&r);
 }
 
@@ -412,6 +433,58 @@ TEST(a_timeout_that_says_stop_halts_and_keeps_the_sandbox)
     rig_free(&r);
 }
 
+/* The end that has come is not that of the life that follows. */
+TEST(a_resume_while_it_is_being_stopped_makes_it_live_as_long_as_it_was_made_for)
+{
+    struct rig r;
+    int listen_fd;
+    struct peer monitor;
+    struct keeper_sandbox box = keeper_box("sb1", KEEPER_RUNNING);
+    struct told a = {0};
+    struct err e;
+    union rig_msg m;
+    uint32_t seq;
+
+    start(&r);
+    rig_create(&r, "sb1", MADE_FOR_MS, SANDBOX_END_STOP, &listen_fd, &monitor);
+    CHECK_INT(engine_set_timeout(r.g, KEY, "sb1", 1, &e), 0);
+    seq = keeper_hear(&r, KEEPER_HALT, &m);
+    engine_resume(r.g, KEY, "sb1", RESUME_AS_MADE, 0, told_sandbox, &a);
+    keeper_ok_to(&r, seq);
+    keeper_say(&r, KEEPER_SANDBOX, keeper_hear(&r, KEEPER_BOOT, &m), &box);
+    RIG_UNTIL(&r, a.n == 1);
+    CHECK_STR(a.state, "running");
+    CHECK(engine_get(r.g, KEY, "sb1")->ends_ms > clock_real_ms() + MADE_FOR_MS / 2);
+    peer_close(&monitor);
+    close(listen_fd);
+    rig_free(&r);
+}
+
+TEST(a_timeout_that_was_set_while_it_boots_is_the_one_it_has_then)
+{
+    struct rig r;
+    struct told a = {0};
+    struct keeper_sandbox box = keeper_box("sb", KEEPER_STOPPED);
+    struct err e;
+    union rig_msg m;
+    uint32_t seq;
+
+    rig_new(&r);
+    insert(&r, "sb", STORE_STOPPED, 0);
+    seq = rig_start(&r);
+    keeper_say(&r, KEEPER_SANDBOX, seq, &box);
+    rig_join(&r, seq);
+    engine_resume(r.g, KEY, "sb", RESUME_AS_MADE, 0, told_sandbox, &a);
+    seq = keeper_hear(&r, KEEPER_BOOT, &m);
+    CHECK_INT(engine_set_timeout(r.g, KEY, "sb", 10 * MADE_FOR_MS, &e), 0);
+    box.state = KEEPER_RUNNING;
+    keeper_say(&r, KEEPER_SANDBOX, seq, &box);
+    RIG_UNTIL(&r, a.n == 1);
+    CHECK(engine_get(r.g, KEY, "sb")->ends_ms > clock_real_ms() + 9 * MADE_FOR_MS);
+    CHECK_INT(rows(&r).ends_ms, engine_get(r.g, KEY, "sb")->ends_ms);
+    rig_free(&r);
+}
+
 TEST(a_timeout_can_be_moved_and_taken_away)
 {
     struct rig r;
@@ -483,6 +556,52 @@ TEST(a_pause_that_the_keeper_refuses_leaves_it_running_with_its_end)
     CHECK_INT(a.e.kind, ERR_UNRESPONSIVE);
     CHECK_STR(state_of(&r, "sb1"), "running");
     CHECK(rows(&r).ends_ms > clock_real_ms());
+    peer_close(&monitor);
+    close(listen_fd);
+    rig_free(&r);
+}
+
+static void told_exit(void *arg, const struct init_exit *m, const struct err *e)
+{
+    (void)m;
+    told_done(arg, e);
+}
+
+/* As while a snapshot of it is being taken. */
+TEST(a_resume_that_the_keeper_refuses_leaves_it_paused_and_whoever_waits_waiting)
+{
+    struct rig r;
+    int listen_fd;
+    struct peer monitor, waits;
+    struct told a = {0}, b = {0}, over = {0};
+    struct keeper_fail no = {.code = "conflict", .message = "something else is being done"};
+    struct err e;
+    union rig_msg m;
+    uint32_t seq, wait;
+
+    start(&r);
+    rig_create(&r, "sb1", 60000, SANDBOX_END_DELETE, &listen_fd, &monitor);
+    process_wait(r.g, KEY, "sb1", "p", 0, told_exit, &over);
+    waits = init_accept(&r, listen_fd);
+    init_hello_to(&waits);
+    wait = init_hear(&r, &waits, INIT_WAIT, &m);
+    engine_pause(r.g, KEY, "sb1", true, told_sandbox, &a);
+    keeper_ok_to(&r, keeper_hear(&r, KEEPER_PAUSE, &m));
+    RIG_UNTIL(&r, a.n == 1);
+    engine_resume(r.g, KEY, "sb1", RESUME_AS_MADE, 0, told_sandbox, &b);
+    seq = keeper_hear(&r, KEEPER_THAW, &m);
+    CHECK_INT(engine_set_timeout(r.g, KEY, "sb1", 1000, &e), -1);
+    CHECK_INT(e.kind, ERR_CONFLICT);
+    keeper_say(&r, KEEPER_FAIL, seq, &no);
+    RIG_UNTIL(&r, b.n == 1);
+    CHECK_INT(b.e.kind, ERR_CONFLICT);
+    CHECK_STR(state_of(&r, "sb1"), "paused");
+    CHECK_INT(engine_get(r.g, KEY, "sb1")->ends_ms, 0);
+    CHECK_INT(over.n, 0);
+    init_say(&waits, INIT_EXIT, wait, &(struct init_exit){.id = "p"});
+    RIG_UNTIL(&r, over.n == 1);
+    CHECK_INT(over.failed, 0);
+    peer_close(&waits);
     peer_close(&monitor);
     close(listen_fd);
     rig_free(&r);

@@ -82,10 +82,14 @@ static void adopt_paused(const struct pair *p)
     meet(p);
 }
 
-/* We were killed between a resume and its row, and know no more for how long. */
+/* We were killed between a resume and its row, and know no more for how long. One that is
+ * stopped may have been given an end; a paused one has none. */
 static void adopt_resumed(const struct pair *p)
 {
-    p->b->pub.ends_ms = p->b->pub.timeout_ms == 0 ? 0 : clock_real_ms() + p->b->pub.timeout_ms;
+    struct sandbox *s = &p->b->pub;
+
+    if (s->ends_ms == 0 && s->timeout_ms != 0)
+        s->ends_ms = clock_real_ms() + s->timeout_ms;
     adopt(p);
 }
 
@@ -137,7 +141,7 @@ static join_action *const actions[ROW_COUNT][HAS_COUNT] = {
     [ROW_NONE]     = {[HAS_NOTHING] = leave,  [HAS_RUNNING] = destroy,     [HAS_PAUSED] = destroy,      [HAS_STOPPED] = destroy},
     [ROW_RUNNING]  = {[HAS_NOTHING] = stop,   [HAS_RUNNING] = adopt,       [HAS_PAUSED] = adopt_paused, [HAS_STOPPED] = stop},
     [ROW_PAUSED]   = {[HAS_NOTHING] = lose_memory, [HAS_RUNNING] = adopt_resumed, [HAS_PAUSED] = adopt_paused, [HAS_STOPPED] = lose_memory},
-    [ROW_STOPPED]  = {[HAS_NOTHING] = leave,  [HAS_RUNNING] = adopt,       [HAS_PAUSED] = adopt_paused, [HAS_STOPPED] = leave},
+    [ROW_STOPPED]  = {[HAS_NOTHING] = leave,  [HAS_RUNNING] = adopt_resumed, [HAS_PAUSED] = adopt_paused, [HAS_STOPPED] = leave},
     [ROW_DELETING] = {[HAS_NOTHING] = forget, [HAS_RUNNING] = destroy,     [HAS_PAUSED] = destroy,      [HAS_STOPPED] = destroy},
 };
 /* clang-format on */

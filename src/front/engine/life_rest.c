@@ -123,7 +123,11 @@ static uint64_t wished_end(const struct box *b, const struct life_news *n)
         return end_after(n->timeout_ms);
     if (n->end == RESUME_WAKE)
         return end_after(made == 0 || made > ENGINE_WAKE_MS ? made : ENGINE_WAKE_MS);
-    return b->pub.ends_ms != 0 ? b->pub.ends_ms : end_after(made);
+    /* One that is stopped may have been given an end. The end of one that is only about to
+     * be ends with that, and may be what brought it about. */
+    if ((b->life == LIFE_STOPPED || b->life == LIFE_BOOTING) && b->pub.ends_ms != 0)
+        return b->pub.ends_ms;
+    return end_after(made);
 }
 
 /* Of several the longest counts. */
@@ -224,19 +228,19 @@ void life_pause(struct box *b, const struct life_news *n)
         freeze(b);
 }
 
-/* Whoever only wants to know something may ask its init. */
-static void let_look(struct box *b)
+/* Whoever only wants to know something may ask its init; the others are told why not. */
+static void let_look(struct box *b, const struct err *why)
 {
-    struct err e;
-
-    err_set(&e, ERR_CONFLICT, "sandbox %s is paused; resume it first", b->pub.id);
-    talk_peer_refuse(&b->peer, &e);
+    talk_peer_refuse(&b->peer, why);
     talk_peer_hold(&b->peer, false);
 }
 
 void life_froze(struct box *b, const struct life_news *n)
 {
+    struct err e;
+
     (void)n;
+    err_set(&e, ERR_CONFLICT, "sandbox %s is paused; resume it first", b->pub.id);
     b->life = LIFE_PAUSED;
     b->pub.ends_ms = 0;
     loop_timer_stop(b->g->loop, &b->end);
@@ -245,7 +249,7 @@ void life_froze(struct box *b, const struct life_news *n)
     if (b->pub.auto_resume && talk_peer_waits(&b->peer))
         life_resume_after(b, &(struct life_news){.end = RESUME_WAKE});
     if (!b->wanted) /* else what is queued waits for the resume that follows */
-        let_look(b);
+        let_look(b, &e);
     events_add(b->g, b, "sandbox.paused", "{}");
     life_answer(b, NULL);
     go_on(b);
@@ -324,13 +328,13 @@ void life_thawed(struct box *b, const struct life_news *n)
     life_answer(b, NULL);
 }
 
-/* Those that hoped for it cannot be told apart from those that only look. */
+/* Often it is only that a snapshot is being taken. What stood still stands still. */
 void life_thaw_failed(struct box *b, const struct life_news *n)
 {
-    log_error("sandbox %s cannot be resumed: %s", b->pub.id, n->err->msg);
+    log_warn("sandbox %s cannot be resumed: %s", b->pub.id, n->err->msg);
     b->life = LIFE_PAUSED;
     b->wished = false;
-    talk_peer_reset(&b->peer, n->err);
+    let_look(b, n->err);
     life_answer(b, n->err);
 }
 

@@ -394,6 +394,8 @@ static int set_end(struct box *b, uint64_t ends_ms, struct err *e)
     if (store_sandbox_set_ends(b->g->o.store, b->pub.id, ends_ms, e) < 0)
         return -1;
     b->pub.ends_ms = ends_ms;
+    if (b->life == LIFE_BOOTING) /* the last word counts */
+        b->wished_end = ends_ms;
     life_arm(b);
     return 0;
 }
@@ -407,6 +409,8 @@ static struct box *box_with_end(struct engine *g, const char *key, const char *i
         err_set(e, ERR_NOT_FOUND, "no sandbox %.64s", id);
     else if (b->life == LIFE_PAUSED)
         err_set(e, ERR_CONFLICT, "sandbox %s is paused and has no end; resume it with one", id);
+    else if (b->life == LIFE_THAWING)
+        err_set(e, ERR_CONFLICT, "sandbox %s is being resumed; try again", id);
     else if (timeout_ms > SANDBOX_TIMEOUT_MAX)
         err_set(e, ERR_INVALID, "timeout_ms is too large");
     else
