@@ -62,6 +62,13 @@
 #define PIPE "${__cove_pipe}"
 #define KEEP "__cove_status=$? __cove_pipe=\" ${PIPESTATUS[@]} \"; "
 
+/* A child has no traps until it sets one, but is told those of its parent. Not DEBUG, which is
+ * what ended many a shell with set -e. A function of that name is not to be called. */
+#define TRAPS                                                                                      \
+    "if \\builtin test 1 = 1 && ! \\builtin test 1 = 2 && "                                        \
+    "! \\builtin declare -F trap >/dev/null; then \\builtin eval \"$(\\builtin trap -p "           \
+    "ERR HUP INT QUIT USR1 USR2 PIPE ALRM TERM CHLD WINCH)\"; fi; "
+
 /* `exit` leaves no function: a child that is still in one, with its locals, does as if it were
  * stopped, and so has a child in its turn. The eval is what takes them away. */
 #define IN_FUNCTION "[[ -v FUNCNAME ]]"
@@ -73,7 +80,7 @@
  * had for fds 0 to 2. It is born outside of every { } with a redirection: what such a one
  * puts aside it would keep. */
 #define BIRTH SAY("b", STATUS, NO_PID)
-#define CHILD(begin) "( if " SAY("x", STATUS, ITS_PID) "; then " begin "; fi ) <&- >&- 2>&-"
+#define CHILD(begin) "( if " SAY("x", STATUS, ITS_PID) "; then " TRAPS begin "; fi ) <&- >&- 2>&-"
 
 /* Was it `exit`, or set -e, set -u and their like? With set -e a status that some part
  * of the last pipeline had is its doing, and 1 too, since [[ ]] is in no pipeline, and 2,
@@ -251,8 +258,9 @@ void script_status(struct buf *script, const struct script_slots *slots, unsigne
     }
 }
 
-void script_back(struct buf *out)
+void script_back(struct buf *out, const char *dir)
 {
+    (void)dir;
     buf_adds(out, "if " BUILTIN_IS_ONE "; then \\builtin cd -- \"$__cove_pwd\"; "
                   "else \\command cd -- \"$__cove_pwd\"; fi; OLDPWD=$__cove_old; "
                   "\\unset __cove_pwd __cove_old");
@@ -260,16 +268,27 @@ void script_back(struct buf *out)
 
 /* A `[[` that found no end is taken for open by the next text with one, unless an error
  * comes first that bash tidies up after. */
-void script_mend(struct buf *out)
+void script_mend(struct buf *out, const char *dir)
 {
+    (void)dir;
     buf_adds(out, "\\command eval \")\" || \\command true");
+}
+
+/* A command that set a trap of its own for EXIT, and then took it away, has none of ours. */
+void script_trap(struct buf *out, const char *dir)
+{
+    put(out,
+        "if [[ -z $(\\builtin trap -p EXIT) ]]; then " BOTH(
+            "trap -- \"$(<%/x)\" EXIT") "[[ 1 ]]; fi",
+        dir);
 }
 
 /* In an order in which nothing changes what comes behind it: functions are read with the
  * shopts they were written with, set -e and set -k come late, aliases count from the end on.
  * It ends with 0 only if `builtin` can be relied on and all of it was printed. */
-void script_dump(struct buf *out)
+void script_dump(struct buf *out, const char *dir)
 {
+    (void)dir;
     buf_adds(out, "\\builtin test 1 = 1 && ! \\builtin test 1 = 2 && "
                   "\\builtin printf \"%s %q\\n\" \"\\\\builtin cd --\" \"$(\\builtin pwd)\" && "
                   "\\builtin umask -p && \\builtin declare -p && \\builtin shopt -p && "

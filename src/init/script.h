@@ -57,11 +57,13 @@ struct script_slots {
 struct script_slots script_command(struct buf *out, const struct script_call *c);
 void script_status(struct buf *script, const struct script_slots *slots, unsigned status);
 /* After a call with a cwd: back to where the shell was. */
-void script_back(struct buf *out);
+void script_back(struct buf *out, const char *dir);
 /* After a text that bash may not have been able to read: that it is in the middle of one. */
-void script_mend(struct buf *out);
+void script_mend(struct buf *out, const char *dir);
+/* After a text with a trap in it: that it is ours if it is nobody's. */
+void script_trap(struct buf *out, const char *dir);
 /* Prints everything that another bash needs to be in the same state. */
-void script_dump(struct buf *out);
+void script_dump(struct buf *out, const char *dir);
 
 /* 'text' as one word. */
 void script_quote(struct buf *out, const char *p, size_t n);

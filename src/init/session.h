@@ -50,6 +50,7 @@ enum call_kind {
     CALL_COMMAND,
     CALL_BACK, /* our own: from the cwd of one call back to where the shell was */
     CALL_MEND, /* our own: after a syntax error */
+    CALL_TRAP, /* our own: after a command that may have taken our EXIT trap away */
     CALL_DUMP, /* our own: its state, for a process */
 };
 
@@ -65,6 +66,7 @@ struct call {
     uint64_t input; /* number of its stdin, 0: none */
     uint64_t timeout_ms;
     bool moves;         /* it has a cwd of its own */
+    bool traps;         /* it may change a trap */
     struct buf order;   /* CALL_DUMP: the request, to be decoded again */
     struct list askers; /* CALL_DUMP: the conn that waits */
 };

@@ -164,6 +164,7 @@ int call_add_command(struct session *s, const struct init_session_exec *m,
     session_dir_input_name(input, file);
     c->slots = script_command(&c->script, &script);
     c->moves = m->cwd[0] != '\0';
+    c->traps = memmem(text->p, text->len, "trap", 4) != NULL;
     c->timeout_ms = m->timeout_ms != 0 ? m->timeout_ms : s->record.timeout_ms;
     if (enqueue(c, &record, name, false, e) < 0) {
         call_free(c);
@@ -174,8 +175,9 @@ int call_add_command(struct session *s, const struct init_session_exec *m,
     return 0;
 }
 
-static int add_own(struct session *s, enum call_kind kind, void (*script)(struct buf *out),
-                   const struct buf *order, struct call **ret, struct err *e)
+static int add_own(struct session *s, enum call_kind kind,
+                   void (*script)(struct buf *out, const char *dir), const struct buf *order,
+                   struct call **ret, struct err *e)
 {
     static const struct init_start record = {
         .id = "", .cwd = "", .user = "", .argv = {"", 1, 1}, .ring = SESSION_STATE_MAX};
@@ -183,7 +185,7 @@ static int add_own(struct session *s, enum call_kind kind, void (*script)(struct
 
     if (c == NULL)
         return err_set(e, ERR_UNAVAILABLE, "out of memory");
-    script(&c->script);
+    script(&c->script, s->dir.path);
     if (order != NULL && buf_add(&c->order, buf_data(order), order->len) < 0)
         c->script.failed = true;
     if (enqueue(c, &record, NULL, kind != CALL_DUMP, e) < 0) {
@@ -319,10 +321,33 @@ static unsigned finish_proc(struct session *s, struct proc *p, unsigned code)
     return code;
 }
 
+/* What the shell needs after such a call; the last is done first. */
+static void look_after(struct call *c, unsigned code)
+{
+    const struct {
+        bool needed;
+        enum call_kind kind;
+        void (*script)(struct buf *out, const char *dir);
+        const char *or_else;
+    } steps[] = {
+        {c->moves, CALL_BACK, script_back, "it could not be brought back to where it was"},
+        {c->traps, CALL_TRAP, script_trap, "its traps could not be looked after"},
+        {c->kind == CALL_COMMAND && code == CODE_UNREADABLE, CALL_MEND, script_mend,
+         "it could not be mended after its command"},
+    };
+    struct session *s = c->session;
+    struct call *own;
+    struct err e;
+
+    for (size_t i = 0; i < ARRAY_LEN(steps); i++)
+        if (steps[i].needed && s->state != SESSION_ENDED &&
+            add_own(s, steps[i].kind, steps[i].script, NULL, &own, &e) < 0)
+            session_end(s, "%s: %s", steps[i].or_else, e.msg);
+}
+
 void session_over(struct session *s, unsigned code)
 {
-    struct call *c = s->call, *own;
-    struct err e;
+    struct call *c = s->call;
 
     if (s->state != SESSION_EXITING)
         loop_timer_stop(s->all->procs->loop, &s->timer);
@@ -336,11 +361,7 @@ void session_over(struct session *s, unsigned code)
         s->last = code;
     if (c->kind == CALL_DUMP)
         session_started(c);
-    if (c->moves && add_own(s, CALL_BACK, script_back, NULL, &own, &e) < 0)
-        session_end(s, "it could not be brought back to where it was: %s", e.msg);
-    if (c->kind == CALL_COMMAND && code == CODE_UNREADABLE && s->state != SESSION_ENDED &&
-        add_own(s, CALL_MEND, script_mend, NULL, &own, &e) < 0)
-        session_end(s, "it could not be mended after its command: %s", e.msg);
+    look_after(c, code);
     if (s->stop == 0 && s->state != SESSION_ENDED && !session_is_alone(s))
         session_move(s, false);
     call_free(c);

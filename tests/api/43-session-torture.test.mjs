@@ -353,6 +353,40 @@ test('an exit in a function leaves it, and its locals', async () => {
   await s.delete();
 });
 
+test('traps are there after a command that ended its shell', async () => {
+  const s = await openSession(d, id, { restart: true });
+  await s.exec('trap "echo err" ERR; trap "echo usr1" USR1; trap "" USR2');
+  const uses = 'false; kill -USR1 $BASHPID; kill -USR2 $BASHPID; echo on';
+  for (const end of ['set -e; [[ 1 == 2 ]]', 'exit 3', 'set -u; : $no']) {
+    await s.exec(end);
+    assert.equal(await s.out(`set +eu; ${uses}`), 'err\nusr1\non\n', end);
+  }
+  // ERR is not a function's, nor is it after a stop.
+  for (const end of ['f() { exit 4; }; f', 'sleep 100']) {
+    await s.exec(end, { timeout_ms: 100 });
+    assert.match(await s.out(uses), /usr1\non\n$/, end);
+  }
+  // A function of that name is nobody that we call.
+  await s.exec('trap() { touch /tmp/called; }; exit 1');
+  assert.equal(await s.out('[[ -e /tmp/called ]] || echo no'), 'no\n');
+  await s.delete();
+});
+
+test('an EXIT trap that is set and taken away leaves the session as it was', async () => {
+  const s = await openSession(d, id);
+  await s.exec('trap "echo bye" EXIT; set -e');
+  assert.match(await s.out('trap -p EXIT'), /^trap -- 'echo bye' EXIT\n$/);
+  await s.exec('trap - EXIT');
+  const a = await s.exec('false; echo no');
+  assert.deepEqual([a.exit_code, a.stdout, a.session], [1, '', 'running']);
+  // With a text besides that cannot be read, and a cwd: all of it is put right again.
+  await s.exec('set +e; cd /tmp; trap - EXIT');
+  await s.exec('trap - EXIT\n[[ 1 &&', { cwd: '/usr' });
+  assert.equal((await s.exec('set -e; false')).session, 'running');
+  assert.equal(await s.out('pwd'), '/tmp\n');
+  await s.delete();
+});
+
 /** What makes the shell take another way to its commands than `builtin eval`. */
 for (const it of ['enable -n eval', 'enable -n command', 'enable -n builtin', 'enable -n test']) {
   test(`with set -e and ${it} a session goes on`, async () => {
