@@ -90,27 +90,30 @@ static void look(struct loop_timer *t)
     }
 }
 
-static struct sandbox *find_free(struct keeper *k, const char *id, struct err *e)
+static struct sandbox *find_up(struct keeper *k, const char *id, struct err *e)
 {
     struct sandbox *sb = pool_find_given(k, id, e);
 
-    if (sb == NULL)
-        return NULL;
-    if (sb->rec.phase == PHASE_STOPPED)
-        err_set(e, ERR_CONFLICT, "sandbox %s is stopped", id);
-    else if (pool_is_busy(sb))
-        err_set(e, ERR_CONFLICT, "something else is being done with sandbox %s; try again", id);
-    else
+    if (sb == NULL || sb->rec.phase != PHASE_STOPPED)
         return sb;
+    err_set(e, ERR_CONFLICT, "sandbox %s is stopped", id);
     return NULL;
+}
+
+static int check_free(const struct sandbox *sb, struct err *e)
+{
+    if (!pool_is_busy(sb))
+        return 0;
+    return err_set(e, ERR_CONFLICT, "something else is being done with sandbox %s; try again",
+                   sb->rec.id);
 }
 
 /* Once more is no error: a new front makes sure that way. */
 int pool_pause(struct keeper *k, uint32_t seq, const char *id, struct err *e)
 {
-    struct sandbox *sb = find_free(k, id, e);
+    struct sandbox *sb = find_up(k, id, e);
 
-    if (sb == NULL || freezer_set(sb, FREEZE_COMMANDS, true, e) < 0)
+    if (sb == NULL || check_free(sb, e) < 0 || freezer_set(sb, FREEZE_COMMANDS, true, e) < 0)
         return -1;
     sb->paused = true;
     sb->ask = seq;
@@ -119,12 +122,14 @@ int pool_pause(struct keeper *k, uint32_t seq, const char *id, struct err *e)
     return 0;
 }
 
+/* A snapshot that is being taken holds it by another switch: it goes on when both are off. */
 int pool_thaw(struct keeper *k, uint32_t seq, const char *id, struct err *e)
 {
-    struct sandbox *sb = find_free(k, id, e);
+    struct sandbox *sb = find_up(k, id, e);
     struct keeper_ok ok = {0};
 
-    if (sb == NULL || freezer_set(sb, FREEZE_COMMANDS, false, e) < 0)
+    if (sb == NULL || (sb->taking == NULL && check_free(sb, e) < 0) ||
+        freezer_set(sb, FREEZE_COMMANDS, false, e) < 0)
         return -1;
     if (sb->paused)
         cgroup_swap(sb, false);

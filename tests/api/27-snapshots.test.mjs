@@ -77,8 +77,15 @@ test('of paused and stopped sandboxes too; they stay what they are', async () =>
   await drop(a, one, two);
 });
 
-test('a resume while a snapshot is being taken works or is told to try again', async () => {
+test('a resume while a snapshot is being taken works; of a stopped one it may have to be tried again', async () => {
   const a = await d.sandbox();
+  for (let i = 0; i < 10; i++) {
+    await d.post(`${S}/${a.id}/pause`);
+    const [snap] = await Promise.all([d.call('POST', `${S}/${a.id}/snapshots`), d.post(`${S}/${a.id}/resume`)]);
+    assert.ok([201, 409].includes(snap.status), snap.text); // 409: the resume came first
+    assert.equal(await sh(a.id, 'echo on'), 'on\n');
+    if (snap.status === 201) await drop(snap.json);
+  }
   for (let i = 0; i < 10; i++) {
     await d.post(`${S}/${a.id}/pause`, { memory: false });
     await drop(await poll('it is down', () => take(a.id)));
