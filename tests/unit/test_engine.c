@@ -386,6 +386,38 @@ TEST(a_dead_init_stops_the_sandbox_and_resume_boots_it_with_a_new_boot_id)
     rig_free(&r);
 }
 
+/* The keeper refuses to halt what has ended already, and is asked before we know. */
+TEST(an_init_that_dies_as_it_is_to_be_stopped_leaves_a_stopped_sandbox_that_boots_again)
+{
+    struct rig r;
+    int listen_fd;
+    struct peer monitor;
+    struct told a = {0}, b = {0};
+    struct keeper_sandbox box = keeper_box("sb1", KEEPER_RUNNING);
+    struct keeper_fail no = {.code = "conflict", .message = "it is stopped already"};
+    union rig_msg m;
+    uint32_t seq;
+
+    start(&r);
+    rig_create(&r, "sb1", 0, SANDBOX_END_DELETE, &listen_fd, &monitor);
+    engine_pause(r.g, KEY, "sb1", false, told_sandbox, &a);
+    seq = keeper_hear(&r, KEEPER_HALT, &m);
+    keeper_say(&r, KEEPER_DIED, 0, &(struct keeper_died){.id = "sb1", .reason = "out of memory"});
+    keeper_say(&r, KEEPER_FAIL, seq, &no);
+    RIG_UNTIL(&r, a.n == 1);
+    rig_settle(&r);
+    CHECK_STR(a.state, "stopped");
+    CHECK_STR(state_of(&r, "sb1"), "stopped");
+    CHECK_STR(rows(&r).reason, "out of memory");
+    engine_resume(r.g, KEY, "sb1", RESUME_AS_MADE, 0, told_sandbox, &b);
+    keeper_say(&r, KEEPER_SANDBOX, keeper_hear(&r, KEEPER_BOOT, &m), &box);
+    RIG_UNTIL(&r, b.n == 1);
+    CHECK_STR(b.state, "running");
+    peer_close(&monitor);
+    close(listen_fd);
+    rig_free(&r);
+}
+
 TEST(a_sandbox_deleted_while_it_boots_is_destroyed_when_the_boot_has_ended)
 {
     struct rig r;
@@ -567,7 +599,6 @@ static void told_exit(void *arg, const struct init_exit *m, const struct err *e)
     told_done(arg, e);
 }
 
-/* As while a snapshot of it is being taken. */
 TEST(a_resume_that_the_keeper_refuses_leaves_it_paused_and_whoever_waits_waiting)
 {
     struct rig r;

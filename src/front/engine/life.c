@@ -123,7 +123,8 @@ void life_begin(struct box *b)
 /* ---- the table ---- */
 
 /* Every cell is a decision; `stale` is one too. test_engine.c walks it. What ends a
- * request can come only in the state that has made it. */
+ * request can come only in the state that has made it, except after a death: the keeper
+ * has told that before it refuses what it was asked meanwhile. */
 /* clang-format off */
 #define NO_BOOT    [LIFE_BOOTED] = stale, [LIFE_BOOT_FAILED] = stale
 #define NO_HALT    [LIFE_HALTED] = stale, [LIFE_HALT_FAILED] = stale
@@ -146,7 +147,7 @@ static reaction *const react[LIFE_COUNT][LIFE_EVENT_COUNT] = {
                        [LIFE_BOOTED] = life_booted,    [LIFE_BOOT_FAILED] = life_boot_failed,
                        NO_HALT, NO_FREEZE, NO_THAW, NO_DESTROY},
     [LIFE_HALTING]  = {[LIFE_DELETE] = life_doom,      [LIFE_RESUME] = life_resume_after, [LIFE_PAUSE] = refuse,
-                       [LIFE_DIED] = stale,            [LIFE_TIMEOUT] = later,
+                       [LIFE_DIED] = life_halted,      [LIFE_TIMEOUT] = later,
                        [LIFE_HALTED] = life_halted,    [LIFE_HALT_FAILED] = life_halt_failed,
                        NO_BOOT, NO_FREEZE, NO_THAW, NO_DESTROY},
     [LIFE_PAUSING]  = {[LIFE_DELETE] = life_doom,      [LIFE_RESUME] = life_resume_after, [LIFE_PAUSE] = refuse,

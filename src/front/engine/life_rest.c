@@ -328,7 +328,7 @@ void life_thawed(struct box *b, const struct life_news *n)
     life_answer(b, NULL);
 }
 
-/* Often it is only that a snapshot is being taken. What stood still stands still. */
+/* What stood still stands still. */
 void life_thaw_failed(struct box *b, const struct life_news *n)
 {
     log_warn("sandbox %s cannot be resumed: %s", b->pub.id, n->err->msg);
