@@ -396,9 +396,7 @@ void groups_remove(struct groups *gs, struct group *own)
     drop_fd(&gs->freezes.fd);
 }
 
-/* The counter is the sandbox's: who else is killed in the same moment by somebody
- * else's SIGKILL shares the blame, which no reader of exit records will notice. */
-bool groups_had_oom(struct groups *gs)
+uint64_t groups_oom_kills(const struct groups *gs)
 {
     static const char key[] = "oom_kill ";
     char text[512], *at;
@@ -408,11 +406,20 @@ bool groups_had_oom(struct groups *gs)
     text[n > 0 ? n : 0] = '\0';
     at = strstr(text, key);
     if (at == NULL)
-        return false;
+        return 0;
     at += strlen(key);
     *strchrnul(at, '\n') = '\0';
-    if (str_u64(at, UINT64_MAX, &kills) < 0 || kills <= gs->oom_kills)
+    return str_u64(at, UINT64_MAX, &kills) == 0 ? kills : 0;
+}
+
+/* The counter is the sandbox's: who is killed by somebody else's SIGKILL after the kernel
+ * killed its neighbour shares the blame, if nobody else had it. */
+bool groups_had_oom(struct groups *gs, uint64_t since)
+{
+    uint64_t kills = groups_oom_kills(gs);
+
+    if (kills <= since || kills <= gs->oom_told)
         return false;
-    gs->oom_kills = kills;
+    gs->oom_told = kills;
     return true;
 }

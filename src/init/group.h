@@ -28,8 +28,8 @@ struct groups {
         struct loop_io io;
         uint64_t total_ns, since_ns; /* since 0: they run */
     } freezes;
-    int oom_fd; /* borrowed: a file with the sandbox's `oom_kill N`; 0 or less: none */
-    uint64_t oom_kills;
+    int oom_fd;        /* borrowed: a file with the sandbox's `oom_kill N`; 0 or less: none */
+    uint64_t oom_told; /* how many there were when an end was last laid to them */
     uint64_t next;
     unsigned max; /* of count; then ERR_LIMIT */
     unsigned count, nspare;
@@ -53,9 +53,10 @@ struct group {
 
 void groups_init(struct groups *gs, struct loop *l, int run_fd, int oom_fd);
 
-/* True if the kernel killed something in this sandbox for want of memory since we
- * last asked. */
-bool groups_had_oom(struct groups *gs);
+/* How often the kernel killed something in this sandbox for want of memory. */
+uint64_t groups_oom_kills(const struct groups *gs);
+/* True if it did so since there were `since`, and no end was laid to that yet. */
+bool groups_had_oom(struct groups *gs, uint64_t since);
 
 /* How long all of them together have been frozen so far, in ms. */
 uint64_t groups_frozen_ms(const struct groups *gs);

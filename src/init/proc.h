@@ -110,6 +110,7 @@ struct proc {
     } in;
     struct loop_timer timeout, grace, retry;
     uint64_t frozen_ms; /* groups_frozen_ms() when the timeout was last set */
+    uint64_t oom_kills; /* groups_oom_kills() at its start, or when we last killed it */
     struct loop_later later;
     struct list watches;
     struct proc_watch *owner;           /* one of the watches, or NULL */

@@ -139,12 +139,19 @@ static void act_ask(struct proc *p)
     group_signal(p->group, SIGCONT, &e); /* a stopped one hears TERM only when continued */
 }
 
+/* What the kernel killed before we do is not what this one dies of. */
+static void kill_is_ours(struct proc *p)
+{
+    p->oom_kills = groups_oom_kills(&p->all->groups);
+}
+
 static void act_force(struct proc *p)
 {
     struct err e;
 
     if (p->pid != 0)
         p->record.flags |= INIT_EXIT_KILLED;
+    kill_is_ours(p);
     group_hurry(p->group);
     group_kill(p->group, &e);
 }
@@ -154,6 +161,7 @@ static void act_expire(struct proc *p)
     struct err e;
 
     p->record.flags |= INIT_EXIT_TIMED_OUT;
+    kill_is_ours(p);
     group_hurry(p->group);
     group_kill(p->group, &e);
 }
@@ -226,6 +234,8 @@ int proc_signal(struct proc *p, int signo, enum init_signal_to to, struct err *e
 {
     if (signo == SIGTERM || signo == SIGKILL)
         output_cut(p);
+    if (signo == SIGKILL)
+        kill_is_ours(p);
     if (to == INIT_TO_FOREGROUND)
         return term_signal(p, signo, e);
     if (to == INIT_TO_TREE && p->group != NULL)
@@ -258,7 +268,7 @@ void proc_reaped(struct proc *p, int status, const struct rusage *ru)
     } else {
         r->code = (uint32_t)WEXITSTATUS(status);
     }
-    if (r->signal == SIGKILL && groups_had_oom(&p->all->groups))
+    if (r->signal == SIGKILL && groups_had_oom(&p->all->groups, p->oom_kills))
         r->flags |= INIT_EXIT_OOM;
     if ((r->flags & INIT_EXIT_TIMED_OUT) != 0)
         r->code = CODE_TIMED_OUT;

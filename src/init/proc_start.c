@@ -90,6 +90,7 @@ static int launch(struct proc *p, const struct init_start *m, const struct user 
     o.stdio[1] = o.tty ? p->slave : c->out[0];
     o.stdio[2] = o.tty ? p->slave : c->out[1];
     o.cgroup_fd = p->group->fd;
+    p->oom_kills = groups_oom_kills(&ps->groups);
     return spawn(&ps->spawner, &o, &p->pid, e);
 }
 

@@ -106,6 +106,25 @@ test('a command that is killed for want of memory says so', async () => {
   await d.del(`${S}/${s.id}`);
 });
 
+test('a kill for want of memory is laid to nobody who died of something else', async () => {
+  const s = await poll('there is room', () => d.sandbox());
+  const P = `${S}/${s.id}/processes`;
+  const hog = () => d.exec(s.id, 'python3 -c "x = [bytearray(1 << 20) for i in range(1000)]"; echo $?');
+  const older = await Promise.all([1, 2, 3].map(() => d.process(s.id, ['sleep', '1000'])));
+  const late = d.exec(s.id, 'mkfifo /tmp/x; read </tmp/x', { timeout_ms: 2500 });
+  assert.equal((await hog()).stdout, '137\n', 'only the child was killed');
+  assert.equal((await d.exec(s.id, 'kill -9 $$')).oom, false);
+  assert.equal((await d.post(`${P}/${older[0].id}/kill`, { grace_ms: 0 })).oom, false);
+  for (const [p, tree] of [[older[1], false], [older[2], true]]) {
+    await d.api('POST', `${P}/${p.id}/signal`, { signal: 'KILL', tree });
+    const end = await d.post(`${P}/${p.id}/wait`);
+    assert.deepEqual([end.signal, end.oom], ['SIGKILL', false]);
+  }
+  const end = await late;
+  assert.deepEqual([end.timed_out, end.oom], [true, false]);
+  await d.del(`${S}/${s.id}`);
+});
+
 test('settings can come from a file, and the command line wins', async () => {
   const file = path.join(d.dir, 'test.conf');
   fs.writeFileSync(file, '# a comment\npids = 77\nmemory = 64M\n\n');
