@@ -256,6 +256,18 @@ test('a client that goes away kills nothing', async () => {
   await poll('it ended by itself', async () => (await sh('cat /workspace/done')).stdout === 'done\n');
 });
 
+test('a client that goes away takes nothing of the stdin it gave along', async () => {
+  await sh('rm -f /workspace/read');
+  // the flood waits for the client, and goes on when it has left: only then is stdin read
+  const s = await d.sse(E, {
+    method: 'POST',
+    body: { command: 'echo started; head -c 32M /dev/zero; wc -c >/workspace/read', stdin: 'x'.repeat(3 << 20) },
+  });
+  await s.until('stdout');
+  s.close();
+  await poll('it read all of it', async () => (await sh('cat /workspace/read')).stdout === `${3 << 20}\n`);
+});
+
 test('bare bytes are there for a pipe', async () => {
   const a = await d.call('POST', E, { argv: ['printf', 'a\\0\\377'] }, { headers: { accept: 'application/octet-stream' } });
   assert.equal(a.status, 200);

@@ -366,6 +366,11 @@ size_t process_feed(struct process_stream *s, const void *p, size_t n, bool last
     return 0;
 }
 
+void process_feed_whole(struct process_stream *s, struct buf *input)
+{
+    process_feed(s, buf_data(input), input->len, true);
+}
+
 void process_pause(struct process_stream *s, bool paused)
 {
     CHECK(s->open);

@@ -272,35 +272,111 @@ TEST(an_init_cannot_claim_that_the_api_key_was_wrong)
     scene_free(&c);
 }
 
+/* The next piece of stdin; true if it was the last. */
+static bool hear_stdin(struct scene *c, size_t *n)
+{
+    static char body[INIT_CHUNK_MAX + 64];
+    struct wire_head head = {0};
+    const char *at = NULL;
+    struct init_stdin in;
+    struct err e;
+
+    RIG_UNTIL(&c->r, peer_has(&c->init, &head, &at));
+    CHECK_INT(head.type, INIT_STDIN);
+    CHECK(head.len <= sizeof(body));
+    memcpy(body, at, head.len);
+    buf_consume(&c->init.in, WIRE_HEAD + head.len);
+    CHECK_INT(wire_get(init_msg(INIT_STDIN), body, head.len, &in, &e), 0);
+    *n += in.data.len;
+    return in.close;
+}
+
+static bool reads_to_the_end(struct peer *p)
+{
+    static char sink[64u << 10];
+
+    return recv(p->fd, sink, sizeof(sink), MSG_DONTWAIT) == 0 || errno == ECONNRESET;
+}
+
+#define WHOLE (3u << 20) /* more than sockets and queues hold */
+
+static void run_with_input(struct scene *c, size_t len)
+{
+    autobuf struct buf input = BUF_INIT(WHOLE + 1);
+
+    scene_new(c);
+    run(c);
+    say_started(c);
+    RIG_UNTIL(&c->r, c->seen.started == 1);
+    memset(buf_room(&input, len + 1), 'x', len);
+    buf_added(&input, len);
+    process_feed_whole(c->seen.s, &input);
+    CHECK_INT(input.len, 0);
+}
+
+TEST(all_of_stdin_arrives_though_nobody_looks_any_more)
+{
+    struct scene c;
+    size_t n = 0;
+
+    run_with_input(&c, WHOLE);
+    c.seen.pause_at_output = true;
+    say_output(&c, 0, "one");
+    RIG_UNTIL(&c.r, c.seen.outputs == 1);
+    process_close(c.seen.s);
+    say_output(&c, 3, "nobody hears this");
+    while (!hear_stdin(&c, &n))
+        ;
+    CHECK_INT(n, WHOLE);
+    RIG_UNTIL(&c.r, peer_is_closed(&c.init));
+    CHECK_INT(c.seen.outputs + c.seen.exits + c.seen.fails, 1);
+    scene_free(&c);
+}
+
+TEST(a_command_that_nobody_looks_at_may_end_or_vanish_before_it_has_its_stdin)
+{
+    struct scene c;
+
+    run_with_input(&c, WHOLE);
+    process_close(c.seen.s);
+    say_exit(&c, 0);
+    RIG_UNTIL(&c.r, reads_to_the_end(&c.init));
+    CHECK_INT(c.seen.exits + c.seen.fails, 0);
+    scene_free(&c);
+    run_with_input(&c, WHOLE);
+    process_close(c.seen.s);
+    peer_close(&c.init);
+    rig_settle(&c.r);
+    CHECK_INT(c.seen.exits + c.seen.fails, 0);
+    scene_free(&c);
+}
+
+TEST(an_empty_stdin_is_an_end_of_file)
+{
+    struct scene c;
+    size_t n = 0;
+
+    run_with_input(&c, 0);
+    CHECK(hear_stdin(&c, &n));
+    CHECK_INT(n, 0);
+    process_close(c.seen.s);
+    CHECK(peer_is_closed(&c.init));
+    scene_free(&c);
+}
+
 TEST(stdin_is_fed_in_pieces_and_its_feeder_is_told_when_it_is_gone)
 {
     struct scene c;
     static char data[INIT_CHUNK_MAX + 10];
-    union rig_msg m;
     size_t n = 0;
-    static char body[INIT_CHUNK_MAX + 64];
-    struct wire_head head = {0};
-    const char *at = NULL;
 
-    (void)m;
     scene_new(&c);
     run(&c);
     say_started(&c);
     RIG_UNTIL(&c.r, c.seen.started == 1);
     CHECK(process_feed(c.seen.s, data, sizeof(data), true) > 0);
-    for (int frames = 0; frames < 2; frames++) {
-        struct init_stdin in;
-        struct err e;
-
-        RIG_UNTIL(&c.r, peer_has(&c.init, &head, &at));
-        CHECK_INT(head.type, INIT_STDIN);
-        CHECK(head.len <= sizeof(body));
-        memcpy(body, at, head.len);
-        buf_consume(&c.init.in, WIRE_HEAD + head.len);
-        CHECK_INT(wire_get(init_msg(INIT_STDIN), body, head.len, &in, &e), 0);
-        n += in.data.len;
-        CHECK_INT(in.close, frames == 1);
-    }
+    CHECK(!hear_stdin(&c, &n));
+    CHECK(hear_stdin(&c, &n));
     CHECK_INT(n, sizeof(data));
     RIG_UNTIL(&c.r, c.seen.drains == 1);
     say_exit(&c, 0);

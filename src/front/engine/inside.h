@@ -150,6 +150,7 @@ struct engine {
     struct loop *loop;
     struct keeper_link *keeper;
     struct talk_hub *hub;
+    unsigned nleft;     /* streams that are fed though nobody looks, see stream.c */
     struct map boxes;   /* by id */
     struct box **order; /* by seq */
     size_t norder, corder;

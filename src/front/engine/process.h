@@ -71,6 +71,9 @@ struct process_stream *process_run(struct engine *g, const char *key, const char
  * feeding above PROCESS_FEED_HIGH until on_drain. */
 #define PROCESS_FEED_HIGH (256u << 10)
 size_t process_feed(struct process_stream *s, const void *p, size_t n, bool last);
+/* All of its stdin, which is taken over; closed behind it. It arrives though we look away
+ * before it is fed. */
+void process_feed_whole(struct process_stream *s, struct buf *input);
 /* Back-pressure: a paused stream reads nothing more from init. */
 void process_pause(struct process_stream *s, bool paused);
 /* We look away; the command goes on. No callback follows. */

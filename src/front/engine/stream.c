@@ -17,20 +17,26 @@ static const struct talk_kind kind_look   = {INIT_ATTACH, {{INIT_OUTPUT, TALK_MO
 static const struct talk_kind kind_view   = {INIT_VIEW,   {{INIT_SCREEN, TALK_MORE}, {INIT_OUTPUT, TALK_MORE}, {INIT_TRUNCATED, TALK_MORE}, {INIT_EXIT, TALK_LAST}}};
 /* clang-format on */
 
+#define LEFT_MAX 16u /* streams that nobody looks at: each may hold a whole body */
+
 struct process_stream {
     struct talk talk;
+    struct engine *g;
     const struct process_ops *ops;
     void *arg;
     uint64_t next;             /* position of the next byte of output */
     bool started;              /* or attached: output may come */
     bool filtered;             /* one stream only: positions may jump */
     bool exact;                /* a view from `next` on and from nowhere else */
-    struct buf rest;           /* of a command for a session: not yet sent */
+    bool fed;                  /* `rest` is its stdin; else the text of a session's command */
+    bool left;                 /* nobody looks any more, it only gets its rest */
+    struct buf rest;           /* not yet sent */
     char id[INIT_REF_MAX + 1]; /* as asked; "" if init chooses */
 };
 
 static void stream_free(struct process_stream *s)
 {
+    s->g->nleft -= s->left;
     buf_free(&s->rest);
     free(s);
 }
@@ -146,6 +152,17 @@ static void on_fail(struct talk *t, const struct err *e)
     ops->on_fail(arg, e);
 }
 
+static size_t send_piece(struct process_stream *s, uint32_t n)
+{
+    struct wire_bytes data = {buf_data(&s->rest), n};
+    struct init_stdin in = {.id = s->id, .data = data, .close = n == s->rest.len};
+    struct init_session_more more = {.data = data};
+
+    if (s->fed)
+        return talk_send(&s->talk, INIT_STDIN, &in);
+    return talk_send(&s->talk, INIT_SESSION_MORE, &more);
+}
+
 /* As much as the socket takes for now; on_drain continues. */
 static void send_rest(struct process_stream *s)
 {
@@ -153,13 +170,18 @@ static void send_rest(struct process_stream *s)
 
     while (s->rest.len > 0 && queued <= PROCESS_FEED_HIGH) {
         uint32_t n = s->rest.len < INIT_CHUNK_MAX ? (uint32_t)s->rest.len : INIT_CHUNK_MAX;
-        struct init_session_more m = {.data = {buf_data(&s->rest), n}};
 
-        queued = talk_send(&s->talk, INIT_SESSION_MORE, &m);
+        queued = send_piece(s, n);
         buf_consume(&s->rest, n);
     }
     if (s->rest.len == 0)
         buf_free(&s->rest);
+}
+
+static void stream_end(struct process_stream *s)
+{
+    talk_end(&s->talk);
+    stream_free(s);
 }
 
 static void on_drain(struct talk *t)
@@ -168,6 +190,8 @@ static void on_drain(struct talk *t)
 
     if (s->rest.len > 0)
         send_rest(s);
+    else if (s->left)
+        stream_end(s);
     else if (s->ops->on_drain != NULL)
         s->ops->on_drain(s->arg);
 }
@@ -175,12 +199,13 @@ static void on_drain(struct talk *t)
 static const struct talk_ops talk_ops = {
     .on_msg = on_msg, .on_fail = on_fail, .on_drain = on_drain};
 
-static struct process_stream *stream_new(const struct process_ops *ops, void *arg)
+static struct process_stream *stream_new(struct engine *g, const struct process_ops *ops, void *arg)
 {
     struct process_stream *s = calloc(1, sizeof(*s));
 
     if (s == NULL)
         abort(); /* half a kilobyte: nothing can go on, and a new front adopts everything */
+    s->g = g;
     s->ops = ops;
     s->arg = arg;
     return s;
@@ -190,7 +215,7 @@ struct process_stream *process_run(struct engine *g, const char *key, const char
                                    const struct process_opts *o, bool forget,
                                    const struct process_ops *ops, void *arg)
 {
-    struct process_stream *s = stream_new(ops, arg);
+    struct process_stream *s = stream_new(g, ops, arg);
     struct command c = {0};
     struct err e;
     struct box *b = box_running(g, key, sandbox, &e);
@@ -215,7 +240,7 @@ struct process_stream *process_run_own(struct engine *g, const char *key, const 
                                        const struct process_opts *o, uint32_t ring,
                                        const struct process_ops *ops, void *arg)
 {
-    struct process_stream *s = stream_new(ops, arg);
+    struct process_stream *s = stream_new(g, ops, arg);
     struct command c = {0};
     struct err e;
     struct box *b = box_running(g, key, sandbox, &e);
@@ -235,9 +260,8 @@ struct process_stream *stream_run(struct engine *g, struct talk_peer *p,
                                   const struct init_start *start, const struct process_ops *ops,
                                   void *arg)
 {
-    struct process_stream *s = stream_new(ops, arg);
+    struct process_stream *s = stream_new(g, ops, arg);
 
-    (void)g;
     talk_begin(&s->talk, p, &kind_run, start, PROCESS_DEADLINE_MS, &talk_ops);
     return s;
 }
@@ -246,7 +270,7 @@ struct process_stream *stream_session(struct engine *g, struct box *b,
                                       const struct init_session_exec *m, struct buf *rest,
                                       const struct process_ops *ops, void *arg)
 {
-    struct process_stream *s = stream_new(ops, arg);
+    struct process_stream *s = stream_new(g, ops, arg);
 
     g->stats.execs++;
     s->rest = *rest;
@@ -261,7 +285,7 @@ struct process_stream *stream_session(struct engine *g, struct box *b,
 struct process_stream *stream_fail(struct engine *g, const struct err *e,
                                    const struct process_ops *ops, void *arg)
 {
-    struct process_stream *s = stream_new(ops, arg);
+    struct process_stream *s = stream_new(g, ops, arg);
 
     talk_begin_failed(&s->talk, g->hub, &talk_ops, e);
     return s;
@@ -273,7 +297,7 @@ static struct process_stream *attach(struct engine *g, const char *key, const ch
                                      const struct init_attach *ask, bool may,
                                      const struct process_ops *ops, void *arg)
 {
-    struct process_stream *s = stream_new(ops, arg);
+    struct process_stream *s = stream_new(g, ops, arg);
     bool follow = (ask->flags & INIT_ATTACH_FOLLOW) != 0;
     struct err e;
     struct box *b = box_alive(g, key, sandbox, &e);
@@ -316,7 +340,7 @@ struct process_stream *terminal_view(struct engine *g, const char *key, const ch
                                      const char *id, const struct terminal_from *from,
                                      const struct process_ops *ops, void *arg)
 {
-    struct process_stream *s = stream_new(ops, arg);
+    struct process_stream *s = stream_new(g, ops, arg);
     struct init_view ask = {.id = id,
                             .since = from->since,
                             .flags = from->has_since ? INIT_VIEW_SINCE
@@ -371,10 +395,50 @@ void process_pause(struct process_stream *s, bool paused)
     talk_pause(&s->talk, paused);
 }
 
+void process_feed_whole(struct process_stream *s, struct buf *input)
+{
+    if (input->len == 0) {
+        process_feed(s, NULL, 0, true);
+        return;
+    }
+    s->fed = true;
+    s->rest = *input;
+    *input = (struct buf){.max = input->max};
+    send_rest(s);
+}
+
+static void no_exit(void *arg, const struct init_exit *m)
+{
+    (void)arg;
+    (void)m;
+}
+
+static void no_fail(void *arg, const struct err *e)
+{
+    (void)arg;
+    (void)e;
+}
+
+static const struct process_ops nobody = {.on_exit = no_exit, .on_fail = no_fail};
+
+/* What was read from the client is the command's: without the rest of its stdin it would wait
+ * for that until its time is over. */
+static bool has_more_to_get(const struct process_stream *s)
+{
+    return s->fed && s->talk.line != NULL && s->talk.sent &&
+           (s->rest.len > 0 || talk_queued(&s->talk) > 0) && s->g->nleft < LEFT_MAX;
+}
+
 void process_close(struct process_stream *s)
 {
     if (s == NULL)
         return;
-    talk_end(&s->talk);
-    stream_free(s);
+    if (!has_more_to_get(s)) {
+        stream_end(s);
+        return;
+    }
+    s->left = true;
+    s->g->nleft++;
+    s->ops = &nobody;
+    process_pause(s, false);
 }

@@ -17,7 +17,6 @@
 
 #define OUTPUT_DEFAULT (1u << 20)
 #define OUTPUT_MAX (64u << 20)
-#define STDIN_PIECE (64u << 10)
 #define EVENT_MAX (8u * INIT_CHUNK_MAX) /* a chunk, escaped at the worst */
 
 struct exec_in {
@@ -32,8 +31,6 @@ struct exec {
     struct collect kept[OUTPUT_STREAMS]; /* CALL_JSON */
     struct output sent;                  /* CALL_SSE */
     struct buf event;
-    struct buf input; /* what is not yet fed */
-    bool feeding;
     bool of_session;
     uint64_t started_ms;
     char id[INIT_ID_MAX + 1]; /* of a session's command */
@@ -215,27 +212,11 @@ static void on_fail(void *arg, const struct err *e)
         call_fail(x->c, e);
 }
 
-/* Feeds stdin as far as the engine takes it; on_drain continues. */
-static void feed(void *arg)
-{
-    struct exec *x = arg;
-    size_t queued = 0;
-
-    while (x->feeding && x->c->source == &call_stream && queued <= PROCESS_FEED_HIGH) {
-        size_t n = x->input.len < STDIN_PIECE ? x->input.len : STDIN_PIECE;
-
-        x->feeding = n < x->input.len;
-        queued = process_feed(x->c->handle, buf_data(&x->input), n, !x->feeding);
-        buf_consume(&x->input, n);
-    }
-}
-
 static const struct process_ops exec_ops = {
     .on_started = on_started,
     .on_output = on_output,
     .on_exit = on_ended,
     .on_fail = on_fail,
-    .on_drain = feed,
 };
 
 /* ---- the request ---- */
@@ -275,7 +256,6 @@ static void exec_drop(void *state)
     for (size_t i = 0; i < OUTPUT_STREAMS; i++)
         collect_free(&x->kept[i]);
     buf_free(&x->event);
-    buf_free(&x->input);
 }
 
 static void exec_init(struct exec *x, struct call *c, const struct exec_opts *opts)
@@ -286,11 +266,6 @@ static void exec_init(struct exec *x, struct call *c, const struct exec_opts *op
     for (size_t i = 0; i < OUTPUT_STREAMS; i++)
         collect_init(&x->kept[i], opts->max_output);
     buf_init(&x->event, EVENT_MAX);
-    x->feeding = opts->input != NULL;
-    if (x->feeding) {
-        x->input = *opts->input;
-        buf_init(opts->input, opts->input->max);
-    }
 }
 
 void exec_start(struct call *c, const struct exec_opts *opts)
@@ -309,7 +284,8 @@ void exec_start(struct call *c, const struct exec_opts *opts)
     call_expect(c, &call_stream,
                 process_run(c->plane->engine, c->key, call_param(c, 0), opts->o, opts->forget,
                             &exec_ops, x));
-    feed(x);
+    if (opts->input != NULL)
+        process_feed_whole(c->handle, opts->input);
 }
 
 int exec_decode_input(const char *name, const char *text, const char *b64, struct buf *out,
