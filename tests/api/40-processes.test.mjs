@@ -315,6 +315,19 @@ test('killing a process that has ended ends what it left behind and tells the ol
   }
 });
 
+test('more callers than a sandbox takes at once are told so, and a process they wait for can be killed', async () => {
+  const p = await start(['sleep', '1000']);
+  const answers = Array.from({ length: 600 }, () => d.call('POST', `${P}/${p.id}/wait`, {}));
+  const refused = await Promise.any(answers);
+  assert.deepEqual([refused.status, refused.json.error?.code], [429, 'limit'], refused.text);
+  assert.equal((await d.get(`${P}/${p.id}`)).state, 'running');
+  assert.equal((await d.exec(id, 'true').catch((e) => e)).code, 'limit');
+  await d.post(`${P}/${p.id}/kill`, { grace_ms: 0 });
+  const kinds = (await Promise.all(answers)).map((a) => a.status);
+  assert.deepEqual([...new Set(kinds)].sort(), [200, 429]);
+  assert.equal((await d.exec(id, 'echo room')).stdout, 'room\n');
+});
+
 test('wait for a port', async () => {
   const p = await start(['python3', '-c', 'import socket,time\ntime.sleep(0.3)\ns=socket.socket(); s.bind(("127.0.0.1", 8123)); s.listen(); time.sleep(1000)']);
   const a = await within(10_000, 'the port', wait(p.id, { for: 'port', port: 8123, timeout_ms: 9000 }));

@@ -756,6 +756,42 @@ TEST(a_cancelled_wait_calls_nobody)
     scene_free(&c);
 }
 
+static void was_got(void *arg, const struct init_proc *p, const struct err *e)
+{
+    (void)p;
+    told_err(arg, e);
+}
+
+TEST(callers_that_wait_leave_room_for_others_and_beyond_that_all_are_refused)
+{
+    struct process_call *waits[TALK_LASTING_MAX];
+    struct told wait = {0}, get = {0};
+    struct scene c;
+
+    scene_new(&c);
+    clock_hold(clock_mono_ns(), clock_real_ms());
+    for (unsigned i = 0; i < TALK_LASTING_MAX; i++)
+        waits[i] = process_wait(c.r.g, KEY, "sb1", "p1", 0, waited, &wait);
+    rig_settle(&c.r);
+    CHECK_INT(wait.n, 0);
+    process_wait(c.r.g, KEY, "sb1", "p1", 0, waited, &wait);
+    RIG_UNTIL(&c.r, wait.n == 1);
+    CHECK_INT(wait.e.kind, ERR_LIMIT);
+    for (unsigned i = TALK_LASTING_MAX; i < TALK_LINES_MAX; i++)
+        process_get(c.r.g, KEY, "sb1", "p1", was_got, &get);
+    rig_settle(&c.r);
+    CHECK_INT(get.n, 1); /* the monitor has a connection, too */
+    CHECK_INT(get.e.kind, ERR_LIMIT);
+    for (unsigned i = 0; i < TALK_LASTING_MAX; i++)
+        process_cancel(waits[i]);
+    process_cancel(process_wait(c.r.g, KEY, "sb1", "p1", 0, waited, &wait));
+    rig_settle(&c.r);
+    CHECK_INT(wait.n, 1);
+    pass_seconds(&c, PROCESS_DEADLINE_MS / 1000 + 1); /* this init says nothing */
+    CHECK_INT(get.n, TALK_LINES_MAX - TALK_LASTING_MAX);
+    scene_free(&c);
+}
+
 TEST(a_process_name_that_cannot_be_is_not_found)
 {
     struct scene c;

@@ -16,9 +16,9 @@ static const struct talk_kind kind_stdin     = {INIT_STDIN,     {{INIT_OK, TALK_
 static const struct talk_kind kind_signal    = {INIT_SIGNAL,    {{INIT_OK, TALK_LAST}}};
 static const struct talk_kind kind_kill      = {INIT_KILL,      {{INIT_EXIT, TALK_LAST}}};
 static const struct talk_kind kind_resize    = {INIT_RESIZE,    {{INIT_OK, TALK_LAST}}};
-static const struct talk_kind kind_wait      = {INIT_WAIT,      {{INIT_EXIT, TALK_LAST}}};
-static const struct talk_kind kind_wait_port = {INIT_WAIT_PORT, {{INIT_OK, TALK_LAST}}};
-static const struct talk_kind kind_wait_log  = {INIT_WAIT_LOG,  {{INIT_OK, TALK_LAST}}};
+static const struct talk_kind kind_wait      = {INIT_WAIT,      {{INIT_EXIT, TALK_LAST}}, .lasts = true};
+static const struct talk_kind kind_wait_port = {INIT_WAIT_PORT, {{INIT_OK, TALK_LAST}}, .lasts = true};
+static const struct talk_kind kind_wait_log  = {INIT_WAIT_LOG,  {{INIT_OK, TALK_LAST}}, .lasts = true};
 /* clang-format on */
 
 #define CALL_LIST_MAX 65536u /* processes in one list; more is nonsense */

@@ -32,8 +32,10 @@ void talk_count(struct talk *t, bool starting)
 void talk_detach(struct talk *t)
 {
     talk_count(t, false);
-    if (t->line != NULL)
+    if (t->line != NULL) {
         t->peer->used_ms = clock_real_ms();
+        t->peer->nlasting -= t->kind->lasts;
+    }
     t->line = NULL;
     list_del(&t->link);
     loop_timer_stop(t->hub->loop, &t->deadline);
@@ -101,11 +103,15 @@ void talk_begin(struct talk *t, struct talk_peer *p, const struct talk_kind *kin
     *t = (struct talk){.hub = p->hub, .peer = p, .kind = kind, .ops = ops};
     t->deadline_ms = deadline_ms;
     list_init(&t->link);
-    t->line = line_get(p, &e);
+    if (kind->lasts && p->nlasting >= TALK_LASTING_MAX)
+        err_set(&e, ERR_LIMIT, "%u calls of sandbox %s wait already", p->nlasting, p->id);
+    else
+        t->line = line_get(p, &e);
     if (t->line == NULL) {
         talk_fail(t, &e);
         return;
     }
+    p->nlasting += kind->lasts;
     list_add_tail(&p->talks, &t->link);
     p->used_ms = clock_real_ms();
     t->line->talk = t;

@@ -24,6 +24,10 @@
 #define TALK_IDLE_MAX 2                            /* connections kept, one sandbox */
 #define TALK_IDLE_TOTAL 512                        /* connections kept, all sandboxes */
 #define TALK_IDLE_MS 10000
+/* Connections to one init, which hangs up on the 513th; some are for fds. Of them for talks
+ * that last, so that a process that many wait for can be looked at and killed. */
+#define TALK_LINES_MAX 480u
+#define TALK_LASTING_MAX 448u
 
 struct talk;
 struct talk_hub;
@@ -36,8 +40,9 @@ struct talk_peer {
     struct list talks; /* under way */
     struct list idle;  /* connections */
     unsigned nidle;
-    uint32_t version; /* what its hello said, 0: not heard yet */
-    bool held;        /* no request is begun until it is let go */
+    unsigned nlines, nlasting; /* connections in all, and talks under way that last */
+    uint32_t version;          /* what its hello said, 0: not heard yet */
+    bool held;                 /* no request is begun until it is let go */
     uint64_t used_ms; /* when a talk last began or ended; by the calendar, to be compared */
     unsigned nstarts; /* sent, and not answered: init may be about to start a process */
     /* Called from the loop when nstarts has become 0; or NULL. */
@@ -54,6 +59,7 @@ struct talk_kind {
         enum talk_step step;
     } answers[4]; /* `fail` may always come, and is the last */
     bool starts;  /* makes init start a process, before the first answer */
+    bool lasts;   /* for as long as the tenant's program likes */
 };
 
 /* Any message, decoded; points into the hub's memory, dies with the call. */

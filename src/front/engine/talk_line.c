@@ -41,6 +41,7 @@ void line_close(struct line *c)
     line_leave_idle(c);
     c->state = LINE_DEAD;
     c->hub->nconns--;
+    c->peer->nlines--;
     loop_timer_stop(c->hub->loop, &c->timer);
     loop_io_stop(c->hub->loop, &c->io);
     drop_fd(&c->fd);
@@ -197,6 +198,7 @@ static struct line *line_new(struct talk_peer *p, struct err *e)
     buf_init(&c->left, TALK_IN_MAX);
     buf_init(&c->out, TALK_OUT_MAX);
     p->hub->nconns++;
+    p->nlines++;
     c->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (c->fd < 0)
         err_set(e, ERR_UNAVAILABLE, "no more connections to sandboxes: %s; try again",
@@ -212,8 +214,12 @@ struct line *line_get(struct talk_peer *p, struct err *e)
 {
     struct line *c = LIST_FIRST(&p->idle, struct line, idle);
 
-    if (c == NULL)
+    if (c != NULL) {
+        line_leave_idle(c);
+        return c;
+    }
+    if (p->nlines < TALK_LINES_MAX)
         return line_new(p, e);
-    line_leave_idle(c);
-    return c;
+    err_set(e, ERR_LIMIT, "%u calls of sandbox %s are under way already", p->nlines, p->id);
+    return NULL;
 }
