@@ -258,6 +258,18 @@ int pool_rules(struct keeper *k, uint32_t seq, const struct keeper_rules *m, str
     return 0;
 }
 
+/* What cannot be recorded is not so: it may be asked for again. */
+static int enter_phase(struct sandbox *sb, uint32_t phase, bool durable, struct err *e)
+{
+    uint32_t before = sb->rec.phase;
+
+    sb->rec.phase = phase;
+    if (record_save(sb, durable, e) == 0)
+        return 0;
+    sb->rec.phase = before;
+    return -1;
+}
+
 /* The answer comes when init, and with it everything in its pid namespace, is
  * dead (init_died), and the record already says that nobody wants it back. That need not
  * be durable: a front asks when its own row is, and would ask again. */
@@ -271,8 +283,7 @@ int pool_destroy(struct keeper *k, uint32_t seq, const char *id, struct err *e)
     if (sb == NULL)
         return -1;
     running = import || sb->rec.phase == PHASE_GIVEN;
-    sb->rec.phase = PHASE_DYING;
-    if (record_save(sb, false, e) < 0)
+    if (enter_phase(sb, PHASE_DYING, false, e) < 0)
         return -1;
     if (sb->ask != 0)
         link_fail(k, sb->ask, &(struct err){.kind = ERR_GONE, .msg = "it was deleted"});
@@ -302,11 +313,10 @@ int pool_halt(struct keeper *k, uint32_t seq, const char *id, struct err *e)
     if (pool_is_busy(sb))
         return err_set(e, ERR_CONFLICT, "something else is being done with sandbox %s; try again",
                        id);
-    k->ngiven--;
-    sb->rec.phase = PHASE_STOPPED;
     str_fmt(sb->rec.reason, sizeof(sb->rec.reason), "it was stopped");
-    if (record_save(sb, true, e) < 0)
+    if (enter_phase(sb, PHASE_STOPPED, true, e) < 0)
         return -1;
+    k->ngiven--;
     sb->ask = seq;
     pool_bury(sb, true);
     return 0;

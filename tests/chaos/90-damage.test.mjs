@@ -74,6 +74,27 @@ test('a damaged record of a snapshot costs that snapshot, and not what stands on
   await settled(d);
 });
 
+test('what cannot be recorded is not done, and can be asked for again', async (t) => {
+  const writable = async (yes) => (await run('chattr', [yes ? '-i' : '+i', file('records')])).status === 0;
+  const s = await d.sandbox();
+  await d.process(s.id, ['sleep', '1000'], { id: 'job' });
+  await settled(d); // the pool has nothing to record meanwhile
+  if (!(await writable(false))) return t.skip('no immutable files here');
+  try {
+    await d.fails(500, 'internal', 'POST', `${S}/${s.id}/pause`, { memory: false });
+    assert.equal((await d.get(`${S}/${s.id}/processes/job`)).state, 'running');
+    await writable(true);
+    assert.equal((await d.post(`${S}/${s.id}/pause`, { memory: false })).state, 'stopped');
+    assert.equal((await d.post(`${S}/${s.id}/resume`)).state, 'running');
+    await writable(false);
+    await d.fails(500, 'internal', 'DELETE', `${S}/${s.id}`);
+  } finally {
+    await writable(true);
+  }
+  await d.del(`${S}/${s.id}`);
+  await settled(d);
+});
+
 test('names in the state directory that are nobody\'s do not keep it from being served', async () => {
   await d.kill9('both');
   fs.writeFileSync(file('run', 'stray'), '');
