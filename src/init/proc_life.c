@@ -252,6 +252,13 @@ static uint64_t us(const struct timeval *t)
     return (uint64_t)t->tv_sec * 1000000u + (uint64_t)t->tv_usec;
 }
 
+/* Who is forced dies of nothing else than SIGKILL: its end was only not seen yet. */
+static bool ended_before_its_time(const struct proc *p)
+{
+    return p->state == PROC_FORCED && p->record.signal != SIGKILL &&
+           (p->flags & INIT_START_GENTLE) == 0;
+}
+
 /* The kernel's maxrss counts from before the exec, when the memory was ours: for
  * a program smaller than init it says how big init was. */
 void proc_reaped(struct proc *p, int status, const struct rusage *ru)
@@ -268,6 +275,8 @@ void proc_reaped(struct proc *p, int status, const struct rusage *ru)
     } else {
         r->code = (uint32_t)WEXITSTATUS(status);
     }
+    if (ended_before_its_time(p))
+        r->flags &= ~(uint32_t)INIT_EXIT_TIMED_OUT;
     if (r->signal == SIGKILL && groups_had_oom(&p->all->groups, p->oom_kills))
         r->flags |= INIT_EXIT_OOM;
     if ((r->flags & INIT_EXIT_TIMED_OUT) != 0)

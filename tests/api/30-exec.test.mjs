@@ -168,6 +168,14 @@ test('a command that ends in time is not timed out', async () => {
   assert.equal(r.exit_code, 0);
 });
 
+test('a command that ends just in time has its own exit code, and one that does not is killed', async () => {
+  for (let i = 0; i < 160; i++) {
+    const r = await sh(['sleep', '0.02'], { timeout_ms: 20 + (i % 8) });
+    const want = r.timed_out ? [124, 'SIGKILL'] : [0, null];
+    assert.deepEqual([r.exit_code, r.signal], want, `round ${i}`);
+  }
+});
+
 test('the exit of the command ends the call even when a child holds the pipe', async () => {
   const t = Date.now();
   const r = await sh('echo first; sleep 300 & echo $! >/workspace/bg; echo last');
