@@ -38,7 +38,12 @@ test('of an exec, a process and a session: line by line, in order, with who said
   await d.post(`${S}/${s.id}/sessions/sh/exec`, { id: 'cmd', command: 'x=5; echo in a session $x' });
   await d.post(`${S}/${s.id}/sessions/sh/processes`, { id: 'bg', command: 'echo from the session $x' });
   await has(s.id, 'from the session 5');
-  const all = await log(s.id);
+  // its end may come a moment later, and would be in some of what is read below
+  const ended = (e) => e.fields.process === 'bg' && e.fields.event === 'process.exited';
+  const all = await poll('its end is in the log', async () => {
+    const entries = await log(s.id);
+    return entries.some(ended) && entries;
+  });
   const out = all.filter(isOutput);
   assert.deepEqual(out.filter((e) => e.fields.process === out[0].fields.process && e.fields.stream === 'stdout').map((e) => e.message), ['one', 'two', 'no end']);
   const find = (message) => out.find((e) => e.message === message);
