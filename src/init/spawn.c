@@ -26,6 +26,8 @@
 #define IN_CHILD __attribute__((no_sanitize("address", "undefined")))
 
 /* Everything the child needs, ready made: it must not allocate. */
+#define ARG_BYTES_MAX 131071u /* the kernel's, of one string: 32 pages with its end */
+
 struct plan {
     const struct spawn_opts *o;
     char **argv; /* one free slot in front: the shell's, for a script without #! */
@@ -256,6 +258,27 @@ static int clone_failed(int error, struct err *e)
     return err_sys(e, "clone3 into a cgroup of this sandbox");
 }
 
+static bool has_longer(char *const *strings, size_t max)
+{
+    while (*strings != NULL && strlen(*strings) <= max)
+        strings++;
+    return *strings != NULL;
+}
+
+static int too_big(const struct plan *p, struct err *e)
+{
+    const char *what = has_longer(p->argv + 1, ARG_BYTES_MAX) ? "an argument"
+                       : has_longer(p->env, ARG_BYTES_MAX)    ? "a variable of env"
+                                                              : NULL;
+
+    if (what == NULL)
+        return err_set(e, ERR_CANNOT_START, "%s: argv and env together are too long", p->argv[1]);
+    return err_set(e, ERR_CANNOT_START,
+                   "%s: %s is longer than the %u bytes that the kernel takes; a file, or stdin, "
+                   "may be longer",
+                   p->argv[1], what, ARG_BYTES_MAX);
+}
+
 static int exec_failed(const struct plan *p, struct err *e)
 {
     const char *name = p->argv[1], *base = strrchr(name, '/');
@@ -271,7 +294,7 @@ static int exec_failed(const struct plan *p, struct err *e)
     if (p->error == ENOEXEC)
         return err_set(e, ERR_CANNOT_START, "%s: exec format error", name);
     if (p->error == E2BIG)
-        return err_set(e, ERR_CANNOT_START, "%s: argv and env together are too long", name);
+        return too_big(p, e);
     return err_set(e, ERR_CANNOT_START, "%s: %s", name, strerror(p->error));
 }
 

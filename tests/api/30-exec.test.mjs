@@ -99,6 +99,11 @@ test('supplementary groups are set', async () => {
 
 test('a command that cannot start is a clear error', async () => {
   assert.match((await d.fails(422, 'cannot_start', 'POST', E, { argv: ['no-such-program'] })).message, /no-such-program/);
+  const long = 'x'.repeat(131072);
+  assert.equal((await sh(['printf', '%s', long.slice(1)])).stdout.length, 131071);
+  assert.match((await d.fails(422, 'cannot_start', 'POST', E, { argv: ['echo', long] })).message, /an argument is longer than the 131071 bytes/);
+  assert.match((await d.fails(422, 'cannot_start', 'POST', E, { argv: ['true'], env: { LONG: long } })).message, /a variable of env is longer/);
+  await d.fails(413, 'too_large', 'POST', E, { argv: ['true', ...Array(30).fill(long.slice(1))] });
   await d.fails(422, 'cannot_start', 'POST', E, { argv: ['/etc/passwd'] });
   await d.fails(422, 'cannot_start', 'POST', E, { argv: ['/workspace'] });
   await sh('printf "#!/no/such/interpreter\\n" >/workspace/bad; chmod +x /workspace/bad');

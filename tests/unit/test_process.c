@@ -260,6 +260,18 @@ TEST(a_failure_that_init_speaks_of_keeps_its_kind)
     scene_free(&c);
 }
 
+TEST(an_init_without_memory_is_no_error_of_ours)
+{
+    struct scene c;
+
+    scene_new(&c);
+    run(&c);
+    init_say(&c.init, INIT_FAIL, c.seq, &(struct init_fail){.code = "unavailable"});
+    RIG_UNTIL(&c.r, c.seen.fails == 1);
+    CHECK_INT(c.seen.e.kind, ERR_UNAVAILABLE);
+    scene_free(&c);
+}
+
 TEST(an_init_cannot_claim_that_the_api_key_was_wrong)
 {
     struct scene c;

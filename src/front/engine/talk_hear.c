@@ -57,6 +57,7 @@ static const bool init_may_say[ERR_KIND_COUNT] = {
     [ERR_TIMEOUT] = true,      [ERR_CONFLICT] = true,    [ERR_GONE] = true,
     [ERR_PRECONDITION] = true, [ERR_TOO_LARGE] = true,   [ERR_CANNOT_START] = true,
     [ERR_LIMIT] = true,        [ERR_UNSUPPORTED] = true, [ERR_DISK_FULL] = true,
+    [ERR_UNAVAILABLE] = true,
 };
 
 void talk_failure(const struct init_fail *m, struct err *ret)
