@@ -63,11 +63,12 @@
 #define KEEP "__cove_status=$? __cove_pipe=\" ${PIPESTATUS[@]} \"; "
 
 /* A child has no traps until it sets one, but is told those of its parent. Not DEBUG, which is
- * what ended many a shell with set -e. A function of that name is not to be called. */
+ * what ended many a shell with set -e. A function of that name is not to be called. By way of
+ * a file: a fork would be taken for a process of the command that was stopped, and killed. */
 #define TRAPS                                                                                      \
     "if \\builtin test 1 = 1 && ! \\builtin test 1 = 2 && "                                        \
-    "! \\builtin declare -F trap >/dev/null; then \\builtin eval \"$(\\builtin trap -p "           \
-    "ERR HUP INT QUIT USR1 USR2 PIPE ALRM TERM CHLD WINCH)\"; fi; "
+    "! \\builtin declare -F trap >/dev/null; then \\builtin trap -p ERR HUP INT QUIT USR1 USR2 "   \
+    "PIPE ALRM TERM CHLD WINCH >|%/t; \\builtin eval \"$(<%/t)\"; fi; "
 
 /* `exit` leaves no function: a child that is still in one, with its locals, does as if it were
  * stopped, and so has a child in its turn. The eval is what takes them away. */
@@ -278,7 +279,7 @@ void script_mend(struct buf *out, const char *dir)
 void script_trap(struct buf *out, const char *dir)
 {
     put(out,
-        "if [[ -z $(\\builtin trap -p EXIT) ]]; then " BOTH(
+        "\\builtin trap -p EXIT >|%/t; if [[ ! -s %/t ]]; then " BOTH(
             "trap -- \"$(<%/x)\" EXIT") "[[ 1 ]]; fi",
         dir);
 }

@@ -13,6 +13,7 @@
  *   2v     leads to 2; nowhere, while a text has more in it than the command (set -v)
  *   x      a file: what its EXIT trap does
  *   y      a file: what it does when a command is stopped
+ *   t      a file of its user's: which traps there are
  *
  * Whatever a command does to names, none of ours is looked up: only syntax is used,
  * and `builtin`, after looking whether it still is what it should be. Text is printed

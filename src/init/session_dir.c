@@ -56,6 +56,13 @@ static int make_fifo(struct session_dir *d, const char *name, struct err *e)
     return 0;
 }
 
+static int make_file(struct session_dir *d, const char *name, struct err *e)
+{
+    autofd int fd = openat(d->fd, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+
+    return fd < 0 || fchown(fd, d->uid, d->gid) < 0 ? refused(e, name) : 0;
+}
+
 static int make_exit_text(struct session_dir *d, const char *name, enum script_exit kind,
                           struct err *e)
 {
@@ -81,6 +88,8 @@ int session_dir_make(struct session_dir *d, const char *root, const struct user 
             return -1;
     if (symlinkat("/dev/null", d->fd, "2x") < 0 || symlinkat("2", d->fd, "2v") < 0)
         return refused(e, "2x");
+    if (make_file(d, "t", e) < 0)
+        return -1;
     if (make_exit_text(d, "x", restart ? SCRIPT_EXIT_GOES_ON : SCRIPT_EXIT_ENDS, e) < 0)
         return -1;
     return make_exit_text(d, "y", SCRIPT_STOPPED, e);
