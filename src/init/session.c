@@ -193,7 +193,10 @@ void session_end(struct session *s, const char *fmt, ...)
     ss->running--;
     list_add_tail(&ss->ended, &s->end_link);
     loop_timer_stop(ss->procs->loop, &s->timer);
-    session_kill_shell(s);
+    if (s->pid != 0) { /* else it ended by itself, and what it left behind may go on */
+        session_signal(s, SIGKILL);
+        group_kill(s->group, &e);
+    }
     session_drop_calls(s);
     session_unlisten(s);
     session_move_on(s);
@@ -201,14 +204,6 @@ void session_end(struct session *s, const char *fmt, ...)
     session_refuse(&s->askers, &e);
     sessions_told(ss, s, INIT_EVENT_SESSION_ENDED);
     loop_defer(ss->procs->loop, &ss->forget, forget_oldest);
-}
-
-void session_kill_shell(struct session *s)
-{
-    struct err e;
-
-    session_signal(s, SIGKILL);
-    group_kill(s->group, &e);
 }
 
 bool session_signal(const struct session *s, int signo)

@@ -108,7 +108,7 @@ struct session {
         bool kill, again;
         bool held; /* until the child that is about to be born can be moved, too */
         pid_t pid; /* the shell, when it began */
-        bool gone;
+        bool gone; /* ...and there was none any more */
     } move;
     struct call *call; /* the current one */
     struct list queue;
@@ -159,7 +159,6 @@ int session_create(struct sessions *ss, const struct init_session_create *m, str
 bool session_delete(struct session *s);
 /* The shell is no more, or must not be. */
 void session_end(struct session *s, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-void session_kill_shell(struct session *s);
 /* `signo` to the shell, 0: none. False: it is gone. */
 bool session_signal(const struct session *s, int signo);
 void session_answer(struct list *conns, struct session *s);

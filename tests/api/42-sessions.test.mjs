@@ -276,6 +276,16 @@ test('exit ends the session, with its code, and it is never replaced', async () 
   await d.call('DELETE', `${S}/leaver`);
 });
 
+test('what a shell that exits has in the background lives until the session is deleted', async () => {
+  for (const end of ['exit 3', 'set -e; [[ 1 == 2 ]]; exit 3', 'kill -9 $BASHPID']) {
+    const s = await open();
+    const pid = (await s.exec(`sleep 1000 & echo $!; ${end}`)).stdout.trim();
+    assert.equal(await alive(pid), true, end);
+    await s.delete();
+    assert.equal(await alive(pid), false, end);
+  }
+});
+
 test('with restart an exit ends the command only, and the state is there', async () => {
   const s = await open({ restart: true });
   await s.exec('v=1; f() { echo f; }; cd /usr');
