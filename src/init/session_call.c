@@ -272,20 +272,29 @@ void session_next(struct session *s)
 
 /* ---- and its end ---- */
 
-/* A signal that came too late for the command still reaches the shell: the next one must not
- * be its victim. Who does not listen to it has changed our trap. */
+static void settle(struct session *s);
+
+/* Who does not listen to the signal has changed our trap. A paused sandbox is not late. */
 static void on_settled(struct loop_timer *t)
 {
     struct session *s = CONTAINER_OF(t, struct session, timer);
 
+    if (groups_frozen_ms(&s->all->procs->groups) != s->frozen_ms) {
+        settle(s);
+        return;
+    }
     s->state = SESSION_IDLE;
     session_next(s);
 }
 
+/* A signal that came too late for the command still reaches the shell: the next one must not
+ * be its victim. */
 static void settle(struct session *s)
 {
-    if (s->state == SESSION_SETTLING &&
-        loop_timer_set(s->all->procs->loop, &s->timer, SESSION_BACK_MS, on_settled) < 0)
+    if (s->state != SESSION_SETTLING)
+        return;
+    s->frozen_ms = groups_frozen_ms(&s->all->procs->groups);
+    if (loop_timer_set(s->all->procs->loop, &s->timer, SESSION_BACK_MS, on_settled) < 0)
         session_end(s, "out of memory");
 }
 
