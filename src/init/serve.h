@@ -7,8 +7,6 @@
 
 #include "init/statfs.h"
 
-#define CONNS_MAX 512u /* beyond it a connection is accepted and closed */
-
 struct serve_opts {
     int listen_fd;       /* listening AF_UNIX SOCK_STREAM; only the front can connect */
     int run_fd;          /* directory of the cgroup `run`, in which groups are made */

@@ -88,7 +88,7 @@ static void take_conn(struct serve *s, int fd)
 {
     struct err e;
 
-    if (s->nconns >= CONNS_MAX || conn_open(s, fd, &e) < 0)
+    if (s->nconns >= INIT_CONNS_MAX || conn_open(s, fd, &e) < 0)
         close(fd);
 }
 

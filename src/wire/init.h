@@ -20,6 +20,7 @@
 
 #define INIT_VERSION 1u
 
+#define INIT_CONNS_MAX 512u /* to one init; it hangs up on the next */
 #define INIT_ID_MAX 64u
 #define INIT_REF_MAX (2 * INIT_ID_MAX + 1) /* an id; or SESSION/COMMAND, of a session's command */
 #define INIT_USER_MAX 64u

@@ -762,19 +762,19 @@ TEST(a_request_of_a_newer_front_is_refused_by_name_of_our_version)
 
 TEST(connections_beyond_the_limit_are_closed_and_the_others_live)
 {
-    static struct peer peers[CONNS_MAX];
+    static struct peer peers[INIT_CONNS_MAX];
     struct bench b = bench_open();
     struct peer one_more = {.in = BUF_INIT(65536)};
     struct sockaddr_un a = {.sun_family = AF_UNIX};
 
-    for (size_t i = 0; i < CONNS_MAX - 1; i++)
+    for (size_t i = 0; i < INIT_CONNS_MAX - 1; i++)
         peer_open(&peers[i], &b.init);
     strcpy(a.sun_path, b.init.sock);
     one_more.fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     CHECK_INT(connect(one_more.fd, (struct sockaddr *)&a, sizeof(a)), 0);
     CHECK_INT(peer_next(&one_more), 0);
     peer_close(&one_more);
-    for (size_t i = 0; i < CONNS_MAX - 1; i++)
+    for (size_t i = 0; i < INIT_CONNS_MAX - 1; i++)
         peer_close(&peers[i]);
     run(&b, OWN_EXEC, "exit 0");
     bench_close(&b);

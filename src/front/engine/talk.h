@@ -24,10 +24,10 @@
 #define TALK_IDLE_MAX 2                            /* connections kept, one sandbox */
 #define TALK_IDLE_TOTAL 512                        /* connections kept, all sandboxes */
 #define TALK_IDLE_MS 10000
-/* Connections to one init, which hangs up on the 513th; some are for fds. Of them for talks
- * that last, so that a process that many wait for can be looked at and killed. */
-#define TALK_LINES_MAX 480u
-#define TALK_LASTING_MAX 448u
+/* Connections to one init: it has some more, for fds. Of them for talks that last, so that a
+ * process that many wait for can be looked at and killed. */
+#define TALK_LINES_MAX (INIT_CONNS_MAX - 32)
+#define TALK_LASTING_MAX (TALK_LINES_MAX - 32)
 
 struct talk;
 struct talk_hub;
