@@ -134,17 +134,25 @@ TEST(the_join_does_what_each_cell_of_its_table_says)
         try_cell(&cells[i]);
 }
 
+/* One sandbox: its row, and what the keeper has of it. */
+static void start_with(struct rig *r, enum store_state state, uint64_t ends_ms,
+                       const struct keeper_sandbox *box)
+{
+    uint32_t seq;
+
+    rig_new(r);
+    insert(r, box->id, state, ends_ms);
+    seq = rig_start(r);
+    keeper_say(r, KEEPER_SANDBOX, seq, box);
+    rig_join(r, seq);
+}
+
 TEST(a_sandbox_that_a_keeper_lost_says_why_it_is_stopped)
 {
     struct rig r;
-    uint32_t seq;
     struct keeper_sandbox box = keeper_box("sb", KEEPER_STOPPED);
 
-    rig_new(&r);
-    insert(&r, "sb", STORE_RUNNING, 0);
-    seq = rig_start(&r);
-    keeper_say(&r, KEEPER_SANDBOX, seq, &box);
-    rig_join(&r, seq);
+    start_with(&r, STORE_RUNNING, 0, &box);
     CHECK_STR(engine_get(r.g, KEY, "sb")->reason, "the host restarted");
     CHECK_STR(rows(&r).reason, "the host restarted");
     rig_free(&r);
@@ -157,11 +165,7 @@ TEST(an_end_that_passed_while_the_daemon_was_down_comes_at_once)
     struct keeper_sandbox box = keeper_box("sb", KEEPER_RUNNING);
     union rig_msg m;
 
-    rig_new(&r);
-    insert(&r, "sb", STORE_RUNNING, clock_real_ms() - 5000);
-    seq = rig_start(&r);
-    keeper_say(&r, KEEPER_SANDBOX, seq, &box);
-    rig_join(&r, seq);
+    start_with(&r, STORE_RUNNING, clock_real_ms() - 5000, &box);
     seq = keeper_hear(&r, KEEPER_DESTROY, &m);
     CHECK_INT(rows(&r).state, STORE_DELETING);
     keeper_ok_to(&r, seq);
@@ -173,14 +177,9 @@ TEST(an_end_that_passed_while_the_daemon_was_down_comes_at_once)
 TEST(one_that_was_booted_before_we_were_killed_lives_as_long_as_it_was_made_for)
 {
     struct rig r;
-    uint32_t seq;
     struct keeper_sandbox box = keeper_box("sb", KEEPER_RUNNING);
 
-    rig_new(&r);
-    insert(&r, "sb", STORE_STOPPED, 0);
-    seq = rig_start(&r);
-    keeper_say(&r, KEEPER_SANDBOX, seq, &box);
-    rig_join(&r, seq);
+    start_with(&r, STORE_STOPPED, 0, &box);
     CHECK_STR(state_of(&r, "sb"), "running");
     CHECK(engine_get(r.g, KEY, "sb")->ends_ms > clock_real_ms() + MADE_FOR_MS / 2);
     CHECK_INT(rows(&r).ends_ms, engine_get(r.g, KEY, "sb")->ends_ms);
@@ -426,11 +425,7 @@ TEST(a_sandbox_deleted_while_it_boots_is_destroyed_when_the_boot_has_ended)
     union rig_msg m;
     uint32_t seq;
 
-    rig_new(&r);
-    insert(&r, "sb", STORE_STOPPED, 0);
-    seq = rig_start(&r);
-    keeper_say(&r, KEEPER_SANDBOX, seq, &box);
-    rig_join(&r, seq);
+    start_with(&r, STORE_STOPPED, 0, &box);
     engine_resume(r.g, KEY, "sb", RESUME_AS_MADE, 0, told_sandbox, &a);
     seq = keeper_hear(&r, KEEPER_BOOT, &m);
     engine_delete(r.g, KEY, "sb", told_done, &b);
@@ -501,11 +496,7 @@ TEST(a_timeout_that_was_set_while_it_boots_is_the_one_it_has_then)
     union rig_msg m;
     uint32_t seq;
 
-    rig_new(&r);
-    insert(&r, "sb", STORE_STOPPED, 0);
-    seq = rig_start(&r);
-    keeper_say(&r, KEEPER_SANDBOX, seq, &box);
-    rig_join(&r, seq);
+    start_with(&r, STORE_STOPPED, 0, &box);
     engine_resume(r.g, KEY, "sb", RESUME_AS_MADE, 0, told_sandbox, &a);
     seq = keeper_hear(&r, KEEPER_BOOT, &m);
     CHECK_INT(engine_set_timeout(r.g, KEY, "sb", 10 * MADE_FOR_MS, &e), 0);

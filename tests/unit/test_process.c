@@ -246,42 +246,38 @@ TEST(an_unknown_sandbox_and_a_stopped_one_are_told_from_the_loop)
     scene_free(&c);
 }
 
-TEST(a_failure_that_init_speaks_of_keeps_its_kind)
+/* What the caller is told when init says this. */
+static struct err told_of(const struct init_fail *m)
 {
     struct scene c;
+    struct err e;
 
     scene_new(&c);
     run(&c);
-    init_say(&c.init, INIT_FAIL, c.seq,
-             &(struct init_fail){.code = "cannot_start", .message = "no such file", .sys = 2});
+    init_say(&c.init, INIT_FAIL, c.seq, m);
     RIG_UNTIL(&c.r, c.seen.fails == 1);
-    CHECK_INT(c.seen.e.kind, ERR_CANNOT_START);
-    CHECK_STR(c.seen.e.msg, "no such file");
+    e = c.seen.e;
     scene_free(&c);
+    return e;
+}
+
+TEST(a_failure_that_init_speaks_of_keeps_its_kind)
+{
+    struct err e =
+        told_of(&(struct init_fail){.code = "cannot_start", .message = "no such file", .sys = 2});
+
+    CHECK_INT(e.kind, ERR_CANNOT_START);
+    CHECK_STR(e.msg, "no such file");
 }
 
 TEST(an_init_without_memory_is_no_error_of_ours)
 {
-    struct scene c;
-
-    scene_new(&c);
-    run(&c);
-    init_say(&c.init, INIT_FAIL, c.seq, &(struct init_fail){.code = "unavailable"});
-    RIG_UNTIL(&c.r, c.seen.fails == 1);
-    CHECK_INT(c.seen.e.kind, ERR_UNAVAILABLE);
-    scene_free(&c);
+    CHECK_INT(told_of(&(struct init_fail){.code = "unavailable"}).kind, ERR_UNAVAILABLE);
 }
 
 TEST(an_init_cannot_claim_that_the_api_key_was_wrong)
 {
-    struct scene c;
-
-    scene_new(&c);
-    run(&c);
-    init_say(&c.init, INIT_FAIL, c.seq, &(struct init_fail){.code = "unauthorized"});
-    RIG_UNTIL(&c.r, c.seen.fails == 1);
-    CHECK_INT(c.seen.e.kind, ERR_INTERNAL);
-    scene_free(&c);
+    CHECK_INT(told_of(&(struct init_fail){.code = "unauthorized"}).kind, ERR_INTERNAL);
 }
 
 /* The next piece of stdin; true if it was the last. */
