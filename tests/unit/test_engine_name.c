@@ -1,15 +1,9 @@
 /* test_engine_name.c - sandboxes that are made at the first use of their name. */
-#include "engine_rig.h"
+#include "engine_rows.h"
 
 #include "front/engine/inside.h"
 
 static const struct create_opts opts = {.key = KEY};
-
-static void start(struct rig *r)
-{
-    rig_new(r);
-    rig_join(r, rig_start(r));
-}
 
 static const char *id_of(struct rig *r, const char *key, const char *name)
 {
