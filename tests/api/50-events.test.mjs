@@ -114,3 +114,19 @@ test('events keep their numbers over a restart of the front', async () => {
   assert.ok(Number(seen.at(-1).id) > Number(first.id));
   again.close();
 });
+
+test('who goes on after a restart is told at once that something may be missing, and once', async () => {
+  const s = await d.sse(V);
+  const a = await d.sandbox();
+  const [first] = await next(s, 'sandbox.created');
+  s.close();
+  await d.kill9('front');
+  await d.back();
+  const again = await d.sse(V, { lastEventId: first.id });
+  const [gap] = await next(again, 'truncated');
+  again.close();
+  const behind = await d.sse(V, { lastEventId: gap.id });
+  await d.del(`/v1/sandboxes/${a.id}`);
+  assert.deepEqual((await next(behind, 'sandbox.deleted')).map((e) => e.event), ['sandbox.deleted']);
+  behind.close();
+});

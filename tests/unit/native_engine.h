@@ -29,7 +29,7 @@ struct process_call {
 };
 struct engine_watch {
     bool open;
-    void (*each)(void *arg, const struct engine_event *ev, bool gap);
+    void (*each)(void *arg, const struct engine_event *ev);
     void *arg;
     uint64_t after;
 };
@@ -307,8 +307,7 @@ void engine_import_cancel(struct engine_import *im)
 }
 
 struct engine_watch *engine_watch(struct engine *g, const char *key, uint64_t after,
-                                  void (*each)(void *arg, const struct engine_event *ev, bool gap),
-                                  void *arg)
+                                  void (*each)(void *arg, const struct engine_event *ev), void *arg)
 {
     (void)g, (void)key;
     fake.watch = (struct engine_watch){true, each, arg, after};

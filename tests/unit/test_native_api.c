@@ -614,11 +614,12 @@ TEST(events_are_resumed_filtered_and_let_go)
     open_all();
     request_with("GET", "/v1/events?sandbox=abc", "Last-Event-ID: 7\r\n", "");
     CHECK_INT(fake.watch.after, 7);
-    fake.watch.each(fake.watch.arg, &ev, true);
+    fake.watch.each(fake.watch.arg, &(struct engine_event){.seq = 7});
+    fake.watch.each(fake.watch.arg, &ev);
     ev.sandbox = "other";
-    fake.watch.each(fake.watch.arg, &ev, false);
+    fake.watch.each(fake.watch.arg, &ev);
     settle();
-    CHECK_HAS(heard(), "event: truncated\n");
+    CHECK_HAS(heard(), "id: 7\nevent: truncated\n");
     CHECK_HAS(heard(), "id: 8\nevent: sandbox.created\n");
     CHECK(strstr(heard(), "other") == NULL);
     client_leaves();

@@ -311,7 +311,8 @@ struct engine_event {
     uint64_t seq; /* 1, 2, ... for the life of the state directory */
     uint64_t at_ms;
     const char *key;     /* whose sandbox */
-    const char *kind;    /* "sandbox.created", "sandbox.deleted", "sandbox.stopped",
+    const char *kind;    /* NULL: some up to this one are lost, and nothing else is said here;
+                          * "sandbox.created", "sandbox.deleted", "sandbox.stopped",
                           * "sandbox.paused", "sandbox.resumed", "sandbox.timeout",
                           * "sandbox.snapshot",
                           * "process.started", "process.exited" */
@@ -320,9 +321,10 @@ struct engine_event {
 };
 struct engine_watch; /* a subscriber */
 /* First everything kept with seq > after (UINT64_MAX: nothing), then the new
- * ones. If some in between are lost, `gap` is true for the first event. */
+ * ones. If some in between are lost that is told at once, not with the next event:
+ * it may be a lost one that somebody waits for. */
 struct engine_watch *engine_watch(struct engine *g, const char *key, uint64_t after,
-                                  void (*each)(void *arg, const struct engine_event *ev, bool gap),
+                                  void (*each)(void *arg, const struct engine_event *ev),
                                   void *arg);
 void engine_unwatch(struct engine_watch *w);
 

@@ -29,9 +29,9 @@ struct engine_watch {
     struct engine *g;
     char key[ENGINE_KEY_MAX + 1];
     uint64_t next;
-    bool gap, inside, ended;
+    bool inside, ended;
     struct loop_later later;
-    void (*each)(void *arg, const struct engine_event *ev, bool gap);
+    void (*each)(void *arg, const struct engine_event *ev);
     void *arg;
 };
 
@@ -99,16 +99,15 @@ static void tell(struct loop_later *l)
 
     w->inside = true;
     if (w->next < r->first) {
-        w->gap = true;
         w->next = r->first;
+        w->each(w->arg, &(struct engine_event){.seq = r->first - 1});
     }
     while (!w->ended && w->next < r->next) {
         const struct engine_event *ev = &r->kept[w->next++ % ENGINE_EVENTS_KEPT];
 
         if (ev->key == NULL || strcmp(ev->key, w->key) != 0)
             continue;
-        w->each(w->arg, ev, w->gap);
-        w->gap = false;
+        w->each(w->arg, ev);
     }
     w->inside = false;
     if (w->ended)
@@ -116,8 +115,7 @@ static void tell(struct loop_later *l)
 }
 
 struct engine_watch *engine_watch(struct engine *g, const char *key, uint64_t after,
-                                  void (*each)(void *arg, const struct engine_event *ev, bool gap),
-                                  void *arg)
+                                  void (*each)(void *arg, const struct engine_event *ev), void *arg)
 {
     struct engine_watch *w = calloc(1, sizeof(*w));
     struct ring *r = g->ring;

@@ -40,24 +40,27 @@ static const struct shape_field event_fields[] = {
 static SHAPE(event_shape, "Event", "Something that happened.", event_fields);
 /* clang-format on */
 
-static void tell_gap(struct call *c)
+/* With an id: who comes back behind it is not told again. */
+static void tell_gap(struct call *c, const char *id)
 {
     autobuf struct buf data = BUF_INIT(16);
 
     buf_adds(&data, "{}");
-    call_event(c, NULL, "truncated", &data);
+    call_event(c, id, "truncated", &data);
 }
 
-static void on_event(void *arg, const struct engine_event *ev, bool gap)
+static void on_event(void *arg, const struct engine_event *ev)
 {
     struct watcher *w = arg;
     char id[24];
 
-    if (gap)
-        tell_gap(w->c);
+    str_fmt(id, sizeof(id), "%llu", (unsigned long long)ev->seq);
+    if (ev->kind == NULL) {
+        tell_gap(w->c, id);
+        return;
+    }
     if (w->sandbox[0] != '\0' && strcmp(w->sandbox, ev->sandbox) != 0)
         return;
-    str_fmt(id, sizeof(id), "%llu", (unsigned long long)ev->seq);
     call_event_shape(w->c, id, ev->kind, &event_shape, ev);
     if (w->c->r != NULL && http_backlog(w->c->r) > BACKLOG_MAX)
         call_end(w->c);
