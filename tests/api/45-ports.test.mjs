@@ -250,6 +250,17 @@ test('an answer that breaks off is cut, and bytes behind an answer are nobody\'s
   assert.match(c.text, /X-Here: yes/);
 });
 
+test('a server that answers before it has the whole body: the client is told that its connection ends', async () => {
+  await serveInside(d, box.id, 8205, rawServer(8205, `read_head(c)\nc.sendall(b'HTTP/1.1 413 No\\r\\nContent-Length: 4\\r\\n\\r\\nmuch')`));
+  for (const framing of ['Content-Length: 1000000', 'Transfer-Encoding: chunked']) {
+    const c = await rawConnection(d, `POST / HTTP/1.1\r\nHost: ${hostOf(8205)}\r\n${framing}\r\n\r\n`);
+    await c.until('the answer', (t) => t.endsWith('much'));
+    assert.match(c.text, /^HTTP\/1\.1 413 /);
+    assert.match(c.text, /\r\nConnection: close\r\n/);
+    c.socket.destroy();
+  }
+});
+
 test('a sandbox that is deleted takes its connections with it', async () => {
   const mine = await d.sandbox();
   await serveInside(d, mine.id, 8000, rawServer(8000, `read_head(c)\nc.sendall(b'HTTP/1.1 200 OK\\r\\n\\r\\nhello')\ntime.sleep(600)`));

@@ -514,6 +514,28 @@ TEST(a_streamed_body_arrives_whole_and_its_end_is_told)
     finish();
 }
 
+TEST(an_answer_begun_within_a_streamed_body_says_that_the_connection_closes)
+{
+    start(stream);
+    say(POST("10"));
+    http_reply_begin_length(kept, 200, NULL, 0);
+    http_reply_end(kept);
+    CHECK(strstr(heard(), "Connection: close\r\n") == NULL);
+    finish();
+    start(stream);
+    say(POST("300000"));
+    http_reply_begin_length(kept, 200, NULL, 0);
+    http_reply_end(kept);
+    CHECK_HAS(heard(), "Connection: close\r\n");
+    finish();
+    start(stream);
+    say(CHUNKED "5\r\nhello\r\n");
+    http_reply_begin_length(kept, 200, NULL, 0);
+    http_reply_end(kept);
+    CHECK_HAS(heard(), "Connection: close\r\n");
+    finish();
+}
+
 /* ---- going away ---- */
 
 TEST(a_client_that_closes_while_the_handler_thinks_is_gone)
