@@ -199,23 +199,20 @@ static void unwatch(void *arg, int wd)
     inotify_rm_watch(((struct watch *)arg)->fd, wd);
 }
 
-/* Something was moved out of the tree. If it was a directory, and nothing of that
- * name is there now, those that are known below it are none of ours any more. */
+/* Something was moved out of the tree. If it was a directory that is known, it and what is
+ * known below it are none of ours any more, whatever has its name by now. */
 static void left(void *arg, const char *path, bool dir)
 {
     char copy[PATH_ROOM], *rest = copy, *name;
     struct watch *w = arg;
     struct watched *at = w->dirs.root;
-    struct stat st;
-    autofd int fd = -1;
 
     if (!dir || !w->recursive)
         return;
     str_fmt(copy, sizeof(copy), "%s", path);
     while (at != NULL && (name = strsep(&rest, "/")) != NULL)
-        at = watched_child(at, name);
-    fd = open_in(w, path, O_PATH | O_NOFOLLOW);
-    if (at != NULL && at->parent != NULL && (fd < 0 || fstat(fd, &st) < 0 || !S_ISDIR(st.st_mode)))
+        at = watched_child(at, name, rest == NULL);
+    if (at != NULL)
         watched_drop(&w->dirs, at, unwatch, w);
 }
 

@@ -65,19 +65,19 @@ struct watched *watched_put(struct watches *ws, int wd, struct watched *parent, 
     return w;
 }
 
-struct watched *watched_child(const struct watched *w, const char *name)
+struct watched *watched_child(const struct watched *w, const char *name, bool out)
 {
-    struct watched *c;
+    struct watched *c, *last = NULL;
 
     LIST_EACH (&w->children, c, struct watched, link)
-        if (strcmp(c->name, name) == 0)
-            return c;
-    return NULL;
+        if (c->out == out && strcmp(c->name, name) == 0)
+            last = c;
+    return last;
 }
 
 void watched_out(struct watched *w, const char *name)
 {
-    struct watched *c = watched_child(w, name);
+    struct watched *c = watched_child(w, name, false);
 
     if (c != NULL)
         c->out = true;

@@ -33,7 +33,9 @@ struct watched *watched_find(struct watches *ws, int wd);
 /* Known under this place from now on, whether it is new or was elsewhere. NULL when
  * out of memory or too many. */
 struct watched *watched_put(struct watches *ws, int wd, struct watched *parent, const char *name);
-struct watched *watched_child(const struct watched *w, const char *name);
+/* The last that was put there, of those that are out or are not: one that is removed and still
+ * open somewhere, or moved away, may be known beside another of its name. NULL: none. */
+struct watched *watched_child(const struct watched *w, const char *name, bool out);
 /* Until it is put again, nothing in `name` has a path. */
 void watched_out(struct watched *w, const char *name);
 /* It and all below it; `each` (or NULL) is called with every wd. */

@@ -104,6 +104,20 @@ test('a move has both ends; one that leaves or enters the tree is a delete or a 
   r.close();
 });
 
+test('of directories of one name, one after the other, none is told of once it has left', async () => {
+  await sh('mkdir -p names/d names/held away2');
+  const r = await open({ path: 'names', recursive: 1, coalesce_ms: 0 });
+  await sh('mv names/d away2/1; mkdir names/d');
+  assert.deepEqual(await upTo(r, 'd').then(async (w) => [...w, ...await upTo(r, 'd')]), ['delete d/', 'create d/']);
+  await sh('cd names/held; sleep 1000 > /dev/null 2>&1 &'); // a removed directory stays for who is in it
+  await sh('rmdir names/held; mkdir names/held; mv names/d away2/2; mv names/held away2/3; touch names/left');
+  assert.deepEqual(await upTo(r, 'left'), ['delete held/', 'create held/', 'delete d/', 'delete held/', 'create left']);
+  await sh('touch away2/1/f away2/2/f away2/3/f; touch names/last');
+  assert.deepEqual((await upTo(r, 'last')).filter((w) => !/left/.test(w)), ['create last']);
+  await sh('pkill sleep');
+  r.close();
+});
+
 test('includes and excludes choose what is told', async () => {
   await sh('mkdir -p g/src g/node_modules');
   const r = await d.sse(`${url({ path: 'g', recursive: 1 })}&include=*.c&include=src/**&include=last&exclude=node_modules&exclude=./src/skip`);

@@ -141,8 +141,9 @@ TEST(paths_follow_directories_that_move)
     CHECK(watched_put(&ws, 2, c, "moved") == a);
     CHECK_INT(watched_path(b, "f", path), 0);
     CHECK_STR(path, "c/moved/b/f");
-    CHECK(watched_child(c, "moved") == a && watched_child(root, "a") == NULL);
+    CHECK(watched_child(c, "moved", false) == a && watched_child(root, "a", false) == NULL);
     watched_out(c, "moved");
+    CHECK(watched_child(c, "moved", true) == a && watched_child(c, "moved", false) == NULL);
     CHECK_INT(watched_path(b, "f", path), -1);
     CHECK(watched_put(&ws, 3, b, "ring") == c); /* never into itself */
     CHECK_INT(watched_path(c, "f", path), 0);
