@@ -149,6 +149,17 @@ bool changes_to(struct changes *c, uint32_t cookie, bool dir, bool shown, bool o
     return true;
 }
 
+void changes_flush(struct changes *c)
+{
+    struct held *h;
+
+    LIST_EACH (&c->held, h, struct held, link) {
+        if (h->half)
+            half_is_over(c, h);
+        say(c, h);
+    }
+}
+
 void changes_lost(struct changes *c, const char *why)
 {
     fprintf(c->to, "overflow %s\n", why);

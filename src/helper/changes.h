@@ -49,6 +49,8 @@ void changes_from(struct changes *c, uint32_t cookie, bool dir, bool shown, cons
 /* The second half. False: there was no first. `out`: as if it had left the tree. */
 bool changes_to(struct changes *c, uint32_t cookie, bool dir, bool shown, bool out,
                 const char *path, uint64_t now);
+/* All that is held, now: what follows is told behind it. */
+void changes_flush(struct changes *c);
 void changes_lost(struct changes *c, const char *why);
 /* Tells what is due. Returns the ms until more is, or -1: nothing is held. */
 int changes_tell(struct changes *c, uint64_t now);

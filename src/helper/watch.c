@@ -96,6 +96,7 @@ enum take {
     TAKE_QUIETLY, /* at the beginning: what is in it is nothing new */
     TAKE_NEW,     /* what is in it is told, unless it was known already */
     TAKE_AGAIN,   /* it came from outside: that it was known once means nothing */
+    TAKE_ALL,     /* quietly, and what is in one that is known too */
 };
 
 static void list(struct watch *w, struct watched *dir, int fd, enum take how, unsigned depth);
@@ -147,11 +148,13 @@ static void take(struct watch *w, struct watched *parent, const char *name, enum
     if (dir == NULL) {
         inotify_rm_watch(w->fd, wd);
         say_full(w);
-    } else if (known == NULL) {
-        list(w, dir, take_fd(&fd), how, depth);
-    } else {
-        complete(w, dir, depth);
+        return;
     }
+    dir->met = how == TAKE_ALL;
+    if (known == NULL || how == TAKE_ALL)
+        list(w, dir, take_fd(&fd), how, depth);
+    else
+        complete(w, dir, depth);
 }
 
 /* A directory of btrfs shows what was in it when it was opened, and that was before it was
@@ -186,7 +189,7 @@ static void list(struct watch *w, struct watched *dir, int fd, enum take how, un
         if (de->d_type == DT_UNKNOWN)
             is_dir =
                 fstatat(dirfd(d), de->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(st.st_mode);
-        if (how != TAKE_QUIETLY)
+        if (how == TAKE_NEW || how == TAKE_AGAIN)
             told(w, CHANGE_CREATE, is_dir, path);
         if (is_dir)
             take(w, dir, de->d_name, how, depth + 1);
@@ -225,14 +228,19 @@ static unsigned depth_of(const struct watched *d)
     return n;
 }
 
-/* After something was lost: directories that appeared meanwhile are not known. */
+/* After something was lost: directories that appeared meanwhile are not known, at whatever
+ * depth, and some that are known are elsewhere or not in the tree any more. What came before is
+ * told before: whoever lists again now must not hear of it then. */
 static void look_again(struct watch *w)
 {
-    struct watched *root = w->dirs.root;
+    autofd int fd = w->recursive ? open_root(w) : -1;
 
+    changes_flush(&w->changes);
     changes_lost(&w->changes, "queue");
-    if (root != NULL && w->recursive)
-        list(w, root, open_root(w), TAKE_QUIETLY, 0);
+    if (fd < 0)
+        return;
+    list(w, w->dirs.root, take_fd(&fd), TAKE_ALL, 0);
+    watched_drop_unmet(&w->dirs, unwatch, w);
 }
 
 /* ---- events ---- */

@@ -119,6 +119,26 @@ void watched_drop(struct watches *ws, struct watched *w, void (*each)(void *arg,
     }
 }
 
+/* What is below one that goes is gone then too: so each slot is looked at from its beginning. */
+void watched_drop_unmet(struct watches *ws, void (*each)(void *arg, int wd), void *arg)
+{
+    for (size_t i = 0; i < ARRAY_LEN(ws->slots); i++) {
+        struct watched *w = ws->slots[i];
+
+        while (w != NULL) {
+            if (w->met || w == ws->root) {
+                w = w->next;
+            } else {
+                watched_drop(ws, w, each, arg);
+                w = ws->slots[i];
+            }
+        }
+    }
+    for (size_t i = 0; i < ARRAY_LEN(ws->slots); i++)
+        for (struct watched *w = ws->slots[i]; w != NULL; w = w->next)
+            w->met = false;
+}
+
 int watched_path(const struct watched *w, const char *name, char out[PATH_ROOM])
 {
     size_t at = PATH_ROOM - 1, n = strlen(name);

@@ -20,6 +20,7 @@ struct watched {
     int wd;
     bool out;     /* it was moved, and where to is not known yet: perhaps out of the tree */
     bool partial; /* a directory in it could not be reached: what is above was moved meanwhile */
+    bool met;     /* when all of it was looked at again */
     char *name;
 };
 
@@ -41,6 +42,8 @@ void watched_out(struct watched *w, const char *name);
 /* It and all below it; `each` (or NULL) is called with every wd. */
 void watched_drop(struct watches *ws, struct watched *w, void (*each)(void *arg, int wd),
                   void *arg);
+/* All that were not met, and for the next time none is; the root stays. */
+void watched_drop_unmet(struct watches *ws, void (*each)(void *arg, int wd), void *arg);
 /* The path of `name` in it, from the top; -1 if there is none or it is too long. */
 int watched_path(const struct watched *w, const char *name, char out[PATH_ROOM]);
 

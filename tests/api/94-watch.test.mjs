@@ -225,7 +225,7 @@ open("last", "w").close()`]);
 });
 
 test('when the kernel could not keep up that is told, and new directories are found all the same', async () => {
-  await sh('mkdir -p queue');
+  await sh('mkdir -p queue/old/here queue/old/away/below away3');
   const r = await open({ path: 'queue', recursive: 1, coalesce_ms: 0 });
   await sh('pkill -STOP cove-helper');
   await d.exec(s.id, ['python3', '-c', `
@@ -233,11 +233,15 @@ import os
 os.chdir("queue")
 for i in range(10000):
     open("f", "w").close(); os.unlink("f")
-os.makedirs("made/meanwhile")`]);
+os.makedirs("made/meanwhile")
+os.makedirs("old/made/too")
+os.rename("old/here", "old/there")
+os.rename("old/away", "../away3/gone")`]);
   await sh('pkill -CONT cove-helper');
   assert.deepEqual((await r.until('overflow')).at(-1).data, { reason: 'queue' });
-  await sh('touch queue/made/meanwhile/x');
-  await upTo(r, 'made/meanwhile/x');
+  await sh('touch away3/gone/below/x away3/gone/x; cd queue; touch made/meanwhile/x old/made/x old/made/too/x old/there/x last');
+  // and nothing that was before: who has listed again would take it for news
+  assert.deepEqual((await upTo(r, 'last')).filter((w) => !/^attrib/.test(w)), ['made/meanwhile/x', 'old/made/x', 'old/made/too/x', 'old/there/x', 'last'].map((p) => `create ${p}`));
   r.close();
 });
 

@@ -90,6 +90,20 @@ TEST(a_move_to_where_nobody_looks_is_a_delete_and_from_there_a_create)
     CHECK_STR(said, "delete f seen\ncreate f seen2\n");
 }
 
+TEST(what_was_before_a_loss_is_told_before_it)
+{
+    struct changes c;
+
+    open_changes(&c, 1000);
+    changes_add(&c, CHANGE_DELETE, false, "f", 0);
+    changes_from(&c, 1, true, true, "d", 0);
+    changes_flush(&c);
+    changes_lost(&c, "queue");
+    close_changes(&c);
+    CHECK_STR(said, "delete f f\ndelete d d\noverflow queue\n");
+    CHECK_STR(gone, "d");
+}
+
 TEST(no_byte_of_a_name_can_end_a_line)
 {
     struct changes c;
