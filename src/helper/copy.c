@@ -45,6 +45,7 @@ static int dress(const struct copy *c, int fd, const struct stat *st, const char
 static int place(const struct copy *c, int fd, int dir, const char *name)
 {
     char temp[PATH_BESIDE_ROOM];
+    int saved;
 
     if (nameless_link(fd, dir, name) == 0)
         return 0;
@@ -55,7 +56,9 @@ static int place(const struct copy *c, int fd, int dir, const char *name)
         return -1;
     if (renameat(dir, temp, dir, name) == 0)
         return 0;
+    saved = errno;
     unlinkat(dir, temp, 0);
+    errno = saved;
     return -1;
 }
 
@@ -82,6 +85,34 @@ static int copy_file(struct copy *c, int from_dir, const char *from, int to_dir,
     return 0;
 }
 
+/* A link to `target`, or without one a pipe. */
+static int make_special(const struct copy *c, int dir, const char *name, const char *target,
+                        mode_t mode)
+{
+    if ((target != NULL ? symlinkat(target, dir, name) : mkfifoat(dir, name, mode)) < 0)
+        return -1;
+    return c->uid == (uid_t)-1 ? 0 : fchownat(dir, name, c->uid, c->gid, AT_SYMLINK_NOFOLLOW);
+}
+
+static int place_special(const struct copy *c, int dir, const char *name, const char *target,
+                         mode_t mode)
+{
+    char temp[PATH_BESIDE_ROOM];
+    int saved;
+
+    if (make_special(c, dir, name, target, mode) == 0)
+        return 0;
+    if (errno != EEXIST || !c->overwrite)
+        return -1;
+    path_beside(temp);
+    if (make_special(c, dir, temp, target, mode) == 0 && renameat(dir, temp, dir, name) == 0)
+        return 0;
+    saved = errno;
+    unlinkat(dir, temp, 0);
+    errno = saved;
+    return -1;
+}
+
 static int copy_link(struct copy *c, int from_dir, const char *from, int to_dir, const char *to,
                      const struct names *n, struct err *e)
 {
@@ -91,15 +122,7 @@ static int copy_link(struct copy *c, int from_dir, const char *from, int to_dir,
     if (len < 0)
         return err_path(e, "%.200s", n->from);
     target[len] = '\0';
-    if (symlinkat(target, to_dir, to) < 0 &&
-        !(errno == EEXIST && c->overwrite && unlinkat(to_dir, to, 0) == 0 &&
-          symlinkat(target, to_dir, to) == 0))
-        return err_path(e, "%.200s", n->to);
-    if (c->uid != (uid_t)-1)
-        return fchownat(to_dir, to, c->uid, c->gid, AT_SYMLINK_NOFOLLOW) < 0
-                   ? err_path(e, "%.200s", n->to)
-                   : 0;
-    return 0;
+    return place_special(c, to_dir, to, target, 0) < 0 ? err_path(e, "%.200s", n->to) : 0;
 }
 
 static int copy_names(struct copy *c, int in, int out, const struct names *n, unsigned depth,
@@ -153,6 +176,8 @@ static int copy_any(struct copy *c, int from_dir, const char *from, int to_dir, 
 {
     struct stat st;
 
+    if (c->stop != NULL && *c->stop != 0)
+        return err_set(e, ERR_GONE, "whoever asked for it went away");
     if (fstatat(from_dir, from, &st, AT_SYMLINK_NOFOLLOW) < 0)
         return errno == ENOENT && depth > 0 ? 0 : err_path(e, "%.200s", n->from);
     c->count++;
@@ -163,7 +188,9 @@ static int copy_any(struct copy *c, int from_dir, const char *from, int to_dir, 
     if (S_ISLNK(st.st_mode))
         return copy_link(c, from_dir, from, to_dir, to, n, e);
     if (S_ISFIFO(st.st_mode))
-        return mkfifoat(to_dir, to, st.st_mode & 0777) < 0 ? err_path(e, "%.200s", n->to) : 0;
+        return place_special(c, to_dir, to, NULL, st.st_mode & 0777) < 0
+                   ? err_path(e, "%.200s", n->to)
+                   : 0;
     return err_set(e, ERR_INVALID, "%.200s: sockets and devices cannot be copied", n->from);
 }
 

@@ -2,6 +2,7 @@
 #ifndef HELPER_COPY_H
 #define HELPER_COPY_H
 
+#include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -11,7 +12,8 @@
 struct copy {
     uid_t uid; /* whose everything becomes; (uid_t)-1: the source's if that is allowed */
     gid_t gid;
-    bool overwrite; /* files; directories are joined */
+    bool overwrite;                    /* files; directories are joined */
+    const volatile sig_atomic_t *stop; /* ERR_GONE, before the next file, once this is not 0 */
     uint64_t count, bytes;
 };
 

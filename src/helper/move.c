@@ -7,6 +7,7 @@
  * is a rename, and between filesystems a copy whose source then goes. */
 #include <fcntl.h>
 #include <linux/fs.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,7 +24,18 @@
 #include "helper/record.h"
 #include "helper/remove.h"
 #include "helper/say.h"
+#include "helper/tree.h"
 #include "helper/where.h"
+
+/* The asker is gone; see INIT_START_LEASH. What is half copied goes again, and what has its
+ * name already is brought to its end. */
+static volatile sig_atomic_t stopped;
+
+static void on_term(int signo)
+{
+    (void)signo;
+    stopped = 1;
+}
 
 struct way {
     struct args a;
@@ -93,7 +105,6 @@ static int rename_to(const struct way *w, int dir, const char *name)
 static int copy_beside(struct way *w, struct err *e)
 {
     char temp[PATH_BESIDE_ROOM];
-    uint64_t gone = 0;
     struct err none;
 
     path_beside(temp);
@@ -102,7 +113,7 @@ static int copy_beside(struct way *w, struct err *e)
             return 0;
         err_path(e, "%.200s", w->to);
     }
-    remove_tree(w->to_dir, temp, w->to, &gone, &none);
+    tree_remove(w->to_dir, temp, &none); /* also what came with a mode that forbids it */
     return -1;
 }
 
@@ -141,10 +152,12 @@ static int move_it(struct way *w, struct err *e)
 
 static int run(int argc, char **argv, int (*step)(struct way *w, struct err *e))
 {
-    static struct way w = {.from_dir = -1, .to_dir = -1};
+    static struct way w = {.from_dir = -1, .to_dir = -1, .copy.stop = &stopped};
+    struct sigaction sa = {.sa_handler = on_term, .sa_flags = SA_RESTART};
     struct file_done done = {0};
     struct err e;
 
+    sigaction(SIGTERM, &sa, NULL);
     w.a = (struct args){argc, argv};
     if (prepare(&w, &e) < 0 || step(&w, &e) < 0 ||
         record_entry_at(w.to_dir, w.to_name, w.to, &e) < 0)

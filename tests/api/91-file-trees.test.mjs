@@ -117,9 +117,8 @@ python3 -c "import os; os.setxattr('cp/d/f', 'user.k', b'v')"`);
     "one\n640 1234567890\n. ./e ./f ./l ./p b'v'\n");
   await d.fails(409, 'conflict', 'POST', url('/copy', { path: 'cp/d', to: 'cp/d2' }));
   await put('cp/d/g', 'new');
-  await sh('rm cp/d/p');
   await post('copy', { path: 'cp/d', to: 'cp/d2', overwrite: 1 });
-  assert.equal(await sh('cat cp/d2/g'), 'new');
+  assert.equal(await sh('cat cp/d2/g; stat -c %F cp/d2/p cp/d2/l'), 'newfifo\nsymbolic link\n');
   await d.fails(400, 'invalid', 'POST', url('/copy', { path: 'cp/d', to: 'cp/d/e/inside' }));
   await d.fails(400, 'invalid', 'POST', url('/copy', { path: 'cp/d/f', to: 'cp/d/f', overwrite: 1 }));
   await put('cp/big', Buffer.alloc(8 << 20, 'b'));
@@ -128,6 +127,23 @@ python3 -c "import os; os.setxattr('cp/d/f', 'user.k', b'v')"`);
   await sh('python3 -c "import socket; socket.socket(socket.AF_UNIX).bind(\'cp/d/s\')"');
   await d.fails(400, 'invalid', 'POST', url('/copy', { path: 'cp/d', to: 'cp/d3' }));
   assert.equal(await sh('ls -A cp'), 'big\nbig2\nd\nd2\n', 'a failed copy leaves nothing');
+});
+
+test('a copy that fails leaves nothing, whatever modes it has copied', async () => {
+  await sh('mkdir -p cf/from/a/b cf/from/z; touch cf/from/a/b/f; chmod 555 cf/from/a/b cf/from/a; python3 -c "import socket; socket.socket(socket.AF_UNIX).bind(\'cf/from/z/s\')"');
+  await d.fails(400, 'invalid', 'POST', url('/copy', { path: 'cf/from', to: 'cf/to' }));
+  assert.equal(await sh('ls -A cf'), 'from\n');
+});
+
+test('the front killed in the middle of a copy leaves nothing of it', async () => {
+  await sh('mkdir -p ck/from/t; cd ck/from/t; seq 30000 | xargs touch');
+  const answer = d.call('POST', url('/copy', { path: 'ck/from', to: 'ck/to' })).catch(() => {});
+  await poll('it is being copied', async () => (await d.exec(s.id, 'ls -dA ck/.cove*/t')).exit_code === 0);
+  await d.kill9('front');
+  await d.back();
+  await answer;
+  await poll('the helper is gone', async () => (await d.exec(s.id, 'pgrep cove-helper')).exit_code === 1);
+  assert.equal(await sh('ls -A ck'), 'from\n');
 });
 
 test('delete', async () => {
