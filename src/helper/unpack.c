@@ -94,7 +94,8 @@ static int give_away(struct job *j, int fd, struct err *e)
     return 0;
 }
 
-/* The order matters: a change of owner clears setuid and capabilities. */
+/* The order matters: a change of owner clears setuid and capabilities, and what may not be
+ * written takes no attributes. */
 static int finish_fd(struct job *j, int fd, struct err *e)
 {
     struct timespec t[2];
@@ -102,10 +103,10 @@ static int finish_fd(struct job *j, int fd, struct err *e)
     times(j, t);
     if (give_away(j, fd, e) < 0)
         return -1;
-    if (fchmod(fd, mode_of(j)) < 0)
-        return say_sys(e, "set the mode of", j->path);
     if (xattrs(j, fd, e) < 0)
         return -1;
+    if (fchmod(fd, mode_of(j)) < 0)
+        return say_sys(e, "set the mode of", j->path);
     return futimens(fd, t) < 0 ? say_sys(e, "set the time of", j->path) : 0;
 }
 

@@ -135,6 +135,17 @@ test('laid over: directories stay, files are replaced, other files are left alon
   assert.match(e.message, /both a directory and something else/);
 });
 
+test('what comes out goes in again, attributes of what may not be written too', async () => {
+  await sh(`mkdir -p attr/d; echo x > attr/f; python3 -c "
+import os
+for n in 'attr/f', 'attr/d': os.setxattr(n, 'user.k', b'v')"; chmod 444 attr/f; chmod 555 attr/d`);
+  const { bytes } = await get({ path: 'attr' });
+  for (const o of [{}, { atomic: 1 }]) {
+    await put({ path: 'attr2', parents: 1, ...o }, bytes);
+    assert.equal(await sh('cd attr2; stat -c "%a %n" d f; python3 -c "import os; print(os.getxattr(\'f\', \'user.k\'), os.getxattr(\'d\', \'user.k\'))"'), "555 d\n444 f\nb'v' b'v'\n");
+  }
+});
+
 test('owners as the archive says are root\'s to ask for', async () => {
   const bytes = tar([{ name: 'f', data: 'x', uid: 7, gid: 8, mode: 0o4755 }]);
   await put({ path: '/workspace/own', parents: 1, user: 'root', owners: 1 }, bytes);
