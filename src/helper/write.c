@@ -117,6 +117,12 @@ static int dress(const struct job *j, struct err *e)
                                                                 : 0;
 }
 
+/* The last thing that is done to it: every write takes these bits away, and a new owner. */
+static int set_ids(const struct job *j, int fd)
+{
+    return j->mode == FILE_MODE_NONE || (j->mode & 06000) == 0 ? 0 : fchmod(fd, j->mode);
+}
+
 /* Who watches the directory waits for a write to the name, as of any program; so far it
  * has only appeared. */
 static void announce(const struct job *j)
@@ -127,7 +133,7 @@ static void announce(const struct job *j)
 
     if (fd >= 0 && fstat(fd, &there) == 0 && fstat(j->spool, &mine) == 0 &&
         mine.st_ino == there.st_ino && mine.st_dev == there.st_dev &&
-        pread(j->spool, &first, 1, 0) == 1 && pwrite(fd, &first, 1, 0) < 0)
+        pread(j->spool, &first, 1, 0) == 1 && (pwrite(fd, &first, 1, 0) < 0 || set_ids(j, fd) < 0))
         return; /* it is all there in any case */
 }
 
@@ -165,14 +171,15 @@ static int write_over(const struct job *j, struct err *e)
         return err_path(e, "%.200s", j->path);
     if (!S_ISREG(st.st_mode))
         return err_set(e, ERR_INVALID, "%.200s: is not a regular file", j->path);
-    if (j->mode != FILE_MODE_NONE && fchmod(fd, j->mode) < 0)
+    if (j->mode != FILE_MODE_NONE && fchmod(fd, j->mode & 01777) < 0)
         return err_path(e, "%.200s", j->path);
     if ((j->uid != (uid_t)-1 || j->gid != (gid_t)-1) && args_has(&j->a, "chown") &&
         fchown(fd, j->uid, j->gid) < 0)
         return err_path(e, "%.200s", j->path);
     if (label(j, fd) < 0)
         return err_path(e, "%.200s", j->path);
-    if ((args_has(&j->a, "append") ? inplace_append : inplace_replace)(j->spool, fd) < 0)
+    if ((args_has(&j->a, "append") ? inplace_append : inplace_replace)(j->spool, fd) < 0 ||
+        set_ids(j, fd) < 0)
         return err_path(e, "%.200s", j->path);
     return 0;
 }

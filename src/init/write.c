@@ -99,15 +99,25 @@ static int label(int fd, const struct init_write *m)
     return *m->xattr_prefix == '\0' ? 0 : xattr_replace(fd, m->xattr_prefix, m->xattrs);
 }
 
+/* Before a byte is there: nobody else is to read them. */
+static int set_mode(int fd, const struct init_write *m)
+{
+    return m->mode == FILE_MODE_NONE ? 0 : fchmod(fd, m->mode & 01777);
+}
+
+/* And behind the last, since every write takes these bits away. */
+static int set_ids(int fd, const struct init_write *m)
+{
+    return m->mode == FILE_MODE_NONE || (m->mode & 06000) == 0 ? 0 : fchmod(fd, m->mode & 07777);
+}
+
 static int fill_new(const struct place *p, const struct init_write *m, int fd)
 {
     if ((m->flags & INIT_WRITE_ROOT) != 0 && fchown(fd, p->user.uid, p->user.gid) < 0)
         return -1;
-    if (m->mode != FILE_MODE_NONE && fchmod(fd, m->mode & 07777) < 0)
+    if (set_mode(fd, m) < 0 || label(fd, m) < 0)
         return -1;
-    if (label(fd, m) < 0)
-        return -1;
-    return write_all(fd, m->data.p, m->data.len, 0);
+    return write_all(fd, m->data.p, m->data.len, 0) < 0 ? -1 : set_ids(fd, m);
 }
 
 static int make(const struct place *p, const struct init_write *m, struct stat *st)
@@ -222,13 +232,11 @@ static int change(const struct place *p, const struct init_write *m, struct stat
         return elsewhere();
     if (has_room(p, m, st) < 0)
         return -1;
-    if (m->mode != FILE_MODE_NONE && fchmod(fd, m->mode & 07777) < 0)
-        return -1;
-    if (label(fd, m) < 0)
+    if (set_mode(fd, m) < 0 || label(fd, m) < 0)
         return -1;
     if (((m->flags & INIT_WRITE_APPEND) != 0 ? append : overwrite)(fd, m, st) < 0)
         return -1;
-    return fstat(fd, st);
+    return set_ids(fd, m) < 0 ? -1 : fstat(fd, st);
 }
 
 static int write_it(const struct place *p, const struct init_write *m, struct stat *st,

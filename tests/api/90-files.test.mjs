@@ -95,6 +95,21 @@ test('append, parents, mode and owner', async () => {
   await d.fails(403, 'denied', 'PUT', url('mine', { owner: 'root' }), Buffer.from('x'));
 });
 
+test('a mode is what was asked for, however it is written and whoever owns it', async () => {
+  for (const [i, body] of [Buffer.from('x'), Buffer.alloc(200_000)].entries()) {
+    for (const [mode, o] of [['4755', {}], ['2755', { append: 1 }], ['4711', { atomic: 1 }], ['1640', {}], ['6755', { owner: 'user', user: 'root' }]]) {
+      for (const round of ['new', 'over']) {
+        const f = await put(`modes${i}`, body, { mode, ...o });
+        assert.equal(f.mode, mode, `${round} ${body.length} ${JSON.stringify(o)}`);
+        assert.equal(await sh(`stat -c %a modes${i}`), `${mode}\n`);
+      }
+      await sh(`rm -f modes${i}`);
+    }
+    await put(`modes${i}`, body, { mode: '4755' });
+    assert.equal((await put(`modes${i}`, body)).mode, '0755', 'other bytes do not run as their owner unless that is said');
+  }
+});
+
 test('conditions: what does not hold changes nothing', async () => {
   const f = await put('c', 'first', {}, { 'if-none-match': '*' });
   await d.fails(412, 'precondition', 'PUT', url('c'), Buffer.from('x'), { headers: { 'if-none-match': '*' } });
