@@ -29,6 +29,8 @@
 #include "helper/spool.h"
 #include "helper/where.h"
 
+#define LINKS_MAX 40u /* to follow one behind the other, as the kernel does */
+
 struct job {
     struct args a;
     char path[PATH_ROOM]; /* where it is, through links */
@@ -43,16 +45,45 @@ struct job {
 
 /* ---- where ---- */
 
-/* The real name of what is there; a link that leads nowhere is made real by hand. */
+/* Where a link leads at whose end nothing is: there it is made, as any program would. */
+static int follow(char path[PATH_ROOM])
+{
+    char target[PATH_ROOM], next[2 * PATH_ROOM];
+    ssize_t n;
+
+    for (unsigned i = 0; i < LINKS_MAX; i++) {
+        n = readlink(path, target, sizeof(target) - 1);
+        if (n < 0)
+            return errno == EINVAL || errno == ENOENT ? 0 : -1;
+        target[n] = '\0';
+        n = target[0] == '/' ? 0 : path_name(path) - path;
+        if (snprintf(next, sizeof(next), "%.*s%s", (int)n, path, target) >= (int)PATH_ROOM) {
+            errno = ENAMETOOLONG;
+            return -1;
+        }
+        strcpy(path, next);
+    }
+    errno = ELOOP;
+    return -1;
+}
+
+/* The real name of what is there, or will be. */
 static int resolve(struct job *j, struct err *e)
 {
+    const char *named = args_get(&j->a, "path");
     char *real;
 
-    if (where_path(args_get(&j->a, "path"), j->path, e) < 0)
+    if (where_path(named, j->path, e) < 0)
         return -1;
+    if (named[strlen(named) - 1] == '/') { /* only a directory can be meant */
+        errno = EISDIR;
+        return err_path(e, "%.200s", named);
+    }
     real = realpath(j->path, NULL);
     if (real != NULL && strlen(real) < sizeof(j->path))
         strcpy(j->path, real);
+    else if (real == NULL && errno == ENOENT && follow(j->path) < 0)
+        return err_path(e, "%.200s", j->path);
     free(real);
     str_fmt(j->dir, sizeof(j->dir), "%s", j->path);
     *strrchr(j->dir, '/') = '\0';

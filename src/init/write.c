@@ -125,16 +125,16 @@ static int make(const struct place *p, const struct init_write *m, struct stat *
     autofd int parent = -1, fd = -1;
     const char *name;
 
+    if (p->path[strlen(p->path) - 1] == '/') { /* only a directory can be meant */
+        errno = EISDIR;
+        return -1;
+    }
     if ((m->flags & INIT_WRITE_PARENTS) != 0 &&
         make_parents(p, (m->flags & INIT_WRITE_ROOT) != 0) < 0)
         return -1;
     parent = open_parent(p, &name);
     if (parent < 0)
         return -1;
-    if (*name == '\0') { /* "/" at the end: only a directory can be meant */
-        errno = EISDIR;
-        return -1;
-    }
     fd = openat(parent, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
     if (fd < 0 && errno == EEXIST) /* a link that leads nowhere, or somebody was faster */
         return elsewhere();

@@ -211,6 +211,29 @@ test('links are followed when reading and writing, and shown as such', async () 
   assert.equal((await stat('link', { follow: 1 })).size, 100_000);
   await d.fails(404, 'not_found', 'GET', url('dangling'));
   await d.fails(400, 'invalid', 'GET', url('loop'));
+  await d.fails(400, 'invalid', 'PUT', url('loop'), Buffer.from('x'));
+});
+
+test('through a link that leads nowhere the file is made where it leads', async () => {
+  await sh('mkdir -p lead/d; cd lead; ln -s d/second first; ln -s ../third d/second; ln -s /workspace/lead/none/f lost');
+  for (const body of ['x', 'x'.repeat(100_000)]) {
+    for (const o of [{}, { append: 1 }, { atomic: 1 }]) {
+      assert.equal((await put('lead/first', body, o)).size, body.length);
+      assert.equal(await sh('cd lead; stat -c "%F %s" first d/second third; ls -A; rm third'),
+        `symbolic link 8\nsymbolic link 8\nregular file ${body.length}\nd\nfirst\nlost\nthird\n`);
+    }
+    await d.fails(404, 'not_found', 'PUT', url('lead/lost'), Buffer.from(body));
+    await put('lead/lost', body, { parents: 1 });
+    assert.equal(await sh('cd lead; stat -c "%F" lost none/f; rm -r none'), 'symbolic link\nregular file\n');
+  }
+});
+
+test('a path that ends in a slash names no file, and nothing is made of it', async () => {
+  await put('nofile', 'x');
+  for (const body of ['x', 'x'.repeat(100_000)])
+    for (const o of [{}, { parents: 1 }, { atomic: 1 }])
+      for (const path of ['slash/', 'slash/deep/', 'nofile/']) await d.fails(400, 'invalid', 'PUT', url(path, o), Buffer.from(body));
+  assert.equal(await sh('ls -d slash 2>/dev/null || cat nofile'), 'x');
 });
 
 test('what is not a regular file is refused at once, and /proc is a stream', async () => {
