@@ -20,8 +20,8 @@
 /* The same, and nothing that we need was switched off. Not by what `builtin command` or an eval
  * say: with set -e bash exits when they fail, be it in a condition. */
 #define ALL_IS_WELL                                                                                \
-    "\\builtin test ! -v FUNCNAME && \\builtin command && \\builtin eval && "                      \
-    "! \\builtin test -v FUNCNAME"
+    "! \\builtin test -v FUNCNAME && \\builtin command && \\builtin eval && "                      \
+    "\\builtin test ! -v FUNCNAME"
 
 /* With set -v the text is shown, too, on what is stderr when it is read. */
 #define STDIO " </dev/null >%/1 2>%/2v"
@@ -86,12 +86,15 @@
 /* Was it `exit`, or set -e, set -u and their like? With set -e a status that some part
  * of the last pipeline had is its doing, and 1 too, since [[ ]] is in no pipeline, and 2,
  * that of a text bash cannot read; else 126 and 127 are not from `exit`, nor in posix
- * mode 1 and 2; a shell that took over says 1 where the first said 127. Where it cannot
- * be known, the session goes on. */
+ * mode 1 and 2; a shell that took over says 1 where the first said 127. An arithmetic error
+ * in an index (a["no number"]=1) or an integer's value is 1, too, and leaves all functions,
+ * which `exit` does not, unless it is in a file that is sourced. Where it cannot be known,
+ * the session goes on. */
 #define WAS_EXIT                                                                                   \
     "[[ -o errexit && \"" PIPE "1 2 \" != *\" " STATUS " \"* || "                                  \
     "! -o errexit && " STATUS " != 12[67] && "                                                     \
     "! ( -o posix && " STATUS " == [12] ) && "                                                     \
+    "! ( " STATUS " == 1 && ! -v FUNCNAME && ! -e %/q ) && "                                       \
     "! ( ${BASH_SUBSHELL-0} != 0 && " STATUS " == 1 && " PIPE " == *\" 1 \"* ) ]]"
 
 static void put(struct buf *out, const char *text, const char *dir)

@@ -11,6 +11,7 @@
  *   2x     nowhere: the stdout of what is ours, and its stderr while it would be traced
  *   s      a FIFO: the reply (reply.h)
  *   2v     leads to 2; nowhere, while a text has more in it than the command (set -v)
+ *   q      is there while the text of the command says `exit`
  *   x      a file: what its EXIT trap does
  *   y      a file: what it does when a command is stopped
  *   t      a file of its user's: which traps there are

@@ -165,6 +165,7 @@ int call_add_command(struct session *s, const struct init_session_exec *m,
     c->slots = script_command(&c->script, &script);
     c->moves = m->cwd[0] != '\0';
     c->traps = memmem(text->p, text->len, "trap", 4) != NULL;
+    c->exits = memmem(text->p, text->len, "exit", 4) != NULL;
     c->timeout_ms = m->timeout_ms != 0 ? m->timeout_ms : s->record.timeout_ms;
     if (enqueue(c, &record, name, false, e) < 0) {
         call_free(c);
@@ -243,7 +244,8 @@ static int begin(struct session *s, struct call *c, struct err *e)
     for (int i = 0; i < 16 && read(s->reply.fd, drop, sizeof(drop)) > 0; i++)
         ;
     buf_clear(&s->reply.text);
-    if (renew_output(s, e) < 0 || session_dir_show(&s->dir, !c->slots.around, e) < 0)
+    if (renew_output(s, e) < 0 || session_dir_show(&s->dir, !c->slots.around, e) < 0 ||
+        session_dir_exits(&s->dir, c->exits, e) < 0)
         return -1;
     script_status(&c->script, &c->slots, s->last);
     p->queued = false;

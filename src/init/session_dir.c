@@ -150,6 +150,16 @@ int session_dir_show(struct session_dir *d, bool all, struct err *e)
     return 0;
 }
 
+int session_dir_exits(struct session_dir *d, bool says, struct err *e)
+{
+    if (d->exits == says)
+        return 0;
+    d->exits = says;
+    if (says ? symlinkat("x", d->fd, "q") < 0 : unlinkat(d->fd, "q", 0) < 0)
+        return refused(e, "q");
+    return 0;
+}
+
 int session_dir_command(struct session_dir *d, bool early)
 {
     int fd = open_fifo(d, "c", early ? O_RDWR : O_WRONLY);

@@ -19,6 +19,7 @@ struct session_dir {
     uid_t uid;
     gid_t gid;
     bool hides; /* 2v leads nowhere */
+    bool exits; /* there is a q */
 };
 
 /* In `root`, with the next free number for a name. After a failure it is still to be
@@ -36,6 +37,8 @@ int session_dir_output(struct session_dir *d, int stream, struct err *e);
 int session_dir_hold(struct session_dir *d, int stream, struct err *e);
 /* What set -v shows of the next command: all that the shell reads, or only its text. */
 int session_dir_show(struct session_dir *d, bool all, struct err *e);
+/* Whether the text of the next command says `exit` anywhere. */
+int session_dir_exits(struct session_dir *d, bool says, struct err *e);
 /* The writing end of c; -1 with ENXIO while the shell does not wait for it. `early`: all the
  * same, and what is written waits; it holds so little that there is room again only when the
  * shell has read all of it. */

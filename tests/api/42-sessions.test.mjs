@@ -276,6 +276,17 @@ test('exit ends the session, with its code, and it is never replaced', async () 
   await d.call('DELETE', `${S}/leaver`);
 });
 
+test('exit 1 ends the session, though an error of arithmetic or a variable that is not set looks like it', async () => {
+  const calls = [['exit 1'], ['false || exit 1'], ['die() { exit 1; }', 'die'], ['a[1+]=1', 'exit 1'], ['set -u; echo $no', 'exit 1'], ['a[1+]=1', 'die() { exit 1; }', 'die']];
+  for (const texts of calls) {
+    const s = await open();
+    const said = [];
+    for (const t of texts) said.push((await s.exec(t)).session);
+    assert.deepEqual(said, texts.map((t, i) => (i + 1 < texts.length ? 'running' : 'ended')), texts.join(' / '));
+    await s.delete();
+  }
+});
+
 test('what a shell that exits has in the background lives until the session is deleted', async () => {
   for (const end of ['exit 3', 'set -e; [[ 1 == 2 ]]; exit 3', 'kill -9 $BASHPID']) {
     const s = await open();

@@ -56,6 +56,9 @@ const KEPT = [
   ['command() { echo fake; }; test() { return 1; }; local() { return 0; }; source() { :; }; .() { :; }', 0],
   ['trap() { echo no; }; exit() { echo no; }; read() { :; }; printf() { :; }; exec() { :; }', 0],
   ['alias .=echo eval=echo builtin=echo if=echo until=echo then=echo', 0],
+  ['a["no number"]=1; echo no', 1, { out: '' }],
+  ['declare -i n; n=1.5; echo no', 1, { out: '' }],
+  ['bad() { local -i n=1+; }; for i in 1; do bad; done; echo no', 1, { out: '' }],
   ['break', 1], // leaves our loop, and comes back
   ['break 1; echo no', 1, { out: '' }],
   ['continue', 0],
