@@ -115,6 +115,68 @@ TEST(who_wants_it_gone_while_it_is_made_waits_for_it_and_then_it_goes)
     rig_free(&r);
 }
 
+TEST(who_asks_after_one_who_wants_it_gone_is_told_to_ask_again)
+{
+    struct rig r;
+    struct told first = {0}, gone = {0}, after = {0};
+    union rig_msg m;
+
+    start(&r);
+    engine_named(r.g, "agent", &opts, told_sandbox, &first);
+    engine_delete_named(r.g, KEY, "agent", told_done, &gone);
+    engine_named(r.g, "agent", &opts, told_sandbox, &after);
+    made(&r, "sb1");
+    RIG_UNTIL(&r, first.n == 1 && after.n == 1);
+    CHECK_STR(first.id, "sb1");
+    CHECK_INT(after.e.kind, ERR_GONE);
+    keeper_ok_to(&r, keeper_hear(&r, KEEPER_DESTROY, &m));
+    engine_named(r.g, "agent", &opts, told_sandbox, &after);
+    made(&r, "sb2");
+    RIG_UNTIL(&r, gone.n == 1 && after.n == 2);
+    CHECK_INT(gone.failed, 0);
+    CHECK_STR(after.id, "sb2");
+    rig_free(&r);
+}
+
+static struct {
+    int n;
+    engine_done_cb *done;
+    void *arg;
+} preparing;
+
+static void prepare(struct engine *g, const struct sandbox *s, engine_done_cb *done, void *arg)
+{
+    (void)g;
+    CHECK_STR(s->id, "sb1");
+    preparing.n++;
+    preparing.done = done;
+    preparing.arg = arg;
+}
+
+TEST(nobody_has_a_new_one_before_it_is_prepared)
+{
+    static const struct create_opts prepared = {.key = KEY, .prepare = prepare};
+    struct rig r;
+    struct told t = {0}, late = {0}, gone = {0};
+    union rig_msg m;
+
+    start(&r);
+    engine_named(r.g, "agent", &prepared, told_sandbox, &t);
+    made(&r, "sb1");
+    RIG_UNTIL(&r, preparing.n == 1);
+    CHECK_STR(id_of(&r, KEY, "agent"), "none");
+    engine_named(r.g, "agent", &prepared, told_sandbox, &late);
+    engine_delete_named(r.g, KEY, "agent", told_done, &gone);
+    rig_settle(&r);
+    CHECK_INT(t.n + late.n + gone.n, 0);
+    preparing.done(preparing.arg, NULL);
+    keeper_ok_to(&r, keeper_hear(&r, KEEPER_DESTROY, &m));
+    RIG_UNTIL(&r, t.n == 1 && late.n == 1 && gone.n == 1);
+    CHECK_STR(late.id, "sb1");
+    CHECK_INT(preparing.n, 1);
+    rig_free(&r);
+}
+
 TEST(a_name_that_means_nothing_can_be_deleted_and_makes_nothing)
 {
     struct rig r;

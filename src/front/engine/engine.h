@@ -100,12 +100,18 @@ bool engine_is_ready(const struct engine *g);
 void engine_serving(struct engine *g);
 const struct config *engine_config(const struct engine *g);
 
+/* `e` is NULL on success. */
+typedef void engine_done_cb(void *arg, const struct err *e);
+typedef void engine_prepare(struct engine *g, const struct sandbox *s, engine_done_cb *done,
+                            void *arg);
+
 /* Whether what commands print is kept in its log. */
 enum create_log { CREATE_LOG_DEFAULT, CREATE_LOG_OUTPUT, CREATE_LOG_NO_OUTPUT };
 
 struct create_opts { /* all borrowed for the call */
     const char *key;
-    const char *name;     /* engine_named() only */
+    const char *name;        /* engine_named() only... */
+    engine_prepare *prepare; /* ...which does this in a new one before anybody has it; or NULL */
     const char *template; /* NULL: "base". A snapshot's id or name does where no template has it */
     const char *snapshot; /* id or name, instead of a template; or NULL */
     const char *network;  /* NULL: the default of this server */
@@ -125,8 +131,6 @@ struct create_opts { /* all borrowed for the call */
 
 /* `s` is borrowed for the call; NULL on failure. ERR_UNAVAILABLE when full. */
 typedef void engine_sandbox_cb(void *arg, const struct sandbox *s, const struct err *e);
-/* `e` is NULL on success. */
-typedef void engine_done_cb(void *arg, const struct err *e);
 
 void engine_create(struct engine *g, const struct create_opts *o, engine_sandbox_cb *cb, void *arg);
 /* NULL if there is none, or it is another key's. Points into the engine until
@@ -135,10 +139,11 @@ const struct sandbox *engine_get(struct engine *g, const char *key, const char *
 /* The same whoever's it is: for who was shown something better than a key. */
 const struct sandbox *engine_find(struct engine *g, const char *id);
 /* The sandbox that `name` means to o->key, made as `o` says if there is none yet:
- * one, however many ask at once, and the same after every restart. */
+ * one, however many ask at once, and the same after every restart. ERR_GONE to who asked
+ * after somebody who wants the one that is being made gone: they may ask again. */
 void engine_named(struct engine *g, const char *name, const struct create_opts *o,
                   engine_sandbox_cb *cb, void *arg);
-/* As engine_get(); never makes one. */
+/* As engine_get(); never makes one, and one that is being made is none yet. */
 const struct sandbox *engine_by_name(struct engine *g, const char *key, const char *name);
 /* One that is being made is waited for first. A name that means nothing is fine. */
 void engine_delete_named(struct engine *g, const char *key, const char *name, engine_done_cb *cb,

@@ -17,7 +17,9 @@ struct name {
     struct box *box;
     struct list making;  /* in the engine's list, until who asked is told... */
     struct list waiters; /* ...which these are */
-    char text[];         /* KEY/NAME; no key has a slash in it */
+    engine_prepare *prepare;
+    char id[KEEPER_ID_MAX + 1]; /* of the new one that is being prepared */
+    char text[];                /* KEY/NAME; no key has a slash in it */
 };
 
 #define TEXT_MAX (ENGINE_KEY_MAX + 1 + ENGINE_NAME_MAX)
@@ -87,7 +89,7 @@ int name_attach(struct box *b)
     return 0;
 }
 
-/* One that ends before those who wait were told of it is left to on_made(). */
+/* One that ends before those who wait were told of it is left to on_prepared(). */
 void name_detach(struct box *b)
 {
     struct name *n = take_ptr(&b->named);
@@ -111,33 +113,44 @@ void names_free(struct engine *g)
 
 /* ---- what planes ask ---- */
 
+/* Nobody has it before those who waited for it. */
+static bool is_made(const struct name *n)
+{
+    return n->box != NULL && list_empty(&n->making);
+}
+
 const struct sandbox *engine_by_name(struct engine *g, const char *key, const char *name)
 {
     struct name *n = find(g, key, name);
 
-    return n == NULL || n->box == NULL ? NULL : &n->box->pub;
+    return n == NULL || !is_made(n) ? NULL : &n->box->pub;
 }
 
-/* Those who want it gone come in their turn: who asked before them is told of it. */
+/* Those who want it gone come in their turn: who asked before them is told of it, and who
+ * asked after them has to ask again. */
 static void tell(struct engine *g, struct waiter *w, const char *id, const struct err *e)
 {
     struct life_news news = {.waiter = w};
-    struct box *b = w->done != NULL && e == NULL ? box_find(g, id) : NULL;
+    struct box *b = e == NULL ? box_find(g, id) : NULL;
 
     list_del(&w->link);
-    if (b != NULL)
+    if (w->done != NULL && b != NULL)
         life_event(b, LIFE_DELETE, &news);
+    else if (w->got != NULL && b != NULL && b->named == NULL)
+        waiter_fail(w, ERR_GONE, "sandbox %s was deleted", id);
     else
         waiter_answer(w, id, w->done != NULL ? NULL : e);
 }
 
-static void on_made(void *arg, const struct sandbox *s, const struct err *e)
+static void on_prepared(void *arg, const struct err *e)
 {
     struct name *n = arg;
     struct engine *g = n->g;
+    char id[KEEPER_ID_MAX + 1];
     struct list waiters;
     struct waiter *w;
 
+    strcpy(id, n->id);
     list_init(&waiters);
     while ((w = LIST_FIRST(&n->waiters, struct waiter, link)) != NULL) {
         list_del(&w->link);
@@ -147,7 +160,19 @@ static void on_made(void *arg, const struct sandbox *s, const struct err *e)
     if (n->box == NULL)
         name_free(n);
     while ((w = LIST_FIRST(&waiters, struct waiter, link)) != NULL)
-        tell(g, w, s != NULL ? s->id : "", e);
+        tell(g, w, id, e);
+}
+
+static void on_made(void *arg, const struct sandbox *s, const struct err *e)
+{
+    struct name *n = arg;
+
+    if (s != NULL)
+        strcpy(n->id, s->id);
+    if (s != NULL && n->prepare != NULL)
+        n->prepare(n->g, s, on_prepared, n);
+    else
+        on_prepared(n, e);
 }
 
 void engine_named(struct engine *g, const char *name, const struct create_opts *o,
@@ -157,7 +182,7 @@ void engine_named(struct engine *g, const char *name, const struct create_opts *
     struct create_opts named = *o;
     struct name *n = find(g, o->key, name);
 
-    if (n != NULL && n->box != NULL) {
+    if (n != NULL && is_made(n)) {
         waiter_answer(w, n->box->pub.id, NULL);
         return;
     }
@@ -178,6 +203,7 @@ void engine_named(struct engine *g, const char *name, const struct create_opts *
     list_add_tail(&g->making, &n->making);
     list_add_tail(&n->waiters, &w->link);
     named.name = name;
+    n->prepare = o->prepare;
     engine_create(g, &named, on_made, n);
 }
 
@@ -191,7 +217,7 @@ void engine_delete_named(struct engine *g, const char *key, const char *name, en
         return;
     if (n == NULL)
         waiter_answer(w, "", NULL);
-    else if (n->box == NULL)
+    else if (!is_made(n))
         list_add_tail(&n->waiters, &w->link);
     else
         tell(g, w, n->box->pub.id, NULL);

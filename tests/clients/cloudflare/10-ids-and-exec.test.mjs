@@ -110,6 +110,39 @@ test('a deleted id can be used again at once and means a new sandbox', async () 
   await again.delete();
 });
 
+test('whoever comes while a sandbox is being made finds a workspace that is root\'s', async () => {
+  for (let round = 0; round < 12; round++) {
+    const x = new Bridge(d);
+    const all = [];
+    for (let i = 0; i < 16; i++) {
+      all.push(x.exec(['stat', '-c', '%U', '.']));
+      await new Promise(setImmediate);
+    }
+    assert.deepEqual([...new Set((await Promise.all(all)).map((r) => r.stdout))], ['root\n']);
+    await x.delete();
+  }
+});
+
+test('what a delete cuts off is an error of the call, and what comes after it is in a new sandbox', async () => {
+  const ends = new Set();
+  for (let round = 0; round < 12; round++) {
+    const x = new Bridge(d);
+    if (round % 2) await x.sh('touch old');
+    const racing = [];
+    for (let i = 0; i < 6; i++) {
+      racing.push(x.call('POST', '/exec', { argv: ['true'] }));
+      if (i === 2) racing.push(x.delete().then(() => x.sh('ls')).then((r) => assert.deepEqual([r.exit, r.stdout], [0, ''])));
+      await new Promise(setImmediate);
+    }
+    for (const a of (await Promise.all(racing)).filter(Boolean)) {
+      const { exit, error } = a.status === 200 ? resultOf(eventsOf(a.text)) : { error: a.json };
+      ends.add(exit === 0 ? 'exit' : `${a.status} ${error.code}: ${error.error.replace(/sandbox \S+/, 'sandbox X')}`);
+    }
+    await x.delete();
+  }
+  for (const end of ends) assert.match(end, /^(exit|(200|502) exec_transport_error: (sandbox X was deleted|no sandbox X))$/);
+});
+
 test('an id is a name within its key', async () => {
   const { key } = await d.post('/v1/keys', { name: 'another' });
   const id = anyId();

@@ -11,7 +11,6 @@
 struct entry {
     struct call *c;
     int boots;
-    bool fresh; /* it was not there when the call came */
     void (*go)(struct call *c, const void *in);
 };
 
@@ -25,61 +24,95 @@ const char *bridge_id(const struct call *c)
 /* The engine has said its last of this entry. */
 static void arrive(struct entry *y, const struct err *e)
 {
-    if (call_told(y->c)) {
+    struct call *c = y->c;
+    struct err gone;
+
+    if (call_told(c)) {
+        if (e == NULL && *bridge_id(c) == '\0')
+            e = (err_set(&gone, ERR_GONE, "sandbox %s was deleted", call_param(c, 0)), &gone);
         if (e != NULL)
-            call_fail(y->c, e);
+            call_fail(c, e);
         else
-            y->go(y->c, y->c->in);
+            y->go(c, c->in);
     }
     free(y);
 }
 
 /* ---- a new one ---- */
 
+struct errand {
+    engine_done_cb *done;
+    void *arg;
+};
+
+static void errand_end(struct errand *r, const struct err *e)
+{
+    r->done(r->arg, e);
+    free(r);
+}
+
 static void owned(void *arg, const struct init_exit *m)
 {
     (void)m;
-    arrive(arg, NULL);
+    errand_end(arg, NULL);
 }
 
 static void not_owned(void *arg, const struct err *e)
 {
-    arrive(arg, e);
+    errand_end(arg, e);
 }
 
 /* Root works here, and git refuses to in what is somebody else's. */
-static void own_workspace(struct entry *y, const struct sandbox *s)
+static void own_workspace(struct engine *g, const struct sandbox *s, engine_done_cb *done,
+                          void *arg)
 {
     static const struct process_ops ops = {.on_exit = owned, .on_fail = not_owned};
     static const char *const argv[] = {"chown", BRIDGE_USER ":" BRIDGE_USER, BRIDGE_ROOT, NULL};
     struct process_opts o = {.argv = argv, .user = BRIDGE_USER, .cwd = "/", .quiet = true};
+    struct errand *r = malloc(sizeof(*r));
+    struct err e;
 
-    process_run(y->c->plane->engine, y->c->key, s->id, &o, true, &ops, y);
+    if (r == NULL) {
+        err_set(&e, ERR_INTERNAL, "out of memory");
+        done(arg, &e);
+        return;
+    }
+    *r = (struct errand){done, arg};
+    process_run(g, s->key, s->id, &o, true, &ops, r);
 }
 
 /* ---- one that may have to be made or woken ---- */
 
+static void ask(struct entry *y);
+
+/* Who came after a delete of the one that was being made wants another. */
 static void on_there(void *arg, const struct sandbox *s, const struct err *e)
 {
     struct entry *y = arg;
     struct call *c = y->c;
 
-    if (s == NULL)
-        arrive(y, e);
-    else if (s->state != SANDBOX_RUNNING && c->r != NULL && y->boots++ < BOOTS_MAX)
+    if (s == NULL && e->kind == ERR_GONE && y->boots == 0 && c->r != NULL)
+        ask(y);
+    else if (s != NULL && s->state != SANDBOX_RUNNING && c->r != NULL && y->boots++ < BOOTS_MAX)
         engine_resume(c->plane->engine, c->key, s->id, RESUME_AS_MADE, 0, on_there, y);
-    else if (y->fresh)
-        own_workspace(y, s);
     else
-        arrive(y, NULL);
+        arrive(y, e);
 }
 
-static void wait_for_it(struct call *c, bool fresh, void (*go)(struct call *c, const void *in))
+static void ask(struct entry *y)
 {
+    struct call *c = y->c;
     struct create_opts o = {.key = c->key,
+                            .prepare = own_workspace,
                             .template = c->plane->config->bridge_template,
                             .idle_ms = c->plane->config->bridge_idle_ms,
                             .auto_resume = true};
+
+    engine_named(c->plane->engine, call_param(c, 0), &o, on_there, y);
+}
+
+static void wait_for_it(struct call *c, void (*go)(struct call *c, const void *in))
+{
     struct entry *y = malloc(sizeof(*y));
     struct err e;
 
@@ -88,9 +121,9 @@ static void wait_for_it(struct call *c, bool fresh, void (*go)(struct call *c, c
         call_fail(c, &e);
         return;
     }
-    *y = (struct entry){.c = c, .fresh = fresh, .go = go};
+    *y = (struct entry){.c = c, .go = go};
     call_expect(c, &call_pending, NULL);
-    engine_named(c->plane->engine, call_param(c, 0), &o, on_there, y);
+    ask(y);
 }
 
 void bridge_look(struct call *c, const void *in, void (*go)(struct call *c, const void *in))
@@ -113,5 +146,5 @@ void bridge_enter(struct call *c, const void *in, void (*go)(struct call *c, con
     if (s != NULL && s->state == SANDBOX_RUNNING)
         go(c, in);
     else
-        wait_for_it(c, s == NULL, go);
+        wait_for_it(c, go);
 }

@@ -109,7 +109,7 @@ static bool mend_session(struct exec *x, const struct err *e)
     struct call *c = x->c;
 
     if (*x->session == '\0' || c->streaming || (e->kind != ERR_NOT_FOUND && e->kind != ERR_GONE) ||
-        x->makes++ == SESSION_MAKES)
+        *bridge_id(c) == '\0' || x->makes++ == SESSION_MAKES)
         return false;
     if (e->kind == ERR_NOT_FOUND) {
         bridge_session_make(c, x->session, session_made, x);
