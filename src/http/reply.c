@@ -82,19 +82,16 @@ void http_reply_bare(struct http_req *r)
     r->bare = true;
 }
 
-/* A body that was announced, that nobody will read, and that is too long to be
+/* A body that was announced, that nobody will read, and that may be too long to be
  * drained or is still held back by the client. Who reads one as it comes may stop with
  * the answer's end, and then it is too late to say so. */
 static bool leaves_body_behind(const struct http_conn *c)
 {
     const struct http_req *r = &c->req;
-    bool large = (uint64_t)r->body.left > HTTP_DISCARD_MAX;
 
-    if (c->phase != PHASE_BODY)
+    if (c->phase != PHASE_BODY || r->body.use == BODY_COLLECT)
         return false;
-    if (r->body.use == BODY_STREAM)
-        return large || c->msg.chunked;
-    return r->body.use == BODY_UNASKED && (large || !r->body.continued);
+    return !r->body.continued || c->msg.chunked || (uint64_t)r->body.left > HTTP_DISCARD_MAX;
 }
 
 static void add_framing(struct http_conn *c, int status, uint64_t length)

@@ -259,6 +259,10 @@ test('a server that answers before it has the whole body: the client is told tha
     assert.match(c.text, /\r\nConnection: close\r\n/);
     c.socket.destroy();
   }
+  const none = await rawConnection(d, `POST / HTTP/1.1\r\nHost: ${hostOf(9, 'nosuch')}\r\nTransfer-Encoding: chunked\r\n\r\n`);
+  await none.until('the answer', (t) => t.endsWith('}'));
+  assert.match(none.text, /^HTTP\/1\.1 502 [^]*\r\nConnection: close\r\n/, 'so is one that nobody reads');
+  none.socket.destroy();
 });
 
 test('a sandbox that is deleted takes its connections with it', async () => {
