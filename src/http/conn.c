@@ -311,7 +311,7 @@ static int throw_away(struct http_conn *c, const char *p, size_t n, size_t *used
     (void)p;
     *used = n;
     c->lingered += n;
-    if (c->eof || c->lingered > HTTP_LINGER_MAX)
+    if (c->eof)
         http_conn_break(c);
     return 0;
 }
@@ -347,8 +347,9 @@ static bool wants_input(const struct http_conn *c)
         return false;
     switch (c->phase) {
     case PHASE_HEAD:
-    case PHASE_LINGER:
         return true;
+    case PHASE_LINGER: /* past that its sending waits, and the peer looks for what we said */
+        return c->lingered <= HTTP_LINGER_MAX;
     case PHASE_BODY:
         return !c->req.body.paused && (c->in.len == 0 || c->req.body.use != BODY_UNASKED);
     case PHASE_WS:

@@ -18,8 +18,8 @@
 #define HTTP_CORK_MAX (16u << 10)    /* less than this waits for the end of the turn */
 #define HTTP_KEEP_MAX (4u << 10)     /* a buffer larger than this is freed when idle */
 #define HTTP_DISCARD_MAX (64u << 10) /* of a body nobody wanted, to keep the connection */
-#define HTTP_LINGER_MAX (16u << 20)  /* of what still arrives after the last answer */
-#define HTTP_LINGER_MS 3000
+#define HTTP_LINGER_MAX (16u << 20)  /* read of what still arrives after the last answer... */
+#define HTTP_LINGER_MS 3000          /* ...and when a peer that does not close is cut off */
 /* Headers of an answer: also all of a relayed one, each a blank longer than it came. */
 #define HTTP_EXTRA_MAX (HTTP_HEAD_MAX + 2 * HTTP_HEADERS_MAX)
 #define HTTP_ID_MAX 24

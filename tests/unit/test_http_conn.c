@@ -229,6 +229,28 @@ TEST(a_refused_client_may_go_on_sending_and_still_reads_its_answer)
     finish();
 }
 
+/* Cut off, it would be told of that, and what it has not read yet would be lost. */
+TEST(a_refused_client_that_does_not_stop_is_no_longer_read_but_may_read_its_answer)
+{
+    static char much[1u << 20];
+    size_t sent = 0;
+    ssize_t n;
+
+    start(answer_at_once);
+    say("BAD\r\n\r\n");
+    do {
+        n = send(peer, much, sizeof(much), MSG_NOSIGNAL);
+        sent += n > 0 ? (size_t)n : 0;
+        settle();
+    } while (n > 0 && sent < 256 * sizeof(much));
+    CHECK(n < 0 && errno == EAGAIN);
+    CHECK_INT(http_server_conns(server), 1);
+    CHECK_HAS(heard(), "400 Bad Request");
+    pass_ms(10000);
+    CHECK_INT(http_server_conns(server), 0);
+    finish();
+}
+
 TEST(a_refused_client_that_never_closes_is_cut_off)
 {
     start(answer_at_once);

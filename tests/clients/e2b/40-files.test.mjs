@@ -236,6 +236,14 @@ test('a full disk is said to be full, and leaves nothing', async () => {
   await d.del(`/v1/sandboxes/${small.id}`);
 });
 
+test('a large stream that is refused is told why, however much of it is on its way', async () => {
+  for (let i = 0; i < 20; i++) {
+    let left = 40;
+    const pull = (c) => (left-- > 0 ? c.enqueue(Buffer.alloc(MB)) : c.close());
+    await assert.rejects(sbx.files.write('/tmp', new ReadableStream({ pull }), { useOctetStream: i % 2 === 0 }), sdk.InvalidArgumentError);
+  }
+});
+
 test('a client that dies in the middle of an upload leaves nothing', async () => {
   for (const type of ['application/octet-stream', 'multipart/form-data; boundary=B']) {
     const req = http.request(`${d.url}/files?path=/home/user/half`, {
