@@ -31,6 +31,15 @@ test('it is paused with everything in it, and the next call lets it go on', asyn
   await b.delete();
 });
 
+test('what is forked from it sleeps as it does', async () => {
+  const [b, id] = await used();
+  const { forks } = await d.post(`/v1/sandboxes/${id}/fork`);
+  await asleep(forks[0].sandbox.id);
+  assert.equal((await d.exec(forks[0].sandbox.id, 'true')).exit_code, 0, 'and wakes as it does');
+  await d.del(`/v1/sandboxes/${forks[0].sandbox.id}`);
+  await b.delete();
+});
+
 test('every kind of call wakes it', async () => {
   const [b, id] = await used();
   for (const call of [
