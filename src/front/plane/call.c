@@ -300,6 +300,21 @@ void call_fail(struct call *c, const struct err *e)
     http_reply(client_end(c), status, "application/json", buf_cstr(&body), body.len);
 }
 
+bool call_got(struct call *c, const struct err *e)
+{
+    bool listens = call_told(c);
+
+    if (listens && e != NULL)
+        call_fail(c, e);
+    return listens && e == NULL;
+}
+
+void call_told_done(void *call, const struct err *e)
+{
+    if (call_got(call, e))
+        call_reply_none(call);
+}
+
 static void pause_source(struct call *c, bool pause)
 {
     if (c->source != NULL && c->source->pause != NULL)

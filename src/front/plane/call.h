@@ -9,7 +9,7 @@
  * So a handler follows three rules and never frees anything:
  *   - before or with each question to the engine: call_expect();
  *   - first thing in the callback that answers it (for a stream: the last one):
- *     if (!call_told(c)) return;
+ *     if (!call_told(c)) return;   or call_got(), where nothing but an answer or an error comes
  *   - answer once.
  * If the client leaves, what can be taken back is (the engine calls no more);
  * what cannot is waited for. A client that leaves kills nothing. */
@@ -93,6 +93,10 @@ void call_expect(struct call *c, const struct call_source *source, void *handle)
 /* The engine has said its last. False: nobody listens any more; the callback
  * must return. */
 bool call_told(struct call *c);
+/* The same, and false as well for an error: that is the answer then. */
+bool call_got(struct call *c, const struct err *e);
+/* A callback for what is either done or not: 204, or the error. */
+void call_told_done(void *call, const struct err *e);
 
 /* ---- the answer ---- */
 

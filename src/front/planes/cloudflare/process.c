@@ -83,12 +83,8 @@ static void process_told(void *arg, const struct init_proc *p, const struct err 
     struct call *c = arg;
     struct process_full v;
 
-    if (!call_told(c))
+    if (!call_got(c, e))
         return;
-    if (p == NULL) {
-        call_fail(c, e);
-        return;
-    }
     view_of(&v, p);
     call_reply_shape(c, &process_shape, &v.p);
 }
@@ -105,12 +101,8 @@ static void started(void *arg, const struct init_started *m, const struct err *e
 {
     struct call *c = arg;
 
-    if (!call_told(c))
+    if (!call_got(c, e))
         return;
-    if (m == NULL) {
-        call_fail(c, e);
-        return;
-    }
     call_expect(c, &call_pending, NULL);
     process_get(c->plane->engine, c->key, bridge_id(c), m->id, process_told, c);
 }

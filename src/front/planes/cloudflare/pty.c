@@ -48,12 +48,8 @@ static void started(void *arg, const struct init_started *m, const struct err *e
     /* its clients print what they do not know */
     struct viewer_opts o = {.sandbox = bridge_id(c), .dialect = &viewer_plain};
 
-    if (!call_told(c))
+    if (!call_got(c, e))
         return;
-    if (m == NULL) {
-        call_fail(c, e);
-        return;
-    }
     o.id = m->id;
     if (m->existed) {
         o.cols = (unsigned)in->cols;

@@ -64,23 +64,11 @@ static void sandbox_running(struct call *c, const void *in)
 
 /* ---- delete ---- */
 
-static void deleted(void *arg, const struct err *e)
-{
-    struct call *c = arg;
-
-    if (!call_told(c))
-        return;
-    if (e == NULL)
-        call_reply_none(c);
-    else
-        call_fail(c, e);
-}
-
 static void sandbox_delete(struct call *c, const void *in)
 {
     (void)in;
     call_expect(c, &call_pending, NULL);
-    engine_delete_named(c->plane->engine, c->key, call_param(c, 0), deleted, c);
+    engine_delete_named(c->plane->engine, c->key, call_param(c, 0), call_told_done, c);
 }
 
 /* clang-format off */

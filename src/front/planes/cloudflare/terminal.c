@@ -89,12 +89,8 @@ static void created(void *arg, const struct init_started *m, const struct err *e
 {
     struct call *c = arg;
 
-    if (!call_told(c))
+    if (!call_got(c, e))
         return;
-    if (m == NULL) {
-        call_fail(c, e);
-        return;
-    }
     call_expect(c, &call_pending, NULL);
     process_get(c->plane->engine, c->key, bridge_id(c), m->id, seen, c);
 }

@@ -48,12 +48,8 @@ static void taken(void *arg, const struct snapshot *s, const struct err *e)
     struct call *c = arg;
     struct snapshot_view v;
 
-    if (!call_told(c))
+    if (!call_got(c, e))
         return;
-    if (s == NULL) {
-        call_fail(c, e);
-        return;
-    }
     v = view_of(s);
     call_reply_shape(c, &snapshot_shape, &v);
 }

@@ -147,18 +147,6 @@ static void template_alias(struct call *c, const void *in)
 
 /* ---- delete ---- */
 
-static void deleted(void *arg, const struct err *e)
-{
-    struct call *c = arg;
-
-    if (!call_told(c))
-        return;
-    if (e != NULL)
-        call_fail(c, e);
-    else
-        call_reply_none(c);
-}
-
 /* A snapshot is deleted this way too; it is its key's, where templates are
  * everybody's. */
 static void template_delete(struct call *c, const void *in)
@@ -173,9 +161,9 @@ static void template_delete(struct call *c, const void *in)
     }
     call_expect(c, &call_pending, NULL);
     if (s != NULL)
-        engine_snapshot_delete(c->plane->engine, c->key, s->id, deleted, c);
+        engine_snapshot_delete(c->plane->engine, c->key, s->id, call_told_done, c);
     else
-        engine_template_delete(c->plane->engine, call_param(c, 0), deleted, c);
+        engine_template_delete(c->plane->engine, call_param(c, 0), call_told_done, c);
 }
 
 /* clang-format off */

@@ -325,12 +325,9 @@ static void tail_found(void *arg, const struct init_proc *p, const struct err *e
     struct call *c = t->c;
     char ref[INIT_REF_MAX + 1];
 
-    if (!call_told(c))
+    (void)p;
+    if (!call_got(c, e))
         return;
-    if (p == NULL) {
-        call_fail(c, e);
-        return;
-    }
     call_begin(c, t->how);
     call_expect(c, &call_stream,
                 process_attach(c->plane->engine, c->key, call_param(c, 0), ref_of(c, ref),

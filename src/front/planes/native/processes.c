@@ -99,12 +99,8 @@ static void got(void *arg, const struct init_proc *p, const struct err *e)
     struct call *c = arg;
     struct process_full v;
 
-    if (!call_told(c))
+    if (!call_got(c, e))
         return;
-    if (p == NULL) {
-        call_fail(c, e);
-        return;
-    }
     view_of(&v, p);
     call_reply_shape(c, &process_shape, &v.p);
 }
@@ -126,12 +122,8 @@ void process_ended(void *arg, const struct init_exit *m, const struct err *e)
     struct call *c = arg;
     struct exit_view v;
 
-    if (!call_told(c))
+    if (!call_got(c, e))
         return;
-    if (m == NULL) {
-        call_fail(c, e);
-        return;
-    }
     exit_view_of(&v, m);
     call_reply_shape(c, &exit_shape, &v);
 }
@@ -187,12 +179,8 @@ static void started(void *arg, const struct init_started *m, const struct err *e
     struct start *s = arg;
     struct call *c = s->c;
 
-    if (!call_told(c))
+    if (!call_got(c, e))
         return;
-    if (m == NULL) {
-        call_fail(c, e);
-        return;
-    }
     str_fmt(s->id, sizeof(s->id), "%.*s", (int)INIT_ID_MAX, m->id);
     s->pid = m->pid;
     s->started_ms = m->started_ms;

@@ -166,12 +166,8 @@ static void got_command(void *arg, const struct init_proc *p, const struct err *
     struct call *c = arg;
     struct command_view v;
 
-    if (!call_told(c))
+    if (!call_got(c, e))
         return;
-    if (p == NULL) {
-        call_fail(c, e);
-        return;
-    }
     command_view_of(&v, p);
     call_reply_shape(c, &command_shape, &v);
 }
@@ -200,12 +196,9 @@ static void waited(void *arg, const struct init_exit *m, const struct err *e)
     struct call *c = arg;
     char ref[INIT_REF_MAX + 1];
 
-    if (!call_told(c))
+    (void)m;
+    if (!call_got(c, e))
         return;
-    if (m == NULL) {
-        call_fail(c, e);
-        return;
-    }
     call_expect(c, &call_pending, NULL);
     process_get(c->plane->engine, c->key, call_param(c, 0),
                 session_ref(ref, call_param(c, 1), call_param(c, 2)), got_command, c);

@@ -119,12 +119,8 @@ static void got(void *arg, const struct init_session *s, const struct err *e)
     struct call *c = arg;
     struct session_view v;
 
-    if (!call_told(c))
+    if (!call_got(c, e))
         return;
-    if (s == NULL) {
-        call_fail(c, e);
-        return;
-    }
     session_view_of(&v, s);
     call_reply_shape(c, &session_shape, &v);
 }
@@ -178,23 +174,11 @@ static void get(struct call *c, const void *in)
     session_get(c->plane->engine, c->key, call_param(c, 0), call_param(c, 1), got, c);
 }
 
-static void deleted(void *arg, const struct err *e)
-{
-    struct call *c = arg;
-
-    if (!call_told(c))
-        return;
-    if (e != NULL)
-        call_fail(c, e);
-    else
-        call_reply_none(c);
-}
-
 static void delete (struct call *c, const void *in)
 {
     (void)in;
     call_expect(c, &call_pending, NULL);
-    session_delete(c->plane->engine, c->key, call_param(c, 0), call_param(c, 1), deleted, c);
+    session_delete(c->plane->engine, c->key, call_param(c, 0), call_param(c, 1), call_told_done, c);
 }
 
 static void interrupted(void *arg, uint64_t value, const struct err *e)

@@ -133,18 +133,6 @@ static void snapshot_get(struct call *c, const void *in)
         call_reply_shape(c, &snapshot_shape, s);
 }
 
-static void deleted(void *arg, const struct err *e)
-{
-    struct call *c = arg;
-
-    if (!call_told(c))
-        return;
-    if (e != NULL)
-        call_fail(c, e);
-    else
-        call_reply_none(c);
-}
-
 static void snapshot_delete(struct call *c, const void *in)
 {
     const struct snapshot *s = named(c);
@@ -153,7 +141,7 @@ static void snapshot_delete(struct call *c, const void *in)
     if (s == NULL)
         return;
     call_expect(c, &call_pending, NULL);
-    engine_snapshot_delete(c->plane->engine, c->key, s->id, deleted, c);
+    engine_snapshot_delete(c->plane->engine, c->key, s->id, call_told_done, c);
 }
 
 /* ---- as one file ---- */

@@ -181,23 +181,11 @@ static void template_get(struct call *c, const void *in)
     engine_templates(c->plane->engine, each, shown, t);
 }
 
-static void deleted(void *arg, const struct err *e)
-{
-    struct call *c = arg;
-
-    if (!call_told(c))
-        return;
-    if (e != NULL)
-        call_fail(c, e);
-    else
-        call_reply_none(c);
-}
-
 static void template_delete(struct call *c, const void *in)
 {
     (void)in;
     call_expect(c, &call_pending, NULL);
-    engine_template_delete(c->plane->engine, call_param(c, 0), deleted, c);
+    engine_template_delete(c->plane->engine, call_param(c, 0), call_told_done, c);
 }
 
 /* ---- alias: named, then shown ---- */

@@ -147,12 +147,8 @@ static void created(void *arg, const struct init_started *m, const struct err *e
     struct create *s = arg;
     struct call *c = s->c;
 
-    if (!call_told(c))
+    if (!call_got(c, e))
         return;
-    if (m == NULL) {
-        call_fail(c, e);
-        return;
-    }
     str_fmt(s->id, sizeof(s->id), "%.*s", (int)INIT_ID_MAX, m->id);
     s->pid = m->pid;
     s->started_ms = m->started_ms;

@@ -175,23 +175,11 @@ static void watches_list(struct call *c, const void *in)
 
 /* ---- end one ---- */
 
-static void deleted(void *arg, const struct err *e)
-{
-    struct call *c = arg;
-
-    if (!call_told(c))
-        return;
-    if (e != NULL)
-        call_fail(c, e);
-    else
-        call_reply_none(c);
-}
-
 static void watch_end(struct call *c, const void *in)
 {
     (void)in;
     call_expect(c, &call_pending, NULL);
-    watch_delete(c->plane->engine, c->key, call_param(c, 0), call_param(c, 1), deleted, c);
+    watch_delete(c->plane->engine, c->key, call_param(c, 0), call_param(c, 1), call_told_done, c);
 }
 
 /* ---- read one ---- */
