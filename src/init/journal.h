@@ -19,7 +19,7 @@
 #define JOURNAL_RATE (64u << 10) /* per second, behind the burst */
 #define JOURNAL_LINE_COST 64u
 #define JOURNAL_MUTE_MS 1000u /* nothing is taken for so long once it was too much */
-#define JOURNAL_DELAY_MS 50u  /* lines are told together, behind the answer they belong to */
+#define JOURNAL_DELAY_MS 50u  /* lines of what goes on are told together */
 
 struct proc;
 

@@ -44,11 +44,13 @@ static void tell_monitors(struct procs *ps, const struct proc *p, enum init_even
                            .at_ms = kind == INIT_EVENT_STARTED ? p->record.started_ms
                                                                : p->record.ended_ms};
 
+    /* Also behind a call: whoever has its answer may stop the sandbox, and the journal goes
+     * with it. */
+    journal_hurry(&ps->journal);
     /* An exec is a call, not a thing with a life: its caller hears of it. So is a
      * session's command. */
     if ((p->flags & INIT_START_FORGET) != 0 || proc_is_own(p) || p->session != 0)
         return;
-    journal_hurry(&ps->journal);
     tell(s, &m);
 }
 

@@ -146,6 +146,18 @@ test('a new boot begins anew; a paused one stands still; a fork has it too', asy
   for (const x of [s, fork]) await d.del(`${S}/${x.id}`);
 });
 
+test('what a command printed before its end is in the log of a sandbox that is stopped right behind it', async () => {
+  const s = await d.sandbox({ log_output: true });
+  await d.exec(s.id, 'echo of an exec');
+  await d.post(`${S}/${s.id}/pause`, { memory: false });
+  await d.post(`${S}/${s.id}/resume`);
+  await d.post(`${S}/${s.id}/sessions`, { id: 'sh' });
+  await d.post(`${S}/${s.id}/sessions/sh/exec`, { command: 'echo of a session' });
+  await d.post(`${S}/${s.id}/pause`, { memory: false });
+  assert.deepEqual(await texts(s.id), ['of an exec', 'of a session']);
+  await d.del(`${S}/${s.id}`);
+});
+
 test('a flood is cut, what was dropped is said, and neither the log nor anybody else suffers', { timeout: 90_000 }, async () => {
   const [s, other] = [await d.sandbox({ log_output: true }), await d.sandbox({ log_output: true })];
   const LINES = 400_000;
