@@ -89,6 +89,18 @@ test('without its memory: keepMemory: false, by hand and at the end of its time'
   }
 });
 
+test('a paused one has no end, with its memory or without, and is given none', async () => {
+  for (const keepMemory of [true, false]) {
+    const sbx = await Sandbox.create();
+    await sbx.files.write('f', 'kept');
+    await sbx.pause({ keepMemory });
+    await assert.rejects(sbx.setTimeout(1), (e) => e instanceof sdk.SandboxError && /409: .* is paused and has no end/.test(e.message));
+    assert.equal((await raw(d, 'POST', `/sandboxes/${sbx.sandboxId}/refreshes`, { duration: 60 })).status, 409);
+    assert.equal(await (await Sandbox.connect(sbx.sandboxId)).files.read('f'), 'kept');
+    await sbx.kill();
+  }
+});
+
 test('the beta words for it, and what ends at its end', async () => {
   const sbx = await Sandbox.create();
   assert.equal(await sbx.betaPause(), true);

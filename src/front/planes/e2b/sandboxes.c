@@ -259,6 +259,15 @@ static const struct surface_input connect_v2_input = {
 static const struct surface_input refresh_input = {
     SURFACE_INPUT(refresh_fields, struct timeout_in)};
 
+/* What is stopped is paused to E2B, and that has no end; to the engine it may have one. */
+static int check_has_end(const struct sandbox *s, struct err *e)
+{
+    if (s->state != SANDBOX_STOPPED)
+        return 0;
+    return err_set(e, ERR_CONFLICT, "sandbox %s is paused and has no end; resume it with one",
+                   s->id);
+}
+
 static void sandbox_timeout(struct call *c, const void *in)
 {
     int64_t seconds = ((const struct timeout_in *)in)->seconds;
@@ -269,7 +278,7 @@ static void sandbox_timeout(struct call *c, const void *in)
 
     if (s == NULL)
         return;
-    if ((seconds > 0 && e2b_check_timeout(seconds, &e) < 0) ||
+    if ((seconds > 0 && e2b_check_timeout(seconds, &e) < 0) || check_has_end(s, &e) < 0 ||
         engine_set_timeout(c->plane->engine, c->key, s->id, ms, &e) < 0)
         call_fail(c, &e);
     else
@@ -286,7 +295,7 @@ static void sandbox_refresh(struct call *c, const void *in)
         return;
     if (seconds < REFRESH_MIN_S)
         seconds = REFRESH_MIN_S;
-    if (e2b_check_timeout(seconds, &e) < 0 ||
+    if (e2b_check_timeout(seconds, &e) < 0 || check_has_end(s, &e) < 0 ||
         engine_extend(c->plane->engine, c->key, s->id, (uint64_t)seconds * 1000, &e) < 0)
         call_fail(c, &e);
     else
