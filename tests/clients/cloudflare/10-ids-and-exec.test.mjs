@@ -233,6 +233,18 @@ test('cwd must resolve to a place in /workspace', async () => {
   assert.match(await b.fails(502, 'exec_transport_error', 'POST', '/exec', { argv: ['pwd'], cwd: 'nowhere' }), /nowhere/);
 });
 
+test('who removed /workspace can make it again', async () => {
+  const x = new Bridge(d);
+  assert.equal((await x.sh('rm -rf /workspace')).exit, 0);
+  assert.equal((await x.exec(['pwd'])).stdout, '/\n');
+  assert.equal((await x.exec(['type', 'cd'])).stdout, 'cd is a shell builtin\n');
+  assert.equal((await x.exec(['no-such-program'])).exit, 127);
+  assert.match(await x.fails(502, 'exec_transport_error', 'POST', '/exec', { argv: ['pwd'], cwd: '/workspace' }), /workspace/);
+  assert.equal((await x.exec(['mkdir', '-p', '/workspace'])).exit, 0);
+  assert.equal((await x.exec(['pwd'])).stdout, '/workspace\n');
+  await x.delete();
+});
+
 test('what is not a command is refused before anything is made', async () => {
   const never = new Bridge(d);
   const had = await count();

@@ -25,6 +25,7 @@ struct exec {
     struct output sent;
     struct buf event;
     bool shell;                    /* bash has been asked */
+    bool astray;                   /* /workspace is not there: it begins in the root */
     char session[INIT_ID_MAX + 1]; /* "": none */
     int makes;                     /* of that session, for this call */
 };
@@ -120,18 +121,27 @@ static bool mend_session(struct exec *x, const struct err *e)
     return true;
 }
 
+/* Bash is asked where there is no such program; and both again in the root if the client
+ * named no directory, since without /workspace nothing could make it anew. */
+static bool try_again(struct exec *x, const struct err *e)
+{
+    const struct exec_in *in = x->c->in;
+
+    if (e->kind != ERR_CANNOT_START || *x->session != '\0' ||
+        (x->shell && (x->astray || in->cwd != NULL)))
+        return false;
+    x->astray = x->astray || x->shell;
+    x->shell = !x->shell;
+    run(x, in);
+    return true;
+}
+
 static void on_fail(void *arg, const struct err *e)
 {
     struct exec *x = arg;
 
-    if (!call_told(x->c) || mend_session(x, e))
-        return;
-    if (e->kind == ERR_CANNOT_START && !x->shell && *x->session == '\0') {
-        x->shell = true;
-        run(x, x->c->in);
-    } else {
+    if (call_told(x->c) && !mend_session(x, e) && !try_again(x, e))
         call_fail(x->c, e);
-    }
 }
 
 static const struct process_ops exec_ops = {
@@ -176,6 +186,8 @@ static void run(struct exec *x, const struct exec_in *in)
     x->shell = x->shell || *cmd.argv[0] == '\0';
     if (x->shell)
         bridge_command_shell(&cmd);
+    if (x->astray)
+        cmd.o.cwd = "/";
     call_expect(c, &call_stream,
                 process_run(c->plane->engine, c->key, bridge_id(c), &cmd.o, true, &exec_ops, x));
 }
