@@ -31,7 +31,7 @@ struct upload;
 
 enum talk {
     TALK_NONE,     /* waiting for a request */
-    TALK_OWN,      /* started a process: its output, then its exit; stdin comes in */
+    TALK_OWN,      /* output until the exit, which waits for us; stdin comes in */
     TALK_FOLLOW,   /* output until the exit */
     TALK_LOOK,     /* output until where it ended when we were asked */
     TALK_LIST,     /* records of processes */

@@ -292,11 +292,23 @@ void proc_watch_start(struct proc_watch *w, struct proc *p, uint64_t cursor,
     w->proc = p;
     w->cursor = cursor;
     w->changed = changed;
+    w->owns = owner;
     list_add_tail(&p->watches, &w->link);
-    if (owner)
+    if (owner && p->owner == NULL)
         p->owner = w;
     if ((p->flags & INIT_START_LEASH) != 0)
         loop_timer_stop(p->all->loop, &p->timeout);
+}
+
+/* Who came first. It may have missed something already; from here on it does not. */
+static struct proc_watch *next_owner(const struct proc *p)
+{
+    struct proc_watch *w;
+
+    LIST_EACH (&p->watches, w, struct proc_watch, link)
+        if (w->owns)
+            return w;
+    return NULL;
 }
 
 void proc_watch_stop(struct proc_watch *w)
@@ -308,7 +320,7 @@ void proc_watch_stop(struct proc_watch *w)
     list_del(&w->link);
     w->proc = NULL;
     if (p->owner == w)
-        p->owner = NULL;
+        p->owner = next_owner(p);
     if (list_empty(&p->watches))
         proc_unwatched(p);
     proc_later(p);

@@ -4,7 +4,8 @@
  * exec as soon as everyone who looked has seen its end, others when
  * PROCS_KEPT_MAX younger ones have ended. Whoever looks at one is a watch. One
  * watch may be the owner: output waits for it and is never lost; everyone else
- * may fall behind. Nobody who goes away takes the process along. */
+ * may fall behind. When it goes, the next that wants to be the owner is. Nobody who
+ * goes away takes the process along. */
 #ifndef INIT_PROC_H
 #define INIT_PROC_H
 
@@ -60,6 +61,7 @@ struct proc_watch {
     struct list link;
     struct proc *proc; /* NULL while it looks at nothing, or the proc was forgotten */
     uint64_t cursor;   /* the next byte it wants */
+    bool owns;         /* or would, if nobody else did */
     void (*changed)(struct proc_watch *w); /* more output, the end, room in stdin, forgotten */
 };
 

@@ -56,6 +56,13 @@ static void on_start(struct conn *c, const union request *r)
         conn_done(c);
 }
 
+static enum talk talk_of(uint32_t flags)
+{
+    if ((flags & INIT_ATTACH_FOLLOW) == 0)
+        return TALK_LOOK;
+    return (flags & INIT_ATTACH_OWN) != 0 ? TALK_OWN : TALK_FOLLOW;
+}
+
 static void on_attach(struct conn *c, const union request *r)
 {
     struct proc *p = named(c, r->attach.id);
@@ -69,8 +76,7 @@ static void on_attach(struct conn *c, const union request *r)
     }
     c->streams = r->attach.streams;
     c->stop = p->ring.end;
-    conn_watch(c, (r->attach.flags & INIT_ATTACH_FOLLOW) != 0 ? TALK_FOLLOW : TALK_LOOK, p,
-               r->attach.since);
+    conn_watch(c, talk_of(r->attach.flags), p, r->attach.since);
 }
 
 static void on_stdin(struct conn *c, const union request *r)

@@ -56,7 +56,10 @@ enum init_start_flags {
     INIT_START_LOG = 4096,    /* what it prints goes to the journal too; not of a terminal */
 };
 
-enum init_attach_flags { INIT_ATTACH_FOLLOW = 1 };               /* until exit, else until now */
+enum init_attach_flags {
+    INIT_ATTACH_FOLLOW = 1, /* until exit, else until now */
+    INIT_ATTACH_OWN = 2,    /* with FOLLOW: owns the output, as soon as nobody else does */
+};
 enum init_view_flags { INIT_VIEW_SINCE = 1, INIT_VIEW_NOW = 2 }; /* else the oldest kept */
 enum init_kill_flags { INIT_KILL_FORGET = 1 }; /* a terminal, and its record and id with it */
 enum init_signal_to { INIT_TO_ROOT, INIT_TO_TREE, INIT_TO_FOREGROUND };

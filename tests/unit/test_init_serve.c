@@ -293,6 +293,33 @@ TEST(an_owner_that_goes_away_stops_neither_process_nor_reading)
     bench_close(&b);
 }
 
+/* Who would own the output does so when the owner has gone, and not before. */
+TEST(who_takes_over_from_an_owner_makes_the_process_wait_and_misses_nothing)
+{
+    struct bench b = bench_open();
+    struct init_attach at = {.id = "flood", .flags = INIT_ATTACH_FOLLOW | INIT_ATTACH_OWN};
+    struct init_stdin go = {.id = "flood", .data = {"go\n", 3}};
+    struct peer heir, other;
+
+    peer_open(&heir, &b.init);
+    peer_open(&other, &b.init);
+    peer_sh(&b.peer, "flood", INIT_START_OWN | INIT_START_STDIN,
+            "read x; seq 1 2000000 | head -c 10000000");
+    peer_send(&heir, INIT_ATTACH, &at);
+    CHECK_INT(get(&other, "flood"), INIT_PROC);
+    peer_close(&b.peer);
+    peer_ask(&other, INIT_STDIN, &go, INIT_OK);
+    do
+        CHECK_INT(get(&other, "flood"), INIT_PROC);
+    while (other.m.proc.output_end < RING_DEFAULT);
+    CHECK_INT(other.m.proc.state, INIT_RUNNING);
+    CHECK_INT(read_seq(&heir), 10000000);
+    peer_close(&other);
+    peer_close(&heir);
+    peer_open(&b.peer, &b.init);
+    bench_close(&b);
+}
+
 TEST(a_viewer_that_comes_too_late_is_told_what_it_missed)
 {
     struct bench b = bench_open();

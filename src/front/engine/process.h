@@ -88,6 +88,11 @@ void process_start(struct engine *g, const char *key, const char *sandbox,
 struct process_stream *process_attach(struct engine *g, const char *key, const char *sandbox,
                                       const char *id, uint64_t since, bool follow, unsigned streams,
                                       const struct process_ops *ops, void *arg);
+/* In the place of who started it, if that one has left: from `since` on until the exit, and
+ * the command waits for us. While somebody else is in that place, a viewer. */
+struct process_stream *process_take_over(struct engine *g, const char *key, const char *sandbox,
+                                         const char *id, uint64_t since,
+                                         const struct process_ops *ops, void *arg);
 
 /* The front's own: ids that begin with '.', which no client can name and no list
  * shows. Whoever starts one is a viewer like any other; `ring` is how many bytes of its

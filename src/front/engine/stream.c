@@ -327,6 +327,16 @@ struct process_stream *process_attach(struct engine *g, const char *key, const c
     return attach(g, key, sandbox, &ask, command_is_named(id), ops, arg);
 }
 
+struct process_stream *process_take_over(struct engine *g, const char *key, const char *sandbox,
+                                         const char *id, uint64_t since,
+                                         const struct process_ops *ops, void *arg)
+{
+    struct init_attach ask = {
+        .id = id, .since = since, .flags = INIT_ATTACH_FOLLOW | INIT_ATTACH_OWN};
+
+    return attach(g, key, sandbox, &ask, command_is_named(id), ops, arg);
+}
+
 struct process_stream *process_attach_own(struct engine *g, const char *key, const char *sandbox,
                                           const char *id, uint64_t since, bool follow,
                                           const struct process_ops *ops, void *arg)

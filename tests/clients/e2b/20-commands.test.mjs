@@ -93,6 +93,17 @@ test('output of a background command is there for who connects later, also after
   await assert.rejects(sbx.commands.connect(99999), (e) => e instanceof sdk.NotFoundError && /process with pid 99999 not found/.test(e.message));
 });
 
+test('who connects to a command that nobody listens to any more misses nothing of what follows', async () => {
+  const size = 20_000_000;
+  const h = await sbx.commands.run(`read go; yes 0123456789 | head -c ${size}`, { background: true, stdin: true, timeoutMs: 0 });
+  await h.disconnect();
+  let got = 0;
+  const again = await sbx.commands.connect(h.pid, { onStdout: (t) => (got += t.length), timeoutMs: 0 });
+  await sbx.commands.sendStdin(h.pid, 'go\n');
+  assert.equal((await again.wait()).exitCode, 0);
+  assert.equal(got, size);
+});
+
 test('connecting and leaving kills nothing; several may look', async () => {
   const h = await sbx.commands.run('while read line; do echo got $line; done', { background: true, stdin: true, timeoutMs: 0 });
   const seen = ['', ''];

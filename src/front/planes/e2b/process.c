@@ -2,7 +2,7 @@
  *
  * Start's stream owns the output: a client that reads slowly makes the command wait
  * and misses nothing. One that leaves takes nothing along: Connect shows what is
- * still kept, from its beginning, then follows. */
+ * still kept, from its beginning, then follows, and owns what nobody else does. */
 #include "front/planes/e2b/process.h"
 
 #include <signal.h>
@@ -399,8 +399,8 @@ static void found(void *arg, const struct init_proc *p, const struct err *e)
     send_start(w, p->pid, true);
     if (c->r != NULL)
         call_expect(c, &call_stream,
-                    process_attach(c->plane->engine, c->key, c->sandbox, p->id, p->output_first,
-                                   true, 0, &ops, w));
+                    process_take_over(c->plane->engine, c->key, c->sandbox, p->id, p->output_first,
+                                      &ops, w));
 }
 
 static void process_connect(struct call *c, const void *in)
