@@ -133,10 +133,16 @@ struct proc *proc_find(struct procs *ps, const char *id, struct err *e)
     return NULL;
 }
 
+/* Also one whose owner has yet to take the last of its output: nothing of it runs. */
+static bool is_over(const struct proc *p)
+{
+    return p->output == OUTPUT_ENDED || (p->record.ended_ms != 0 && p->state == PROC_GONE);
+}
+
 void proc_fill(const struct proc *p, struct init_proc *m)
 {
     *m = p->record;
-    m->state = p->output == OUTPUT_ENDED ? INIT_EXITED : p->queued ? INIT_QUEUED : INIT_RUNNING;
+    m->state = is_over(p) ? INIT_EXITED : p->queued ? INIT_QUEUED : INIT_RUNNING;
     m->stdin_open = p->in.fd >= 0 && !p->in.closing;
     m->output_first = p->ring.first;
     m->output_end = p->ring.end;

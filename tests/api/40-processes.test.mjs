@@ -412,3 +412,18 @@ http.server.HTTPServer(('127.0.0.1', 8080), H).serve_forever()`]);
   assert.equal((await wait({ path: '/nothing', status: '404' })).status, 200);
   assert.equal((await wait({ path: 'nothing' })).status, 400);
 });
+
+test('one that was killed has exited, though who reads its output does not take it', async () => {
+  const s = await d.sse(P, { method: 'POST', body: { id: 'unread', argv: ['yes'] } });
+  s.res.pause();
+  let end = -1;
+  await poll('it waits for its reader', async () => {
+    const before = end;
+    end = (await d.get(`${P}/unread`)).output.end;
+    return end === before && end > 1 << 20;
+  }, { every: 300, deadline: 20_000 });
+  const exit = await d.post(`${P}/unread/kill`, { grace_ms: 0 });
+  const p = await d.get(`${P}/unread`);
+  assert.deepEqual([p.state, p.exit], ['exited', exit]);
+  s.close();
+});
