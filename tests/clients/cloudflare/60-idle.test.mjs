@@ -13,7 +13,7 @@ after(() => d?.stop());
 
 const used = async () => {
   const b = new Bridge(d);
-  await b.sh('echo $$ >pid; (while :; do echo x >>ticks; sleep 0.05; done) >/dev/null 2>&1 & echo $! >bg');
+  await b.sh('echo $$ >pid; echo x >ticks; (while :; do echo x >>ticks; sleep 0.05; done) >/dev/null 2>&1 & echo $! >bg');
   const { sandboxes } = await d.get('/v1/sandboxes?limit=100');
   return [b, sandboxes.at(-1).id];
 };
