@@ -99,6 +99,22 @@ test('running and delete of an id that was never used make nothing', async () =>
   assert.equal(await count(), had);
 });
 
+test('one that was created runs, to its client, before it is used and until it is deleted', async () => {
+  const had = await count();
+  const { json } = await d.call('POST', '/v1/sandbox');
+  const x = new Bridge(d, json.id);
+  const { key } = await d.post('/v1/keys', { name: 'not its owner' });
+  assert.equal(await x.running(), true);
+  assert.equal(await new Bridge(d, x.id, key).running(), false);
+  assert.equal(await count(), had);
+  await x.delete();
+  assert.equal(await x.running(), false);
+  await x.exec(['true']);
+  assert.equal(await x.running(), true);
+  await x.delete();
+  assert.equal(await x.running(), false);
+});
+
 test('a deleted id can be used again at once and means a new sandbox', async () => {
   const again = new Bridge(d);
   await again.sh('echo old >f');

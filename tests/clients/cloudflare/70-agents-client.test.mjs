@@ -182,6 +182,9 @@ test('mounts of buckets are refused with our words, in a call and in a manifest'
 });
 
 test('running, and resume of a live state', async () => {
+  const unused = await create();
+  assert.equal(await unused.running(), true);
+  assert.equal((await cmd(await client.resume(unused.state), 'pwd')).text.trim(), '/workspace');
   assert.equal(await s.running(), true);
   const again = await client.resume(s.state);
   assert.equal((await cmd(again, 'cat README.md')).text.trim(), 'hello');

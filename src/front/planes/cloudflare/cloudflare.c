@@ -169,8 +169,14 @@ static const struct plane_manner manner = {
 
 struct cloudflare {
     struct plane plane;
+    struct bridge_issued issued;
     char domain[DOMAIN_MAX];
 };
+
+struct bridge_issued *bridge_issued(const struct call *c)
+{
+    return &CONTAINER_OF(c->plane, struct cloudflare, plane)->issued;
+}
 
 const char *bridge_domain(const struct call *c)
 {

@@ -27,6 +27,8 @@ static void arrive(struct entry *y, const struct err *e)
     struct call *c = y->c;
     struct err gone;
 
+    if (e == NULL)
+        bridge_issued_forget(c);
     if (call_told(c)) {
         if (e == NULL && *bridge_id(c) == '\0')
             e = (err_set(&gone, ERR_GONE, "sandbox %s was deleted", call_param(c, 0)), &gone);

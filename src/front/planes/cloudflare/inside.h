@@ -55,6 +55,21 @@ void bridge_look(struct call *c, const void *in, void (*go)(struct call *c, cons
 /* Its own id, for the engine; "" if it has ended meanwhile, which the engine refuses. */
 const char *bridge_id(const struct call *c);
 
+/* sandbox.c: ids that were handed out and are not used yet. To its client such a sandbox
+ * runs, though it is made when it is first used. Only the latest are known, and none after
+ * a restart: no promise hangs on them. */
+#define BRIDGE_ID_CHARS 26u /* of base32, five bits each */
+#define BRIDGE_ISSUED_MAX 1024u
+struct bridge_issued {
+    struct {
+        char key[ENGINE_KEY_MAX + 1], id[BRIDGE_ID_CHARS + 1];
+    } all[BRIDGE_ISSUED_MAX];
+    size_t next;
+};
+struct bridge_issued *bridge_issued(const struct call *c);
+/* The id of the path is used now, or deleted. */
+void bridge_issued_forget(const struct call *c);
+
 /* session.c: makes one as the bridge has them, of a name of the engine's. */
 void bridge_session_make(struct call *c, const char *name, session_cb *cb, void *arg);
 

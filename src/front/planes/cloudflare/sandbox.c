@@ -1,9 +1,42 @@
 /* sandbox.c - ids, whether what they mean runs, and the end of it. */
+#include <string.h>
+
 #include "base/id.h"
+#include "base/str.h"
 #include "front/planes/cloudflare/inside.h"
 
 #define ID_BYTES 16u
-#define ID_CHARS 26u /* of base32, five bits each */
+
+/* ---- ids that were handed out ---- */
+
+static void issue(const struct call *c, const char *id)
+{
+    struct bridge_issued *issued = bridge_issued(c);
+    size_t i = issued->next++ % BRIDGE_ISSUED_MAX;
+
+    str_fmt(issued->all[i].key, sizeof(issued->all[i].key), "%s", c->key);
+    str_fmt(issued->all[i].id, sizeof(issued->all[i].id), "%s", id);
+}
+
+/* Its place, or NULL. */
+static char *find_issued(const struct call *c)
+{
+    struct bridge_issued *issued = bridge_issued(c);
+
+    for (size_t i = 0; i < BRIDGE_ISSUED_MAX; i++)
+        if (strcmp(issued->all[i].id, call_param(c, 0)) == 0 &&
+            strcmp(issued->all[i].key, c->key) == 0)
+            return issued->all[i].id;
+    return NULL;
+}
+
+void bridge_issued_forget(const struct call *c)
+{
+    char *id = find_issued(c);
+
+    if (id != NULL)
+        *id = '\0';
+}
 
 /* ---- create: an id, and nothing else until it is used ---- */
 
@@ -16,7 +49,7 @@ static const struct shape_field id_fields[] = {
 static SHAPE(id_shape, "BridgeSandbox", "A sandbox that is made when it is first used.", id_fields);
 
 /* RFC 4648 in lower case, without padding. */
-static void base32(const unsigned char bytes[ID_BYTES], char out[ID_CHARS + 1])
+static void base32(const unsigned char bytes[ID_BYTES], char out[BRIDGE_ID_CHARS + 1])
 {
     static const char alphabet[] = "abcdefghijklmnopqrstuvwxyz234567";
     unsigned value = 0, bits = 0;
@@ -34,11 +67,12 @@ static void base32(const unsigned char bytes[ID_BYTES], char out[ID_CHARS + 1])
 static void sandbox_create(struct call *c, const void *in)
 {
     unsigned char bytes[ID_BYTES];
-    char id[ID_CHARS + 1];
+    char id[BRIDGE_ID_CHARS + 1];
 
     (void)in;
     id_bytes(bytes, sizeof(bytes));
     base32(bytes, id);
+    issue(c, id);
     call_reply_shape(c, &id_shape, &(struct id_view){id});
 }
 
@@ -49,17 +83,18 @@ struct running_view {
 };
 static const struct shape_field running_fields[] = {
     {"running", SHAPE_BOOL, offsetof(struct running_view, running),
-     "It was used, was not deleted, and its processes are where they were (asleep counts)."},
+     "It was created or used, was not deleted, and its processes are where they were (asleep "
+     "counts)."},
 };
 static SHAPE(running_shape, "BridgeRunning", "Whether a sandbox runs.", running_fields);
 
 static void sandbox_running(struct call *c, const void *in)
 {
     const struct sandbox *s = engine_by_name(c->plane->engine, c->key, call_param(c, 0));
+    bool runs = s != NULL ? s->state != SANDBOX_STOPPED : find_issued(c) != NULL;
 
     (void)in;
-    call_reply_shape(c, &running_shape,
-                     &(struct running_view){s != NULL && s->state != SANDBOX_STOPPED});
+    call_reply_shape(c, &running_shape, &(struct running_view){runs});
 }
 
 /* ---- delete ---- */
@@ -67,6 +102,7 @@ static void sandbox_running(struct call *c, const void *in)
 static void sandbox_delete(struct call *c, const void *in)
 {
     (void)in;
+    bridge_issued_forget(c);
     call_expect(c, &call_pending, NULL);
     engine_delete_named(c->plane->engine, c->key, call_param(c, 0), call_told_done, c);
 }
