@@ -50,6 +50,20 @@ test('an init killed from the host stops its sandbox, with the reason, and it re
   await d.del(`${S}/${w.s.id}`);
 });
 
+test('who asks before that is known is told that it has ended, and not that it is slow', async () => {
+  const w = await watched();
+  process.kill(d.keeperPid(), 'SIGSTOP');
+  try {
+    process.kill(initsOf(d.dir).get(w.s.id), 'SIGKILL');
+    await d.fails(410, 'gone', 'POST', `${S}/${w.s.id}/exec`, { argv: ['true'] });
+    await d.fails(410, 'gone', 'GET', `${S}/${w.s.id}/processes`);
+  } finally {
+    process.kill(d.keeperPid(), 'SIGCONT');
+  }
+  await stopped(w);
+  await d.del(`${S}/${w.s.id}`);
+});
+
 test('an init that died while no daemon was there', async () => {
   const s = await d.sandbox();
   await d.exec(s.id, 'echo precious > /workspace/file');

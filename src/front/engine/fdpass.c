@@ -245,8 +245,7 @@ static void dial(struct fd_call *c)
     if (talk_connect(c->g->hub, c->in.fd, c->id) < 0) {
         if (errno == EAGAIN && loop_timer_set(c->g->loop, &c->retry, TALK_RETRY_MS, on_retry) == 0)
             return;
-        err_set(&e, ERR_UNRESPONSIVE, "sandbox %s: its init cannot be reached: %s", c->id,
-                strerror(errno));
+        talk_unreachable(c->id, errno, &e);
         fail_later(c, &e);
         return;
     }

@@ -109,6 +109,9 @@ void talk_peer_reset(struct talk_peer *p, const struct err *why);
 /* connect(2) to an init, without waiting; -1 with errno, EAGAIN if its queue is full. */
 int talk_connect(const struct talk_hub *h, int fd, const char *id);
 #define TALK_RETRY_MS 5 /* ...then again after so long */
+/* What else that errno means: with nobody at its socket an init has ended, and the keeper
+ * is about to say so. */
+int talk_unreachable(const char *id, int sys, struct err *e);
 /* What a `fail` of an init is to us: it may not speak of everything. */
 void talk_failure(const struct init_fail *m, struct err *ret);
 

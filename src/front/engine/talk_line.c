@@ -156,6 +156,14 @@ int talk_connect(const struct talk_hub *h, int fd, const char *id)
     return connect(fd, (struct sockaddr *)&a, sizeof(a));
 }
 
+int talk_unreachable(const char *id, int sys, struct err *e)
+{
+    if (sys == ECONNREFUSED || sys == ENOENT)
+        return err_set(e, ERR_GONE, "sandbox %s: its init has ended", id);
+    return err_set(e, ERR_UNRESPONSIVE, "sandbox %s: its init cannot be reached: %s", id,
+                   strerror(sys));
+}
+
 static int line_try(struct line *c, struct err *e)
 {
     int off = 0;
@@ -167,8 +175,7 @@ static int line_try(struct line *c, struct err *e)
             return loop_timer_set(c->hub->loop, &c->timer, TALK_RETRY_MS, line_retry) < 0
                        ? err_set(e, ERR_INTERNAL, "out of memory")
                        : 0;
-        return err_set(e, ERR_UNRESPONSIVE, "sandbox %s: its init cannot be reached: %s",
-                       c->peer->id, strerror(errno));
+        return talk_unreachable(c->peer->id, errno, e);
     }
     c->state = LINE_SILENT;
     return loop_io_start(c->hub->loop, &c->io, c->fd, EPOLLIN, line_on_io, e);
