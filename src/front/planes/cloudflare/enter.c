@@ -4,6 +4,8 @@
  * sleeps is woken, and one that was stopped meanwhile is booted again. */
 #include <stdlib.h>
 
+#include "base/str.h"
+#include "front/engine/file.h"
 #include "front/planes/cloudflare/inside.h"
 
 #define BOOTS_MAX 2 /* of one call: what dies as soon as it runs is not booted for ever */
@@ -42,45 +44,61 @@ static void arrive(struct entry *y, const struct err *e)
 
 /* ---- a new one ---- */
 
-struct errand {
+struct preparing {
+    struct engine *g;
+    char id[ENGINE_ID_MAX + 1];
     engine_done_cb *done;
     void *arg;
 };
 
-static void errand_end(struct errand *r, const struct err *e)
+static void on_directory(void *arg, const struct file_entry *f)
 {
-    r->done(r->arg, e);
-    free(r);
+    (void)arg;
+    (void)f;
 }
 
-static void owned(void *arg, const struct init_exit *m)
+/* Whatever became of it: who comes now sees for himself. */
+static void on_ready(void *arg, const struct file_done *d, const struct err *e)
 {
-    (void)m;
-    errand_end(arg, NULL);
+    struct preparing *p = arg;
+
+    (void)d;
+    (void)e;
+    p->done(p->arg, NULL);
+    free(p);
 }
 
-static void not_owned(void *arg, const struct err *e)
+/* An image need not have it. */
+static void on_owned(void *arg, const struct file_done *d, const struct err *e)
 {
-    errand_end(arg, e);
+    static const struct file_work_ops ops = {.on_entry = on_directory, .on_done = on_ready};
+    struct preparing *p = arg;
+    const struct sandbox *s = engine_find(p->g, p->id);
+
+    if (e != NULL && e->kind == ERR_NOT_FOUND && s != NULL)
+        file_mkdir(p->g, &(struct file_at){s->key, s->id, BRIDGE_ROOT, BRIDGE_USER, false}, false,
+                   FILE_MODE_NONE, &ops, p);
+    else
+        on_ready(p, d, e);
 }
 
 /* Root works here, and git refuses to in what is somebody else's. */
 static void own_workspace(struct engine *g, const struct sandbox *s, engine_done_cb *done,
                           void *arg)
 {
-    static const struct process_ops ops = {.on_exit = owned, .on_fail = not_owned};
-    static const char *const argv[] = {"chown", BRIDGE_USER ":" BRIDGE_USER, BRIDGE_ROOT, NULL};
-    struct process_opts o = {.argv = argv, .user = BRIDGE_USER, .cwd = "/", .quiet = true};
-    struct errand *r = malloc(sizeof(*r));
+    static const struct file_work_ops ops = {.on_entry = on_directory, .on_done = on_owned};
+    struct preparing *p = malloc(sizeof(*p));
     struct err e;
 
-    if (r == NULL) {
+    if (p == NULL) {
         err_set(&e, ERR_INTERNAL, "out of memory");
         done(arg, &e);
         return;
     }
-    *r = (struct errand){done, arg};
-    process_run(g, s->key, s->id, &o, true, &ops, r);
+    *p = (struct preparing){.g = g, .done = done, .arg = arg};
+    str_fmt(p->id, sizeof(p->id), "%s", s->id);
+    file_chown(g, &(struct file_at){s->key, s->id, BRIDGE_ROOT, BRIDGE_USER, false}, "0:0", false,
+               &ops, p);
 }
 
 /* ---- one that may have to be made or woken ---- */
