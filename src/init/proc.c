@@ -106,6 +106,12 @@ void proc_free(struct proc *p)
     free(p);
 }
 
+/* What the front runs for itself is nobody's to name, by its pid either. */
+static bool is_nameless(const struct proc *p)
+{
+    return proc_is_own(p) || (p->flags & INIT_START_HELPER) != 0;
+}
+
 /* Pids are used again: the last one that had it. */
 static struct proc *find_pid(struct procs *ps, const char *text)
 {
@@ -115,7 +121,7 @@ static struct proc *find_pid(struct procs *ps, const char *text)
     if (str_u64(text, INT32_MAX, &pid) < 0)
         return NULL;
     LIST_EACH (&ps->all, p, struct proc, link)
-        if (p->record.pid == pid && !proc_is_own(p))
+        if (p->record.pid == pid && !is_nameless(p))
             found = p;
     return found;
 }

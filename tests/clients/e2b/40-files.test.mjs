@@ -260,6 +260,22 @@ test('a client that dies in the middle of an upload leaves nothing', async () =>
   }
 });
 
+test('what writes a file is no command: nobody closes, feeds or kills it by its PID', async () => {
+  const headers = { 'e2b-sandbox-id': id, 'e2b-sandbox-port': '49983', 'x-access-token': sbx.envdAccessToken, 'content-type': 'application/octet-stream' };
+  const req = http.request(`${d.url}/files?path=whole`, { method: 'POST', headers });
+  const answer = new Promise((resolve, reject) => req.on('response', resolve).on('error', reject));
+  req.write(Buffer.alloc(2 * MB));
+  const helper = async () => Number((await sh('pgrep -x cove-helper || true')).trim());
+  const pid = await poll('the helper runs', helper);
+  for (const [method, more] of [['CloseStdin', {}], ['SendInput', { input: { stdin: 'eA==' } }], ['SendSignal', { signal: 'SIGNAL_SIGKILL' }]]) {
+    const a = await envd('POST', `/process.Process/${method}`, { body: { process: { pid }, ...more } });
+    assert.equal(a.json.code, 'not_found', `${method}: ${a.text}`);
+  }
+  req.end(Buffer.alloc(2 * MB));
+  assert.equal((await answer).resume().statusCode, 200);
+  assert.equal((await sbx.files.getInfo('whole')).size, 4 * MB);
+});
+
 const rss = (pid) => Number(/VmRSS:\s+(\d+)/.exec(fs.readFileSync(`/proc/${pid}/status`, 'utf8'))[1]) * 1024;
 
 test('a file of 300 MB passes through without being held', async () => {
