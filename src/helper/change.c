@@ -67,17 +67,20 @@ static int make_it_theirs(struct change *c, struct err *e)
 static int do_mkdir(struct change *c, struct err *e)
 {
     struct stat st;
+    int why;
 
     if (make_parents(c, e) < 0)
         return -1;
-    if (mkdir(c->path, 0755) == 0) {
+    why = mkdir(c->path, 0755) < 0 ? errno : 0;
+    if (why == 0) {
         if (make_it_theirs(c, e) < 0)
             return -1;
         if (c->mode != FILE_MODE_NONE && chmod(c->path, c->mode) < 0)
             return err_path(e, "%.200s", c->path);
         c->done.count = 1;
-    } else if (!(errno == EEXIST && args_has(&c->a, "parents") && stat(c->path, &st) == 0 &&
+    } else if (!(why == EEXIST && args_has(&c->a, "parents") && stat(c->path, &st) == 0 &&
                  S_ISDIR(st.st_mode))) {
+        errno = why;
         return err_path(e, "%.200s", c->path);
     }
     return record_entry_at(AT_FDCWD, c->path, c->path, e);

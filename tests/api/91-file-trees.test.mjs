@@ -33,6 +33,9 @@ test('mkdir', async () => {
   await put('m/file');
   await d.fails(409, 'conflict', 'POST', url('/mkdir', { path: 'm/file', parents: 1 }));
   await d.fails(403, 'denied', 'POST', url('/mkdir', { path: '/etc/mine' }));
+  await sh('ln -s nowhere m/dangling; ln -s loop m/loop; ln -s a m/link');
+  for (const path of ['m/dangling', 'm/loop']) await d.fails(409, 'conflict', 'POST', url('/mkdir', { path, parents: 1 }));
+  await post('mkdir', { path: 'm/link', parents: 1 });
 });
 
 test('list: order, depth, hidden, pages', async () => {
