@@ -14,7 +14,8 @@ struct held {
     bool shown; /* anybody wants to hear of it */
     uint32_t cookie;
     uint64_t at_ms;
-    char *from; /* of a move; points into text, or NULL */
+    uint64_t gone; /* as it was when nothing above had gone since */
+    char *from;    /* of a move; points into text, or NULL */
     char text[];
 };
 
@@ -86,7 +87,8 @@ static struct held *hold(struct changes *c, enum change what, bool dir, const ch
 
     if (h == NULL)
         abort(); /* whoever watches is told that the watch ended */
-    *h = (struct held){.what = what, .dir = dir, .shown = true, .at_ms = now};
+    c->gone += dir && (what == CHANGE_DELETE || what == CHANGE_MOVE);
+    *h = (struct held){.what = what, .dir = dir, .shown = true, .at_ms = now, .gone = c->gone};
     memcpy(h->text, path, n);
     if (from != NULL)
         h->from = memcpy(h->text + n, from, m);
@@ -99,14 +101,36 @@ static struct held *hold(struct changes *c, enum change what, bool dir, const ch
     return h;
 }
 
-void changes_add(struct changes *c, enum change what, bool dir, const char *path, uint64_t now)
+static bool is_above(const char *dir, const char *path)
+{
+    size_t n = strlen(dir);
+
+    return strncmp(dir, path, n) == 0 && path[n] == '/';
+}
+
+/* Whether what is at a path that `b` is of is what it was then. */
+static bool is_same(struct changes *c, struct held *b)
+{
+    for (struct list *l = b->link.next; b->gone != c->gone && l != &c->held; l = l->next) {
+        const struct held *h = CONTAINER_OF(l, struct held, link);
+
+        if (h->dir && (h->what == CHANGE_DELETE || h->what == CHANGE_MOVE) &&
+            (is_above(h->text, b->text) || (h->from != NULL && is_above(h->from, b->text))))
+            return false;
+    }
+    b->gone = c->gone;
+    return true;
+}
+
+bool changes_add(struct changes *c, enum change what, bool dir, const char *path, uint64_t now)
 {
     struct map_node *before = map_get(&c->last, path);
-    const struct held *b = before == NULL ? NULL : CONTAINER_OF(before, struct held, node);
+    struct held *b = before == NULL ? NULL : CONTAINER_OF(before, struct held, node);
 
-    if (b != NULL && b->what == what && b->dir == dir && !b->half)
-        return;
+    if (b != NULL && b->what == what && b->dir == dir && !b->half && is_same(c, b))
+        return false;
     hold(c, what, dir, path, NULL, now);
+    return true;
 }
 
 void changes_from(struct changes *c, uint32_t cookie, bool dir, bool shown, const char *path,
@@ -147,6 +171,14 @@ bool changes_to(struct changes *c, uint32_t cookie, bool dir, bool shown, bool o
         changes_add(c, CHANGE_CREATE, dir, path, now);
     h->half = false;
     return true;
+}
+
+void changes_part(struct changes *c, uint32_t cookie)
+{
+    struct held *h = half_of(c, cookie);
+
+    if (h != NULL)
+        h->half = false;
 }
 
 void changes_flush(struct changes *c)

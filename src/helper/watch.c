@@ -35,6 +35,8 @@ struct watch {
     struct watches dirs;
     struct changes changes;
     uint64_t now;
+    uint32_t cookie; /* of the last move from a path... */
+    int moved;       /* ...and which directory was known there, or -1 */
 };
 
 static bool is_excluded(const struct watch *w, const char *path)
@@ -47,10 +49,10 @@ static bool is_shown(const struct watch *w, const char *path)
     return (w->include.n == 0 || globs_match(&w->include, path)) && !is_excluded(w, path);
 }
 
-static void told(struct watch *w, enum change what, bool dir, const char *path)
+/* False: nobody hears of it, or has not heard of anything else of that path since. */
+static bool told(struct watch *w, enum change what, bool dir, const char *path)
 {
-    if (is_shown(w, path))
-        changes_add(&w->changes, what, dir, path, w->now);
+    return is_shown(w, path) && changes_add(&w->changes, what, dir, path, w->now);
 }
 
 /* ---- directories ---- */
@@ -95,7 +97,8 @@ static void say_full(struct watch *w)
 enum take {
     TAKE_QUIETLY, /* at the beginning: what is in it is nothing new */
     TAKE_NEW,     /* what is in it is told, unless it was known already */
-    TAKE_AGAIN,   /* it came from outside: that it was known once means nothing */
+    TAKE_AGAIN,   /* it was told as new: what was told of it before means nothing */
+    TAKE_MOVED,   /* if it was known under its old path, that is where it is known from */
     TAKE_ALL,     /* quietly, and what is in one that is known too */
 };
 
@@ -105,7 +108,6 @@ static void list(struct watch *w, struct watched *dir, int fd, enum take how, un
  * is looked for now. */
 static void complete(struct watch *w, struct watched *dir, unsigned depth)
 {
-    struct watched *child;
     char path[PATH_ROOM];
     int fd;
 
@@ -114,8 +116,9 @@ static void complete(struct watch *w, struct watched *dir, unsigned depth)
         dir->partial = false;
         list(w, dir, fd, TAKE_NEW, depth);
     }
-    LIST_EACH (&dir->children, child, struct watched, link)
-        complete(w, child, depth + 1);
+    /* (what is found in one may be its neighbour, which is in it from then on) */
+    for (struct list *l = dir->children.next; l != &dir->children; l = l->next)
+        complete(w, CONTAINER_OF(l, struct watched, link), depth + 1);
 }
 
 /* `name` in `parent` is a directory, watched from now on; one that was not is listed
@@ -140,7 +143,9 @@ static void take(struct watch *w, struct watched *parent, const char *name, enum
         return;
     }
     known = watched_find(&w->dirs, wd);
-    if (known != NULL && how == TAKE_AGAIN) {
+    if (how == TAKE_MOVED)
+        how = known == NULL || wd == w->moved ? TAKE_NEW : TAKE_AGAIN;
+    if (known != NULL && how == TAKE_AGAIN && !watched_is_above(known, parent)) {
         watched_drop(&w->dirs, known, NULL, NULL);
         known = NULL;
     }
@@ -181,7 +186,7 @@ static void list(struct watch *w, struct watched *dir, int fd, enum take how, un
         return;
     drop_fd(&old);
     for (struct dirent *de; (de = readdir(d)) != NULL;) {
-        bool is_dir = de->d_type == DT_DIR;
+        bool is_dir = de->d_type == DT_DIR, news = false;
 
         if (strcmp(de->d_name, ".") == 0 || strcmp(de->d_name, "..") == 0 ||
             watched_path(dir, de->d_name, path) < 0)
@@ -190,9 +195,9 @@ static void list(struct watch *w, struct watched *dir, int fd, enum take how, un
             is_dir =
                 fstatat(dirfd(d), de->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(st.st_mode);
         if (how == TAKE_NEW || how == TAKE_AGAIN)
-            told(w, CHANGE_CREATE, is_dir, path);
+            news = told(w, CHANGE_CREATE, is_dir, path);
         if (is_dir)
-            take(w, dir, de->d_name, how, depth + 1);
+            take(w, dir, de->d_name, news ? TAKE_AGAIN : how, depth + 1);
     }
     closedir(d);
 }
@@ -243,7 +248,24 @@ static void look_again(struct watch *w)
     watched_drop_unmet(&w->dirs, unwatch, w);
 }
 
-/* ---- events ---- */
+/* ---- events ----
+ *
+ * What is at a path now need not be what was there when the event was: it may have been made
+ * since, or moved there. Then it is known, and told of, before its time, and what else happened
+ * to the path comes after; who follows that forgets what was in it, or takes it along. So what
+ * its own event tells as new, or moves from where it was not known, is told with all that is
+ * in it; and if what was known where it came from is another, that has gone. */
+
+/* Whether what was moved to `path` is not what was known where it came from. */
+static bool is_another(struct watch *w, const char *path)
+{
+    autofd int fd = !w->recursive || w->moved < 0 || is_excluded(w, path)
+                        ? -1
+                        : open_in(w, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
+    int wd = fd < 0 ? -1 : add(w, fd, 0);
+
+    return wd >= 0 && wd != w->moved;
+}
 
 static void on_move(struct watch *w, struct watched *dir, const struct inotify_event *ev,
                     const char *path)
@@ -251,14 +273,21 @@ static void on_move(struct watch *w, struct watched *dir, const struct inotify_e
     bool is_dir = ev->mask & IN_ISDIR, shown = is_shown(w, path);
 
     if (ev->mask & IN_MOVED_FROM) {
+        const struct watched *known = watched_out(dir, ev->name);
+
         changes_from(&w->changes, ev->cookie, is_dir, shown, path, w->now);
-        watched_out(dir, ev->name);
+        w->cookie = ev->cookie;
+        w->moved = known != NULL ? known->wd : -1;
         return;
     }
+    if (w->cookie != ev->cookie)
+        w->moved = -1;
+    if (is_dir && is_another(w, path))
+        changes_part(&w->changes, ev->cookie);
     if (changes_to(&w->changes, ev->cookie, is_dir, shown, is_excluded(w, path), path, w->now)) {
         /* One that was here before comes under its old number, and is not listed again. */
         if (is_dir)
-            take(w, dir, ev->name, TAKE_NEW, depth_of(dir) + 1);
+            take(w, dir, ev->name, TAKE_MOVED, depth_of(dir) + 1);
         return;
     }
     told(w, CHANGE_CREATE, is_dir, path);
@@ -268,7 +297,7 @@ static void on_move(struct watch *w, struct watched *dir, const struct inotify_e
 
 static void on_name(struct watch *w, struct watched *dir, const struct inotify_event *ev)
 {
-    bool is_dir = ev->mask & IN_ISDIR;
+    bool is_dir = ev->mask & IN_ISDIR, news = false;
     char path[PATH_ROOM];
 
     if (watched_path(dir, ev->name, path) < 0)
@@ -276,7 +305,7 @@ static void on_name(struct watch *w, struct watched *dir, const struct inotify_e
     if (ev->mask & (IN_MOVED_FROM | IN_MOVED_TO))
         on_move(w, dir, ev, path);
     else if (ev->mask & IN_CREATE)
-        told(w, CHANGE_CREATE, is_dir, path);
+        news = told(w, CHANGE_CREATE, is_dir, path);
     else if (ev->mask & IN_DELETE)
         told(w, CHANGE_DELETE, is_dir, path);
     else if (ev->mask & IN_MODIFY)
@@ -284,7 +313,7 @@ static void on_name(struct watch *w, struct watched *dir, const struct inotify_e
     else if (ev->mask & IN_ATTRIB)
         told(w, CHANGE_ATTRIB, is_dir, path);
     if (is_dir && (ev->mask & IN_CREATE))
-        take(w, dir, ev->name, TAKE_NEW, depth_of(dir) + 1);
+        take(w, dir, ev->name, news ? TAKE_AGAIN : TAKE_NEW, depth_of(dir) + 1);
 }
 
 static void on_event(struct watch *w, const struct inotify_event *ev)

@@ -33,8 +33,7 @@ static struct watched *watched_new(struct watches *ws, int wd)
     return w;
 }
 
-/* Whether `w` is above `of`, or it: moving it there would make a ring of them. */
-static bool is_above(const struct watched *w, const struct watched *of)
+bool watched_is_above(const struct watched *w, const struct watched *of)
 {
     while (of != NULL && of != w)
         of = of->parent;
@@ -46,8 +45,8 @@ struct watched *watched_put(struct watches *ws, int wd, struct watched *parent, 
     struct watched *w = watched_find(ws, wd);
     char *copy;
 
-    if (w != NULL && (w == ws->root || is_above(w, parent)))
-        return w;
+    if (w != NULL && (w == ws->root || watched_is_above(w, parent)))
+        return w; /* or they would be a ring */
     copy = strdup(name);
     if (copy == NULL || (w == NULL && (w = watched_new(ws, wd)) == NULL)) {
         free(copy);
@@ -75,12 +74,13 @@ struct watched *watched_child(const struct watched *w, const char *name, bool ou
     return last;
 }
 
-void watched_out(struct watched *w, const char *name)
+struct watched *watched_out(struct watched *w, const char *name)
 {
     struct watched *c = watched_child(w, name, false);
 
     if (c != NULL)
         c->out = true;
+    return c;
 }
 
 static void forget(struct watches *ws, struct watched *w)

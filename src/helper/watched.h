@@ -37,8 +37,10 @@ struct watched *watched_put(struct watches *ws, int wd, struct watched *parent, 
 /* The last that was put there, of those that are out or are not: one that is removed and still
  * open somewhere, or moved away, may be known beside another of its name. NULL: none. */
 struct watched *watched_child(const struct watched *w, const char *name, bool out);
-/* Until it is put again, nothing in `name` has a path. */
-void watched_out(struct watched *w, const char *name);
+/* Until it is put again, nothing in `name` has a path. NULL: it is not known. */
+struct watched *watched_out(struct watched *w, const char *name);
+/* Whether `w` is above `of`, or it. */
+bool watched_is_above(const struct watched *w, const struct watched *of);
 /* It and all below it; `each` (or NULL) is called with every wd. */
 void watched_drop(struct watches *ws, struct watched *w, void (*each)(void *arg, int wd),
                   void *arg);

@@ -118,6 +118,32 @@ test('of directories of one name, one after the other, none is told of once it h
   r.close();
 });
 
+test('who follows what is told knows every file, however often a path was another one meanwhile', async () => {
+  const ways = {
+    'made again': 'mkdir e; rmdir e; mkdir e; touch e/f',
+    'made again, after it had left': 'mkdir e; mv e $OUT/e; mkdir e; mkdir e/d; touch e/d/f',
+    'moved away, the same again, twice': 'for i in 1 2 3; do mkdir t; touch t/f; mv t o$i; done',
+    'moved to where another was': 'mkdir a; touch a/b; mkdir e; touch e/b; mv e a/a; mv a e',
+    'moved, and another there before it was looked at': 'mkdir c; touch c/x; mv c a; mkdir a/c; touch a/c/y; mv a/c c',
+    'known, and moved into a new one': 'mv known/d known/new; touch known/new/more; mkdir n; mv known/new n/d; touch n/d/last',
+  };
+  let i = 0;
+  for (const [name, way] of Object.entries(ways)) {
+    for (const coalesce_ms of [0, 1000]) {
+      const dir = `again${++i}`;
+      await sh(`mkdir -p ${dir}/known/d out${i}; touch ${dir}/known/d/f`);
+      const r = await open({ path: dir, recursive: 1, coalesce_ms });
+      await sh('pkill -STOP cove-helper');
+      await sh(`OUT=$PWD/out${i}; cd ${dir}; ${way}; touch zz`);
+      await sh('pkill -CONT cove-helper');
+      const known = follow(['create known/', 'create known/d/', 'create known/d/f', ...await upTo(r, 'zz')]);
+      const there = await sh(`cd ${dir}; find . -mindepth 1 -printf "%P\\n"`);
+      assert.deepEqual([...known].sort(), there.trim().split('\n').sort(), `${name}, ${coalesce_ms} ms`);
+      r.close();
+    }
+  }
+});
+
 test('includes and excludes choose what is told', async () => {
   await sh('mkdir -p g/src g/node_modules');
   const r = await d.sse(`${url({ path: 'g', recursive: 1 })}&include=*.c&include=src/**&include=last&exclude=node_modules&exclude=./src/skip`);

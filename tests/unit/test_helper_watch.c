@@ -90,6 +90,35 @@ TEST(a_move_to_where_nobody_looks_is_a_delete_and_from_there_a_create)
     CHECK_STR(said, "delete f seen\ncreate f seen2\n");
 }
 
+TEST(the_same_path_is_another_thing_once_what_it_is_in_has_gone)
+{
+    struct changes c;
+
+    open_changes(&c, 1000);
+    changes_add(&c, CHANGE_CREATE, false, "d/f", 0);
+    CHECK(!changes_add(&c, CHANGE_CREATE, false, "d/f", 0));
+    changes_add(&c, CHANGE_DELETE, true, "e", 0);
+    CHECK(!changes_add(&c, CHANGE_CREATE, false, "d/f", 0));
+    changes_from(&c, 1, true, true, "d", 0);
+    CHECK(changes_to(&c, 1, true, true, false, "o", 0));
+    CHECK(changes_add(&c, CHANGE_CREATE, false, "d/f", 0));
+    CHECK(!changes_add(&c, CHANGE_CREATE, false, "d/f", 0));
+    close_changes(&c);
+    CHECK_STR(said, "create f d/f\ndelete d e\nmove d o d\ncreate f d/f\n");
+}
+
+TEST(two_halves_that_are_not_of_one_thing_are_told_for_themselves)
+{
+    struct changes c;
+
+    open_changes(&c, 0);
+    changes_from(&c, 1, true, true, "d", 0);
+    changes_part(&c, 1);
+    CHECK(!changes_to(&c, 1, true, true, false, "o", 0));
+    close_changes(&c);
+    CHECK_STR(said, "delete d d\n");
+}
+
 TEST(what_was_before_a_loss_is_told_before_it)
 {
     struct changes c;
@@ -156,7 +185,7 @@ TEST(paths_follow_directories_that_move)
     CHECK_INT(watched_path(b, "f", path), 0);
     CHECK_STR(path, "c/moved/b/f");
     CHECK(watched_child(c, "moved", false) == a && watched_child(root, "a", false) == NULL);
-    watched_out(c, "moved");
+    CHECK(watched_out(c, "moved") == a);
     CHECK(watched_child(c, "moved", true) == a && watched_child(c, "moved", false) == NULL);
     CHECK_INT(watched_path(b, "f", path), -1);
     CHECK(watched_put(&ws, 3, b, "ring") == c); /* never into itself */
