@@ -5,6 +5,8 @@
  * program (a builtin, an assignment, a name that is nowhere) bash is asked after all,
  * and says and returns what clients expect of it. With a session it is that session's
  * bash, which reads the words as one line. */
+#include <string.h>
+
 #include "base/str.h"
 #include "front/engine/process.h"
 #include "front/plane/exit.h"
@@ -25,7 +27,8 @@ struct exec {
     struct output sent;
     struct buf event;
     bool shell;                    /* bash has been asked */
-    bool astray;                   /* /workspace is not there: it begins in the root */
+    bool home;                     /* it is to begin in /workspace itself... */
+    bool astray;                   /* ...which is not there: it begins in the root */
     char session[INIT_ID_MAX + 1]; /* "": none */
     int makes;                     /* of that session, for this call */
 };
@@ -121,18 +124,15 @@ static bool mend_session(struct exec *x, const struct err *e)
     return true;
 }
 
-/* Bash is asked where there is no such program; and both again in the root if the client
- * named no directory, since without /workspace nothing could make it anew. */
+/* Bash is asked where there is no such program; and both again in the root if they were to
+ * begin in /workspace, since without it nothing could make it anew. */
 static bool try_again(struct exec *x, const struct err *e)
 {
-    const struct exec_in *in = x->c->in;
-
-    if (e->kind != ERR_CANNOT_START || *x->session != '\0' ||
-        (x->shell && (x->astray || in->cwd != NULL)))
+    if (e->kind != ERR_CANNOT_START || *x->session != '\0' || (x->shell && (x->astray || !x->home)))
         return false;
     x->astray = x->astray || x->shell;
     x->shell = !x->shell;
-    run(x, in);
+    run(x, x->c->in);
     return true;
 }
 
@@ -186,6 +186,7 @@ static void run(struct exec *x, const struct exec_in *in)
     x->shell = x->shell || *cmd.argv[0] == '\0';
     if (x->shell)
         bridge_command_shell(&cmd);
+    x->home = strcmp(cmd.o.cwd, BRIDGE_ROOT) == 0;
     if (x->astray)
         cmd.o.cwd = "/";
     call_expect(c, &call_stream,
