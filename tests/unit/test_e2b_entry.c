@@ -126,8 +126,8 @@ TEST(paths_begin_in_the_home_unless_they_are_absolute)
     static const struct {
         const char *path, *at;
     } cases[] = {
-        {NULL, "~"},      {"", "~"},        {"~", "~"},       {"~/x", "~/x"},
-        {"a/b", "~/a/b"}, {"/a/b", "/a/b"}, {"./~", "~/./~"}, {"~x", NULL},
+        {NULL, "~"},      {"", "~"},        {"~", "~"},     {"~/x", "~/x"},
+        {"a/b", "~/a/b"}, {"/a/b", "/a/b"}, {"./~", "~/~"}, {"~x", NULL},
     };
     char at[E2B_PATH_MAX + 1], longest[E2B_PATH_MAX + 2];
 
@@ -143,6 +143,41 @@ TEST(paths_begin_in_the_home_unless_they_are_absolute)
     longest[0] = 'a';
     CHECK_INT(e2b_path(longest, at, &e), -1);
     CHECK_HAS(e.msg, "longer than");
+}
+
+TEST(a_path_is_what_its_letters_say_and_may_lead_above_the_home)
+{
+    static const struct {
+        const char *path, *at;
+    } cases[] = {
+        {".", "~"},
+        {"./a", "~/a"},
+        {"a/.", "~/a"},
+        {"a//b", "~/a/b"},
+        {"~/./a", "~/a"},
+        {"a/../b", "~/b"},
+        {"a/..", "~"},
+        {"..", "~/.."},
+        {"a/../../b", "~/../b"},
+        {"../..", "~/../.."},
+        {"../a/../b", "~/../b"},
+        {"a../b", "~/a../b"},
+        {"/a/./b", "/a/b"},
+        {"//a", "/a"},
+        {"/a/../..", "/"},
+        {"/", "/"},
+        {"a/", "~/a/"},
+        {"/a//", "/a/"},
+        {"~/", "~/"},
+        {"./", "~/"},
+        {"///", "/"},
+    };
+    char at[E2B_PATH_MAX + 1];
+
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        CHECK_INT(e2b_path(cases[i].path, at, &e), 0);
+        CHECK_STR(at, cases[i].at);
+    }
 }
 
 TEST(a_path_is_cleaned_to_be_shown)

@@ -108,6 +108,19 @@ test('list: through a link to a directory, under the name that was asked for', a
   assert.ok((await sbx.files.list('alias', { depth: 3 })).length > 8);
 });
 
+test('a path is shown as it is meant, whatever dots and slashes name it', async () => {
+  await sh('mkdir -p ~/dots/sub && touch ~/dots/sub/f && ln -s sub ~/dots/link');
+  for (const path of ['./dots/sub', 'dots/./sub/.', 'dots//sub', 'dots/sub/', '~/dots/sub', 'dots/link/../sub', '../user/dots/sub', '/home/./user//dots/sub']) {
+    assert.deepEqual(paths(await sbx.files.list(path)), ['/home/user/dots/sub/f'], path);
+    const info = await sbx.files.getInfo(path);
+    assert.deepEqual([info.path, info.name], ['/home/user/dots/sub', 'sub'], path);
+  }
+  assert.ok(paths(await sbx.files.list('.')).includes('/home/user/dots'));
+  assert.equal((await sbx.files.getInfo('.')).name, 'user');
+  assert.equal((await sbx.files.rename('./dots/sub/f', 'dots/x/../g')).path, '/home/user/dots/g');
+  assert.equal(await sbx.files.exists('dots/x'), false);
+});
+
 test('list: what is no directory, or not there', async () => {
   await assert.rejects(sbx.files.list('tree/file1'), sdk.InvalidArgumentError);
   await assert.rejects(sbx.files.list('nowhere-at-all'), sdk.FileNotFoundError);

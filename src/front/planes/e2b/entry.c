@@ -8,6 +8,7 @@
 
 #include "base/own.h"
 #include "base/str.h"
+#include "front/planes/e2b/inside.h"
 
 #define NS 1000000000u
 #define DIRECTORY_SIZE 4096u /* what clients expect to be more than nothing */
@@ -114,14 +115,24 @@ static void put_kind(struct json_w *w, uint32_t mode)
         jw_ku64(w, "mode", mode & 0777);
 }
 
+/* What began above a home, or in one that is the root, is not clean yet. */
+static const char *shown(const char *path, char out[E2B_PATH_MAX + 1])
+{
+    if (strlen(path) > E2B_PATH_MAX)
+        return path;
+    e2b_clean(path, out);
+    return out;
+}
+
 static void open_entry(struct entry_writer *e, const struct file_entry *f)
 {
-    char mode[ENTRY_MODE_MAX], when[ENTRY_TIME_MAX];
+    char mode[ENTRY_MODE_MAX], when[ENTRY_TIME_MAX], room[E2B_PATH_MAX + 1];
+    const char *path = shown(f->path, room);
     struct json_w *w = e->w;
 
     jw_open(w);
-    jw_kstr(w, "name", entry_name(f->path));
-    jw_kstr(w, "path", f->path);
+    jw_kstr(w, "name", entry_name(path));
+    jw_kstr(w, "path", path);
     put_size(w, f);
     jw_kstr(w, "permissions", entry_mode(f->mode, mode));
     put_who(w, "owner", f->owner, f->uid);
@@ -134,13 +145,15 @@ static void open_entry(struct entry_writer *e, const struct file_entry *f)
 
 void entry_add(struct entry_writer *e, const struct file_entry *f)
 {
+    char room[E2B_PATH_MAX + 1];
+
     if (e->state != ENTRY_LINK) {
         entry_end(e);
         open_entry(e, f);
         return;
     }
     put_kind(e->w, f->mode);
-    jw_kstr(e->w, "symlinkTarget", f->path);
+    jw_kstr(e->w, "symlinkTarget", shown(f->path, room));
     e->state = ENTRY_OPEN;
 }
 
