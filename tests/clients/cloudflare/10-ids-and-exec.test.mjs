@@ -200,6 +200,13 @@ test('what is no program is bash\'s: builtins, assignments, keywords, names that
   assert.equal((await b.exec([''])).exit, 127);
 });
 
+test('words that are too many for bash are refused, and never left out', async () => {
+  const quotes = (n) => Array.from({ length: 15 }, () => "'".repeat(n));
+  const many = Array(60000).fill("'");
+  assert.match(await b.fails(413, 'payload_too_large', 'POST', '/exec', { argv: ['no-such-program', ...many, ...quotes(130_000)] }), /argv/);
+  await b.fails(413, 'payload_too_large', 'POST', '/exec', { argv: ['true', ...quotes(150_000)] }, { headers: { 'session-id': 's' } });
+});
+
 test('each event is whole characters; what is not UTF-8 comes verbatim', async () => {
   const r = await b.sh('for i in 1 2 3; do printf "\\xe2\\x82"; sleep 0.05; printf "\\xac"; done; printf "\\xff\\x00\\xe2"; printf "no newline" >&2');
   const out = r.events.filter((e) => e.event === 'stdout').map((e) => Buffer.from(e.data, 'base64'));

@@ -23,7 +23,7 @@ int bridge_command(struct bridge_command *c, json_t *argv, json_t *env, const ch
 {
     buf_init(&c->env, INIT_ARGS_MAX);
     buf_init(&c->cwd, 2 * INIT_PATH_MAX);
-    buf_init(&c->text, 2 * INIT_ARGS_MAX);
+    buf_init(&c->text, BRIDGE_TEXT_MAX);
     c->o = (struct process_opts){.user = BRIDGE_USER};
     if (take_argv(c, argv, e) < 0 || maps_env(env, &c->env, e) < 0 ||
         bridge_path("cwd", cwd != NULL ? cwd : BRIDGE_ROOT, &c->cwd, e) < 0)
@@ -34,15 +34,18 @@ int bridge_command(struct bridge_command *c, json_t *argv, json_t *env, const ch
     return 0;
 }
 
-void bridge_command_shell(struct bridge_command *c)
+int bridge_command_shell(struct bridge_command *c, struct err *e)
 {
     for (size_t i = 0; c->argv[i] != NULL; i++) {
         if (i > 0)
             buf_addc(&c->text, ' ');
         bridge_quote(&c->text, c->argv[i]);
     }
+    if (c->text.failed)
+        return err_set(e, ERR_TOO_LARGE, "argv: more than %u bytes for bash", BRIDGE_TEXT_MAX);
     c->o.argv = NULL;
     c->o.command = buf_cstr(&c->text);
+    return 0;
 }
 
 void bridge_command_free(struct bridge_command *c)

@@ -160,7 +160,6 @@ static void run_session(struct exec *x, struct bridge_command *cmd, const struct
                              .cwd = in->cwd != NULL ? cmd->o.cwd : NULL,
                              .timeout_ms = (uint64_t)in->timeout_ms};
 
-    bridge_command_shell(cmd);
     o.text = cmd->o.command;
     o.text_len = cmd->text.len;
     call_expect(c, &call_stream,
@@ -178,14 +177,16 @@ static void run(struct exec *x, const struct exec_in *in)
         call_fail(c, &e);
         return;
     }
+    x->shell = x->shell || *x->session != '\0' || *cmd.argv[0] == '\0';
+    if (x->shell && bridge_command_shell(&cmd, &e) < 0) {
+        call_fail(c, &e);
+        return;
+    }
     if (*x->session != '\0') {
         run_session(x, &cmd, in);
         return;
     }
     cmd.o.timeout_ms = (uint64_t)in->timeout_ms;
-    x->shell = x->shell || *cmd.argv[0] == '\0';
-    if (x->shell)
-        bridge_command_shell(&cmd);
     x->home = strcmp(cmd.o.cwd, BRIDGE_ROOT) == 0;
     if (x->astray)
         cmd.o.cwd = "/";

@@ -92,7 +92,8 @@ struct bridge_command {
 int bridge_command(struct bridge_command *c, json_t *argv, json_t *env, const char *cwd,
                    struct err *e);
 /* The same words for bash. */
-void bridge_command_shell(struct bridge_command *c);
+#define BRIDGE_TEXT_MAX (2u * INIT_ARGS_MAX)
+int bridge_command_shell(struct bridge_command *c, struct err *e);
 void bridge_command_free(struct bridge_command *c);
 #define autocommand __attribute__((cleanup(bridge_command_free)))
 
