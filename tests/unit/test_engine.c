@@ -257,6 +257,37 @@ TEST(events_are_replayed_after_a_cursor_and_their_numbers_go_on_after_a_restart)
     rig_free(&r);
 }
 
+static void keep_time(void *arg, const struct engine_event *ev)
+{
+    *(uint64_t *)arg = ev->at_ms;
+}
+
+TEST(an_event_has_the_time_at_which_it_happened_if_that_can_be)
+{
+    struct rig r;
+    int listen_fd;
+    struct peer monitor;
+    uint64_t now = clock_real_ms(), at = 0;
+    struct init_event ev = {.kind = INIT_EVENT_EXITED, .id = "p", .at_ms = now + 1000};
+
+    start(&r);
+    clock_hold(clock_mono_ns(), now);
+    rig_create(&r, "sb1", 0, SANDBOX_END_DELETE, &listen_fd, &monitor);
+    engine_watch(r.g, KEY, UINT64_MAX, keep_time, &at);
+    clock_hold(clock_mono_ns(), now + 5000);
+    init_say(&monitor, INIT_EVENT, 1, &ev);
+    RIG_UNTIL(&r, at != 0);
+    CHECK_INT(at - now, 1000);
+    ev.at_ms = now + 9000;
+    init_say(&monitor, INIT_EVENT, 1, &ev);
+    RIG_UNTIL(&r, at != now + 1000);
+    CHECK_INT(at - now, 5000);
+    clock_release();
+    peer_close(&monitor);
+    close(listen_fd);
+    rig_free(&r);
+}
+
 static void count_event(void *arg, const struct engine_event *ev)
 {
     (void)ev;

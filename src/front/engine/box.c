@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/own.h"
 #include "base/str.h"
 #include "front/engine/inside.h"
@@ -253,4 +254,11 @@ void box_set_state(struct box *b, enum sandbox_state state, const char *boot_id,
         str_fmt(b->boot_id, sizeof(b->boot_id), "%.64s", boot_id);
     if (reason != b->reason)
         str_fmt(b->reason, sizeof(b->reason), "%.*s", ENGINE_REASON_MAX - 1, reason);
+}
+
+uint64_t box_time(const struct box *b, uint64_t at_ms)
+{
+    uint64_t now = clock_real_ms();
+
+    return at_ms < b->pub.created_ms || at_ms > now ? now : at_ms;
 }

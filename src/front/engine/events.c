@@ -149,7 +149,8 @@ static char *keep(char **at, const char *text)
     return to;
 }
 
-static int put(struct ring *r, const struct box *b, const char *kind, const char *data)
+static int put(struct ring *r, const struct box *b, const char *kind, uint64_t at_ms,
+               const char *data)
 {
     struct engine_event *ev = &r->kept[r->next % ENGINE_EVENTS_KEPT];
     char *mem = malloc(strlen(b->pub.key) + strlen(b->pub.id) + strlen(data) + 3), *at = mem;
@@ -158,7 +159,7 @@ static int put(struct ring *r, const struct box *b, const char *kind, const char
         return -1;
     if (r->next - r->first == ENGINE_EVENTS_KEPT)
         drop_first(r);
-    *ev = (struct engine_event){.seq = r->next, .at_ms = clock_real_ms(), .kind = kind};
+    *ev = (struct engine_event){.seq = r->next, .at_ms = at_ms, .kind = kind};
     ev->key = keep(&at, b->pub.key);
     ev->sandbox = keep(&at, b->pub.id);
     ev->data = keep(&at, data);
@@ -179,8 +180,9 @@ void events_add_at(struct engine *g, const struct box *b, const char *kind, uint
 
     if (g->ring->next >= g->ring->reserved && reserve(g, &e) < 0)
         log_error("%s", e.msg); /* goes on with numbers that a restart may use again */
+    at_ms = box_time(b, at_ms);
     logbook_event(b, kind, at_ms, data);
-    if (put(g->ring, b, kind, data) < 0)
+    if (put(g->ring, b, kind, at_ms, data) < 0)
         return;
     LIST_EACH (&g->ring->watches, w, struct engine_watch, link)
         loop_defer(g->loop, &w->later, tell);

@@ -190,6 +190,8 @@ void box_free(struct box *b);
 size_t box_after(const struct engine *g, uint64_t after);
 void box_set_state(struct box *b, enum sandbox_state state, const char *boot_id,
                    const char *reason);
+/* That, unless it cannot be: the clock of an init is not to be believed in everything. */
+uint64_t box_time(const struct box *b, uint64_t at_ms);
 /* For whoever wants something done in it. One that is paused and has auto_resume is
  * resumed by this; what is sent to its init waits for that. ERR_NOT_FOUND, or
  * ERR_CONFLICT for one that does not run. */

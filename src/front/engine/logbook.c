@@ -279,14 +279,6 @@ static void add_text(struct buf *out, const char *p, size_t n)
     }
 }
 
-/* The clock of an init is not to be believed in everything. */
-static uint64_t time_of(const struct box *b, uint64_t at_ms)
-{
-    uint64_t now = clock_real_ms();
-
-    return at_ms < b->pub.created_ms || at_ms > now ? now : at_ms;
-}
-
 /* Without room nothing has happened: the next line will show that some are missing. */
 static bool add_output(struct box *b, struct store_log *row, uint64_t next)
 {
@@ -304,7 +296,7 @@ static bool add_output(struct box *b, struct store_log *row, uint64_t next)
 bool logbook_line(struct box *b, const struct init_line *m)
 {
     autobuf struct buf text = BUF_INIT(LOGBOOK_MESSAGE_MAX + 1), fields = BUF_INIT(LINE_FIELDS_MAX);
-    struct store_log row = {.at_ms = time_of(b, m->at_ms),
+    struct store_log row = {.at_ms = box_time(b, m->at_ms),
                             .level = m->stream == INIT_STDERR ? LOG_ENTRY_WARN : LOG_ENTRY_INFO};
     struct json_w w;
 
@@ -341,8 +333,7 @@ void logbook_hurry(struct engine *g)
 
 void logbook_event(const struct box *b, const char *kind, uint64_t at_ms, const char *text)
 {
-    add(b, &(struct store_log){.at_ms = time_of(b, at_ms), .message = "", .fields = text}, "",
-        kind);
+    add(b, &(struct store_log){.at_ms = at_ms, .message = "", .fields = text}, "", kind);
 }
 
 /* ---- reading ---- */
