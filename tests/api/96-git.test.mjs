@@ -210,6 +210,8 @@ test('clone: branch, depth, target, progress', async () => {
   assert.equal(old.branch, 'old');
   assert.equal((await get('log', { path: '/workspace/shallow/here' })).commits.length, 1);
   assert.equal((await d.post(`${G}/clone`, { url, branch: 'v1', path: 'tag' })).branch, null);
+  const home = await d.post(`${G}/clone`, { url, path: '~/at/home' });
+  assert.deepEqual([home.path, home.commit], ['~/at/home', (await get('status', { path: '/home/user/at/home' })).commit]);
   const events = await (await d.sse(`${G}/clone`, { method: 'POST', body: { url, path: 'streamed', single_branch: true } })).all();
   assert.ok(events.some((e) => e.event === 'progress' && e.data.text === 'Receiving objects' && e.data.done === e.data.total), JSON.stringify(events));
   assert.deepEqual([events.at(-1).event, events.at(-1).data.branch], ['done', 'main']);

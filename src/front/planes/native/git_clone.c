@@ -139,6 +139,19 @@ struct clone_words {
     char username[GIT_SECRET_MAX + 1], password[GIT_SECRET_MAX + 1];
 };
 
+/* Where that is init knows, and git starts there. */
+static bool is_home(const char *path)
+{
+    return path != NULL && path[0] == '~' && (path[1] == '/' || path[1] == '\0');
+}
+
+static const char *below_home(const char *path)
+{
+    if (is_home(path))
+        path += 1 + strspn(path + 1, "/");
+    return *path != '\0' ? path : ".";
+}
+
 static int clone_words(struct clone_words *w, const struct clone_in *in, struct err *e)
 {
     size_t n = 0;
@@ -167,7 +180,7 @@ static int clone_words(struct clone_words *w, const struct clone_in *in, struct 
     w->argv[n++] = "--";
     w->argv[n++] = w->url;
     git_url_name(w->url, w->name, sizeof(w->name));
-    w->argv[n++] = in->path != NULL ? in->path : w->name;
+    w->argv[n++] = in->path != NULL ? below_home(in->path) : w->name;
     w->argv[n] = NULL;
     return 0;
 }
@@ -193,7 +206,8 @@ static void git_clone_(struct call *c, const void *body)
             in->path != NULL ? in->path : w.name);
     str_fmt(k->user, sizeof(k->user), "%s", in->user != NULL ? in->user : "");
     git_do(c,
-           &(struct git_opts){.user = in->user,
+           &(struct git_opts){.path = is_home(in->path) ? "~" : NULL,
+                              .user = in->user,
                               .argv = w.argv,
                               .url = w.url,
                               .username = w.username,
