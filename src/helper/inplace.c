@@ -5,6 +5,7 @@
 #include <linux/fs.h>
 #include <stdint.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -32,7 +33,7 @@ static int put_at(int fd, const char *p, size_t n, off_t at)
     return 0;
 }
 
-static int copy_by_hand(int from, int to, off_t at, off_t shift, off_t end)
+static int copy_by_hand(int from, int to, off_t at, off_t end)
 {
     static char piece[PIECE];
 
@@ -40,17 +41,17 @@ static int copy_by_hand(int from, int to, off_t at, off_t shift, off_t end)
         size_t want = end - at < (off_t)PIECE ? (size_t)(end - at) : PIECE;
         ssize_t n = pread(from, piece, want, at);
 
-        if (n <= 0 || put_at(to, piece, (size_t)n, at + shift) < 0)
+        if (n <= 0 || put_at(to, piece, (size_t)n, at) < 0)
             return -1;
         at += n;
     }
     return 0;
 }
 
-/* [0, end) of `from` to `shift` in `to`. */
-static int copy(int from, int to, off_t shift, off_t end)
+/* [0, end) of `from`. */
+static int copy(int from, int to, off_t end)
 {
-    off_t at = 0, out = shift;
+    off_t at = 0, out = 0;
 
     while (at < end) {
         size_t want = end - at < (off_t)PIECE_KERNEL ? (size_t)(end - at) : PIECE_KERNEL;
@@ -61,7 +62,7 @@ static int copy(int from, int to, off_t shift, off_t end)
         if (n < 0 && (errno == ENOSPC || errno == EDQUOT || errno == EFBIG))
             return -1;
         if (n <= 0) /* not between these two */
-            return copy_by_hand(from, to, at, shift, end);
+            return copy_by_hand(from, to, at, end);
     }
     return 0;
 }
@@ -113,20 +114,45 @@ int inplace_replace(int from, int to)
         return 0;
     if (errno == ENOSPC || errno == EDQUOT || reserve(to, is.st_size) < 0)
         return -1;
-    return copy(from, to, 0, is.st_size) < 0 ? -1 : ftruncate(to, is.st_size);
+    return copy(from, to, is.st_size) < 0 ? -1 : ftruncate(to, is.st_size);
 }
 
+/* Ours is at the end, unless somebody has written behind it. */
+static void take_back(int to, size_t n)
+{
+    off_t end = lseek(to, 0, SEEK_CUR);
+    struct stat st;
+    int saved = errno;
+
+    if (n > 0 && end >= (off_t)n && fstat(to, &st) == 0 && st.st_size == end &&
+        ftruncate(to, end - (off_t)n) < 0)
+        saved = errno;
+    errno = saved;
+}
+
+/* In one write at what is the end by then, which the kernel lets nobody come between: others
+ * append too. (It takes at most 2 GiB at a time.) */
 int inplace_append(int from, int to)
 {
-    struct stat is, was;
-    int saved;
+    struct stat is;
+    size_t size, done = 0;
+    ssize_t n = 0;
+    char *all;
 
-    if (fstat(from, &is) < 0 || fstat(to, &was) < 0)
+    if (fstat(from, &is) < 0 || fcntl(to, F_SETFL, O_APPEND) < 0)
         return -1;
-    if (copy(from, to, was.st_size, is.st_size) == 0)
+    size = (size_t)is.st_size;
+    if (size == 0)
         return 0;
-    saved = errno;
-    if (ftruncate(to, was.st_size) == 0)
-        errno = saved;
-    return -1;
+    all = mmap(NULL, size, PROT_READ, MAP_SHARED, from, 0);
+    if (all == MAP_FAILED)
+        return -1;
+    while (done < size && ((n = write(to, all + done, size - done)) > 0 || errno == EINTR))
+        done += n > 0 ? (size_t)n : 0;
+    if (done < size) {
+        errno = n == 0 ? ENOSPC : errno;
+        take_back(to, done);
+    }
+    munmap(all, size);
+    return done < size ? -1 : 0;
 }

@@ -189,8 +189,11 @@ static int has_room(const struct place *p, const struct init_write *m, const str
     return place_enter(p, as_root, &e) < 0 ? elsewhere() : 0;
 }
 
+/* At what is the end by then: cove-helper appends too, and whoever else is inside. */
 static int append(int fd, const struct init_write *m, const struct stat *was)
 {
+    if (fcntl(fd, F_SETFL, O_APPEND) < 0)
+        return -1;
     if (write_all(fd, m->data.p, m->data.len, was->st_size) == 0)
         return 0;
     if (ftruncate(fd, was->st_size) < 0)

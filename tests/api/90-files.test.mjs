@@ -95,6 +95,17 @@ test('append, parents, mode and owner', async () => {
   await d.fails(403, 'denied', 'PUT', url('mine', { owner: 'root' }), Buffer.from('x'));
 });
 
+test('of those who append at the same time none is lost, and each is in one piece', async () => {
+  const bodies = ['a', 'b', 'c', 'd', 'e'].map((c, i) => Buffer.alloc(i < 3 ? 300_000 : 1000, c));
+  for (let round = 0; round < 5; round++) {
+    await put('together', '');
+    await Promise.all(bodies.map((b) => put('together', b, { append: 1 })));
+    const got = (await read('together')).text;
+    assert.equal(got.length, 902_000);
+    assert.deepEqual(got.match(/(.)\1*/g).map((run) => run.length).sort(), [1000, 1000, 300_000, 300_000, 300_000].sort());
+  }
+});
+
 test('a mode is what was asked for, however it is written and whoever owns it', async () => {
   for (const [i, body] of [Buffer.from('x'), Buffer.alloc(200_000)].entries()) {
     for (const [mode, o] of [['4755', {}], ['2755', { append: 1 }], ['4711', { atomic: 1 }], ['1640', {}], ['6755', { owner: 'user', user: 'root' }]]) {
