@@ -12,7 +12,7 @@
 #define ID_MAX 4294967294u
 
 struct named {
-    char *name, *home;
+    const char *name, *home;
     unsigned id, gid;
 };
 
@@ -65,8 +65,11 @@ static void take_line(struct names *t, char *line)
     t->list[t->n++] = (struct named){name, strsep(&line, ":"), (unsigned)v, (unsigned)g};
 }
 
+/* Root there is in any case, as init has it too: an image need not have the files. */
 static const struct named *find(struct names *t, const char *name, unsigned id)
 {
+    static const struct named root = {.name = "root", .home = "/root"};
+
     if (!t->read) {
         char *rest = read_text(t->file), *line; /* kept for ever: the names are in it */
 
@@ -77,7 +80,7 @@ static const struct named *find(struct names *t, const char *name, unsigned id)
     for (size_t i = 0; i < t->n; i++)
         if (name != NULL ? strcmp(t->list[i].name, name) == 0 : t->list[i].id == id)
             return &t->list[i];
-    return NULL;
+    return name != NULL && strcmp(name, root.name) == 0 ? &root : NULL;
 }
 
 const char *names_user(uid_t uid)

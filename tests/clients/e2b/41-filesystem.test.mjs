@@ -1,6 +1,7 @@
 // Directories and what is said about files, as the SDK speaks of them.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
+import { dockerSave, tar } from '../../lib/image.mjs';
 import { startE2b } from './lib.mjs';
 
 let d, sdk, sbx, id;
@@ -214,6 +215,19 @@ test('names that are not UTF-8, of 255 bytes, with what shells stumble over', as
   }
   await sbx.files.remove('odd');
   assert.equal(await sbx.files.exists('odd'), false);
+});
+
+test('an image without passwd and group has a root, whose files they are', async () => {
+  await d.api('PUT', '/v1/templates/bare', dockerSave([tar([{ name: 'data/' }])]));
+  const bare = await sdk.Sandbox.create('bare');
+  await bare.files.write('small', 'x');
+  await bare.files.write('large', new Blob([Buffer.alloc(3 << 20)]));
+  assert.equal(await bare.files.makeDir('/data/dir'), true);
+  assert.deepEqual((await bare.files.list('')).map((e) => [e.path, e.size]), [['/root/large', 3 << 20], ['/root/small', 1]]);
+  assert.equal((await bare.files.getInfo('/data/dir')).owner, '0');
+  assert.equal(await bare.files.exists('/data', { user: 'root' }), true);
+  await assert.rejects(bare.files.exists('/data', { user: 'nobody-here' }), sdk.AuthenticationError);
+  await bare.kill();
 });
 
 test('fifty at once', async () => {
