@@ -7,8 +7,8 @@
 
 #include "front/engine/work.h"
 
-#define ARCHIVE_EXCLUDES_MAX 100u
-#define ARCHIVE_EXCLUDE_MAX 1024u /* bytes of one pattern */
+#define ARCHIVE_EXCLUDES_MAX 1000u /* more than a query of ordinary paths holds */
+#define ARCHIVE_EXCLUDE_MAX 1024u  /* bytes of one pattern */
 
 enum archive_format { ARCHIVE_TAR, ARCHIVE_TAR_GZ, ARCHIVE_TAR_ZST, ARCHIVE_FORMAT_COUNT };
 const char *archive_format_name(enum archive_format f); /* "tar", "tar.gz", "tar.zst" */

@@ -170,6 +170,11 @@ test('persistWorkspace leaves out what the manifest says is ephemeral', async ()
   const other = await create();
   await other.hydrateWorkspace(await m.persistWorkspace());
   assert.equal((await cmd(other, 'find . -type f | sort')).text.trim(), './cache/a bX\n./keep');
+  // as many as one likes
+  const passing = Array.from({ length: 130 }, (_, i) => [`skills/number-${i}.md`, file({ content: `${i}`, ephemeral: true })]);
+  const many = await create({}, new Manifest({ entries: { keep: file({ content: 'k' }), ...Object.fromEntries(passing) } }));
+  await other.hydrateWorkspace(await many.persistWorkspace());
+  assert.equal((await cmd(other, 'find . -name "number-*" | wc -l')).text.trim(), '0');
 });
 
 test('mounts of buckets are refused with our words, in a call and in a manifest', async () => {
