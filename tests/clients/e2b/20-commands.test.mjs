@@ -46,6 +46,16 @@ test('environment: where it is, the sandbox\'s, then the call\'s; user, home and
     assert.equal((await sbx.commands.run('pwd', { cwd })).stdout.trim(), is);
 });
 
+test('who has no home begins at the root, unless a directory is named', async () => {
+  const run = (command, opts) => sbx.commands.run(command, { user: 'nobody', ...opts });
+  assert.equal((await run('whoami; pwd')).stdout, 'nobody\n/\n');
+  assert.equal((await run('pwd', { cwd: '/tmp' })).stdout, '/tmp\n');
+  await assert.rejects(run('no-such-program'), (e) => e.exitCode === 127);
+  for (const cwd of ['~', 'sub']) await assert.rejects(run('pwd', { cwd }), (e) => e instanceof sdk.InvalidArgumentError && e.message.includes(`cwd '${cwd}' does not exist`));
+  const missing = await rpc('Start', { process: { cmd: '/no/such/program' }, stdin: false }, { stream: true, headers: { authorization: `Basic ${btoa('nobody:')}` } });
+  assert.equal(missing.frames.at(-2).event.end.exitCode, 127);
+});
+
 test('what cannot be started is said as envd says it', async () => {
   await assert.rejects(sbx.commands.run('true', { cwd: '/no/such' }), (e) => e instanceof sdk.InvalidArgumentError && /cwd '\/no\/such' does not exist/.test(e.message));
   await assert.rejects(sbx.commands.run('true', { user: 'nobody-here' }), (e) => e instanceof sdk.AuthenticationError && /invalid username: 'nobody-here'/.test(e.message));

@@ -77,6 +77,7 @@ struct watching { /* in the state of the call */
     struct selector who; /* Connect */
     bool pty, begun;
     bool by_shell; /* Start: the program was not found, a shell is to say so */
+    bool homeless; /* Start: where it would begin unasked is not there */
     char user[E2B_USER_MAX + 1];
 };
 
@@ -304,7 +305,7 @@ static int run(struct watching *w, const struct start_in *in, const struct comma
         (in->pty != NULL && pty_size(in->pty, &term.cols, &term.rows, e) < 0))
         return -1;
     w->pty = in->pty != NULL;
-    o.cwd = cwd_of(s, cmd->cwd, cwd);
+    o.cwd = w->homeless ? "/" : cwd_of(s, cmd->cwd, cwd);
     o.env = buf_data(&env);
     o.env_len = env.len;
     call_expect(c, &call_stream,
@@ -327,6 +328,17 @@ static bool begins(const char *text, const char *with)
     return strncmp(text, with, strlen(with)) == 0;
 }
 
+/* True: there is another way to start it, as login finds one for who has no home. */
+static bool try_again(struct watching *w, const char *cwd, const struct err *why)
+{
+    bool *way = begins(why->msg, "cwd ") ? &w->homeless : &w->by_shell;
+
+    if (*way || (way == &w->homeless && cwd != NULL && *cwd != '\0'))
+        return false;
+    *way = true;
+    return true;
+}
+
 /* Init says in words what could not be done; clients branch on what that was. */
 static void start_failed(void *arg, const struct err *why)
 {
@@ -344,14 +356,10 @@ static void start_failed(void *arg, const struct err *why)
         return;
     if (begins(why->msg, "user "))
         err_set(&e, ERR_UNAUTHORIZED, "invalid username: '%s'", w->user);
-    else if (begins(why->msg, "cwd "))
-        err_set(&e, ERR_INVALID, "cwd '%.300s' does not exist",
-                cwd != NULL && *cwd != '\0' ? cwd : "~");
-    else if (!w->by_shell) {
-        w->by_shell = true;
-        if (start(w, in, &e) == 0)
-            return;
-    }
+    else if (try_again(w, cwd, why) && start(w, in, &e) == 0)
+        return;
+    else if (begins(e.msg, "cwd "))
+        err_set(&e, ERR_INVALID, "cwd '%.300s' does not exist", cwd != NULL ? cwd : "/");
     connect_fail(c, &e); /* who is let in and names nobody is told in the stream */
 }
 
