@@ -257,6 +257,29 @@ TEST(events_are_replayed_after_a_cursor_and_their_numbers_go_on_after_a_restart)
     rig_free(&r);
 }
 
+TEST(an_init_that_is_lost_sight_of_is_a_gap_in_the_events_of_its_sandbox)
+{
+    struct rig r;
+    int listen_fd;
+    struct peer monitor;
+    struct heard h = {0};
+    union rig_msg m;
+
+    start(&r);
+    rig_create(&r, "sb1", 0, SANDBOX_END_DELETE, &listen_fd, &monitor);
+    engine_watch(r.g, KEY, UINT64_MAX, hear, &h);
+    peer_close(&monitor);
+    monitor = init_accept(&r, listen_fd);
+    init_hello_to(&monitor);
+    init_hear(&r, &monitor, INIT_MONITOR, &m);
+    init_say(&monitor, INIT_EVENT, 1, &(struct init_event){.kind = INIT_EVENT_EXITED, .id = "p"});
+    RIG_UNTIL(&r, h.n == 1);
+    CHECK_INT(h.gaps, 1);
+    peer_close(&monitor);
+    close(listen_fd);
+    rig_free(&r);
+}
+
 static void keep_time(void *arg, const struct engine_event *ev)
 {
     *(uint64_t *)arg = ev->at_ms;

@@ -316,8 +316,8 @@ struct engine_event {
     uint64_t seq; /* 1, 2, ... for the life of the state directory */
     uint64_t at_ms;
     const char *key;     /* whose sandbox */
-    const char *kind;    /* NULL: some up to this one are lost, and nothing else is said here;
-                          * "sandbox.created", "sandbox.deleted", "sandbox.stopped",
+    const char *kind;    /* NULL: some up to this one are lost, and nothing else is said here
+                          * but maybe of which sandbox; "sandbox.created", "sandbox.deleted", "sandbox.stopped",
                           * "sandbox.paused", "sandbox.resumed", "sandbox.timeout",
                           * "sandbox.snapshot",
                           * "process.started", "process.exited" */

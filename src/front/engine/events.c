@@ -172,20 +172,31 @@ void events_add(struct engine *g, const struct box *b, const char *kind, const c
     events_add_at(g, b, kind, clock_real_ms(), data);
 }
 
-void events_add_at(struct engine *g, const struct box *b, const char *kind, uint64_t at_ms,
-                   const char *data)
+static void add(struct engine *g, const struct box *b, const char *kind, uint64_t at_ms,
+                const char *data)
 {
     struct engine_watch *w;
     struct err e;
 
     if (g->ring->next >= g->ring->reserved && reserve(g, &e) < 0)
         log_error("%s", e.msg); /* goes on with numbers that a restart may use again */
-    at_ms = box_time(b, at_ms);
-    logbook_event(b, kind, at_ms, data);
     if (put(g->ring, b, kind, at_ms, data) < 0)
         return;
     LIST_EACH (&g->ring->watches, w, struct engine_watch, link)
         loop_defer(g->loop, &w->later, tell);
+}
+
+void events_add_at(struct engine *g, const struct box *b, const char *kind, uint64_t at_ms,
+                   const char *data)
+{
+    at_ms = box_time(b, at_ms);
+    logbook_event(b, kind, at_ms, data);
+    add(g, b, kind, at_ms, data);
+}
+
+void events_lost(struct engine *g, const struct box *b)
+{
+    add(g, b, NULL, clock_real_ms(), "");
 }
 
 void events_say(struct engine *g, const struct box *b, const char *kind, const char *name,

@@ -276,6 +276,8 @@ void events_add(struct engine *g, const struct box *b, const char *kind, const c
 /* ...which happened at that time, as its init says. */
 void events_add_at(struct engine *g, const struct box *b, const char *kind, uint64_t at_ms,
                    const char *data);
+/* Some of its may be missing. */
+void events_lost(struct engine *g, const struct box *b);
 /* With one string in it. */
 void events_say(struct engine *g, const struct box *b, const char *kind, const char *name,
                 const char *value);

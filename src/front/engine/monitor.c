@@ -85,9 +85,13 @@ static int on_msg(struct talk *t, uint16_t type, const union talk_msg *msg, stru
     return 0;
 }
 
+/* What happened meanwhile nobody has heard. */
 static void on_retry(struct loop_timer *t)
 {
-    monitor_start(box_of_monitor(CONTAINER_OF(t, struct monitor, retry)));
+    struct box *b = box_of_monitor(CONTAINER_OF(t, struct monitor, retry));
+
+    monitor_start(b);
+    events_lost(b->g, b);
 }
 
 /* The keeper says when an init has died; until then this may be a full backlog,

@@ -54,13 +54,13 @@ static void on_event(void *arg, const struct engine_event *ev)
     struct watcher *w = arg;
     char id[24];
 
+    if (w->sandbox[0] != '\0' && ev->sandbox != NULL && strcmp(w->sandbox, ev->sandbox) != 0)
+        return;
     str_fmt(id, sizeof(id), "%llu", (unsigned long long)ev->seq);
     if (ev->kind == NULL) {
         tell_gap(w->c, id);
         return;
     }
-    if (w->sandbox[0] != '\0' && strcmp(w->sandbox, ev->sandbox) != 0)
-        return;
     call_event_shape(w->c, id, ev->kind, &event_shape, ev);
     if (w->c->r != NULL && http_backlog(w->c->r) > BACKLOG_MAX)
         call_end(w->c);
@@ -100,7 +100,7 @@ const struct surface_row surface_events[] = {
     {{"GET", "/v1/events"}, SCOPE_READ, events_get, "watchEvents",
      "News of your sandboxes and processes, from now on or from the last id you saw.",
      .query = &events_input, .status = 200,
-     .events = "named for their kind (Event); truncated when older ones are not kept any more",
+     .events = "named for their kind (Event); truncated when some before it may be missing",
      .event_shapes = {&event_shape}, .flags = SURFACE_RESUME},
     {.op = NULL},
 };
