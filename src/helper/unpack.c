@@ -157,7 +157,8 @@ static int make_way(struct job *j, int dir, const char *name, struct err *e)
 
 /* ---- the kinds ---- */
 
-/* A directory that was there stays as it is. */
+/* A directory that was there stays as it is; so does one on which something is mounted,
+ * which an archive made here has as an empty one. */
 static int put_dir(struct job *j, int dir, const char *name, struct err *e)
 {
     bool there = *name == '\0' || mkdirat(dir, name, 0700) < 0;
@@ -167,6 +168,8 @@ static int put_dir(struct job *j, int dir, const char *name, struct err *e)
     if (there && *name != '\0' && errno != EEXIST)
         return say_sys(e, "make", j->path);
     fd = tree_open(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
+    if (fd < 0 && errno == EXDEV && has(j, UNPACK_MERGE))
+        return 0;
     if (fd < 0 && errno != ELOOP && errno != ENOTDIR)
         return say_sys(e, "open", j->path);
     if (fd < 0)

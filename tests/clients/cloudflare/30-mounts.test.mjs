@@ -48,6 +48,20 @@ test('a volume is shared by sandboxes, outlives them, and belongs to root inside
   await third.delete();
 });
 
+test('a workspace with a mount in it is persisted without what is mounted, and hydrated around it', async () => {
+  const x = new Bridge(d);
+  await mount(x, 'data', '/workspace/data');
+  await x.sh('echo mine >own; echo theirs >data/theirs');
+  const { bytes: tar } = await x.call('POST', '/persist');
+  await x.sh('rm own');
+  assert.equal((await x.call('POST', '/hydrate', tar)).status, 200);
+  assert.equal((await x.sh('cat own data/theirs')).stdout, 'mine\ntheirs\n');
+  const plain = new Bridge(d);
+  assert.equal((await plain.call('POST', '/hydrate', tar)).status, 200);
+  assert.equal((await plain.sh('find . -mindepth 1 | sort')).stdout, './data\n./own\n');
+  for (const box of [x, plain]) await box.delete();
+});
+
 test('a directory of the host is read-only and shows what anybody may read', async () => {
   await mount(b, 'share', '/mnt/share');
   const r = await b.sh('cat /mnt/share/public; cat /mnt/share/private; echo x >/mnt/share/new');
