@@ -62,6 +62,14 @@ test('a workspace with a mount in it is persisted without what is mounted, and h
   for (const box of [x, plain]) await box.delete();
 });
 
+test('what cannot be written because of what it is mounted from is no fault of the request', async () => {
+  const x = new Bridge(d);
+  await mount(x, 'data', '/workspace/data', { readOnly: true });
+  assert.match(await x.fails(502, 'workspace_archive_write_error', 'PUT', '/file/workspace/data/new', Buffer.from('x')), /Read-only/);
+  await x.fails(403, 'invalid_request', 'PUT', '/file/etc/new', Buffer.from('x'));
+  await x.delete();
+});
+
 test('a directory of the host is read-only and shows what anybody may read', async () => {
   await mount(b, 'share', '/mnt/share');
   const r = await b.sh('cat /mnt/share/public; cat /mnt/share/private; echo x >/mnt/share/new');

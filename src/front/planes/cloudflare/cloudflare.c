@@ -87,8 +87,8 @@ static const struct word {
 /* What a path or an archive turned out to be, inside: the request was well formed. */
 static bool is_found_inside(const struct call *c, const struct err *e)
 {
-    return e->kind == ERR_INVALID && c->state != NULL && c->row != NULL &&
-           (c->row->flags & (SURFACE_RAW_BODY | SURFACE_BYTES)) != 0;
+    return (e->kind == ERR_INVALID || e->kind == ERR_DENIED) && c->state != NULL &&
+           c->row != NULL && (c->row->flags & (SURFACE_RAW_BODY | SURFACE_BYTES)) != 0;
 }
 
 static struct word word_of(const struct call *c, const struct err *e)
