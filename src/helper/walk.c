@@ -143,6 +143,8 @@ static int go(struct state *s, int dir, unsigned depth, struct err *e)
         return err_set(e, ERR_LIMIT, "%.200s: more than %u directories deep", s->path,
                        WALK_DEPTH_MAX);
     names = walk_names(fd, &n, &block);
+    if (names == NULL && errno == ENOENT && depth > 1)
+        return 0; /* it was removed since it was opened */
     if (names == NULL)
         return passes(s, errno) ? 0 : err_path(e, "%.200s", s->path);
     return each(s, fd, names, n, depth, e);

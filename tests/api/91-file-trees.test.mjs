@@ -65,6 +65,18 @@ test('list: order, depth, hidden, pages', async () => {
   await d.fails(403, 'denied', 'GET', url('/list', { path: '/root' }));
 });
 
+test('directories that come and go meanwhile are no failure of a list', async () => {
+  await sh('mkdir -p flux');
+  await d.process(s.id, ['python3', '-c', `
+import os
+os.chdir("flux")
+while True:
+    for f in os.mkdir, os.rmdir:
+        for i in range(30): f(str(i))`], { id: 'flux' });
+  for (let i = 0; i < 150; i++) assert.equal((await d.call('GET', url('/list', { path: 'flux', depth: 3 }))).status, 200);
+  await d.post(`/v1/sandboxes/${s.id}/processes/flux/kill`, { grace_ms: 0 });
+});
+
 test('list by size and time', async () => {
   await sh('mkdir o; for i in 1 2 3 4; do head -c $((i * 100)) /dev/zero > o/$i; touch -d @$((2000000000 - i)) o/$i; done');
   assert.deepEqual(await names('/workspace/o', { sort: 'size' }), ['1', '2', '3', '4']);
