@@ -8,9 +8,11 @@
  * takes its name. `new` and `match` are conditions (base/etag.h).
  * `owner` is whose everything becomes that is made here, and with `chown` also what was there. */
 #include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -29,13 +31,17 @@
 #include "helper/spool.h"
 #include "helper/where.h"
 
-#define LINKS_MAX 40u /* to follow one behind the other, as the kernel does */
+#define LOCK_MS 3000u  /* that we wait for others who write it... */
+#define LOCK_STEP_MS 2 /* ...and look whether they still do */
+#define TRIES_MAX 20u  /* while others put files of their own there */
+#define LINKS_MAX 40u  /* to follow one behind the other, as the kernel does */
 
 struct job {
     struct args a;
     char path[PATH_ROOM]; /* where it is, through links */
     char dir[PATH_ROOM];
     int spool;
+    int held; /* what is there, locked; or -1 */
     uid_t uid;
     gid_t gid;
     uint32_t mode; /* FILE_MODE_NONE: as it is, or as usual */
@@ -195,13 +201,8 @@ static int open_target(const char *path)
 
 static int write_over(const struct job *j, struct err *e)
 {
-    autofd int fd = open_target(j->path);
-    struct stat st;
+    int fd = j->held;
 
-    if (fd < 0 || fstat(fd, &st) < 0)
-        return err_path(e, "%.200s", j->path);
-    if (!S_ISREG(st.st_mode))
-        return err_set(e, ERR_INVALID, "%.200s: is not a regular file", j->path);
     if (j->mode != FILE_MODE_NONE && fchmod(fd, j->mode & 01777) < 0)
         return err_path(e, "%.200s", j->path);
     if ((j->uid != (uid_t)-1 || j->gid != (gid_t)-1) && args_has(&j->a, "chown") &&
@@ -221,10 +222,48 @@ static bool is_in_place(const struct job *j)
     return j->exists && !args_has(&j->a, "atomic");
 }
 
-static int commit(struct job *j, struct err *e)
+/* Whether it has to stay what it was when it was looked at. */
+static bool needs_lock(const struct job *j)
 {
-    if (check(j, e) < 0)
+    return j->exists && (is_in_place(j) || args_has(&j->a, "match"));
+}
+
+/* Between those who write files, init and its helpers. Any program may hold it too, and for
+ * ever: after a while we go on, as if it had written at the same time without one. */
+static void lock(int fd)
+{
+    for (unsigned ms = 0; ms < LOCK_MS && flock(fd, LOCK_EX | LOCK_NB) < 0; ms += LOCK_STEP_MS)
+        poll(NULL, 0, LOCK_STEP_MS);
+}
+
+/* 1: it is another one by now. What may not be opened can be replaced all the same. */
+static int hold(struct job *j, struct err *e)
+{
+    int flags = O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
+    bool in_place = is_in_place(j);
+    struct stat st;
+
+    drop_fd(&j->held);
+    j->held = in_place ? open_target(j->path) : open(j->path, flags);
+    if (j->held < 0 && in_place)
+        return err_path(e, "%.200s", j->path);
+    if (j->held < 0)
+        return 0;
+    lock(j->held);
+    if (check(j, e) < 0 || fstat(j->held, &st) < 0)
         return -1;
+    return !j->exists || st.st_ino != j->was.st_ino || st.st_dev != j->was.st_dev;
+}
+
+/* 1: somebody was faster. */
+static int step(struct job *j, struct err *e)
+{
+    int r = check(j, e);
+
+    if (r == 0 && needs_lock(j))
+        r = hold(j, e);
+    if (r != 0)
+        return r;
     if (is_in_place(j))
         return write_over(j, e);
     if (dress(j, e) < 0)
@@ -236,11 +275,18 @@ static int commit(struct job *j, struct err *e)
             announce(j);
         return 0;
     }
-    if (errno != EEXIST)
-        return err_path(e, "%.200s", j->path);
-    return args_has(&j->a, "new")
-               ? err_set(e, ERR_PRECONDITION, "%.200s: there is one already", j->path)
-               : take_name(j, e);
+    return errno == EEXIST ? 1 : err_path(e, "%.200s", j->path);
+}
+
+static int commit(struct job *j, struct err *e)
+{
+    for (unsigned i = 0; i < TRIES_MAX; i++) {
+        int r = step(j, e);
+
+        if (r <= 0)
+            return r;
+    }
+    return err_set(e, ERR_CONFLICT, "%.200s: others keep putting another there", j->path);
 }
 
 static int prepare(struct job *j, struct err *e)
@@ -282,7 +328,7 @@ static int run(struct job *j, struct err *e)
 
 int write_main(int argc, char **argv)
 {
-    struct job j = {.a = {argc, argv}, .spool = -1};
+    struct job j = {.a = {argc, argv}, .spool = -1, .held = -1};
     struct err e;
 
     if (run(&j, &e) < 0)

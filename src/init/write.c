@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 #include "base/own.h"
@@ -233,6 +234,10 @@ static int change(const struct place *p, const struct init_write *m, struct stat
         return -1;
     if (!S_ISREG(st->st_mode) || (uint64_t)st->st_size > INIT_FILE_MAX)
         return elsewhere();
+    if (flock(fd, LOCK_EX | LOCK_NB) < 0) /* a helper is at it, and can wait for another */
+        return elsewhere();
+    if (fstat(fd, st) < 0)
+        return -1;
     if (has_room(p, m, st) < 0)
         return -1;
     if (set_mode(fd, m) < 0 || label(fd, m) < 0)

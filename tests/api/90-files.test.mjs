@@ -106,6 +106,31 @@ test('of those who append at the same time none is lost, and each is in one piec
   }
 });
 
+test('of those who write at the same time one wins, whole; with If-Match only one', async () => {
+  const bodies = [[300_001, 'a'], [200_003, 'b'], [100, 'c'], [70_000, 'd'], [500_000, 'e'], [4096, 'f']].map(([n, c]) => Buffer.alloc(n, c));
+  for (let round = 0; round < 12; round++) {
+    await Promise.all(bodies.map((b) => put('race', b)));
+    const { bytes } = await read('race');
+    assert.ok(bodies.some((b) => b.equals(bytes)), `${bytes.length} bytes of ${[...new Set(bytes)].join()}`);
+    const { etag } = await stat('race');
+    const answers = await Promise.all(bodies.map((b, i) => d.call('PUT', url('race', round % 2 ? { atomic: 1 } : {}), b, { headers: { 'if-match': etag } })));
+    assert.deepEqual(answers.map((a) => a.status).sort(), [200, 412, 412, 412, 412, 412]);
+    assert.ok((await read('race')).bytes.equals(bodies[answers.findIndex((a) => a.status === 200)]));
+    await sh('rm race');
+    await Promise.all(bodies.map((b) => put('race', b, { append: 1 })));
+    assert.equal((await stat('race')).size, bodies.reduce((n, b) => n + b.length, 0));
+  }
+});
+
+test('a program that holds a lock on a file delays a write and does not stop it', async () => {
+  await put('locked', 'old');
+  const p = await d.process(s.id, ['flock', 'locked', 'sh', '-c', 'echo holding; sleep 1000'], { id: 'holder' });
+  await d.post(`/v1/sandboxes/${s.id}/processes/${p.id}/wait`, { for: 'log', text: 'holding', timeout_ms: 10_000 });
+  await put('locked', 'new');
+  assert.equal((await read('locked')).text, 'new');
+  await d.post(`/v1/sandboxes/${s.id}/processes/holder/kill`, { grace_ms: 0 });
+});
+
 test('a mode is what was asked for, however it is written and whoever owns it', async () => {
   for (const [i, body] of [Buffer.from('x'), Buffer.alloc(200_000)].entries()) {
     for (const [mode, o] of [['4755', {}], ['2755', { append: 1 }], ['4711', { atomic: 1 }], ['1640', {}], ['6755', { owner: 'user', user: 'root' }]]) {
