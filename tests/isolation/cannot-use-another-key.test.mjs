@@ -1,11 +1,12 @@
 // Whoever has a key of their own and knows every name of another's: each route, as the API's own
 // document lists them, answers as if there were nothing. So a new route is tried the day it comes.
 import assert from 'node:assert/strict';
+import crypto from 'node:crypto';
 import fs from 'node:fs';
 import net from 'node:net';
 import path from 'node:path';
 import { after, before, test } from 'node:test';
-import { poll, startDaemon } from '../lib/cove.mjs';
+import { poll, startDaemon, within } from '../lib/cove.mjs';
 import { dockerSave, tar } from '../lib/image.mjs';
 
 let d, other, names, e2b;
@@ -168,4 +169,25 @@ test('who imports slowly leaves room for others, and for the operator', async ()
   await d.api('PUT', '/v1/templates/mine', dockerSave([tar([{ name: 'f', data: 'y' }])]));
   for (const h of held) h.end();
   await poll('there is room again', async () => (await d.call('POST', '/v1/snapshots/import', Buffer.from('x'), { key: other })).status === 400);
+});
+
+test('who exports and does not read leaves room for others', async () => {
+  const image = dockerSave([tar([{ name: 'f', data: crypto.randomBytes(24 << 20) }])]);
+  const bring = async (key) => (await d.api('POST', '/v1/snapshots/import', image, { key })).id;
+  const kept = { [other]: await bring(other), [d.key]: await bring(d.key) };
+  const unread = async (key) => {
+    const c = net.connect(d.port, '127.0.0.1');
+    c.on('error', () => {}).write(`GET /v1/snapshots/${kept[key]}/export HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${key}\r\n\r\n`);
+    const head = await within(20_000, 'an answer', new Promise((resolve) => c.once('data', (b) => resolve(String(b)))));
+    c.pause();
+    return { status: Number(head.slice(9, 12)), end: () => c.destroy() };
+  };
+  const held = [await unread(other), await unread(other), await unread(other), await unread(d.key)];
+  for (const h of held) h.end();
+  assert.deepEqual(held.map((h) => h.status), [200, 200, 503, 200]);
+  await poll('there is room again', async () => {
+    const h = await unread(other);
+    h.end();
+    return h.status === 200;
+  });
 });

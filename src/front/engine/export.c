@@ -10,7 +10,8 @@
 #include "front/engine/process.h"
 #include "front/engine/work.h"
 
-#define EXPORTS_MAX 4u /* at one time */
+#define EXPORTS_MAX 4u  /* at one time... */
+#define EXPORTS_EACH 2u /* ...of one key */
 /* What commands start with where no image says anything. */
 #define EXPORT_DEFAULTS "{\"user\":\"user\",\"workdir\":\"/workspace\"}"
 
@@ -19,6 +20,7 @@ struct engine_export {
     struct list link;
     const struct export_ops *ops; /* NULL: nobody listens */
     void *arg;
+    char key[ENGINE_KEY_MAX + 1];
     char snapshot[KEEPER_ID_MAX + 1], name[SNAPSHOT_NAME_MAX + 1], id[KEEPER_ID_MAX + 1];
     struct talk_peer peer;
     struct process_stream *stream;
@@ -177,18 +179,22 @@ static void on_drop(void *arg)
     export_free(arg);
 }
 
-static int check(struct engine *g, const struct snapshot *s, const char *id, struct err *e)
+/* Who reads slowly holds a place for as long: some are others'. */
+static int check(const struct engine_export *x, const struct snapshot *s, const char *id,
+                 struct err *e)
 {
-    unsigned n = 0;
+    const struct engine_export *y;
+    unsigned all = 0, own = 0;
 
-    for (struct list *l = g->exports.next; l != &g->exports; l = l->next)
-        n++;
+    LIST_EACH (&x->g->exports, y, struct engine_export, link) {
+        all += y != x;
+        own += y != x && strcmp(y->key, x->key) == 0;
+    }
     if (s == NULL)
         return err_set(e, ERR_NOT_FOUND, "no snapshot %.64s", id);
-    if (n > EXPORTS_MAX)
-        return err_set(e, ERR_UNAVAILABLE, "%u snapshots are being exported already; try again",
-                       EXPORTS_MAX);
-    return 0;
+    if (all < EXPORTS_MAX && own < EXPORTS_EACH)
+        return 0;
+    return err_set(e, ERR_UNAVAILABLE, "%u snapshots are being exported already; try again", all);
 }
 
 struct engine_export *engine_export(struct engine *g, const char *key, const char *id,
@@ -204,9 +210,10 @@ struct engine_export *engine_export(struct engine *g, const char *key, const cha
     x->g = g;
     x->ops = ops;
     x->arg = arg;
+    str_fmt(x->key, sizeof(x->key), "%.*s", (int)ENGINE_KEY_MAX, key);
     list_add_tail(&g->exports, &x->link);
     buf_init(&x->words, WORK_WORDS_MAX);
-    if (check(g, s, id, &x->why) < 0) {
+    if (check(x, s, id, &x->why) < 0) {
         loop_defer(g->loop, &x->later, fail_later);
         return x;
     }
