@@ -151,3 +151,17 @@ test('transitions at the same time: of several pauses one wins, and connecting w
   assert.ok([201, 404, 409].includes(paused.status), paused.text);
   assert.equal(await sbx.kill(), false);
 });
+
+test('who comes while it is being paused finds nobody, as a moment later', async () => {
+  const sbx = await Sandbox.create();
+  const answers = [];
+  for (let round = 0; round < 6; round++) {
+    let paused = false;
+    const pause = sbx.pause({ keepMemory: round % 2 === 0 }).finally(() => (paused = true));
+    for (let i = 0; !paused; i++) answers.push(await sbx.files.makeDir(`d${round}-${i}`).catch((e) => e));
+    await pause;
+    await sbx.connect();
+  }
+  for (const a of answers) assert.ok(a === true || (a instanceof sdk.TimeoutError && /was not found/.test(a.message)), `${a}`);
+  await sbx.kill();
+});

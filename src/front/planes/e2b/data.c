@@ -50,6 +50,15 @@ static bool is_gone(const struct call *c)
     return c->sandbox[0] != '\0' && (s == NULL || s->state != SANDBOX_RUNNING);
 }
 
+/* The engine tells in words of one that is only about to be paused. */
+bool e2b_is_absent(const struct call *c, const struct err *e)
+{
+    char words[ENGINE_ID_MAX + sizeof("sandbox  is ")];
+
+    str_fmt(words, sizeof(words), "sandbox %s is ", c->sandbox);
+    return is_gone(c) || (e->kind == ERR_CONFLICT && strstr(e->msg, words) != NULL);
+}
+
 static void write_absent(const char *sandbox, struct buf *out)
 {
     struct json_w w;
@@ -64,14 +73,14 @@ static void write_absent(const char *sandbox, struct buf *out)
 
 static int status_of(const struct call *c, const struct err *e)
 {
-    if (is_gone(c))
+    if (e2b_is_absent(c, e))
         return E2B_ABSENT;
     return connect_is_rpc(c) ? connect_status(e) : err_http(e->kind);
 }
 
 static void write_error(struct call *c, const struct err *e, struct buf *out)
 {
-    if (is_gone(c))
+    if (e2b_is_absent(c, e))
         write_absent(c->sandbox, out);
     else if (connect_is_rpc(c))
         connect_write_error(e, out);
@@ -101,7 +110,8 @@ static bool fail(struct call *c, const struct err *e)
         call_fail(c, &who);
         return true;
     }
-    if (!connect_is_stream(c) || (!c->streaming && (e->kind == ERR_UNAUTHORIZED || is_gone(c))))
+    if (!connect_is_stream(c) ||
+        (!c->streaming && (e->kind == ERR_UNAUTHORIZED || e2b_is_absent(c, e))))
         return false;
     if (is_gone(c))
         call_cut(c);

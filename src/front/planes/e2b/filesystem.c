@@ -208,7 +208,7 @@ static void made_dir(void *arg, const struct file_done *d, const struct err *e)
 
     if (e == NULL && d->count == 0)
         err_set(&there, ERR_CONFLICT, "directory already exists: %.200s", f->path);
-    else if (e != NULL && e->kind == ERR_CONFLICT)
+    else if (e != NULL && e->kind == ERR_CONFLICT && !e2b_is_absent(f->c, e))
         err_set(&there, ERR_INVALID, "%s, and is not a directory", e->msg);
     else {
         then_describe(f, d, e);

@@ -120,6 +120,8 @@ struct e2b_options e2b_options_of(const struct sandbox *s);
 int e2b_data_init(struct e2b *p, struct err *e);
 void e2b_data_free(struct e2b *p);
 void e2b_pollers_free(struct e2b *p); /* poll.c */
+/* There is no sandbox to speak of: that is what `e` is about, whatever it says. */
+bool e2b_is_absent(const struct call *c, const struct err *e);
 /* The request carries the sandbox's token, or needs none. */
 bool e2b_has_token(struct call *c);
 /* The user that the request names; *ret is NULL if it names none, else `out`. */
