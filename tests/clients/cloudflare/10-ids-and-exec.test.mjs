@@ -229,6 +229,7 @@ test('timeout_ms is enforced: the tree is dead, what was printed is there, exit 
   assert.equal((await b.sh('pgrep -f "sleep 7[78]"')).stdout, '');
   assert.equal((await b.exec(['true'], { timeout_ms: 0 })).exit, 0);
   assert.equal((await b.exec(['true'], { timeout_ms: 1500.5 })).exit, 0);
+  assert.equal((await b.exec(['sleep', '20'], { timeout_ms: 0.3 })).exit, 124);
 });
 
 test('a child in the background does not hold up the end', async () => {

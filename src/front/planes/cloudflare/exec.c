@@ -153,12 +153,18 @@ static const struct process_ops exec_ops = {
 
 /* ---- the request ---- */
 
+/* Some of a millisecond is not none: 0 is no limit. */
+static uint64_t limit_of(const struct exec_in *in)
+{
+    return in->timeout_ms > 0 && in->timeout_ms < 1 ? 1 : (uint64_t)in->timeout_ms;
+}
+
 static void run_session(struct exec *x, struct bridge_command *cmd, const struct exec_in *in)
 {
     struct call *c = x->c;
     struct session_exec o = {.session = x->session,
                              .cwd = in->cwd != NULL ? cmd->o.cwd : NULL,
-                             .timeout_ms = (uint64_t)in->timeout_ms};
+                             .timeout_ms = limit_of(in)};
 
     o.text = cmd->o.command;
     o.text_len = cmd->text.len;
@@ -186,7 +192,7 @@ static void run(struct exec *x, const struct exec_in *in)
         run_session(x, &cmd, in);
         return;
     }
-    cmd.o.timeout_ms = (uint64_t)in->timeout_ms;
+    cmd.o.timeout_ms = limit_of(in);
     x->home = strcmp(cmd.o.cwd, BRIDGE_ROOT) == 0;
     if (x->astray)
         cmd.o.cwd = "/";
