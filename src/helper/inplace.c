@@ -97,9 +97,9 @@ static int share(int from, int to, off_t size, off_t old)
     return old <= size ? ioctl(to, FICLONE, from) : share_over_longer(from, to, size);
 }
 
-static int reserve(int to, off_t size)
+static int reserve(int to, off_t at, off_t size)
 {
-    if (fallocate(to, FALLOC_FL_KEEP_SIZE, 0, size) == 0)
+    if (fallocate(to, FALLOC_FL_KEEP_SIZE, at, size) == 0)
         return 0;
     return errno == ENOSPC || errno == EDQUOT ? -1 : 0;
 }
@@ -112,7 +112,7 @@ int inplace_replace(int from, int to)
         return -1;
     if (share(from, to, is.st_size, was.st_size) == 0)
         return 0;
-    if (errno == ENOSPC || errno == EDQUOT || reserve(to, is.st_size) < 0)
+    if (errno == ENOSPC || errno == EDQUOT || reserve(to, 0, is.st_size) < 0)
         return -1;
     return copy(from, to, is.st_size) < 0 ? -1 : ftruncate(to, is.st_size);
 }
@@ -131,19 +131,22 @@ static void take_back(int to, size_t n)
 }
 
 /* In one write at what is the end by then, which the kernel lets nobody come between: others
- * append too. (It takes at most 2 GiB at a time.) */
+ * append too. (It takes at most 2 GiB at a time.) Room comes first: on a full disk what was
+ * written could not be taken back, since cutting a block wants another. */
 int inplace_append(int from, int to)
 {
-    struct stat is;
+    struct stat is, was;
     size_t size, done = 0;
     ssize_t n = 0;
     char *all;
 
-    if (fstat(from, &is) < 0 || fcntl(to, F_SETFL, O_APPEND) < 0)
+    if (fstat(from, &is) < 0 || fstat(to, &was) < 0 || fcntl(to, F_SETFL, O_APPEND) < 0)
         return -1;
     size = (size_t)is.st_size;
     if (size == 0)
         return 0;
+    if (reserve(to, was.st_size, is.st_size) < 0)
+        return -1;
     all = mmap(NULL, size, PROT_READ, MAP_SHARED, from, 0);
     if (all == MAP_FAILED)
         return -1;

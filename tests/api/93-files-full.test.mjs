@@ -38,6 +38,17 @@ test('an upload larger than the disk is refused and leaves what was there', asyn
   assert.equal(await sh('ls -A /workspace'), 'f\n');
 });
 
+test('an append that finds no room for all of it leaves what was there', async () => {
+  for (const size of [200_000, 3 * MiB + 1]) {
+    const old = Buffer.alloc(size, 'o');
+    await put('log', old);
+    await full(put('log', Buffer.alloc(18 * MiB, 'n'), { append: 1 }));
+    assert.ok((await read('log')).bytes.equals(old));
+    assert.equal((await put('log', Buffer.alloc(4 * MiB, 'n'), { append: 1 })).json.size, size + 4 * MiB);
+    await sh('rm log');
+  }
+});
+
 test('on a disk without a byte left, small and large, over and beside', async () => {
   const small = Buffer.from('small and old');
   const some = crypto.randomBytes(50_000);
