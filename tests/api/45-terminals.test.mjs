@@ -219,6 +219,24 @@ test('a read-only viewer sees everything and changes nothing', async () => {
   assert.deepEqual((({ cols }) => cols)(await d.get(`${T}/${t.id}`)), 80);
 });
 
+test('a read-only viewer looks at a paused sandbox and leaves it so; one that may type wakes it, if that is wanted', async () => {
+  const s = await d.sandbox({ auto_resume: true });
+  const at = `/v1/sandboxes/${s.id}`;
+  await d.post(`${at}/terminals`, { id: 't', argv: ['sh', '-c', 'echo there; cat'] });
+  const early = await Ws.connect(d, `${at}/terminals/t/connect`);
+  await early.shows('there');
+  await d.post(`${at}/pause`);
+  const looks = await Ws.connect(d, `${at}/terminals/t/connect?readonly=1`);
+  await looks.shows('there');
+  assert.equal((await d.get(at)).state, 'paused');
+  const types = await Ws.connect(d, `${at}/terminals/t/connect`);
+  types.send('awake\n');
+  await looks.shows('awake');
+  assert.equal((await d.get(at)).state, 'running');
+  for (const w of [early, looks, types]) w.cut();
+  await d.del(at);
+});
+
 test('all that was printed comes before the exit, though a child keeps the terminal open', async () => {
   const [, w] = await opened({ command: "(trap '' HUP; sleep 1000) & seq 100000; exit 3", ring: 1 << 20 });
   const exit = await w.says('exit');

@@ -357,7 +357,7 @@ struct process_stream *terminal_view(struct engine *g, const char *key, const ch
                                      : from->now     ? INIT_VIEW_NOW
                                                      : 0u};
     struct err e;
-    struct box *b = box_running(g, key, sandbox, &e);
+    struct box *b = (from->looks ? box_alive : box_running)(g, key, sandbox, &e);
 
     if (b != NULL && !command_is_named(id)) {
         err_set(&e, ERR_NOT_FOUND, "no terminal %.64s", id);

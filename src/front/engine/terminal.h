@@ -12,6 +12,7 @@
 struct terminal_from {
     bool has_since, now;
     uint64_t since;
+    bool looks; /* only: nothing will be typed, and a paused sandbox stays so */
 };
 
 /* A viewer. on_screen comes first (its cursor is the position of the first byte that

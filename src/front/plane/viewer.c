@@ -431,6 +431,7 @@ static const struct call_source viewer_source = {.take_back = take_back};
 void viewer_open(struct call *c, const struct viewer_opts *o)
 {
     struct viewer *v = calloc(1, sizeof(*v));
+    struct terminal_from from = o->from;
     struct err e;
 
     if (v == NULL) {
@@ -445,7 +446,7 @@ void viewer_open(struct call *c, const struct viewer_opts *o)
     v->rows = o->rows;
     v->dialect = o->dialect;
     buf_init(&v->out, INIT_CHUNK_MAX + TEXT_MAX);
-    v->stream =
-        terminal_view(c->plane->engine, c->key, o->sandbox, o->id, &o->from, &stream_ops, v);
+    from.looks = o->read_only;
+    v->stream = terminal_view(c->plane->engine, c->key, o->sandbox, o->id, &from, &stream_ops, v);
     call_expect(c, &viewer_source, v);
 }
