@@ -20,6 +20,7 @@ enum reply_kind {
     REPLY_CHILD, /* x: that child goes on: `n` follows */
     REPLY_LEAVE, /* e: the shell exits */
     REPLY_BIRTH, /* b: the command ended the shell, and a child will be born: `x` follows */
+    REPLY_LEFT,  /* d: the command was left with everything it was in: `n` follows */
     REPLY_KINDS,
 };
 

@@ -12,16 +12,18 @@
 #define NO_PID ""
 #define ITS_PID "${BASHPID-}"
 
+/* The first name in FUNCNAME may be `main` where no function is, but there is no second. */
+#define INSIDE "'FUNCNAME[1]'"
 /* What a function named `builtin` cannot also be: one of these is true, the other false,
  * and neither is run inside a function. */
-#define IS_ONE(name) "\\" name " test ! -v FUNCNAME && ! \\" name " test -v FUNCNAME"
+#define IS_ONE(name) "\\" name " test ! -v " INSIDE " && ! \\" name " test -v " INSIDE
 #define BUILTIN_IS_ONE IS_ONE("builtin")
 #define COMMAND_IS_ONE IS_ONE("command")
 /* The same, and nothing that we need was switched off. Not by what `builtin command` or an eval
  * say: with set -e bash exits when they fail, be it in a condition. */
 #define ALL_IS_WELL                                                                                \
-    "! \\builtin test -v FUNCNAME && \\builtin command && \\builtin eval && "                      \
-    "\\builtin test ! -v FUNCNAME"
+    "! \\builtin test -v " INSIDE " && \\builtin command && \\builtin eval && "                    \
+    "\\builtin test ! -v " INSIDE
 
 /* With set -v the text is shown, too, on what is stderr when it is read. */
 #define STDIO " </dev/null >%/1 2>%/2v"
@@ -43,18 +45,29 @@
 #define BOTH(command) "\\builtin " command "; \\command " command "; "
 
 /* clang-format off */
-/* A command that is stopped is left as with set -e: of all ways out it alone leaves the
- * functions, too, in which the command was. What fails is not shown by set -x, and not in a
- * { } with a redirection, which would not always be undone. */
-#define STOP                                                                                       \
+/* By an error of arithmetic in an index all functions, loops and evals are left, and bash goes
+ * on with the next line of its script. No command can make something else of that array. */
+#define LEAVE_ALL "${BASH_VERSINFO[1+]}"
+
+/* A command that is stopped is left so, but one that is exiting already goes on with that. */
+#define STOP "'{ [[ -v __cove_status || " LEAVE_ALL " ]]; } 2>&-'"
+
+/* A child has no next line: it would end. So it does as with set -e, the one way to exit that
+ * leaves functions, too. What fails is not shown by set -x, and not in a { } with a
+ * redirection, which would not always be undone. */
+#define STOP_CHILD                                                                                 \
     "\"if { if [[ -v __cove_status ]]; then [[ ! 1 ]]; else " BOTH("trap -- \\\"\\$(<%/y)\\\" EXIT")   \
     "__cove_flags=\\$-; " BOTH("set -e") "[[ 1 ]]; fi; } >&- 2>&-; then 2>&- 2<%/-/; fi\""
 
+/* FUNCNAME stays visible when functions are left by an error, until one is left as usual. */
+#define HIDE_FUNCNAME                                                                              \
+    "if [[ -v FUNCNAME ]]; then __cove() { [[ 1 ]]; }; __cove; " BOTH("unset -f __cove") "fi; "
+
 /* What a shell begins with; set -e has no say in it. */
-#define SETTLE                                                                                     \
+#define SETTLE(stop)                                                                               \
     "if { if [[ ${__cove_flags-e} != *e* ]]; then " BOTH("set +e") "fi; "                          \
-    "\\unset __cove_status __cove_pipe __cove_flags; "                                             \
-    BOTH("trap -- \"$(<%/x)\" EXIT") BOTH("trap -- " STOP " RTMAX") "} >&- 2>&-; then [[ 1 ]]; fi; "
+    "\\unset __cove_status __cove_pipe __cove_flags; " HIDE_FUNCNAME                                             \
+    BOTH("trap -- \"$(<%/x)\" EXIT") BOTH("trap -- " stop " RTMAX") "} >&- 2>&-; then [[ 1 ]]; fi; "
 /* clang-format on */
 
 /* In the traps of EXIT $? is wanted twice, and nothing but a variable keeps it. */
@@ -72,7 +85,7 @@
 
 /* `exit` leaves no function: a child that is still in one, with its locals, does as if it were
  * stopped, and so has a child in its turn. The eval is what takes them away. */
-#define IN_FUNCTION "[[ -v FUNCNAME ]]"
+#define IN_FUNCTION "[[ -v " INSIDE " ]]"
 #define LEAVE                                                                                      \
     BOTH("trap -- \"$(<%/y)\" EXIT")                                                               \
     "__cove_flags=$-; " BOTH("set -e") BOTH("eval \"[[ ! 1 ]]\"") "[[ ! 1 ]]"
@@ -83,19 +96,17 @@
 #define BIRTH SAY("b", STATUS, NO_PID)
 #define CHILD(begin) "( if " SAY("x", STATUS, ITS_PID) "; then " TRAPS begin "; fi ) <&- >&- 2>&-"
 
-/* Was it `exit`, or set -e, set -u and their like? With set -e a status that some part
+/* Was it `exit`, or set -e, set -u, ${x:?} and their like? With set -e a status that some part
  * of the last pipeline had is its doing, and 1 too, since [[ ]] is in no pipeline, and 2,
  * that of a text bash cannot read; else 126 and 127 are not from `exit`, nor in posix
- * mode 1 and 2; a shell that took over says 1 where the first said 127. An arithmetic error
- * in an index (a["no number"]=1) or an integer's value is 1, too, and leaves all functions,
- * which `exit` does not, unless it is in a file that is sourced. Where it cannot be known,
- * the session goes on. */
+ * mode 1 and 2. What is not set is 1, also as the last pipeline's status, and leaves all
+ * functions, which `exit` does not. Where it cannot be known, the session goes on. */
 #define WAS_EXIT                                                                                   \
     "[[ -o errexit && \"" PIPE "1 2 \" != *\" " STATUS " \"* || "                                  \
     "! -o errexit && " STATUS " != 12[67] && "                                                     \
     "! ( -o posix && " STATUS " == [12] ) && "                                                     \
-    "! ( " STATUS " == 1 && ! -v FUNCNAME && ! -e %/q ) && "                                       \
-    "! ( ${BASH_SUBSHELL-0} != 0 && " STATUS " == 1 && " PIPE " == *\" 1 \"* ) ]]"
+    "! ( " STATUS " == 1 && " PIPE " == *\" 1 \"* && ( ${BASH_SUBSHELL-0} != 0 || "                \
+    "${FUNCNAME-main} == main && ( ! -e %/q || -o nounset || -v FUNCNAME ) ) ) ]]"
 
 static void put(struct buf *out, const char *text, const char *dir)
 {
@@ -108,11 +119,30 @@ static void put(struct buf *out, const char *text, const char *dir)
     }
 }
 
-void script_main(struct buf *out, const char *dir)
+void script_main(struct buf *out, const char *dir, const char *cwd)
 {
+    put(out, "\\builtin shopt -s expand_aliases; \\builtin cd -P -- ", dir);
+    script_quote(out, cwd, strlen(cwd));
     /* Without fds 0 to 2 bash has none to put aside for a command. Not `builtin exec`:
      * what that closes comes back. */
-    put(out, "\\builtin shopt -s expand_aliases; " SETTLE "\\exec <&- >&- 2>&-; " LOOP, dir);
+    put(out,
+        "; \\builtin unset OLDPWD; \\builtin export OLDPWD; " SETTLE(
+            STOP) "\\exec <&- >&- 2>&-; " LOOP,
+        dir);
+}
+
+void script_first(struct buf *out, const char *dir)
+{
+    put(out, "\\builtin eval \"$(<%/b)\"\n", dir);
+}
+
+/* An assignment to LINENO that an error leaves is not undone: the line behind it is the
+ * first, by which those of commands are counted. */
+void script_next(struct buf *out, const char *dir)
+{
+    put(out,
+        "LINENO=0 __cove_pwd=" LEAVE_ALL "\n" SAY("d", "$?", NO_PID) "; " HIDE_FUNCNAME LOOP "\n",
+        dir);
 }
 
 /* With set -x none of it is traced to what is stderr at that moment. All of it is one
@@ -125,9 +155,9 @@ void script_exit(struct buf *out, const char *dir, enum script_exit kind)
     put(out, kind == SCRIPT_EXIT_ENDS ? BIRTH "; fi; } 2>&-; " : BIRTH "; } 2>&-; ", dir);
     put(out, "then ", dir);
     if (kind == SCRIPT_EXIT_GOES_ON)
-        put(out, CHILD("if " IN_FUNCTION "; then " LEAVE "; fi; " SETTLE LOOP), dir);
+        put(out, CHILD("if " IN_FUNCTION "; then " LEAVE "; fi; " SETTLE(STOP_CHILD) LOOP), dir);
     else
-        put(out, CHILD(SETTLE LOOP), dir);
+        put(out, CHILD(SETTLE(STOP_CHILD) LOOP), dir);
     put(out, "; fi", dir);
 }
 

@@ -1,17 +1,20 @@
 /* script.h - what the bash of a session is made to run, and nothing of it shows.
  *
- * The shell runs a loop of ours that uses no variable, no function and no fd of its
- * own, so there is nothing in it that a command could change, see or close. It is
+ * The shell runs a loop of ours that uses no variable, no function and no fd but that of
+ * its script, so there is nothing in it that a command could change or close. It is
  * told what to do, and says how it went, through the files of its directory
  * (session_dir.h), opened anew each time:
  *
+ *   bash   a FIFO: the script of the shell, so named since bash shows that name; its first
+ *          line and one to spare, for when the loop was left
+ *   b      a file: what it begins with, the loop
  *   c      a FIFO: the text of the next command; opening it waits for us
  *   1 2    stdout and stderr of a command, opened only for its own time
  *   i7     the stdin of a command that was given one; of all others it is /dev/null
  *   2x     nowhere: the stdout of what is ours, and its stderr while it would be traced
  *   s      a FIFO: the reply (reply.h)
  *   2v     leads to 2; nowhere, while a text has more in it than the command (set -v)
- *   q      is there while the text of the command says `exit`
+ *   q      is there while the text of the command says `exit`, and not `:?`
  *   x      a file: what its EXIT trap does
  *   y      a file: what it does when a command is stopped
  *   t      a file of its user's: which traps there are
@@ -29,8 +32,11 @@
 #include "base/buf.h"
 #include "wire/wire.h"
 
-/* The text for `bash -c`. `dir` has no character that means something to bash. */
-void script_main(struct buf *out, const char *dir);
+/* File b. `dir` has no character that means something to bash. */
+void script_main(struct buf *out, const char *dir, const char *cwd);
+/* Lines of its script: the first, which does b, and any other. */
+void script_first(struct buf *out, const char *dir);
+void script_next(struct buf *out, const char *dir);
 
 /* What a shell does when it exits: the files x (one of the first two) and y. */
 enum script_exit {

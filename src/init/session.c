@@ -17,7 +17,6 @@
 #include "init/script.h"
 
 #define SHELL "/bin/bash"
-#define SCRIPT_MAX 16384
 
 void sessions_init(struct sessions *ss, struct procs *ps, const char *root)
 {
@@ -330,22 +329,24 @@ static struct session *session_new(struct sessions *ss, const struct init_sessio
 static int spawn_shell(struct session *s, const struct init_session_create *m, struct err *e)
 {
     struct procs *ps = s->all->procs;
-    autobuf struct buf script = BUF_INIT(SCRIPT_MAX), args = BUF_INIT(SCRIPT_MAX + 256);
-    const char *argv[] = {SHELL, "--noprofile", "--norc", "-c", NULL, "bash"};
+    autobuf struct buf args = BUF_INIT(256);
+    static const char *const argv[] = {SHELL, "--noprofile", "--norc", "bash"};
+    char place[SPAWN_PLACE_MAX];
     struct wire_strv argv_of;
     struct spawn_opts o = {.argv = &argv_of,
                            .env = &m->env,
                            .cwd = m->cwd,
+                           .then = s->dir.path,
                            .user = &s->user,
                            .stdio = {ps->null_fd, ps->null_fd, ps->null_fd},
                            .cgroup_fd = s->group->fd,
                            .extra = -1};
 
-    script_main(&script, s->dir.path);
-    argv[4] = buf_cstr(&script);
+    if (session_dir_begin(&s->dir, spawn_place(&o, place), e) < 0)
+        return -1;
     for (size_t i = 0; i < ARRAY_LEN(argv); i++)
         wire_strv_add(&args, argv[i]);
-    if (script.failed || args.failed)
+    if (args.failed)
         return err_set(e, ERR_UNAVAILABLE, "out of memory");
     argv_of = wire_strv_of(&args);
     if (spawn(&ps->spawner, &o, &s->pid, e) < 0)

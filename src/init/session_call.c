@@ -165,7 +165,8 @@ int call_add_command(struct session *s, const struct init_session_exec *m,
     c->slots = script_command(&c->script, &script);
     c->moves = m->cwd[0] != '\0';
     c->traps = memmem(text->p, text->len, "trap", 4) != NULL;
-    c->exits = memmem(text->p, text->len, "exit", 4) != NULL;
+    c->exits = memmem(text->p, text->len, "exit", 4) != NULL &&
+               memmem(text->p, text->len, ":?", 2) == NULL;
     c->timeout_ms = m->timeout_ms != 0 ? m->timeout_ms : s->record.timeout_ms;
     if (enqueue(c, &record, name, false, e) < 0) {
         call_free(c);

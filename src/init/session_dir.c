@@ -15,6 +15,8 @@
 #include "init/script.h"
 
 #define NUMBERS_MAX 10000u
+#define TEXT_ROOM 16384u
+#define LINES_PIPE (16 << 10) /* bytes of lines to spare, whoever asks for them */
 
 static int refused(struct err *e, const char *what)
 {
@@ -56,6 +58,11 @@ static int make_fifo(struct session_dir *d, const char *name, struct err *e)
     return 0;
 }
 
+static int open_fifo(struct session_dir *d, const char *name, int flags)
+{
+    return openat(d->fd, name, flags | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC);
+}
+
 static int make_file(struct session_dir *d, const char *name, struct err *e)
 {
     autofd int fd = openat(d->fd, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
@@ -63,24 +70,30 @@ static int make_file(struct session_dir *d, const char *name, struct err *e)
     return fd < 0 || fchown(fd, d->uid, d->gid) < 0 ? refused(e, name) : 0;
 }
 
+static int make_text(struct session_dir *d, const char *name, const struct buf *text, struct err *e)
+{
+    autofd int fd = openat(d->fd, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0444);
+
+    if (fd < 0 || text->failed || write(fd, buf_data(text), text->len) != (ssize_t)text->len)
+        return refused(e, name);
+    return 0;
+}
+
 static int make_exit_text(struct session_dir *d, const char *name, enum script_exit kind,
                           struct err *e)
 {
-    autobuf struct buf text = BUF_INIT(16384);
-    autofd int fd = openat(d->fd, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0444);
+    autobuf struct buf text = BUF_INIT(TEXT_ROOM);
 
     script_exit(&text, d->path, kind);
-    if (fd < 0 || text.failed || write(fd, buf_data(&text), text.len) != (ssize_t)text.len)
-        return refused(e, name);
-    return 0;
+    return make_text(d, name, &text, e);
 }
 
 int session_dir_make(struct session_dir *d, const char *root, const struct user *u, bool restart,
                      struct err *e)
 {
-    static const char *const fifos[] = {"c", "s", "1", "2"};
+    static const char *const fifos[] = {"bash", "c", "s", "1", "2"};
 
-    *d = (struct session_dir){.fd = -1, .uid = u->uid, .gid = u->gid};
+    *d = (struct session_dir){.fd = -1, .lines = -1, .uid = u->uid, .gid = u->gid};
     if (make_dir(d, root, e) < 0)
         return -1;
     for (size_t i = 0; i < ARRAY_LEN(fifos); i++)
@@ -95,8 +108,40 @@ int session_dir_make(struct session_dir *d, const char *root, const struct user 
     return make_exit_text(d, "y", SCRIPT_STOPPED, e);
 }
 
+int session_dir_begin(struct session_dir *d, const char *cwd, struct err *e)
+{
+    autobuf struct buf main = BUF_INIT(TEXT_ROOM), lines = BUF_INIT(LINES_PIPE);
+
+    script_main(&main, d->path, cwd);
+    script_first(&lines, d->path);
+    script_next(&lines, d->path);
+    if (make_text(d, "b", &main, e) < 0)
+        return -1;
+    d->lines = open_fifo(d, "bash", O_RDWR);
+    if (d->lines < 0 || fcntl(d->lines, F_SETPIPE_SZ, LINES_PIPE) < 0 || lines.failed ||
+        write(d->lines, buf_data(&lines), lines.len) != (ssize_t)lines.len)
+        return refused(e, "its script");
+    return 0;
+}
+
+void session_dir_begun(struct session_dir *d)
+{
+    drop_fd(&d->lines);
+}
+
+void session_dir_spare(struct session_dir *d)
+{
+    autobuf struct buf line = BUF_INIT(LINES_PIPE);
+    autofd int fd = open_fifo(d, "bash", O_WRONLY);
+
+    script_next(&line, d->path);
+    if (fd >= 0 && !line.failed && write(fd, buf_data(&line), line.len) < 0)
+        return;
+}
+
 void session_dir_remove(struct session_dir *d)
 {
+    drop_fd(&d->lines);
     DIR *list = d->fd >= 0 ? fdopendir(d->fd) : NULL;
     struct dirent *de;
 
@@ -110,11 +155,6 @@ void session_dir_remove(struct session_dir *d)
         rmdir(d->path);
     d->fd = -1;
     d->path[0] = '\0';
-}
-
-static int open_fifo(struct session_dir *d, const char *name, int flags)
-{
-    return openat(d->fd, name, flags | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC);
 }
 
 static const char *const outputs[] = {"1", "2"};

@@ -20,6 +20,7 @@ struct session_dir {
     gid_t gid;
     bool hides; /* 2v leads nowhere */
     bool exits; /* there is a q */
+    int lines;  /* of its script, both ends, until the shell has opened it; -1: it has */
 };
 
 /* In `root`, with the next free number for a name. After a failure it is still to be
@@ -28,6 +29,13 @@ int session_dir_make(struct session_dir *d, const char *root, const struct user 
                      struct err *e);
 /* With everything in it. */
 void session_dir_remove(struct session_dir *d);
+
+/* Its script, up to a line to spare. */
+int session_dir_begin(struct session_dir *d, const char *cwd, struct err *e);
+/* The shell reads it: there is an end to it from now on. */
+void session_dir_begun(struct session_dir *d);
+/* Another line to spare. Whoever has no room or no reader for one needs none. */
+void session_dir_spare(struct session_dir *d);
 
 /* A fresh FIFO for 1 or 2: somebody may still hold the one that is there. */
 int session_dir_renew(struct session_dir *d, int stream, struct err *e);

@@ -117,10 +117,23 @@ static void restart(struct session *s, const struct reply *r)
         session_over(s, r->status);
 }
 
+/* The signal that stopped it reached it, be it too late, or it was an error of its own. */
+static void left(struct session *s, const struct reply *r)
+{
+    (void)r;
+    session_dir_spare(&s->dir);
+    s->signalled = false;
+    if (s->state != SESSION_SETTLING)
+        return;
+    loop_timer_stop(s->all->procs->loop, &s->timer);
+    s->state = SESSION_RESTARTING;
+}
+
 static void ready(struct session *s, const struct reply *r)
 {
     enum session_state was = s->state;
 
+    session_dir_begun(&s->dir);
     s->state = s->signalled ? SESSION_SETTLING : SESSION_IDLE;
     if (was == SESSION_STARTING) {
         loop_timer_stop(s->all->procs->loop, &s->timer);
@@ -145,6 +158,7 @@ static const struct {
     [REPLY_BIRTH] = {IN(BUSY) | IN(SETTLING) | IN(RESTARTING), await_birth},
     [REPLY_CHILD] = {IN(EXITING), restart},
     [REPLY_LEAVE] = {IN(BUSY), leave},
+    [REPLY_LEFT] = {IN(BUSY) | IN(SETTLING), left},
 };
 
 static void heard(struct session *s, const struct reply *r)

@@ -101,7 +101,9 @@ static long do_uid(const struct plan *p)
 
 static long do_cwd(const struct plan *p)
 {
-    return chdir(p->cwd);
+    if (chdir(p->cwd) < 0)
+        return -1;
+    return p->o->then != NULL ? chdir(p->o->then) : 0;
 }
 
 /* As execvp does: a text file without #! is the shell's. */
@@ -385,7 +387,7 @@ static void add_user_env(char **env, const struct user *u, char text[ENV_ADDED][
 }
 
 /* "~" and "~/x" are in the user's home. */
-static const char *place(const struct spawn_opts *o, char *out, size_t room)
+const char *spawn_place(const struct spawn_opts *o, char *out)
 {
     const char *cwd = o->cwd;
 
@@ -393,18 +395,18 @@ static const char *place(const struct spawn_opts *o, char *out, size_t room)
         return "/";
     if (cwd[0] != '~' || (cwd[1] != '\0' && cwd[1] != '/'))
         return cwd;
-    snprintf(out, room, "%s%s", o->user->home, cwd + 1);
+    snprintf(out, SPAWN_PLACE_MAX, "%s%s", o->user->home, cwd + 1);
     return out;
 }
 
 int spawn(struct spawner *s, const struct spawn_opts *o, pid_t *ret, struct err *e)
 {
     autofree char **argv = pointers(o->argv, 1, 0), **env = pointers(o->env, 0, ENV_ADDED);
-    char user_env[ENV_ADDED][ENV_ENTRY_MAX], cwd[USER_TEXT_MAX + INIT_PATH_MAX];
+    char user_env[ENV_ADDED][ENV_ENTRY_MAX], cwd[SPAWN_PLACE_MAX];
     struct plan p = {.o = o,
                      .argv = argv,
                      .env = env,
-                     .cwd = place(o, cwd, sizeof(cwd)),
+                     .cwd = spawn_place(o, cwd),
                      .helper = o->helper ? s->helper_fd : -1,
                      .nofile = {s->nofile, s->nofile}};
 

@@ -324,6 +324,7 @@ test('a session that is restarted too often ends and says so', async () => {
 test('a shell that was ended by its command leaves no process and no open file behind', async () => {
   const s = await open({ restart: true });
   const left = 'pgrep -c -x bash; p=$BASHPID; ls /proc/$p/fd | wc -l';
+  await s.exec('v=0; exit 3');
   const before = await s.out(left);
   await s.exec('v=1');
   for (let i = 0; i < 100; i++) await s.exec('v=$((v + 1)); exit 3');

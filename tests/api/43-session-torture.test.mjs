@@ -101,14 +101,14 @@ const KEPT = [
   ['set -e; [[ a == b ]]', 1],
   ['set -e -o pipefail; (exit 4) | true', 4],
   ['set -eu; echo $no_such', 1],
-  ['set -u; echo $no_such; echo no', 127, { out: '' }],
-  ['echo ${no_such:?gone}; echo no', 127, { out: '' }],
+  ['set -u; echo $no_such; echo no', 1, { out: '' }],
+  ['echo ${no_such:?gone}; echo no', 1, { out: '' }],
   ['exec no-such-program 2> /dev/null', 127],
-  ['set -o posix; readonly RO=1; RO=2', 127],
+  ['set -o posix; readonly RO=1; RO=2', 1],
   ['set -o posix; . /no/such', 1],
   ['builtin() { :; }; set -e; false', 1],
   ['builtin() { return 1; }; set -e; false', 1],
-  ['builtin() { return 1; }; set -u; echo $no_such', 127],
+  ['builtin() { return 1; }; set -u; echo $no_such', 1],
 ];
 
 for (const [command, code, { out } = {}] of KEPT) {
@@ -274,20 +274,39 @@ const stops = {
   'a function builtin': 'builtin() { :; }; sleep 1000',
 };
 for (const [what, command] of Object.entries(stops))
-  test(`a command that is stopped in ${what} is left for good, and the shell lives`, async () => {
-    const s = await openSession(d, id);
-    await s.exec('v=42; set -- p q r');
-    const fresh = (await s.out(WHERE)).replace(' 0 $', ' 1 $');
-    for (let i = 1; i <= 2; i++) {
-      const a = await within(10_000, 'the command', s.exec(command, { timeout_ms: 300 }));
-      assert.deepEqual([a.exit_code, a.session, a.stdout], [124, 'running', '']);
-      assert.equal(await s.out('echo $?'), '124\n');
-      assert.equal(await s.out('[[ -o errexit ]] && echo set -e'), /set -e/.test(command) ? 'set -e\n' : '');
-      assert.equal(await s.out(`set +e; ${WHERE}`), fresh.replace(' 1 $', ` ${i} $`));
-    }
-    assert.equal((await s.exec('return 3; echo on')).stdout, 'on\n');
-    await s.delete();
-  });
+  for (const [whose, setup, deeper] of [['a shell', ':', 0], ['a shell that has taken over', 'set -e; false', 1]])
+    test(`a command of ${whose} that is stopped in ${what} is left for good, and the shell lives`, async () => {
+      const s = await openSession(d, id);
+      await s.exec(`v=42; set -- p q r; ${setup}`);
+      await s.exec('set +e');
+      const fresh = await s.out(WHERE);
+      for (let i = 1; i <= 2; i++) {
+        const a = await within(10_000, 'the command', s.exec(command, { timeout_ms: 300 }));
+        assert.deepEqual([a.exit_code, a.session, a.stdout], [124, 'running', '']);
+        assert.equal(await s.out('echo $?'), '124\n');
+        assert.equal(await s.out('[[ -o errexit ]] && echo set -e'), /set -e/.test(command) ? 'set -e\n' : '');
+        assert.equal(await s.out(`set +e; ${WHERE}`), fresh.replace(/ \d \$/, ` ${deeper * (i + 1)} $`));
+        assert.match((await s.exec('\n\nno-such-command')).stderr, what === 'a function builtin' ? /^bash: line 5: / : /^bash: line 3: /);
+      }
+      assert.equal((await s.exec('return 3; echo on')).stdout, 'on\n');
+      await s.delete();
+    });
+
+test('what a shell knows besides is there after a command that was stopped or failed in its arithmetic', async () => {
+  const s = await openSession(d, id);
+  await s.exec('sleep 1000 & echo $! > /tmp/job; trap "echo usr1" USR1; trap ":" DEBUG; trap "echo back" RETURN');
+  const known = 'echo $$ $BASHPID $!; jobs; trap -p USR1 DEBUG RETURN';
+  const before = await s.out(known);
+  for (let i = 0; i < 70; i++) {
+    assert.equal((await s.exec('f() { while :; do a["no number"]=1; done; }; f; echo no')).exit_code, 1);
+    if (i % 10 === 0) assert.equal((await s.exec('f() { sleep 1000; }; f', { timeout_ms: 50 })).exit_code, 124);
+  }
+  assert.equal(await s.out(known), before);
+  assert.match(before, /^(\d+) \1 \d+\n\[1\].*Running.*sleep 1000 &\ntrap -- 'echo usr1' SIGUSR1\ntrap -- ':' DEBUG\ntrap -- 'echo back' RETURN\n$/);
+  assert.equal((await s.get()).restarts, 0);
+  assert.equal((await s.exec('kill %1; wait %1')).exit_code, 143);
+  await s.delete();
+});
 
 test('$? is the last command\'s, whatever that one brought along', async () => {
   const s = await openSession(d, id);

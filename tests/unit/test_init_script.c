@@ -77,7 +77,9 @@ TEST(names_that_bash_would_not_take_are_no_variables)
 TEST(the_loop_names_its_directory_and_leaves_no_mark_of_ours)
 {
     buf_clear(&out);
-    script_main(&out, "/dev/cove/12");
+    script_main(&out, "/dev/cove/12", "/");
+    script_first(&out, "/dev/cove/12");
+    script_next(&out, "/dev/cove/12");
     script_exit(&out, "/dev/cove/12", SCRIPT_EXIT_ENDS);
     script_exit(&out, "/dev/cove/12", SCRIPT_EXIT_GOES_ON);
     script_exit(&out, "/dev/cove/12", SCRIPT_STOPPED);
