@@ -361,7 +361,7 @@ void session_over(struct session *s, unsigned code)
 {
     struct call *c = s->call;
 
-    if (s->state != SESSION_EXITING)
+    if (s->state != SESSION_EXITING && s->state != SESSION_RESTARTING)
         loop_timer_stop(s->all->procs->loop, &s->timer);
     s->status = code;
     s->finishing = must_wait(s);

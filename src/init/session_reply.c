@@ -59,15 +59,21 @@ static void on_unborn(struct loop_timer *t)
     s->frozen_ms = frozen;
 }
 
+/* Who does not come back to our loop must not be waited for for ever. */
+static void await(struct session *s, enum session_state state)
+{
+    s->state = state;
+    s->frozen_ms = groups_frozen_ms(&s->all->procs->groups);
+    if (loop_timer_set(s->all->procs->loop, &s->timer, SESSION_BACK_MS, on_unborn) < 0)
+        session_end(s, "out of memory");
+}
+
 /* Nothing of it may be killed or signalled until the child has a name. */
 static void await_birth(struct session *s, const struct reply *r)
 {
     (void)r;
-    s->state = SESSION_EXITING;
     s->signalled = false; /* no more of that will come */
-    s->frozen_ms = groups_frozen_ms(&s->all->procs->groups);
-    if (loop_timer_set(s->all->procs->loop, &s->timer, SESSION_BACK_MS, on_unborn) < 0)
-        session_end(s, "out of memory");
+    await(s, SESSION_EXITING);
 }
 
 /* One whose shell is being moved may be born on either side. */
@@ -107,10 +113,9 @@ static bool take_over(struct session *s, const struct reply *r)
  * shell in a function, and the first child only leaves that. */
 static void restart(struct session *s, const struct reply *r)
 {
-    loop_timer_stop(s->all->procs->loop, &s->timer);
-    s->state = SESSION_RESTARTING;
     s->status = r->status;
-    if (!take_over(s, r))
+    await(s, SESSION_RESTARTING);
+    if (s->state == SESSION_ENDED || !take_over(s, r))
         return;
     session_move_on(s);
     if (s->call != NULL)
@@ -123,10 +128,8 @@ static void left(struct session *s, const struct reply *r)
     (void)r;
     session_dir_spare(&s->dir);
     s->signalled = false;
-    if (s->state != SESSION_SETTLING)
-        return;
-    loop_timer_stop(s->all->procs->loop, &s->timer);
-    s->state = SESSION_RESTARTING;
+    if (s->state == SESSION_SETTLING)
+        await(s, SESSION_RESTARTING);
 }
 
 static void ready(struct session *s, const struct reply *r)
@@ -135,6 +138,8 @@ static void ready(struct session *s, const struct reply *r)
 
     session_dir_begun(&s->dir);
     s->state = s->signalled ? SESSION_SETTLING : SESSION_IDLE;
+    if (was == SESSION_RESTARTING)
+        loop_timer_stop(s->all->procs->loop, &s->timer);
     if (was == SESSION_STARTING) {
         loop_timer_stop(s->all->procs->loop, &s->timer);
         session_answer(&s->askers, s);

@@ -15,10 +15,12 @@
 
 static void send_more(struct session *s);
 
-/* The shell reads: what it was given early is with it now. */
+/* The shell reads: what it was given early is with it now. Whoever said something before
+ * that was not heard, and nobody since. */
 static void send_ready(struct loop_io *io, uint32_t events)
 {
     struct session *s = CONTAINER_OF(io, struct session, send.io);
+    struct err e;
 
     (void)events;
     if (s->send.early) {
@@ -27,6 +29,8 @@ static void send_ready(struct loop_io *io, uint32_t events)
         s->state = SESSION_BUSY;
         if (s->stop == 0)
             loop_timer_stop(s->all->procs->loop, &s->timer);
+        if (session_listen(s, &e) < 0)
+            session_end(s, "it could not be listened to: %s", e.msg);
     }
     send_more(s);
 }

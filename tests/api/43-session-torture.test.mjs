@@ -251,6 +251,15 @@ test('env of a call is there although both names that we could use are functions
   await s.delete();
 });
 
+test('a session goes on although somebody says to us what nobody asked for, before its shell reads', async () => {
+  const s = await openSession(d, id);
+  await s.exec('dir=$(readlink /proc/$$/fd/255); dir=${dir%/*}; trap "sleep 0.05" DEBUG');
+  await s.exec('(trap - DEBUG; while [[ ! -e /tmp/enough ]]; do echo x > $dir/s; sleep 0.005; done) > /dev/null 2>&1 &');
+  for (let i = 0; i < 3; i++) assert.equal(await within(20000, 'the command', s.out(`echo ${i}`)), `${i}\n`);
+  await d.exec(id, 'touch /tmp/enough');
+  await s.delete();
+});
+
 test('a shell that cannot speak to us any more ends at once, and burns nothing', async () => {
   const box = (await d.sandbox()).id;
   const s = await openSession(d, box, { user: 'root' });
@@ -304,7 +313,7 @@ test('what a shell knows besides is there after a command that was stopped or fa
   assert.equal(await s.out(known), before);
   assert.match(before, /^(\d+) \1 \d+\n\[1\].*Running.*sleep 1000 &\ntrap -- 'echo usr1' SIGUSR1\ntrap -- ':' DEBUG\ntrap -- 'echo back' RETURN\n$/);
   assert.equal((await s.get()).restarts, 0);
-  assert.equal((await s.exec('kill %1; wait %1')).exit_code, 143);
+  assert.equal((await s.exec('kill %1; wait $(</tmp/job)')).exit_code, 143);
   await s.delete();
 });
 
@@ -442,6 +451,16 @@ for (const [when, it] of Object.entries(EXITING)) {
     await s.delete();
   });
 }
+
+test('a shell that took over and does not come back ends its session, which does not wait for ever', async () => {
+  const s = await openSession(d, id, { restart: true });
+  const a = await s.exec(`set -T; trap 'while [[ $BASH_SUBSHELL != 0 && ! -v __cove_status ]]; do sleep 0.1; done' DEBUG; exit 3`);
+  assert.deepEqual([a.exit_code, a.session], [3, 'running']);
+  const next = await within(20000, 'the next command', d.call('POST', `${s.url}/exec`, { command: 'echo on' }));
+  assert.equal(next.status, 410);
+  assert.match((await s.get()).reason, /could not go on/);
+  await s.delete();
+});
 
 test('a call with a cwd that is slow to begin does not wait for ever, with set -x', async () => {
   const s = await openSession(d, id);
