@@ -1,5 +1,6 @@
 // The life of a sandbox by the SDK: what each transition answers, alone and at the same time as others.
 import assert from 'node:assert/strict';
+import http from 'node:http';
 import { after, before, test } from 'node:test';
 import { poll } from '../../lib/cove.mjs';
 import { raw, startE2b } from './lib.mjs';
@@ -163,5 +164,20 @@ test('who comes while it is being paused finds nobody, as a moment later', async
     await sbx.connect();
   }
   for (const a of answers) assert.ok(a === true || (a instanceof sdk.TimeoutError && /was not found/.test(a.message)), `${a}`);
+  await sbx.kill();
+});
+
+test('an upload that loses its sandbox to a pause without memory finds nobody', async () => {
+  const sbx = await Sandbox.create();
+  const headers = { 'e2b-sandbox-id': sbx.sandboxId, 'e2b-sandbox-port': '49983', 'x-access-token': sbx.envdAccessToken, 'content-type': 'application/octet-stream' };
+  const req = http.request(`${d.url}/files?path=half`, { method: 'POST', headers });
+  const answer = new Promise((resolve, reject) => req.on('response', resolve).on('error', reject));
+  req.write(Buffer.alloc(2 << 20));
+  await poll('it is under way', async () => (await d.exec(sbx.sandboxId, 'ps -eo comm')).stdout.includes('cove-helper'));
+  await sbx.pause({ keepMemory: false });
+  const res = await answer;
+  assert.equal(res.resume().statusCode, 502);
+  req.destroy();
+  assert.equal(await (await Sandbox.connect(sbx.sandboxId)).files.exists('half'), false);
   await sbx.kill();
 });

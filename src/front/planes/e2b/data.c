@@ -50,13 +50,14 @@ static bool is_gone(const struct call *c)
     return c->sandbox[0] != '\0' && (s == NULL || s->state != SANDBOX_RUNNING);
 }
 
-/* The engine tells in words of one that is only about to be paused. */
+/* The engine tells in words of one that is only about to be paused, or is just gone. */
 bool e2b_is_absent(const struct call *c, const struct err *e)
 {
-    char words[ENGINE_ID_MAX + sizeof("sandbox  is ")];
+    char words[ENGINE_ID_MAX + sizeof("sandbox ")];
 
-    str_fmt(words, sizeof(words), "sandbox %s is ", c->sandbox);
-    return is_gone(c) || (e->kind == ERR_CONFLICT && strstr(e->msg, words) != NULL);
+    str_fmt(words, sizeof(words), "sandbox %s", c->sandbox);
+    return is_gone(c) ||
+           ((e->kind == ERR_CONFLICT || e->kind == ERR_GONE) && strstr(e->msg, words) != NULL);
 }
 
 static void write_absent(const char *sandbox, struct buf *out)
@@ -113,7 +114,7 @@ static bool fail(struct call *c, const struct err *e)
     if (!connect_is_stream(c) ||
         (!c->streaming && (e->kind == ERR_UNAUTHORIZED || e2b_is_absent(c, e))))
         return false;
-    if (is_gone(c))
+    if (e2b_is_absent(c, e))
         call_cut(c);
     else
         connect_fail(c, e);
