@@ -30,6 +30,7 @@ struct watch {
     struct stat root_st; /* ...and what it was */
     bool recursive;
     bool ready, full; /* full: no more directories can be watched */
+    bool astray;      /* it is not at its path any more: something above was moved */
     const char *over; /* why it ended, or NULL */
     struct globs include, exclude;
     struct watches dirs;
@@ -59,19 +60,24 @@ static bool told(struct watch *w, enum change what, bool dir, const char *path)
 
 /* It is not held open: the kernel says that a directory is gone when the last who
  * had it open is. */
-static int open_root(const struct watch *w)
+static int open_root(struct watch *w)
 {
     autofd int fd = open(w->root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     struct stat st;
 
-    if (fd < 0 || fstat(fd, &st) < 0 || st.st_dev != w->root_st.st_dev ||
-        st.st_ino != w->root_st.st_ino)
+    if (fd < 0 || fstat(fd, &st) < 0) {
+        w->astray |= errno == ENOENT || errno == ENOTDIR;
         return -1;
-    return take_fd(&fd);
+    }
+    if (st.st_dev == w->root_st.st_dev && st.st_ino == w->root_st.st_ino)
+        return take_fd(&fd);
+    w->astray = true;
+    errno = ENOENT;
+    return -1;
 }
 
 /* Beneath the root; -1 if it is not there, or the root is not. */
-static int open_in(const struct watch *w, const char *path, int flags)
+static int open_in(struct watch *w, const char *path, int flags)
 {
     autofd int root = open_root(w);
 
@@ -356,6 +362,18 @@ static int take_events(struct watch *w, struct err *e)
     return w->over == NULL && n < 0 && errno != EAGAIN ? err_sys(e, "read events") : 0;
 }
 
+/* If it was deleted the kernel is about to say so. Else what is new in it cannot be reached, and
+ * it is better to end than to miss that. */
+static int settle(struct watch *w, struct err *e)
+{
+    poll(NULL, 0, CHANGES_MOVE_MS);
+    if (take_events(w, e) < 0)
+        return -1;
+    if (w->over == NULL)
+        w->over = "moved";
+    return 0;
+}
+
 static int run(struct watch *w, struct err *e)
 {
     while (w->over == NULL) {
@@ -364,6 +382,8 @@ static int run(struct watch *w, struct err *e)
 
         poll(&p, 1, wait);
         if (take_events(w, e) < 0)
+            return -1;
+        if (w->over == NULL && w->astray && settle(w, e) < 0)
             return -1;
     }
     w->changes.window_ms = 0;

@@ -282,6 +282,14 @@ test('it ends when the directory goes away', async () => {
   }
 });
 
+test('it ends, rather than miss something, when a directory above it was moved', async () => {
+  await sh('mkdir -p above/it/old');
+  const r = await open({ path: 'above/it', recursive: 1 });
+  await sh('mv above aside; touch aside/it/old/f; mkdir aside/it/new; touch aside/it/new/f');
+  const seen = await r.all();
+  assert.deepEqual([words(seen)[0], seen.at(-1).event, seen.at(-1).data], ['create old/f', 'end', { reason: 'moved' }]);
+});
+
 test('a watch that is kept: made, listed, read page by page, ended', async () => {
   await sh('mkdir -p kept');
   const w = await d.post(W, { path: 'kept', recursive: true });
