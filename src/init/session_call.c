@@ -1,6 +1,7 @@
 /* session_call.c - what a session is told to do, one after the other, see session.h. */
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -392,6 +393,8 @@ static void drop_one(struct session *s, struct call *c, uint32_t flags)
         proc_ended(p, 0, 0);
     else if (s->stop != 0)
         finish_proc(s, p, 0);
+    else if (s->deleted) /* killed with all it started, whatever its shell came to */
+        end_proc(s, p, 0, SIGKILL);
     else
         end_proc(s, p, s->record.code, s->record.signal);
     call_free(c);

@@ -108,3 +108,18 @@ test('delete ends it and what it started; unknown and doubled ones are errors', 
   assert.equal((await line(made, 'pwd')).stdout, '/workspace\n');
   await new Bridge(d).fails(502, 'session_error', 'DELETE', '/session/x');
 });
+
+test('what a delete of the session cuts off did not succeed', async () => {
+  const session = 'cut';
+  await b.exec(['true'], { session });
+  const running = b.sh('echo begun >begun; sleep 60', { session });
+  await poll('it runs', async () => (await b.exec(['test', '-s', 'begun'])).exit === 0);
+  const queued = b.sh('echo ran >ran', { session });
+  const { id } = (await d.get('/v1/sandboxes?limit=100')).sandboxes.find((s) => s.name === b.id);
+  await poll('another waits for it', async () => (await d.get(`/v1/sandboxes/${id}/sessions/${session}/commands`)).commands.some((c) => c.state === 'queued'));
+  assert.equal((await b.call('DELETE', `/session/${session}`)).status, 200);
+  assert.equal((await running).exit, 137);
+  const never = await queued;
+  assert.deepEqual([never.exit, never.error?.code], [undefined, 'exec_transport_error']);
+  assert.equal((await b.exec(['test', '-e', 'ran'])).exit, 1);
+});

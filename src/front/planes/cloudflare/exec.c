@@ -70,9 +70,15 @@ static void on_exit_told(void *arg, const struct init_exit *m)
 {
     struct exec *x = arg;
     struct exit_view v;
+    struct err e;
 
     if (!call_told(x->c))
         return;
+    if ((m->flags & INIT_EXIT_NEVER_RAN) != 0) {
+        err_set(&e, ERR_GONE, "the session ended before it came to this command");
+        call_fail(x->c, &e);
+        return;
+    }
     for (unsigned stream = INIT_STDOUT; stream <= INIT_STDERR; stream++) {
         buf_clear(&x->event);
         if (output_flush(&x->sent, stream, &x->event))
