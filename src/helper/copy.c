@@ -22,6 +22,12 @@ struct names { /* one level of the way down, for messages */
 static int copy_any(struct copy *c, int from_dir, const char *from, int to_dir, const char *to,
                     const struct names *n, unsigned depth, struct err *e);
 
+/* 1: it is gone since it was looked at. */
+static int lost(const struct names *n, struct err *e)
+{
+    return errno == ENOENT ? 1 : err_path(e, "%.200s", n->from);
+}
+
 /* The owner first: changing it takes set-id bits away. What ran as somebody else must not
  * run as the new owner: those bits come along only with who they meant. */
 static int dress(const struct copy *c, int fd, const struct stat *st, const char *path,
@@ -70,7 +76,7 @@ static int copy_file(struct copy *c, int from_dir, const char *from, int to_dir,
     struct stat st;
 
     if (in < 0 || fstat(in, &st) < 0)
-        return err_path(e, "%.200s", n->from);
+        return lost(n, e);
     if (!S_ISREG(st.st_mode))
         return err_set(e, ERR_CONFLICT, "%.200s: it was changed meanwhile", n->from);
     out = nameless_open(to_dir, ".");
@@ -120,7 +126,7 @@ static int copy_link(struct copy *c, int from_dir, const char *from, int to_dir,
     ssize_t len = readlinkat(from_dir, from, target, FILE_PATH_MAX);
 
     if (len < 0)
-        return err_path(e, "%.200s", n->from);
+        return lost(n, e);
     target[len] = '\0';
     return place_special(c, to_dir, to, target, 0) < 0 ? err_path(e, "%.200s", n->to) : 0;
 }
@@ -134,8 +140,8 @@ static int copy_names(struct copy *c, int in, int out, const struct names *n, un
     size_t count;
 
     names = walk_names(in, &count, &block);
-    if (names == NULL)
-        return err_path(e, "%.200s", n->from);
+    if (names == NULL) /* one that was removed is empty */
+        return errno == ENOENT ? 0 : err_path(e, "%.200s", n->from);
     for (size_t i = 0; i < count; i++) {
         if (snprintf(from, sizeof(from), "%s/%s", n->from, names[i]) >= (int)sizeof(from) ||
             snprintf(to, sizeof(to), "%s/%s", n->to, names[i]) >= (int)sizeof(to))
@@ -158,7 +164,7 @@ static int copy_dir(struct copy *c, int from_dir, const char *from, int to_dir, 
         return err_set(e, ERR_LIMIT, "%.200s: more than %u directories deep", n->from,
                        WALK_DEPTH_MAX);
     if (in < 0 || fstat(in, &st) < 0)
-        return err_path(e, "%.200s", n->from);
+        return lost(n, e);
     made = mkdirat(to_dir, to, 0700) == 0;
     if (!made && !(errno == EEXIST && c->overwrite))
         return err_path(e, "%.200s", n->to);
@@ -171,7 +177,7 @@ static int copy_dir(struct copy *c, int from_dir, const char *from, int to_dir, 
     return made ? dress(c, out, &st, n->to, e) : 0;
 }
 
-static int copy_any(struct copy *c, int from_dir, const char *from, int to_dir, const char *to,
+static int copy_one(struct copy *c, int from_dir, const char *from, int to_dir, const char *to,
                     const struct names *n, unsigned depth, struct err *e)
 {
     struct stat st;
@@ -179,8 +185,7 @@ static int copy_any(struct copy *c, int from_dir, const char *from, int to_dir, 
     if (c->stop != NULL && *c->stop != 0)
         return err_set(e, ERR_GONE, "whoever asked for it went away");
     if (fstatat(from_dir, from, &st, AT_SYMLINK_NOFOLLOW) < 0)
-        return errno == ENOENT && depth > 0 ? 0 : err_path(e, "%.200s", n->from);
-    c->count++;
+        return lost(n, e);
     if (S_ISREG(st.st_mode))
         return copy_file(c, from_dir, from, to_dir, to, n, e);
     if (S_ISDIR(st.st_mode))
@@ -192,6 +197,20 @@ static int copy_any(struct copy *c, int from_dir, const char *from, int to_dir, 
                    ? err_path(e, "%.200s", n->to)
                    : 0;
     return err_set(e, ERR_INVALID, "%.200s: sockets and devices cannot be copied", n->from);
+}
+
+/* What goes meanwhile is not copied; but the top was asked for. */
+static int copy_any(struct copy *c, int from_dir, const char *from, int to_dir, const char *to,
+                    const struct names *n, unsigned depth, struct err *e)
+{
+    int r = copy_one(c, from_dir, from, to_dir, to, n, depth, e);
+
+    if (r > 0 && depth == 0) {
+        errno = ENOENT;
+        return err_path(e, "%.200s", n->from);
+    }
+    c->count += r == 0;
+    return r < 0 ? -1 : 0;
 }
 
 int copy_tree(struct copy *c, int from_dir, const char *from, const char *from_path, int to_dir,

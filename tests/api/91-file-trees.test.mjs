@@ -65,15 +65,20 @@ test('list: order, depth, hidden, pages', async () => {
   await d.fails(403, 'denied', 'GET', url('/list', { path: '/root' }));
 });
 
-test('directories that come and go meanwhile are no failure of a list', async () => {
+test('what comes and goes meanwhile is no failure of a list or a copy', async () => {
   await sh('mkdir -p flux');
   await d.process(s.id, ['python3', '-c', `
 import os
 os.chdir("flux")
 while True:
     for f in os.mkdir, os.rmdir:
-        for i in range(30): f(str(i))`], { id: 'flux' });
-  for (let i = 0; i < 150; i++) assert.equal((await d.call('GET', url('/list', { path: 'flux', depth: 3 }))).status, 200);
+        for i in range(30):
+            f(str(i))
+            os.close(os.open("f%d" % i, os.O_CREAT)); os.unlink("f%d" % i)`], { id: 'flux' });
+  for (let i = 0; i < 150; i++) {
+    assert.equal((await d.call('GET', url('/list', { path: 'flux', depth: 3 }))).status, 200);
+    if (i % 3 === 0) await post('copy', { path: 'flux', to: `flux${i}` });
+  }
   await d.post(`/v1/sandboxes/${s.id}/processes/flux/kill`, { grace_ms: 0 });
 });
 
