@@ -31,7 +31,8 @@ struct taking {
     struct work work;
     struct loop_timer timer;
     struct keeper *k;
-    uint32_t seq; /* of the request */
+    uint32_t seq;   /* of the request... */
+    uint64_t front; /* ...and whose it was: every front counts from the same number */
     struct snapshot *snap;
     char sandbox[32], disk[64]; /* names on the disk: from, to */
     unsigned flushes;
@@ -46,6 +47,12 @@ static struct sandbox *sandbox_of(const struct taking *t)
     struct sandbox *sb = pool_find(t->k, t->sandbox);
 
     return sb != NULL && sb->taking == t ? sb : NULL;
+}
+
+/* Who asked still waits for it. */
+static bool is_awaited(const struct taking *t, const struct sandbox *sb)
+{
+    return sb->ask == t->seq && t->front == t->k->nfronts;
 }
 
 /* ---- the end ---- */
@@ -65,7 +72,7 @@ static void end(struct taking *t, struct sandbox *sb)
 
 static void fail(struct taking *t, struct sandbox *sb, const struct err *e)
 {
-    if (sb != NULL && (sb->ask == t->seq || sb->ask == ASK_FORGOTTEN)) {
+    if (sb != NULL && (is_awaited(t, sb) || sb->ask == ASK_FORGOTTEN)) {
         link_fail(t->k, sb->ask, e);
         sb->ask = 0;
     }
@@ -95,7 +102,7 @@ static void taken(struct work *w)
         fail(t, sb, &t->e);
         return;
     }
-    if (sb == NULL || sb->ask != t->seq) /* who asked is gone, or was told something else */
+    if (sb == NULL || !is_awaited(t, sb)) /* who asked is gone, or was told something else */
         err_set(&e, ERR_GONE, "the sandbox is gone, or who wanted a snapshot of it");
     else if (snapshot_keep(t->k, s, &e) == 0) {
         t->snap = NULL;
@@ -253,6 +260,7 @@ int pool_snapshot(struct keeper *k, uint32_t seq, const char *id, struct err *e)
         return err_set(e, ERR_INTERNAL, "out of memory");
     sb->taking = t;
     sb->ask = t->seq = seq;
+    t->front = k->nfronts;
     go_on(t, sb);
     return 0;
 }
