@@ -44,6 +44,7 @@ for i in 0 3 4 5 6 7 8 9 10; do ln -s /proc/1/fd/$i fd$i; ln -s /proc/self/fd/$i
       await put(p, 'overwritten', { user });
       await put(p, Buffer.alloc(100_000, 'o'), { user });
       await d.call('DELETE', url('', { path: p, user, recursive: 1 }));
+      await root(`rm -f ${CANARY}`); // a link that leads nowhere inside is written through: there is one now, inside
     }
   assert.equal(fs.readFileSync(CANARY, 'utf8'), TEXT);
 });
