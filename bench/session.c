@@ -12,7 +12,8 @@
  * machine, and no more. Three C programs that only hand on what they read, in the places of
  * client, front and init before a bare bash, take 0.115 ms on two cores and 0.07 on one; we
  * 0.19 to 0.25 and 0.18. A client that thinks between its commands finds all caches cold, and
- * three processes have more in them than one: hence the second row. */
+ * three processes have more in them than one: hence the second row. 20 ms apart those three
+ * programs take 0.62 to 0.69 ms, 3.1 to 3.4 times what a bare bash does. */
 #include <fcntl.h>
 #include <spawn.h>
 #include <stdio.h>
