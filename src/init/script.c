@@ -50,7 +50,7 @@
  * arithmetic in it (script_next()) bash would take itself to be in that trap for good, and
  * `return` would say what $? was then. What fails is not shown by set -x, and not in a { }
  * with a redirection, which would not always be undone. */
-#define STOP                                                                                 \
+#define STOP                                                                                       \
     "\"if { if [[ -v __cove_status ]]; then [[ ! 1 ]]; else " BOTH("trap -- \\\"\\$(<%/y)\\\" EXIT")   \
     "__cove_flags=\\$-; " BOTH("set -e") "[[ 1 ]]; fi; } >&- 2>&-; then 2>&- 2<%/-/; fi\""
 
@@ -135,10 +135,8 @@ void script_first(struct buf *out, const char *dir)
  * the line behind it is the first, by which those of commands are counted. */
 void script_next(struct buf *out, const char *dir)
 {
-    put(out,
-        "LINENO=0 __cove_pwd=${BASH_VERSINFO[1+]}\n" SAY("d", "$?", NO_PID) "; " HIDE_FUNCNAME LOOP
-                                                                            "\n",
-        dir);
+    put(out, "LINENO=0 __cove_pwd=${BASH_VERSINFO[1+]}\n", dir);
+    put(out, SAY("d", "$?", NO_PID) "; " HIDE_FUNCNAME LOOP "\n", dir);
 }
 
 /* With set -x none of it is traced to what is stderr at that moment. All of it is one

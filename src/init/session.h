@@ -67,6 +67,7 @@ struct call {
     uint64_t timeout_ms;
     bool moves;         /* it has a cwd of its own */
     bool traps;         /* it may change a trap */
+    bool left;          /* it failed in its arithmetic: script_next() */
     bool exits;         /* it says `exit` somewhere, and nothing that ends as that does */
     struct buf order;   /* CALL_DUMP: the request, to be decoded again */
     struct list askers; /* CALL_DUMP: the conn that waits */

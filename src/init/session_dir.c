@@ -15,7 +15,7 @@
 #include "init/script.h"
 
 #define NUMBERS_MAX 10000u
-#define TEXT_ROOM 16384u
+#define TEXT_ROOM 32768u      /* a path of nothing but quotes in it, each of them four bytes */
 #define LINES_PIPE (16 << 10) /* bytes of lines to spare, whoever asks for them */
 
 static int refused(struct err *e, const char *what)

@@ -122,14 +122,16 @@ static void restart(struct session *s, const struct reply *r)
         session_over(s, r->status);
 }
 
-/* The signal that stopped it reached it, be it too late, or it was an error of its own. */
+/* Once: its reply is what follows. A signal that was sent to it may still come. */
 static void left(struct session *s, const struct reply *r)
 {
     (void)r;
+    if (s->call->left) {
+        session_end(s, "its shell answered what nobody had asked");
+        return;
+    }
+    s->call->left = true;
     session_dir_spare(&s->dir);
-    s->signalled = false;
-    if (s->state == SESSION_SETTLING)
-        await(s, SESSION_RESTARTING);
 }
 
 static void ready(struct session *s, const struct reply *r)
@@ -163,7 +165,7 @@ static const struct {
     [REPLY_BIRTH] = {IN(BUSY) | IN(SETTLING) | IN(RESTARTING), await_birth},
     [REPLY_CHILD] = {IN(EXITING), restart},
     [REPLY_LEAVE] = {IN(BUSY), leave},
-    [REPLY_LEFT] = {IN(BUSY) | IN(SETTLING), left},
+    [REPLY_LEFT] = {IN(BUSY), left},
 };
 
 static void heard(struct session *s, const struct reply *r)

@@ -260,6 +260,23 @@ test('a session goes on although somebody says to us what nobody asked for, befo
   await s.delete();
 });
 
+test('a shell says once of a command that it was left, and not as often as somebody likes', async () => {
+  const s = await openSession(d, id);
+  await s.exec('dir=$(readlink /proc/$$/fd/255); dir=${dir%/*}; say() { echo "x: $dir/-/d1..: y" > $dir/s; }');
+  assert.deepEqual([(await s.exec('say')).session, await s.out('echo on')], ['running', 'on\n']);
+  assert.equal((await within(10000, 'the command', s.exec('say; say; sleep 5'))).session, 'ended');
+  assert.match((await s.get()).reason, /nobody had asked/);
+  await s.delete();
+});
+
+test('a session begins in a directory whose path is nothing but quotes', async () => {
+  const dir = `/tmp${`/${"'".repeat(250)}`.repeat(15)}`;
+  assert.equal((await d.exec(id, 'mkdir -p "$D"', { env: { D: dir } })).exit_code, 0);
+  const s = await openSession(d, id, { cwd: dir });
+  assert.equal(await s.out('pwd'), `${dir}\n`);
+  await s.delete();
+});
+
 test('a shell that cannot speak to us any more ends at once, and burns nothing', async () => {
   const box = (await d.sandbox()).id;
   const s = await openSession(d, box, { user: 'root' });
