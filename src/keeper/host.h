@@ -84,7 +84,6 @@ struct keeper {
     struct snapshots *snapshots;
     int init_fd;           /* sealed memfd of cove-init, 0111 */
     int helper_fd;         /* the same of cove-helper */
-    int dev_fd;            /* mount of /dev, cloned for each */
     struct mounts *mounts; /* that the operator allows */
     uint8_t *filter;       /* compiled seccomp filter */
     size_t filter_len;
@@ -197,7 +196,6 @@ void records_drop(struct keeper *k, uint32_t place);
 int filter_compile(struct keeper *k, struct err *e);
 int embed_init_fd(struct err *e);
 int embed_helper_fd(struct err *e);
-int devfs_open(struct keeper *k, struct err *e);
 int rootfs_open(struct keeper *k, struct err *e);
 
 /* Becomes, for file access and as the maker of things, the first id of a range,

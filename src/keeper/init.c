@@ -65,25 +65,6 @@ static int clone_run(struct sandbox *sb, struct err *e)
     return fd < 0 ? err_sys(e, "open the clone of the cgroup mount") : fd;
 }
 
-/* Where the kernel cannot map a tmpfs (before 6.3) the nodes show as nobody's;
- * their modes let everyone use them all the same. */
-static int clone_dev(struct sandbox *sb, struct err *e)
-{
-    struct mount_attr attr = {.attr_set = MOUNT_ATTR_IDMAP | MOUNT_ATTR_RDONLY,
-                              .userns_fd = (uint64_t)sb->userns_fd};
-    autofd int fd =
-        sys_open_tree(sb->k->dev_fd, "", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_EMPTY_PATH);
-
-    if (fd < 0)
-        return err_sys(e, "clone /dev");
-    if (sys_mount_setattr(fd, "", AT_EMPTY_PATH, &attr) < 0) {
-        attr.attr_set = MOUNT_ATTR_RDONLY;
-        if (errno != EINVAL || sys_mount_setattr(fd, "", AT_EMPTY_PATH, &attr) < 0)
-            return err_sys(e, "make /dev read-only");
-    }
-    return take_fd(&fd);
-}
-
 static void fill_message(struct sandbox *sb, struct boot_message *m)
 {
     unsigned char raw[16];
@@ -142,7 +123,7 @@ int init_up(struct sandbox *sb, struct err *e)
 {
     struct boot_message m;
     autofd int used = -1, quota = -1, sock = bind_socket(sb, e);
-    autofd int dev = sock < 0 ? -1 : clone_dev(sb, e), run = dev < 0 ? -1 : clone_run(sb, e);
+    autofd int dev = sock < 0 ? -1 : devfs_make(sb, e), run = dev < 0 ? -1 : clone_run(sb, e);
     autofd int oom = run < 0 ? -1 : cgroup_oom_fd(sb, e);
 
     if (oom < 0 || disk_counters(sb, &used, &quota, e) < 0)

@@ -118,7 +118,6 @@ static const struct {
     {"templates",          template_open},
     {"images",             image_open},
     {"snapshots",          snapshot_open},
-    {"/dev",               devfs_open},
     {"overlays",           rootfs_open},
     {"system call filter", filter_compile},
     {"init",               open_init},
@@ -162,7 +161,7 @@ static int watch_signals(struct keeper *k, struct err *e)
 static void blank(struct keeper *k)
 {
     k->dir_fd = k->run_fd = k->records.fd = k->front_fd = k->lock_fd = k->listen_fd = -1;
-    k->init_fd = k->helper_fd = k->dev_fd = k->disk.fd = k->disk.qgroups_fd = k->ids.fd = -1;
+    k->init_fd = k->helper_fd = k->disk.fd = k->disk.qgroups_fd = k->ids.fd = -1;
     k->network.watch_io.fd = k->cgroups.v2_fd = -1;
     nursery_init(k);
     for (int c = 0; c < CTRL_COUNT; c++)

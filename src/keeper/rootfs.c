@@ -248,7 +248,7 @@ int rootfs_down(struct sandbox *sb)
     return atomic_load(&sb->root_closed) ? 0 : 1;
 }
 
-/* ---- /dev: one small tree for all, read-only inside ---- */
+/* ---- /dev: a small tree, read-only inside ---- */
 
 static const struct {
     const char *name;
@@ -280,10 +280,25 @@ static int fill_dev(int fd, struct err *e)
     return 0;
 }
 
+/* Where the kernel cannot map a tmpfs (before 6.3) the nodes show as nobody's;
+ * their modes let everyone use them all the same. */
+static int close_dev(const struct sandbox *sb, int fd, struct err *e)
+{
+    struct mount_attr attr = {.attr_set = MOUNT_ATTR_IDMAP | MOUNT_ATTR_RDONLY,
+                              .userns_fd = (uint64_t)sb->userns_fd};
+
+    if (sys_mount_setattr(fd, "", AT_EMPTY_PATH, &attr) == 0)
+        return 0;
+    attr.attr_set = MOUNT_ATTR_RDONLY;
+    if (errno != EINVAL || sys_mount_setattr(fd, "", AT_EMPTY_PATH, &attr) < 0)
+        return err_sys(e, "make /dev read-only");
+    return 0;
+}
+
 /* The nodes are real ones on a tmpfs of the host's own: nodes on a filesystem
- * mounted inside a user namespace do not open. It hangs in the keeper's private
- * mount namespace only so that it can be cloned, over a directory of DIR. */
-int devfs_open(struct keeper *k, struct err *e)
+ * mounted inside a user namespace do not open. One for each sandbox, not a clone of one
+ * for all: watches (inotify) and locks are of an inode, whatever mount it is reached by. */
+int devfs_make(const struct sandbox *sb, struct err *e)
 {
     autofd int fs = sys_fsopen("tmpfs", FSOPEN_CLOEXEC), mnt = -1;
 
@@ -294,12 +309,5 @@ int devfs_open(struct keeper *k, struct err *e)
     mnt = sys_fsmount(fs, FSMOUNT_CLOEXEC, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC);
     if (mnt < 0)
         return err_sys(e, "mount tmpfs for /dev");
-    if (mkdirat(k->dir_fd, "dev", 0700) < 0 && errno != EEXIST)
-        return err_sys(e, "make dev");
-    if (sys_move_mount(mnt, "", k->dir_fd, "dev", MOVE_MOUNT_F_EMPTY_PATH) < 0)
-        return err_sys(e, "place /dev");
-    if (fill_dev(mnt, e) < 0)
-        return -1;
-    k->dev_fd = take_fd(&mnt);
-    return 0;
+    return fill_dev(mnt, e) < 0 || close_dev(sb, mnt, e) < 0 ? -1 : take_fd(&mnt);
 }

@@ -151,6 +151,8 @@ int disk_up(struct sandbox *sb, struct err *e);
 int disk_down(struct sandbox *sb);
 int rootfs_up(struct sandbox *sb, struct err *e);
 int rootfs_down(struct sandbox *sb);
+/* A detached mount of its own /dev. */
+int devfs_make(const struct sandbox *sb, struct err *e);
 int network_up(struct sandbox *sb, struct err *e);
 int network_down(struct sandbox *sb);
 int init_up(struct sandbox *sb, struct err *e);

@@ -1,7 +1,7 @@
 // Two sandboxes of one daemon share nothing that either could notice.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import { attack, Attacks, initOf, insideOf, refused } from '../lib/attack.mjs';
+import { attack, Attacks, initOf, insideOf, logOf, refused } from '../lib/attack.mjs';
 import { startDaemon } from '../lib/cove.mjs';
 import { statusOf } from '../lib/host.mjs';
 
@@ -66,6 +66,38 @@ test('terminals of the other', async () => {
   const holder = await d.process(a.id, ['python3', '-c', 'import os,sys\nm,s=os.openpty()\nprint(os.ttyname(s),flush=True)\nsys.stdin.read()'], { stdin: true });
   await d.post(`/v1/sandboxes/${a.id}/processes/${holder.id}/wait`, { for: 'log', text: '/dev/pts/' });
   assert.equal((await inB('ls /dev/pts')).stdout, 'ptmx\n');
+});
+
+// Watches every device, holds a lock on one, and says at the end which were used by whom it could see.
+const LURK = `
+import ctypes, fcntl, os, struct, sys
+names = ('null', 'zero', 'full', 'random', 'urandom', 'tty')
+libc = ctypes.CDLL(None)
+spy = libc.inotify_init1(os.O_NONBLOCK)
+watched = {libc.inotify_add_watch(spy, b'/dev/' + n.encode(), 0xfff): n for n in names}
+held = os.open('/dev/full', os.O_RDONLY)
+fcntl.flock(held, fcntl.LOCK_EX)
+os.read(spy, 65536)
+print('lurking', flush=True)
+sys.stdin.readline()
+os.close(os.open('/dev/zero', os.O_RDONLY))
+seen, at, used = os.read(spy, 65536), 0, set()
+while at < len(seen):
+    wd, _, _, length = struct.unpack_from('iIII', seen, at)
+    used.add(watched[wd])
+    at += 16 + length
+print('used:', *sorted(used), flush=True)
+`;
+
+test('what the other does with its devices, by watches and locks', async () => {
+  const P = `/v1/sandboxes/${b.id}/processes`;
+  const lurker = await d.process(b.id, ['python3', '-c', LURK], { user: 'root', stdin: true });
+  await d.post(`${P}/${lurker.id}/wait`, { for: 'log', text: 'lurking' });
+  const busy = await d.exec(a.id, 'flock -n /dev/full echo free; head -c 9 /dev/urandom >/dev/null; head -c 9 /dev/random /dev/zero >/dev/null', { user: 'root' });
+  assert.match(busy.stdout, /^free$/m, 'nobody else has a lock');
+  await d.call('POST', `${P}/${lurker.id}/stdin`, '\n');
+  await d.post(`${P}/${lurker.id}/wait`);
+  assert.equal(await logOf(d, b.id, lurker.id), 'lurking\nused: zero\n', 'its own use only');
 });
 
 test('boot ids differ, and are the sandbox\'s own', async () => {
