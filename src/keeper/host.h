@@ -3,6 +3,7 @@
 #define KEEPER_HOST_H
 
 #include "base/cidr.h"
+#include "keeper/conntrack.h"
 #include "keeper/forwarding.h"
 #include "keeper/nursery.h"
 #include "keeper/sandbox.h"
@@ -34,7 +35,6 @@ struct ids {
     int fd; /* /run/cove/idranges, shared by all daemons of the host */
 };
 
-#define NETWORK_RANGES 3840u /* id ranges, and so addresses; see idrange.c */
 #define NETWORK_RESOLVERS 2u
 #define NETWORK_ALLOWED 64u
 
@@ -51,6 +51,7 @@ struct network {
     struct mnl_socket *nl, *watch;
     struct loop_io watch_io;
     struct nft_ctx *nft;
+    struct conntrack conntrack;
 };
 
 /* DIR/records (record.c). */

@@ -217,3 +217,21 @@ int netlink_counts(struct mnl_socket *nl, void (*each)(void *arg, const struct n
     m->ifi_family = AF_UNSPEC;
     return talk(nl, h, on_link, &l) < 0 ? err_sys(e, "read the counters of links") : 0;
 }
+
+static void take_received(void *arg, const struct netlink_count *c)
+{
+    *(uint64_t *)arg = c->rx_packets;
+}
+
+int netlink_received(struct mnl_socket *nl, const char *name, uint64_t *ret)
+{
+    _Alignas(16) char room[MESSAGE_MAX];
+    struct nlmsghdr *h = begin(room, RTM_GETLINK, 0);
+    struct ifinfomsg *m = mnl_nlmsg_put_extra_header(h, sizeof(*m));
+    struct listing l = {.count = take_received, .arg = ret};
+
+    m->ifi_family = AF_UNSPEC;
+    mnl_attr_put_strz(h, IFLA_IFNAME, name);
+    h->nlmsg_flags |= NLM_F_ACK;
+    return talk(nl, h, on_link, &l);
+}

@@ -39,5 +39,7 @@ int netlink_routes(struct mnl_socket *nl, void (*each)(void *arg, const struct n
                    void *arg, struct err *e);
 int netlink_counts(struct mnl_socket *nl, void (*each)(void *arg, const struct netlink_count *c),
                    void *arg, struct err *e);
+/* Packets that came in by one link. */
+int netlink_received(struct mnl_socket *nl, const char *name, uint64_t *ret);
 
 #endif

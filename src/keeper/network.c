@@ -318,6 +318,7 @@ int network_up(struct sandbox *sb, struct err *e)
         return 0; /* the loopback, which init itself brings up */
     if (!n->egress)
         return err_set(e, ERR_UNSUPPORTED, "this server cannot give egress: %s", n->why_not);
+    sb->quiet = false;
     network_name(sb, name);
     if (netlink_veth(n->nl, name, sb->pid, n->mtu, e) < 0)
         return -1;
@@ -344,18 +345,32 @@ static void forget_rules(struct sandbox *sb)
     sb->rec.network &= ~NETWORK_RULED;
 }
 
+/* Nobody lives inside who could send: a link that was silent so far stays so. */
+static bool is_there(struct sandbox *sb)
+{
+    struct mnl_socket *nl = sb->k->network.nl;
+    char name[IFNAMSIZ];
+    uint64_t sent;
+
+    network_name(sb, name);
+    if (if_nametoindex(name) == 0)
+        return false;
+    sb->quiet = nl != NULL && netlink_received(nl, name, &sent) == 0 && sent == 0;
+    return true;
+}
+
 /* The range is free for the next one only when the kernel has taken the interface
- * down, some milliseconds after the last process inside is gone. */
+ * down, some milliseconds after the last process inside is gone, and has forgotten what
+ * came through it. */
 int network_down(struct sandbox *sb)
 {
-    char name[IFNAMSIZ];
-
     if ((sb->rec.network & NETWORK_EGRESS) == 0 || sb->rec.range == RANGE_NONE)
         return 0;
     if ((sb->rec.network & NETWORK_RULED) != 0)
         forget_rules(sb);
-    network_name(sb, name);
-    return if_nametoindex(name) != 0 ? 1 : 0;
+    if (is_there(sb))
+        return 1;
+    return sb->quiet ? 0 : conntrack_forget(sb);
 }
 
 /* ---- numbers ---- */

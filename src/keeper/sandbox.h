@@ -116,7 +116,9 @@ struct sandbox {
         uint32_t len;
     } rules; /* wire/rules.h; of an adopted one only once the front has said them */
 
-    uint32_t ask; /* seq of the request that waits for this, 0: none */
+    bool quiet;    /* nothing ever came out of its network */
+    uint64_t walk; /* conntrack.h: by which it is forgotten, 0: none yet */
+    uint32_t ask;  /* seq of the request that waits for this, 0: none */
 };
 
 struct stage {

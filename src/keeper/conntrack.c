@@ -1,0 +1,152 @@
+/* conntrack.c - see conntrack.h. */
+#include "keeper/conntrack.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <libmnl/libmnl.h>
+#include <linux/netfilter/nfnetlink.h>
+#include <linux/netfilter/nfnetlink_conntrack.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/own.h"
+#include "keeper/netlink.h"
+#include "keeper/network.h"
+
+#define MESSAGE_MAX 1024u /* of what we send */
+#define ANSWER_MAX (32u << 10)
+
+/* ---- in the thread ---- */
+
+struct walk {
+    const struct conntrack *c;
+    struct mnl_socket *all, *one; /* a list that is read, and what is deleted meanwhile */
+};
+
+static struct nlmsghdr *begin(char room[MESSAGE_MAX], unsigned type, unsigned flags)
+{
+    struct nlmsghdr *h = mnl_nlmsg_put_header(room);
+    struct nfgenmsg *m = mnl_nlmsg_put_extra_header(h, sizeof(*m));
+
+    h->nlmsg_type = (uint16_t)(NFNL_SUBSYS_CTNETLINK << 8 | type);
+    h->nlmsg_flags = (uint16_t)(NLM_F_REQUEST | flags);
+    m->nfgen_family = AF_INET;
+    return h;
+}
+
+static int talk(struct mnl_socket *nl, const struct nlmsghdr *h, mnl_cb_t each, void *arg)
+{
+    _Alignas(16) char room[ANSWER_MAX];
+    int r = mnl_socket_sendto(nl, h, h->nlmsg_len) < 0 ? -1 : 1;
+
+    while (r > MNL_CB_STOP) {
+        ssize_t n = mnl_socket_recvfrom(nl, room, sizeof(room));
+
+        r = n < 0 ? -1 : mnl_cb_run(room, (size_t)n, 0, 0, each, arg);
+    }
+    return r;
+}
+
+static const struct nlattr *part(const struct nlattr *of, uint16_t type)
+{
+    const struct nlattr *a;
+
+    if (of == NULL)
+        return NULL;
+    mnl_attr_for_each_nested(a, of)
+    {
+        if (mnl_attr_get_type(a) == type)
+            return a;
+    }
+    return NULL;
+}
+
+static bool is_ours(const struct conntrack *c, const struct nlattr *tuple)
+{
+    const struct nlattr *from = part(part(tuple, CTA_TUPLE_IP), CTA_IP_V4_SRC);
+    uint32_t range = from != NULL ? ntohl(mnl_attr_get_u32(from)) - c->first : NETWORK_RANGES;
+
+    return range < NETWORK_RANGES && c->walked[range];
+}
+
+static int see(const struct nlmsghdr *h, void *arg)
+{
+    const struct nlattr *a, *tuple = NULL, *zone = NULL;
+    _Alignas(16) char room[MESSAGE_MAX];
+    struct nlmsghdr *end = begin(room, IPCTNL_MSG_CT_DELETE, NLM_F_ACK);
+    struct walk *w = arg;
+
+    mnl_attr_for_each(a, h, sizeof(struct nfgenmsg))
+    {
+        if (mnl_attr_get_type(a) == CTA_TUPLE_ORIG)
+            tuple = a;
+        if (mnl_attr_get_type(a) == CTA_ZONE)
+            zone = a;
+    }
+    if (!is_ours(w->c, tuple))
+        return MNL_CB_OK;
+    mnl_attr_put(end, CTA_TUPLE_ORIG | NLA_F_NESTED, mnl_attr_get_payload_len(tuple),
+                 mnl_attr_get_payload(tuple));
+    if (zone != NULL)
+        mnl_attr_put(end, CTA_ZONE, mnl_attr_get_payload_len(zone), mnl_attr_get_payload(zone));
+    if (talk(w->one, end, NULL, NULL) < 0 && errno != ENOENT)
+        return MNL_CB_ERROR;
+    return MNL_CB_OK;
+}
+
+static int open_socket(struct mnl_socket **ret)
+{
+    *ret = mnl_socket_open2(NETLINK_NETFILTER, SOCK_CLOEXEC);
+    return *ret == NULL || mnl_socket_bind(*ret, 0, MNL_SOCKET_AUTOPID) < 0 ? -1 : 0;
+}
+
+static void walk(struct work *work)
+{
+    struct walk w = {.c = CONTAINER_OF(work, struct conntrack, work)};
+    _Alignas(16) char room[MESSAGE_MAX];
+
+    if (open_socket(&w.all) < 0 || open_socket(&w.one) < 0 ||
+        talk(w.all, begin(room, IPCTNL_MSG_CT_GET, NLM_F_DUMP), see, &w) < 0)
+        log_warn("connections of sandboxes that are gone: %s", strerror(errno));
+    netlink_close(w.all);
+    netlink_close(w.one);
+}
+
+/* ---- on the loop ---- */
+
+static void begin_walk(struct conntrack *c);
+
+static void walked(struct work *work)
+{
+    struct conntrack *c = CONTAINER_OF(work, struct conntrack, work);
+
+    c->ended = c->begun;
+    if (memchr(c->waiting, true, sizeof(c->waiting)) != NULL)
+        begin_walk(c);
+}
+
+static void begin_walk(struct conntrack *c)
+{
+    c->first = CONTAINER_OF(c, struct keeper, network.conntrack)->network.subnet + 1;
+    memcpy(c->walked, c->waiting, sizeof(c->walked));
+    memset(c->waiting, 0, sizeof(c->waiting));
+    c->work = (struct work){.run = walk, .done = walked};
+    c->begun++;
+    worker_give(&c->work);
+}
+
+int conntrack_forget(struct sandbox *sb)
+{
+    struct conntrack *c = &sb->k->network.conntrack;
+
+    if (sb->walk == 0) {
+        sb->walk = c->begun + 1;
+        c->waiting[sb->rec.range] = true;
+        if (c->begun == c->ended)
+            begin_walk(c);
+    }
+    if (sb->walk > c->ended)
+        return 1;
+    sb->walk = 0;
+    return 0;
+}
