@@ -40,6 +40,13 @@ c.sendall(b'HTTP/1.1 200 OK\\r\\nX-Here: yes\\r\\nContent-Length: %d\\r\\n\\r\\n
   assert.equal((await ask(8000, { host: hostOf(8000, `${box.id}-cove`) })).status, 200);
 });
 
+test('a query is passed on as it is, also one of nothing', async () => {
+  for (const path of ['/?', '/a?', '/a??', '/a?b', '/a']) {
+    const text = await rawRequest(d, `GET ${path} HTTP/1.1\r\nHost: ${hostOf(8000)}\r\nConnection: close\r\n\r\n`);
+    assert.equal(text.split('\r\n\r\n')[1].split(' HTTP')[0], `GET ${path}`);
+  }
+});
+
 test('::1 is reached too', async () => {
   await serveInside(d, box.id, 8006, rawServer(8006, `read_head(c)\nc.sendall(b'HTTP/1.1 200 OK\\r\\nContent-Length: 2\\r\\n\\r\\nv6')`, '::1'));
   assert.equal((await ask(8006)).text, 'v6');
@@ -195,6 +202,7 @@ if h.startswith(b'HEAD'): c.sendall(b'HTTP/1.1 200 OK\\r\\nContent-Length: 1000\
 elif b'/204' in h: c.sendall(b'HTTP/1.1 204 No\\r\\nContent-Length: 5\\r\\n\\r\\nhello')
 elif b'/304' in h: c.sendall(b'HTTP/1.1 304 Not\\r\\nETag: "x"\\r\\n\\r\\n')
 elif b'/100' in h: c.sendall(b'HTTP/1.1 100 Go\\r\\n\\r\\nHTTP/1.1 103 Early\\r\\nLink: x\\r\\n\\r\\nHTTP/1.1 200 OK\\r\\nContent-Length: 4\\r\\n\\r\\ndone')
+elif b'/hops' in h: c.sendall(b'HTTP/1.1 200 OK\\r\\nConnection: X-One, close\\r\\nX-One: 1\\r\\nX-Two: 2\\r\\nX-Stays: yes\\r\\nConnection: x-two\\r\\nContent-Length: 0\\r\\n\\r\\n')
 elif b'/cookies' in h: c.sendall(b'HTTP/1.1 200 OK\\r\\nSet-Cookie: a=1\\r\\nSet-Cookie: b=2\\r\\nContent-Length: 0\\r\\n\\r\\n')
 else: c.sendall(b'HTTP/1.0 200 OK\\r\\n\\r\\nold')`));
   assert.equal((await ask(8005)).text, 'old');
@@ -204,6 +212,8 @@ else: c.sendall(b'HTTP/1.0 200 OK\\r\\n\\r\\nold')`));
   assert.equal((await ask(8005, { path: '/304' })).headers.etag, '"x"');
   assert.equal((await ask(8005, { path: '/100' })).text, 'done');
   assert.deepEqual((await ask(8005, { path: '/cookies' })).headers['set-cookie'], ['a=1', 'b=2']);
+  const hops = (await ask(8005, { path: '/hops' })).headers;
+  assert.deepEqual([hops['x-one'], hops['x-two'], hops['x-stays']], [undefined, undefined, 'yes']);
 });
 
 test('a server inside that speaks nonsense is a 502, and never two answers', async () => {

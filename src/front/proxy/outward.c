@@ -39,21 +39,32 @@ static bool is_kept_back(const struct relay *y, const char *name)
     return false;
 }
 
+/* Connection may come several times, and each lists what is of this connection only. */
+static bool is_hop(const struct http_msg *m, const char *head, struct http_span name)
+{
+    bool hop = request_is_hop(head + name.at, name.len, NULL, 0);
+
+    for (size_t i = 0; i < m->nfields && !hop; i++) {
+        struct http_span n = m->fields[i].name, v = m->fields[i].value;
+
+        if (n.len == strlen("connection") && strncasecmp(head + n.at, "connection", n.len) == 0)
+            hop = request_is_hop(head + name.at, name.len, head + v.at, v.len);
+    }
+    return hop;
+}
+
 static void add_answer_headers(struct relay *y)
 {
     const struct http_msg *m = &y->answer.msg;
     const char *head = buf_data(&y->answer.head);
-    struct http_span connection = {0};
     char name[HEADER_NAME_MAX], *value;
 
     if (y->target.prefix > 0) /* first: whatever else there is no room for */
         http_reply_header(y->r, "Content-Security-Policy", PAGE_POLICY);
-    http_field_find(m, head, "connection", &connection);
     for (size_t i = 0; i < m->nfields; i++) {
         struct http_span n = m->fields[i].name, v = m->fields[i].value;
 
-        if (n.len >= sizeof(name) ||
-            request_is_hop(head + n.at, n.len, head + connection.at, connection.len))
+        if (n.len >= sizeof(name) || is_hop(m, head, n))
             continue;
         str_fmt(name, sizeof(name), "%.*s", (int)n.len, head + n.at);
         if (is_kept_back(y, name))

@@ -127,7 +127,7 @@ void request_write(struct http_req *r, const char *host, size_t prefix, struct b
     *ret_chunked = h->has_body && h->content_length < 0;
     *ret_upgrade = asks_upgrade(r, connection);
     buf_addf(out, "%s %s%s%s HTTP/1.1\r\n", h->method.p, *path != '\0' ? path : "/",
-             h->query.len > 0 ? "?" : "", h->query.p);
+             strchr(h->target.p, '?') != NULL ? "?" : "", h->query.p);
     add(out, "Host", host);
     add_headers(r, out, connection, prefix > 0);
     if (prefix > 0)
