@@ -461,8 +461,10 @@ int attach_run(const struct server *s, const struct attach_opts *o, struct err *
     if (attach_check(e) < 0 || keys_parse(&a.keys, o->keys, e) < 0 || catch_signals(&a, e) < 0 ||
         screen_lend(e) < 0)
         return -1;
+    client_hurry(true); /* keys and signals wait for an answer that has begun */
     while (a.end == END_NOT)
         turn(&a);
+    client_hurry(false);
     leave(&a);
     return finish(&a, e);
 }

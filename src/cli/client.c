@@ -66,9 +66,9 @@ void client_leave_when(int fd)
     leave_fd = fd;
 }
 
-void client_hurry(void)
+void client_hurry(bool on)
 {
-    hurried = true;
+    hurried = on;
 }
 
 bool client_is_left(const struct err *e)
@@ -76,10 +76,10 @@ bool client_is_left(const struct err *e)
     return e->kind == ERR_UNAVAILABLE && e->sys == EINTR;
 }
 
-/* Until there is something to receive. */
-static int await(const struct reply *r, struct err *e)
+/* Until the server says something (POLLIN), or takes more of what we say (POLLOUT). */
+static int await(int fd, short events, struct err *e)
 {
-    struct pollfd fds[] = {{.fd = r->fd, .events = POLLIN}, {.fd = leave_fd, .events = POLLIN}};
+    struct pollfd fds[] = {{.fd = fd, .events = events}, {.fd = leave_fd, .events = POLLIN}};
     bool patient = !hurried;
     int n;
 
@@ -144,10 +144,15 @@ static int dial(const struct server *s, struct err *e)
 static int send_all(int fd, const char *p, size_t n, struct err *e)
 {
     while (n > 0) {
-        ssize_t w = send(fd, p, n, MSG_NOSIGNAL);
+        ssize_t w = send(fd, p, n, MSG_NOSIGNAL | MSG_DONTWAIT);
 
         if (w < 0 && errno == EINTR)
             continue;
+        if (w < 0 && errno == EAGAIN) {
+            if (await(fd, POLLOUT, e) < 0)
+                return -1;
+            continue;
+        }
         /* It may have answered without reading all of it; the answer says why. */
         if (w < 0 && (errno == EPIPE || errno == ECONNRESET))
             return 0;
@@ -256,7 +261,7 @@ static int read_head(struct reply *r, struct err *e)
     int got;
 
     while ((got = http_head_end(buf_data(&r->in), r->in.len, &scanned, &len, &fault)) == 0) {
-        int more = await(r, e) < 0 ? -1 : receive(r, 0, e);
+        int more = await(r->fd, POLLIN, e) < 0 ? -1 : receive(r, 0, e);
 
         if (more < 0)
             return -1;
@@ -444,8 +449,8 @@ int reply_json(struct reply *r, json_t **ret, struct err *e)
             return -1;
         if (ev == REPLY_DATA)
             buf_add(&body, p, n);
-        else if (ev == REPLY_MORE)
-            reply_wait(r);
+        else if (ev == REPLY_MORE && await(r->fd, POLLIN, e) < 0)
+            return -1;
     }
     if (body.failed)
         return err_set(e, ERR_INTERNAL, "the answer is longer than %u bytes", CLIENT_BODY_MAX);

@@ -32,10 +32,11 @@ bool client_is_unreached(const struct err *e); /* no connection: nothing was sen
 bool client_is_broken(const struct err *e);    /* sent, and no whole answer came */
 
 /* Who presses Ctrl-C does not wait for a server that is silent: once `fd` is readable (and
- * from client_hurry() on) an answer has CLIENT_PATIENCE_MS to begin. */
+ * from client_hurry(true) on) it may be silent for CLIENT_PATIENCE_MS, also in the middle of
+ * an answer that is read whole and while it does not take what is sent. */
 #define CLIENT_PATIENCE_MS 3000
 void client_leave_when(int fd);
-void client_hurry(void);
+void client_hurry(bool on);
 bool client_is_left(const struct err *e); /* it had them; ERR_UNAVAILABLE too */
 
 struct call {
