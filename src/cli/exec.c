@@ -30,8 +30,9 @@ const struct cmd cmd_exec = {
     .about =
         "Its exit status becomes ours (128 and the signal's number if one ended it, 124 after\n"
         "--timeout). Stdin is passed on when it is not a terminal. Ctrl-C interrupts the\n"
-        "command, a second one kills it. A restart of the daemon goes unnoticed. With -t it is\n"
-        "as `cove shell`: it goes on when you detach.",
+        "command, a second one kills it. A restart of the daemon goes unnoticed, but for a part\n"
+        "of stdin that was on its way: that is an error, and the command is killed. With -t it\n"
+        "is as `cove shell`: it goes on when you detach.",
     .opts = opts,
     .min = 2,
     .max = CMD_ANY,

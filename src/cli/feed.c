@@ -46,7 +46,8 @@ static int post(const struct feed *f, size_t n, bool last, struct err *e)
 }
 
 /* Bytes that were refused (the queue is full, the daemon is away) are offered
- * again; bytes of which nobody knows whether they arrived are not. */
+ * again; bytes of which nobody knows whether they arrived are not. The end alone may be
+ * told twice. */
 static int deliver(const struct feed *f, size_t n, bool last, struct err *e)
 {
     uint64_t since = clock_mono_ms();
@@ -55,7 +56,7 @@ static int deliver(const struct feed *f, size_t n, bool last, struct err *e)
     while (post(f, n, last, e) < 0) {
         bool full = e->kind == ERR_LIMIT;
 
-        if (client_is_broken(e))
+        if (n > 0 && client_is_broken(e))
             return err_wrap(e, "stdin may have arrived in part");
         if (!full && e->kind != ERR_UNAVAILABLE && e->kind != ERR_UNRESPONSIVE)
             return -1;

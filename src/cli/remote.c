@@ -21,6 +21,8 @@
 
 #define STATUS_SIGNAL 128
 #define EVENT_STREAM "text/event-stream"
+#define RETRY_FIRST_MS 20
+#define ID_SIZE 13 /* of a command: twelve letters, and a NUL */
 
 struct remote {
     const struct server *s;
@@ -32,6 +34,7 @@ struct remote {
     unsigned signals_sent;
     struct buf piece;  /* of output, decoded */
     struct feed *feed; /* NULL: nothing to feed */
+    bool stdin_lost;   /* a part of it, and with it the command */
     uint64_t heard_ms; /* when the server last said something */
     bool over;         /* nothing more will come */
     int status;
@@ -62,7 +65,7 @@ static int next_signal(void)
 
     if (signal_fd < 0 || read(signal_fd, &info, sizeof(info)) != (ssize_t)sizeof(info))
         return 0;
-    client_hurry();
+    client_hurry(true);
     return (int)info.ssi_signo;
 }
 
@@ -237,8 +240,9 @@ static int wait_for_more(struct remote *r, const struct reply *reply, struct err
             return -1;
         if (n > 0 && fds[2].revents != 0) {
             *e = *feed_failure(r->feed);
-            kill_remote(r);
             e->sys = 0; /* not to be mistaken for a break of this stream */
+            r->stdin_lost = true;
+            kill_remote(r);
             return -1;
         }
     } while (n < 0 || fds[0].revents == 0);
@@ -306,25 +310,72 @@ static bool may_pass(const struct err *e)
     return e->kind == ERR_UNAVAILABLE || e->kind == ERR_UNRESPONSIVE;
 }
 
+/* After a failure that may pass: a while, then 0; -1 when it was too long or somebody
+ * interrupts. */
+static int wait_for_server(const struct remote *r, int *delay_ms, struct err *e)
+{
+    struct pollfd p = {.fd = r->ours ? signal_fd : -1, .events = POLLIN};
+    const char *why = clock_mono_ms() - r->heard_ms > REMOTE_RETRY_MS ? "gave up"
+                      : poll(&p, 1, *delay_ms) > 0                    ? "interrupted"
+                                                                      : NULL;
+
+    *delay_ms = *delay_ms < 500 ? *delay_ms * 2 : 1000;
+    if (why == NULL)
+        return 0;
+    e->sys = 0; /* it is not to be tried again */
+    return err_wrap(e, "%s; %s may still run in %s", why, r->process, r->sandbox);
+}
+
 /* After a break: attach until the command is over or the server stays away. */
 static int follow(struct remote *r, struct err *e)
 {
-    int delay_ms = 20;
+    int delay_ms = RETRY_FIRST_MS;
     uint64_t heard_ms = r->heard_ms;
 
     while (!r->over && attach(r, e) < 0) {
-        struct pollfd p = {.fd = r->ours ? signal_fd : -1, .events = POLLIN};
-
-        if (!may_pass(e))
+        if (r->stdin_lost || !may_pass(e))
             return -1;
-        if (clock_mono_ms() - r->heard_ms > REMOTE_RETRY_MS)
-            return err_wrap(e, "gave up; %s may still run in %s", r->process, r->sandbox);
         if (r->heard_ms != heard_ms) /* it was back for a while */
-            delay_ms = 20;
+            delay_ms = RETRY_FIRST_MS;
         heard_ms = r->heard_ms;
-        if (poll(&p, 1, delay_ms) > 0)
-            return err_wrap(e, "interrupted; %s may still run in %s", r->process, r->sandbox);
-        delay_ms = delay_ms < 500 ? delay_ms * 2 : 1000;
+        if (wait_for_server(r, &delay_ms, e) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+/* Asks once. *ret stays NULL when there is no stream: the server may know the command from
+ * the time before. */
+static int ask(const struct remote *r, const struct call *c, bool again, struct reply **ret,
+               struct err *e)
+{
+    autoreply struct reply *reply = NULL;
+    json_t *started = NULL;
+
+    if (reply_open(r->s, c, &reply, e) < 0)
+        return -1;
+    if (reply_is_sse(reply)) {
+        *ret = take_ptr(&reply);
+        return 0;
+    }
+    if (reply_json(reply, &started, e) < 0)
+        return again && e->kind == ERR_CONFLICT ? 0 : -1;
+    json_decref(started);
+    return 0;
+}
+
+/* When the connection breaks before the answer nobody knows whether it was started; asking
+ * again with the same id finds out, and cannot start it twice. */
+static int ask_until_known(const struct remote *r, const struct call *c, struct reply **ret,
+                           struct err *e)
+{
+    int delay_ms = RETRY_FIRST_MS;
+    bool again = false;
+
+    while (ask(r, c, again, ret, e) < 0) {
+        again = again ? may_pass(e) : client_is_broken(e);
+        if (!again || wait_for_server(r, &delay_ms, e) < 0)
+            return -1;
     }
     return 0;
 }
@@ -340,30 +391,27 @@ static int start(struct remote *r, json_t *request, struct err *e)
                      .json = request,
                      .accept = EVENT_STREAM};
     autoreply struct reply *reply = NULL;
-    json_t *started = NULL;
-    bool retried = false;
-    int got;
 
-    /* When the connection breaks before the answer nobody knows whether it was
-     * started; asking again with the same id finds out, and cannot start it twice. */
-    while ((got = reply_open(r->s, &c, &reply, e)) < 0 && client_is_broken(e) && !retried)
-        retried = true;
-    if (got < 0)
+    if (ask_until_known(r, &c, &reply, e) < 0)
         return -1;
-    if (!reply_is_sse(reply) && reply_json(reply, &started, e) < 0 &&
-        !(retried && e->kind == ERR_CONFLICT))
-        return -1;
-    json_decref(started);
     if (r->session == NULL && json_is_true(json_object_get(request, "stdin")) &&
         feed_start(r->s, r->sandbox, r->process, &r->feed, e) < 0)
         return -1;
-    return reply_is_sse(reply) ? consume(r, reply, e) : 0;
+    return reply != NULL ? consume(r, reply, e) : 0;
+}
+
+static int name_it(char id[ID_SIZE], json_t *request, struct err *e)
+{
+    id_random(id, ID_SIZE - 1);
+    if (json_object_set_new(request, "id", json_string(id)) < 0)
+        return err_set(e, ERR_INTERNAL, "out of memory");
+    return 0;
 }
 
 static int run(const struct server *s, const char *sandbox, const char *session, json_t *request,
                struct err *e)
 {
-    char process[13];
+    char process[ID_SIZE];
     struct remote r = {.s = s,
                        .sandbox = sandbox,
                        .process = process,
@@ -373,9 +421,8 @@ static int run(const struct server *s, const char *sandbox, const char *session,
                        .piece = BUF_INIT(SSE_EVENT_MAX),
                        .heard_ms = clock_mono_ms()};
 
-    id_random(process, sizeof(process) - 1);
-    if (json_object_set_new(request, "id", json_string(process)) < 0)
-        return err_set(e, ERR_INTERNAL, "out of memory");
+    if (name_it(process, request, e) < 0)
+        return -1;
     if ((start(&r, request, e) < 0 && !client_is_broken(e)) || follow(&r, e) < 0)
         r.status = -1;
     feed_free(r.feed);
@@ -399,20 +446,22 @@ int remote_exec(const struct server *s, const char *sandbox, const char *session
 int remote_result(const struct server *s, const char *sandbox, const char *session, json_t *request,
                   json_t **ret, struct err *e)
 {
-    struct remote r = {.s = s, .sandbox = sandbox, .session = session, .process = "the command"};
-    char path[PATH_TEXT_MAX];
+    char id[ID_SIZE], path[PATH_TEXT_MAX];
+    struct remote r = {.s = s, .sandbox = sandbox, .session = session, .process = id};
     struct call c = {
         .method = "POST", .path = path_session(path, sandbox, session, "exec"), .json = request};
     autoreply struct reply *reply = NULL;
     struct pollfd fds[] = {{.events = POLLIN}, {.fd = signal_fd, .events = POLLIN}};
 
-    if (reply_ask(s, &c, &reply, e) < 0)
+    if (name_it(id, request, e) < 0 || reply_ask(s, &c, &reply, e) < 0)
         return -1;
     fds[0].fd = reply_fd(reply);
     while (poll(fds, 2, -1) < 0 || fds[0].revents == 0)
         if (pass_signals(&r, e) < 0)
             return -1;
-    return reply_head(reply, e) < 0 ? -1 : reply_json(reply, ret, e);
+    if (reply_head(reply, e) == 0 && reply_json(reply, ret, e) == 0)
+        return 0;
+    return client_is_broken(e) ? err_wrap(e, "%s may still run in %s", id, sandbox) : -1;
 }
 
 int remote_logs(const struct server *s, const struct remote_look *look, struct err *e)

@@ -1,10 +1,12 @@
 /* run.c - `cove run`: a sandbox for one command, gone when the command is.
  *
- * Gone also after Ctrl-C, a full disk here, a closed pipe: whatever ends the
- * command's life here, the sandbox is deleted before we leave. */
+ * Gone also after Ctrl-C, a full disk here, a closed pipe, a restart of the daemon:
+ * whatever ends the command's life here, the sandbox is deleted before we leave. */
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
+#include "base/clock.h"
 #include "cli/attach.h"
 #include "cli/client.h"
 #include "cli/cmd.h"
@@ -13,6 +15,7 @@
 #include "cli/request.h"
 
 #define STATUS_INTERRUPTED 130
+#define DELETE_AGAIN_MS 100
 
 /* clang-format off */
 static const struct cmd_opt opts[] = {
@@ -22,13 +25,20 @@ static const struct cmd_opt opts[] = {
 };
 /* clang-format on */
 
+/* A daemon that is being restarted is waited for: nobody else knows of this sandbox. */
 static int delete_sandbox(const struct server *s, const char *id, struct err *e)
 {
+    const struct timespec pause = {.tv_nsec = DELETE_AGAIN_MS * 1000000l};
+    uint64_t since = clock_mono_ms();
     char path[PATH_TEXT_MAX];
 
-    if (client_call(s, "DELETE", path_sandbox(path, id, ""), NULL, NULL, e) < 0 &&
-        e->kind != ERR_NOT_FOUND)
-        return err_wrap(e, "sandbox %s is left behind", id);
+    while (client_call(s, "DELETE", path_sandbox(path, id, ""), NULL, NULL, e) < 0 &&
+           e->kind != ERR_NOT_FOUND) {
+        if (e->kind != ERR_UNAVAILABLE || client_is_left(e) || remote_is_interrupted() ||
+            clock_mono_ms() - since > REMOTE_RETRY_MS)
+            return err_wrap(e, "sandbox %s is left behind", id);
+        nanosleep(&pause, NULL);
+    }
     return 0;
 }
 
@@ -61,7 +71,7 @@ static int run(const struct args *a, struct err *e)
         remote_catch_signals(e) < 0)
         return -1;
     if (client_call(&s, "POST", "/v1/sandboxes", body, &sandbox, e) < 0)
-        return -1;
+        return client_is_broken(e) ? err_wrap(e, "a sandbox may be left behind") : -1;
     id = json_string_value(json_object_get(sandbox, "id"));
     if (id == NULL)
         return err_set(e, ERR_INTERNAL, "the server made a sandbox without an id");

@@ -213,7 +213,7 @@ const struct cmd cmd_session = {
     .about =
         "`exec` hands COMMAND, joined by blanks, to the session's bash and stays until it ends;\n"
         "its exit status becomes ours. Ctrl-C interrupts the command, and the session goes on.\n"
-        "A restart of the daemon goes unnoticed.",
+        "A restart of the daemon goes unnoticed, unless --json waits for the answer as a whole.",
     .opts = opts,
     .words = "create list exec interrupt delete",
     .min = 1,
