@@ -142,6 +142,49 @@ static int open_parent(int top, char *path, char **ret_name, struct err *e)
     return fd < 0 ? err_path(e, "%s", path) : take_fd(&fd);
 }
 
+static mode_t mode_of(const json_t *file)
+{
+    const char *text = json_string_value(json_object_get(file, "mode"));
+
+    return text != NULL ? (mode_t)strtoul(text, NULL, 8) : 0644;
+}
+
+/* A link of that name, as an earlier copy may have left it, makes room. */
+static int make_file(int dir, const char *name)
+{
+    int flags = O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC;
+    int fd = openat(dir, name, flags, 0666);
+
+    if (fd < 0 && errno == ELOOP && unlinkat(dir, name, 0) == 0)
+        fd = openat(dir, name, flags, 0666);
+    return fd;
+}
+
+static int make_link(const char *to, int dir, const char *name)
+{
+    int r = symlinkat(to, dir, name);
+
+    if (r < 0 && errno == EEXIST && unlinkat(dir, name, 0) == 0)
+        r = symlinkat(to, dir, name);
+    return r;
+}
+
+/* A device, a terminal or a pipe that is copied to stays as it is. */
+static int set_mode(int fd, mode_t mode)
+{
+    struct stat st;
+
+    if (fstat(fd, &st) < 0)
+        return -1;
+    return S_ISREG(st.st_mode) ? fchmod(fd, mode & 0777) : 0;
+}
+
+/* What is private there is private here; and we write into it. */
+static mode_t dir_mode(const json_t *file)
+{
+    return (mode_of(file) & 0777) | 0700;
+}
+
 static int fetch(struct copy *c, const char *path, int dir, const char *name, mode_t mode,
                  struct err *e)
 {
@@ -153,19 +196,12 @@ static int fetch(struct copy *c, const char *path, int dir, const char *name, mo
     r = stream_ask(&c->server, target, e);
     if (r == NULL)
         return err_wrap(e, "%s", path);
-    fd = openat(dir, name, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0666);
+    fd = make_file(dir, name);
     if (fd < 0)
         return err_path(e, "%s", name);
     if (stream_get(r, fd, &c->bar, e) < 0)
         return err_wrap(e, "%s", path);
-    return fchmod(fd, mode & 0777) < 0 ? err_path(e, "%s", name) : 0;
-}
-
-static mode_t mode_of(const json_t *file)
-{
-    const char *text = json_string_value(json_object_get(file, "mode"));
-
-    return text != NULL ? (mode_t)strtoul(text, NULL, 8) : 0644;
+    return set_mode(fd, mode) < 0 ? err_path(e, "%s", name) : 0;
 }
 
 /* One entry of the listing; directories come before what is in them. */
@@ -182,11 +218,12 @@ static int take_entry(struct copy *c, int top, const json_t *file, size_t skip, 
     if (at == NULL || (dir = open_parent(top, at, &name, e)) < 0)
         return -1;
     if (strcmp(type, "directory") == 0)
-        return mkdirat(dir, name, 0777) < 0 && errno != EEXIST ? err_path(e, "%s", at) : 0;
+        return mkdirat(dir, name, dir_mode(file)) < 0 && errno != EEXIST ? err_path(e, "%s", path)
+                                                                         : 0;
     if (strcmp(type, "file") == 0)
         return fetch(c, path, dir, name, mode_of(file), e);
     if (strcmp(type, "symlink") == 0 && link != NULL)
-        return symlinkat(link, dir, name) < 0 ? err_path(e, "%s", at) : 0;
+        return make_link(link, dir, name) < 0 ? err_path(e, "%s", path) : 0;
     c->left_out++;
     return 0;
 }
@@ -221,7 +258,7 @@ static int dir_out(struct copy *c, const json_t *from, struct err *e)
 
     if (path == NULL)
         return err_set(e, ERR_UNAVAILABLE, "the server did not say where it is");
-    if (mkdir(c->target, 0777) < 0 && errno != EEXIST)
+    if (mkdir(c->target, dir_mode(from)) < 0 && errno != EEXIST)
         return err_path(e, "%s", c->target);
     top = open(c->target, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (top < 0)
@@ -257,7 +294,7 @@ static int file_out(struct copy *c, const json_t *from, struct err *e)
     }
     if (stream_get(r, c->to.stream ? STDOUT_FILENO : fd, &c->bar, e) < 0)
         return -1;
-    if (!c->to.stream && fchmod(fd, mode_of(from) & 0777) < 0 && errno != EPERM)
+    if (!c->to.stream && set_mode(fd, mode_of(from)) < 0 && errno != EPERM)
         return err_path(e, "%s", c->target);
     return 0;
 }

@@ -82,6 +82,27 @@ test('directories, with links and odd names, both ways and between', async () =>
   assert.equal(await sh('cat "passed/a b/c/f"', t.id), '1\n');
 });
 
+test('a directory comes out again over what it left the first time', async () => {
+  await sh('rm -rf twice; mkdir -m 750 twice; mkdir -m 700 twice/own; echo 1 > twice/own/f; ln -s f twice/own/l; ln -s f twice/own/m');
+  fs.mkdirSync(here('outs'));
+  await ok(['cp', `${s.id}:twice`, here('outs')]);
+  assert.deepEqual(['outs/twice', 'outs/twice/own'].map((n) => fs.statSync(here(n)).mode & 0o777), [0o750, 0o700]);
+  await sh('cd twice/own; ln -sf ../elsewhere l; rm m; echo a file now > m');
+  await ok(['cp', `${s.id}:twice`, here('outs')]);
+  assert.equal(fs.readlinkSync(here('outs/twice/own/l')), '../elsewhere');
+  assert.equal(fs.readFileSync(here('outs/twice/own/m'), 'utf8'), 'a file now\n');
+  assert.equal(fs.readFileSync(here('outs/twice/own/f'), 'utf8'), '1\n');
+});
+
+test('what is copied to and is no file keeps its mode', async () => {
+  await sh('echo private > p; chmod 600 p');
+  await run('mkfifo', ['-m', '666', here('fifo')]);
+  const reader = run('cat', [here('fifo')]);
+  await ok(['cp', `${s.id}:p`, here('fifo')]);
+  assert.equal((await reader).stdout, 'private\n');
+  assert.equal(fs.statSync(here('fifo')).mode & 0o777, 0o666);
+});
+
 test('what a sandbox names leads nowhere but below the target', async () => {
   await sh(`rm -rf evil; mkdir -p evil/d; echo inside > evil/d/f`);
   fs.mkdirSync(here('target/evil'), { recursive: true });
