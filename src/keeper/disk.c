@@ -3,12 +3,17 @@
  * EXTEND  Another way (project quotas, an image per sandbox): a struct disk_way in
  *         a file of its own, and a row here in order of preference. */
 #include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "base/log.h"
+#include "base/str.h"
 #include "keeper/disk_ways.h"
+#include "keeper/pool_inside.h"
 #include "keeper/snapshot.h"
+#include "keeper/worker.h"
 
 static const struct disk_way *const ways[] = {&disk_btrfs, &disk_unbounded};
 
@@ -17,6 +22,7 @@ int disk_open(struct keeper *k, struct err *e)
     struct err first;
     int r = -1;
 
+    list_init(&k->disk.removals);
     for (size_t i = 0; i < ARRAY_LEN(ways) && r < 0; i++) {
         k->disk.way = ways[i];
         r = ways[i]->open(k, i == 0 ? &first : e);
@@ -57,7 +63,80 @@ uint64_t disk_quota(const struct sandbox *sb)
 
 int disk_down(struct sandbox *sb)
 {
-    return sb->keep_disk ? 0 : sb->k->disk.way->remove(sb->k, sb->rec.id);
+    return sb->keep_disk ? 0 : disk_remove(sb->k, sb->rec.id);
+}
+
+/* ---- taking one away ---- */
+
+struct removal {
+    struct work work;
+    struct list link;
+    struct keeper *k;
+    bool reuse;
+    enum disk_rest rest;
+    char name[];
+};
+
+static void remove_run(struct work *w)
+{
+    struct removal *r = CONTAINER_OF(w, struct removal, work);
+
+    r->rest = r->k->disk.way->remove(r->k, r->name, r->reuse);
+}
+
+static void removed(struct work *w)
+{
+    struct removal *r = CONTAINER_OF(w, struct removal, work);
+    struct disk *d = &r->k->disk;
+
+    d->nemptying -= r->reuse;
+    list_del(&r->link);
+    if (r->rest == DISK_EMPTY)
+        d->way->spare(r->k, r->name);
+    pool_disk_removed(r->k, r->name);
+    free(r);
+}
+
+/* What a snapshot of it holds is counted for this disk, for good: it is nobody else's. */
+static bool is_reusable(struct keeper *k, const char *name)
+{
+    return k->disk.nspares + k->disk.nemptying < DISK_SPARES && snapshot_held(k, name) == 0;
+}
+
+static void start_removal(struct keeper *k, const char *name)
+{
+    size_t len = strlen(name) + 1;
+    struct removal *r = calloc(1, sizeof(*r) + len);
+
+    if (r == NULL)
+        return; /* whoever wants it gone asks again */
+    r->work = (struct work){.run = remove_run, .done = removed};
+    r->k = k;
+    r->reuse = is_reusable(k, name);
+    memcpy(r->name, name, len);
+    k->disk.nemptying += r->reuse;
+    list_add_tail(&k->disk.removals, &r->link);
+    worker_give(&r->work);
+}
+
+static bool is_being_removed(struct keeper *k, const char *name)
+{
+    struct removal *r;
+
+    LIST_EACH (&k->disk.removals, r, struct removal, link)
+        if (strcmp(r->name, name) == 0)
+            return true;
+    return false;
+}
+
+int disk_remove(struct keeper *k, const char *name)
+{
+    if (is_being_removed(k, name))
+        return 1;
+    if (faccessat(k->disk.fd, name, F_OK, AT_SYMLINK_NOFOLLOW) < 0 && errno == ENOENT)
+        return 0;
+    start_removal(k, name);
+    return 1;
 }
 
 void disk_sweep(struct keeper *k)
@@ -69,7 +148,7 @@ void disk_sweep(struct keeper *k)
         if (de->d_name[0] == '.' || map_get(&k->sandboxes, de->d_name) != NULL)
             continue;
         log_debug("removing disk %s, which is no sandbox's", de->d_name);
-        k->disk.way->remove(k, de->d_name);
+        disk_remove(k, de->d_name);
     }
     if (d != NULL)
         closedir(d);
@@ -87,40 +166,74 @@ int disk_make_dirs(int dfd, const char *id, struct err *e)
     return 0;
 }
 
-/* The names and depths are a tenant's: everything goes by fds, nothing follows a
- * link, and the budget bounds the depth too. */
-static int empty_dir(int dfd, int *budget)
+struct emptying {
+    int top, *budget;
+    uint64_t lifted;
+};
+
+/* From wherever it is to the top, under a name that nothing there has. */
+static int lift(struct emptying *m, int dfd, const char *name)
 {
-    autofd int copy = dup(dfd);
-    DIR *d = copy < 0 ? NULL : fdopendir(copy);
-    int r = d == NULL ? -1 : 0;
+    char to[32];
+    int r;
 
-    if (d != NULL)
-        take_fd(&copy);
-    for (struct dirent *de; r == 0 && (de = readdir(d)) != NULL;) {
-        autofd int sub = -1;
-
-        if (strcmp(de->d_name, ".") == 0 || strcmp(de->d_name, "..") == 0)
-            continue;
-        if (--*budget < 0)
-            r = -1;
-        else if (de->d_type != DT_DIR)
-            r = unlinkat(dfd, de->d_name, 0);
-        else if ((sub = openat(dfd, de->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)) <
-                     0 ||
-                 empty_dir(sub, budget) < 0)
-            r = -1;
-        else
-            r = unlinkat(dfd, de->d_name, AT_REMOVEDIR);
-    }
-    if (d != NULL)
-        closedir(d);
+    do {
+        str_fmt(to, sizeof(to), "lifted-%llu", (unsigned long long)m->lifted++);
+        r = renameat2(dfd, name, m->top, to, RENAME_NOREPLACE);
+    } while (r < 0 && errno == EEXIST);
     return r;
 }
 
+static int clear_dir(struct emptying *m, int dfd, bool is_top);
+
+static int clear_below(struct emptying *m, const char *name)
+{
+    autofd int fd = openat(m->top, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+
+    return fd < 0 || clear_dir(m, fd, false) < 0 ? -1 : unlinkat(m->top, name, AT_REMOVEDIR);
+}
+
+static int clear_entry(struct emptying *m, int dfd, const char *name, bool is_top)
+{
+    if (--*m->budget < 0)
+        return -1;
+    if (unlinkat(dfd, name, 0) == 0)
+        return 0;
+    if (errno != EISDIR)
+        return -1;
+    if (unlinkat(dfd, name, AT_REMOVEDIR) == 0)
+        return 0;
+    if (errno != ENOTEMPTY)
+        return -1;
+    return is_top ? clear_below(m, name) : lift(m, dfd, name);
+}
+
+/* What it holds goes, or up: how many entries that were, or -1. */
+static int clear_dir(struct emptying *m, int dfd, bool is_top)
+{
+    autofd int copy = openat(dfd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *d = copy < 0 ? NULL : fdopendir(copy);
+    int n = 0;
+
+    if (d == NULL)
+        return -1;
+    take_fd(&copy);
+    for (struct dirent *de; n >= 0 && (de = readdir(d)) != NULL;)
+        if (strcmp(de->d_name, ".") != 0 && strcmp(de->d_name, "..") != 0)
+            n = clear_entry(m, dfd, de->d_name, is_top) < 0 ? -1 : n + 1;
+    closedir(d);
+    return n;
+}
+
+/* The names and depths are a tenant's: everything goes by fds, nothing follows a link, and
+ * what lies deeper is lifted up and not walked down to, so that no depth is too deep. */
 int disk_empty(int dfd, const char *id, int *budget)
 {
-    autofd int fd = openat(dfd, id, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    autofd int top = openat(dfd, id, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    struct emptying m = {.top = top, .budget = budget};
+    int n = top < 0 ? -1 : 1;
 
-    return fd < 0 ? -1 : empty_dir(fd, budget);
+    while (n > 0)
+        n = clear_dir(&m, top, true);
+    return n;
 }

@@ -223,7 +223,8 @@ static void way_close(struct keeper *k)
 
 /* Spares have names that no sandbox has; those of an earlier keeper are swept. */
 #define SPARE_NAME 24
-#define SPARE_STEPS 200 /* entries that are worth removing one by one */
+#define SPARE_STEPS 200          /* entries that are worth removing one by one */
+#define SPARE_BYTES (4ull << 20) /* ...and what they may hold */
 
 static void spare_name(uint32_t number, char out[SPARE_NAME])
 {
@@ -333,35 +334,41 @@ static int way_make(struct sandbox *sb, struct err *e)
     return way_limit(sb, e) < 0 ? -1 : disk_make_dirs(d->fd, sb->rec.id, e);
 }
 
-static int destroy(struct keeper *k, const char *id)
+static enum disk_rest destroy(struct keeper *k, const char *name)
 {
     struct btrfs_ioctl_vol_args a = {0};
 
-    str_fmt(a.name, sizeof(a.name), "%s", id);
+    str_fmt(a.name, sizeof(a.name), "%s", name);
     if (ioctl(k->disk.fd, BTRFS_IOC_SNAP_DESTROY, &a) == 0 || errno == ENOENT)
-        return 0;
-    log_debug("remove disk %s: %s", id, strerror(errno));
-    return 1;
+        return DISK_GONE;
+    log_debug("remove disk %s: %s", name, strerror(errno));
+    return DISK_STAYS;
 }
 
 /* With quotas, btrfs commits a whole transaction for every subvolume it drops
  * (measured: several ms, and creations wait for it). A disk that was hardly
  * written to is therefore emptied and used again; one that cannot be emptied in a
- * few steps is destroyed. */
-static int way_remove(struct keeper *k, const char *id)
+ * few steps is destroyed. A step may be a file of a million pieces, hence the bytes:
+ * the kernel destroys without anybody waiting for it. */
+static enum disk_rest way_remove(struct keeper *k, const char *name, bool reuse)
+{
+    int budget = SPARE_STEPS;
+
+    if (reuse && way_used(k, name) <= SPARE_BYTES && disk_empty(k->disk.fd, name, &budget) == 0)
+        return DISK_EMPTY;
+    return destroy(k, name);
+}
+
+static void way_spare(struct keeper *k, const char *name)
 {
     struct disk *d = &k->disk;
     char spare[SPARE_NAME];
-    int budget = SPARE_STEPS;
 
-    /* What a snapshot of it holds is counted for this subvolume, for good. */
-    if (d->nspares >= DISK_SPARES || snapshot_held(k, id) > 0 || disk_empty(d->fd, id, &budget) < 0)
-        return destroy(k, id);
     spare_name(d->next_spare, spare);
-    if (renameat(d->fd, id, d->fd, spare) < 0)
-        return destroy(k, id);
-    d->spares[d->nspares++] = d->next_spare++;
-    return 0;
+    if (renameat(d->fd, name, d->fd, spare) < 0)
+        destroy(k, name);
+    else
+        d->spares[d->nspares++] = d->next_spare++;
 }
 
 static int way_counters(struct sandbox *sb, int *ret_used, int *ret_quota, struct err *e)
@@ -390,6 +397,7 @@ const struct disk_way disk_btrfs = {
     .make = way_make,
     .limit = way_limit,
     .remove = way_remove,
+    .spare = way_spare,
     .volume = way_volume,
     .clone = way_clone,
     .used = way_used,

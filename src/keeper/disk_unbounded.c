@@ -54,24 +54,15 @@ static int way_limit(struct sandbox *sb, struct err *e)
     return 0;
 }
 
-static int remove_one(const char *path, const struct stat *st, int type, struct FTW *at)
+static enum disk_rest way_remove(struct keeper *k, const char *name, bool reuse)
 {
-    (void)st;
-    (void)type;
-    (void)at;
-    return remove(path) < 0 && errno != ENOENT ? -1 : 0;
-}
+    int budget = INT32_MAX;
 
-static int way_remove(struct keeper *k, const char *id)
-{
-    char path[600];
-
-    str_fmt(path, sizeof(path), "%s/disk/%s", k->dir, id);
-    if (nftw(path, remove_one, 64, FTW_DEPTH | FTW_PHYS | FTW_MOUNT) < 0 && errno != ENOENT) {
-        log_warn("remove %s: %s", path, strerror(errno));
-        return 1;
-    }
-    return 0;
+    (void)reuse;
+    if (disk_empty(k->disk.fd, name, &budget) == 0 && unlinkat(k->disk.fd, name, AT_REMOVEDIR) == 0)
+        return DISK_GONE;
+    log_warn("remove disk %s: %s", name, strerror(errno));
+    return DISK_STAYS;
 }
 
 static int run_cp(const char *from, const char *to, struct err *e)

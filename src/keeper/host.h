@@ -26,9 +26,10 @@ struct disk {
     const struct disk_way *way;
     int fd; /* directory that holds one subvolume or directory per sandbox */
     uint32_t spares[DISK_SPARES], next_spare; /* emptied disks, to be used again */
-    size_t nspares;
-    int qgroups_fd; /* directory of the quotas' counters in sysfs */
-    bool simple;    /* simple quotas (since 6.7): far cheaper than the full ones */
+    size_t nspares, nemptying;                /* nemptying: that may become spares */
+    struct list removals;                     /* under way, see disk_remove() */
+    int qgroups_fd;                           /* directory of the quotas' counters in sysfs */
+    bool simple; /* simple quotas (since 6.7): far cheaper than the full ones */
 };
 
 struct ids {
@@ -158,13 +159,18 @@ void ids_sweep(struct keeper *k);
 uid_t ids_base(const struct sandbox *sb);
 
 /* One way to give a sandbox a disk of bounded size. */
+enum disk_rest { DISK_GONE, DISK_EMPTY, DISK_STAYS };
+
 struct disk_way {
     const char *name;
     int (*open)(struct keeper *k, struct err *e);
     void (*close)(struct keeper *k);
     int (*make)(struct sandbox *sb, struct err *e);
     int (*limit)(struct sandbox *sb, struct err *e);
-    int (*remove)(struct keeper *k, const char *id);
+    /* What there is of disk `name` goes; with `reuse` it may be left empty instead, for
+     * `spare` to put by. Called in a worker. */
+    enum disk_rest (*remove)(struct keeper *k, const char *name, bool reuse);
+    void (*spare)(struct keeper *k, const char *name);
     /* A volume of bounded size in a directory of the disks; fine if it is there. */
     int (*volume)(int dir, const char *name, uint64_t limit, struct err *e);
     /* Makes disk `to` what disk `from` is now; *ret_bytes: how much that is. May take its
@@ -180,6 +186,9 @@ int disk_open(struct keeper *k, struct err *e);
 void disk_close(struct keeper *k);
 int disk_limit(struct sandbox *sb, struct err *e);
 int disk_counters(struct sandbox *sb, int *ret_used, int *ret_quota, struct err *e);
+/* Takes disk `name` away, which takes as long as a tenant cared to make it: a worker does
+ * it. 0 once there is none; until then 1, and asking again begins what failed anew. */
+int disk_remove(struct keeper *k, const char *name);
 /* Removes disks that belong to no sandbox. */
 void disk_sweep(struct keeper *k);
 

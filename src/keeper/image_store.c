@@ -307,7 +307,7 @@ void image_store_sweep(struct keeper *k,
         if (needed(k, id, IMAGE_ANY_LAYER))
             sweep_layers(k, de->d_name, id, needed);
         else
-            k->disk.way->remove(k, de->d_name);
+            disk_remove(k, de->d_name);
     }
     if (d != NULL)
         closedir(d);

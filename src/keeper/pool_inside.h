@@ -36,5 +36,7 @@ void pool_answer_given(struct sandbox *sb);
 int pool_watch_init(struct sandbox *sb, struct err *e);
 /* To the teardown queue. Its record must already say what is wanted. */
 void pool_bury(struct sandbox *sb, bool keep_disk);
+/* The queue need not wait any longer, if it was a sandbox's. */
+void pool_disk_removed(struct keeper *k, const char *name);
 
 #endif

@@ -267,7 +267,7 @@ static void drop(struct keeper *k, struct snapshot *s)
     k->snapshots->n--;
     free(s);
     if (!bare)
-        k->disk.way->remove(k, disk);
+        disk_remove(k, disk);
     if (source != NULL && source->rec.phase != PHASE_DYING && disk_limit(source, &e) < 0)
         log_warn("%s", e.msg);
     image_left(k, under);
@@ -327,7 +327,7 @@ void snapshot_sweep(struct keeper *k)
     }
     for (struct dirent *de; d != NULL && (de = readdir(d)) != NULL;)
         if (strncmp(de->d_name, DISK_PREFIX, strlen(DISK_PREFIX)) == 0 && !is_kept(k, de->d_name))
-            k->disk.way->remove(k, de->d_name);
+            disk_remove(k, de->d_name);
     if (d != NULL)
         closedir(d);
 }

@@ -98,7 +98,7 @@ static void taken(struct work *w)
     if (sb != NULL && freezer_set(sb, FREEZE_ALL, false, &e) < 0 && sb->rec.phase == PHASE_GIVEN)
         log_error("sandbox %s: %s", sb->rec.id, e.msg);
     if (t->result < 0) {
-        t->k->disk.way->remove(t->k, t->disk);
+        disk_remove(t->k, t->disk);
         fail(t, sb, &t->e);
         return;
     }
@@ -114,7 +114,7 @@ static void taken(struct work *w)
         end(t, sb);
         return;
     }
-    t->k->disk.way->remove(t->k, t->disk);
+    disk_remove(t->k, t->disk);
     fail(t, sb, &e);
 }
 

@@ -84,6 +84,15 @@ void pool_bury(struct sandbox *sb, bool keep_disk)
     loop_timer_set(k->loop, &sb->timer, 1, try_down);
 }
 
+/* Nothing but the queue has a sandbox's disk removed. */
+void pool_disk_removed(struct keeper *k, const char *name)
+{
+    struct sandbox *sb = pool_find(k, name);
+
+    if (sb != NULL)
+        loop_timer_set(k->loop, &sb->timer, 0, try_down);
+}
+
 static void say_why(struct sandbox *sb, char *out, size_t room)
 {
     if (cgroup_oom_kills(sb) > 0)

@@ -1,8 +1,10 @@
 // A host that cannot give a disk with a limit, and an operator who accepts that: pause,
 // snapshots and forks work all the same, by copying what was written.
 import assert from 'node:assert/strict';
+import fs from 'node:fs';
+import path from 'node:path';
 import { after, before, test } from 'node:test';
-import { startDaemon } from '../lib/cove.mjs';
+import { poll, startDaemon } from '../lib/cove.mjs';
 
 let d;
 before(async () => {
@@ -35,4 +37,20 @@ test('a snapshot is a copy of what was written, and new sandboxes stand on it', 
   await d.post(`${S}/${b.id}/pause`);
   await d.post(`${S}/${b.id}/resume`);
   for (const s of [a, b, ...forks.map((f) => f.sandbox)]) await d.del(`${S}/${s.id}`);
+});
+
+test('a tree that is deeper than any path goes with its sandbox', async () => {
+  const a = await d.sandbox();
+  await sh(a.id, `python3 -c '
+import os
+for i in range(6000):
+    for name in "lifted-%d" % i, "beside":
+        os.mkdir(name)
+    open("beside/file", "w").close()
+    os.chdir("lifted-%d" % i)
+'`);
+  const disk = path.join(d.dir, 'disk', a.id);
+  assert.ok(fs.existsSync(disk), 'it lies there');
+  await d.del(`${S}/${a.id}`);
+  await poll('nothing of it is left', () => !fs.existsSync(disk));
 });
