@@ -12,6 +12,7 @@
  *   DIR/images     root  0700   the other templates; their layers are in DIR/disk (image.h)
  *   DIR/dev        root  0700   where /dev of all sandboxes hangs, for us alone (rootfs.c)
  *   DIR/layers     root  0700   on older kernels, those of an overlay that is being made */
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -39,6 +40,44 @@ static int open_dir(int at, const char *name, mode_t mode, uid_t uid, gid_t gid,
     if (fd < 0 || fchown(fd, uid, gid) < 0 || fchmod(fd, mode) < 0)
         return err_sys(e, "open %s", name);
     return take_fd(&fd);
+}
+
+/* False only if something is in it that is not ours. An empty filesystem may have its
+ * lost+found. */
+static bool is_free(DIR *d)
+{
+    static const char *const nothing[] = {".", "..", "lost+found"};
+
+    for (struct dirent *de; (de = readdir(d)) != NULL;) {
+        size_t i = 0;
+
+        while (i < ARRAY_LEN(nothing) && strcmp(de->d_name, nothing[i]) != 0)
+            i++;
+        if (i == ARRAY_LEN(nothing))
+            return false;
+    }
+    return true;
+}
+
+/* The directory will be root's and nobody else's to look into: by a slip of the hand that
+ * would be /tmp, or somebody's home. So it has our lock, or it is empty, or there is none. */
+static int check_state(const char *path, struct err *e)
+{
+    struct stat st;
+    DIR *d;
+    bool ours;
+
+    if (lstat(path, &st) == 0 && S_ISLNK(st.st_mode))
+        return err_set(e, ERR_INVALID, "%s is a symbolic link; name what it leads to", path);
+    d = opendir(path);
+    if (d == NULL)
+        return 0; /* making it says why not */
+    ours = fstatat(dirfd(d), "lock", &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode);
+    ours = ours || is_free(d);
+    closedir(d);
+    return ours
+               ? 0
+               : err_set(e, ERR_INVALID, "%s is not empty, and no state directory of Cove's", path);
 }
 
 static int make_parents(const char *path, struct err *e)
@@ -147,7 +186,7 @@ int dirs_open(struct keeper *k, struct err *e)
         return err_set(e, ERR_INVALID, "--state wants an absolute path, not '%s'", k->config.state);
     if (strlen(k->config.state) > 400)
         return err_set(e, ERR_INVALID, "--state is longer than 400 bytes");
-    if (make_parents(k->config.state, e) < 0)
+    if (make_parents(k->config.state, e) < 0 || check_state(k->config.state, e) < 0)
         return -1;
     k->dir_fd = open_dir(AT_FDCWD, k->config.state, 0711, 0, 0, e);
     if (k->dir_fd < 0)

@@ -1,6 +1,9 @@
 // The command line, run for real.
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
+import fs from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
 import { after, before, test } from 'node:test';
 import { BIN, finished, poll, run, startDaemon, within } from '../lib/cove.mjs';
 
@@ -243,6 +246,25 @@ test('serve refuses settings that make no sense, naming them', async () => {
     const r = await run(BIN, ['serve', '--state', `${d.dir}-none`, ...args], { deadline: 20_000 });
     assert.equal(r.status, 64, `${args}: ${r.stderr}`);
     assert.match(r.stderr, new RegExp(word));
+  }
+});
+
+test('a directory that is somebody else\'s is not taken over', async () => {
+  const dir = fs.mkdtempSync(path.join(os.tmpdir(), 'cove-home-'));
+  const link = `${dir}-link`;
+  fs.writeFileSync(path.join(dir, 'letter'), 'dear');
+  fs.chmodSync(dir, 0o1777);
+  fs.symlinkSync(dir, link);
+  try {
+    for (const [args, why] of [[['serve', '--state', dir], /not empty/], [['stop', '--all', '--state', dir], /not empty/], [['serve', '--state', link], /is a symbolic link/]]) {
+      const r = await run(BIN, args, { deadline: 20_000 });
+      assert.equal(r.status, 64, `${args}: ${r.stderr}`);
+      assert.match(r.stderr, why);
+    }
+    assert.deepEqual([fs.readdirSync(dir), fs.statSync(dir).mode & 0o7777], [['letter'], 0o1777]);
+  } finally {
+    fs.rmSync(link);
+    fs.rmSync(dir, { recursive: true });
   }
 });
 
