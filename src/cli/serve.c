@@ -14,13 +14,13 @@ static int serve(const struct args *a, struct err *e)
 static int stop(const struct args *a, struct err *e)
 {
     (void)e;
-    return keeper_stop_main(a->argc, a->argv);
+    return keeper_stop_main(args_flag(a, "all"), args_value(a, "state"));
 }
 
 static int doctor(const struct args *a, struct err *e)
 {
-    (void)e;
-    return keeper_doctor_main(a->argc, a->argv);
+    (void)a, (void)e;
+    return keeper_doctor_main();
 }
 
 const struct cmd cmd_serve = {
@@ -47,7 +47,6 @@ const struct cmd cmd_stop = {
     .summary = "end the daemon; with --all every sandbox too",
     .about = "Works whether or not a daemon runs.",
     .opts = stop_opts,
-    .raw = true,
     .run = stop,
 };
 
@@ -55,6 +54,5 @@ const struct cmd cmd_doctor = {
     .name = "doctor",
     .usage = "doctor",
     .summary = "say what this host can and cannot give",
-    .raw = true,
     .run = doctor,
 };

@@ -353,15 +353,14 @@ uint64_t doctor_capacity(struct keeper *k)
     return n;
 }
 
-int keeper_doctor_main(int argc, char **argv)
+int keeper_doctor_main(void)
 {
     static const char *const marks[] = {[GOOD] = "ok", [NOTE] = "note", [MISSING] = "MISSING"};
     bool fine = true;
 
-    (void)argv;
-    if (argc > 0) {
-        fprintf(stderr, "usage: cove doctor\n");
-        return err_exit(ERR_INVALID);
+    if (geteuid() != 0) {
+        fprintf(stderr, "cove doctor: this needs root: it tries what `cove serve` does\n");
+        return err_exit(ERR_DENIED);
     }
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         char text[TEXT_MAX + 80];

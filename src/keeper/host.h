@@ -112,7 +112,7 @@ struct keeper {
 };
 
 /* The first half of coming up: configuration, privileges, the loop. */
-int keeper_load(struct keeper *k, int argc, char **argv, struct err *e);
+int keeper_load(struct keeper *k, int argc, char *const *argv, struct err *e);
 /* The second: everything up to serving, sandboxes of an earlier daemon included. */
 int keeper_come_up(struct keeper *k, struct err *e);
 

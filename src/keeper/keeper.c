@@ -168,7 +168,7 @@ static void blank(struct keeper *k)
         k->cgroups.v1_fd[c] = -1;
 }
 
-int keeper_load(struct keeper *k, int argc, char **argv, struct err *e)
+int keeper_load(struct keeper *k, int argc, char *const *argv, struct err *e)
 {
     int level;
 

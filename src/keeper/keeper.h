@@ -5,11 +5,14 @@
 #ifndef KEEPER_KEEPER_H
 #define KEEPER_KEEPER_H
 
+#include <stdbool.h>
+
 /* `cove serve`; argv: its options. Returns the exit status. */
 int keeper_main(int argc, char **argv);
 
-/* `cove stop [--all]` and `cove doctor`, which work without a daemon too. */
-int keeper_stop_main(int argc, char **argv);
-int keeper_doctor_main(int argc, char **argv);
+/* `cove stop [--all]` and `cove doctor`, which work without a daemon too. `state` may be
+ * NULL: where it is by default. */
+int keeper_stop_main(bool all, const char *state);
+int keeper_doctor_main(void);
 
 #endif

@@ -9,6 +9,7 @@
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <unistd.h>
 
 #include "base/log.h"
 #include "base/str.h"
@@ -52,6 +53,17 @@ static int end_daemon(const char *state, struct err *e)
     return 0;
 }
 
+/* A wall that this host cannot give was accepted by who served here, or nothing was. Disks
+ * in an image are not looked for anywhere else. */
+static const char *walls_accepted(const char *state)
+{
+    char image[600];
+
+    str_fmt(image, sizeof(image), "%s/disk.img", state);
+    return access(image, F_OK) == 0 ? "no-cpu-limit,no-memory-limit,no-pids-limit"
+                                    : "no-cpu-limit,no-memory-limit,no-pids-limit,no-disk-limit";
+}
+
 /* With no daemon there: come up as one would, without a front, and go down. No
  * pool is filled meanwhile: each sandbox that is gone would call for a new one. */
 static int end_all(struct keeper *k, struct err *e)
@@ -59,8 +71,10 @@ static int end_all(struct keeper *k, struct err *e)
     k->config.pool = 0;
     /* What there is of a network is taken down, whatever the settings were. */
     free(k->config.network);
+    free(k->config.accept);
     k->config.network = strdup("none");
-    if (k->config.network == NULL)
+    k->config.accept = strdup(walls_accepted(k->config.state));
+    if (k->config.network == NULL || k->config.accept == NULL)
         return err_set(e, ERR_INTERNAL, "out of memory");
     if (keeper_come_up(k, e) < 0)
         return -1;
@@ -77,13 +91,13 @@ static int end_all(struct keeper *k, struct err *e)
     return 0;
 }
 
-int keeper_stop_main(int argc, char **argv)
+int keeper_stop_main(bool all, const char *state)
 {
     static struct keeper k;
-    bool all = argc > 0 && strcmp(argv[0], "--all") == 0;
+    char *const settings[] = {(char *)"--state", (char *)state};
     struct stat st;
     struct err e;
-    int r = keeper_load(&k, argc - all, argv + all, &e);
+    int r = keeper_load(&k, state != NULL ? 2 : 0, settings, &e);
 
     log_open("stop", LOG_LEVEL_WARN);
     if (r == 0 && stat(k.config.state, &st) < 0)

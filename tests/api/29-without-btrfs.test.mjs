@@ -4,12 +4,12 @@ import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import path from 'node:path';
 import { after, before, test } from 'node:test';
-import { poll, startDaemon } from '../lib/cove.mjs';
+import { BIN, poll, run, startDaemon } from '../lib/cove.mjs';
 
 let d;
+// without mkfs.btrfs there is no image of one
+const wrap = ['unshare', '-m', 'sh', '-c', 'mount --bind /bin/false "$(readlink -f /sbin/mkfs.btrfs)" && exec "$@"', 'sh'];
 before(async () => {
-  // without mkfs.btrfs there is no image of one
-  const wrap = ['unshare', '-m', 'sh', '-c', 'mount --bind /bin/false "$(readlink -f /sbin/mkfs.btrfs)" && exec "$@"', 'sh'];
   d = await startDaemon({ wrap, args: ['--accept', 'no-disk-limit'] });
 });
 after(() => d?.stop());
@@ -53,4 +53,12 @@ for i in range(6000):
   assert.ok(fs.existsSync(disk), 'it lies there');
   await d.del(`${S}/${a.id}`);
   await poll('nothing of it is left', () => !fs.existsSync(disk));
+});
+
+test('cove stop --all ends everything without being told again what was accepted', async () => {
+  const s = await d.sandbox();
+  const r = await run(wrap[0], [...wrap.slice(1), BIN, 'stop', '--all', '--state', d.dir]);
+  assert.equal(r.status, 0, r.stderr);
+  await d.restart();
+  assert.equal((await d.get(`${S}/${s.id}`)).state, 'stopped');
 });

@@ -275,6 +275,18 @@ test('doctor says in plain words what the host can give', async () => {
   assert.match(r.stdout, /pid/i);
 });
 
+test('doctor does not take what only root may do for something that is missing', async () => {
+  const dir = fs.mkdtempSync(path.join(os.tmpdir(), 'cove-bin-'));
+  const copy = path.join(dir, 'cove');
+  fs.copyFileSync(BIN, copy);
+  fs.chmodSync(dir, 0o755);
+  fs.chmodSync(copy, 0o755);
+  const r = await run('setpriv', ['--reuid=65534', '--regid=65534', '--clear-groups', copy, 'doctor']);
+  fs.rmSync(dir, { recursive: true });
+  assert.deepEqual([r.status, r.stdout], [77, '']);
+  assert.match(r.stderr, /^cove doctor: this needs root/);
+});
+
 test('resume boots a stopped sandbox, and says why it cannot', async () => {
   const s = await d.sandbox({ timeout_ms: 1, on_timeout: 'stop' });
   await poll('it is stopped', async () => (await d.get(`/v1/sandboxes/${s.id}`)).state === 'stopped');
