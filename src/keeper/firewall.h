@@ -24,6 +24,8 @@ void firewall_remove(struct keeper *k);
 /* firewall_watch.c: writes it again whenever somebody else removes it. */
 int firewall_watch(struct keeper *k, struct err *e);
 void firewall_unwatch(struct keeper *k);
+/* At once, for who cannot wait for that. False: it is there. */
+bool firewall_restore(struct keeper *k);
 
 /* What this sandbox may reach is `rules` from now on, all at once. */
 int firewall_rule(struct sandbox *sb, const struct wire_bytes *rules, struct err *e);

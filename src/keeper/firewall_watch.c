@@ -27,12 +27,12 @@ static bool is_there(struct keeper *k)
     return there;
 }
 
-static void restore(struct keeper *k)
+bool firewall_restore(struct keeper *k)
 {
     struct err e;
 
     if (is_there(k))
-        return;
+        return false;
     log_warn("somebody removed our firewall table; writing it again");
     if (firewall_write(k, &e) < 0)
         log_error("%s", e.msg);
@@ -45,6 +45,7 @@ static void restore(struct keeper *k)
                 firewall_rule(sb, &rules, &e) < 0)
                 log_error("sandbox %s: %s", sb->rec.id, e.msg);
         }
+    return true;
 }
 
 static bool tells_of_a_table(const char *p, int n)
@@ -68,7 +69,7 @@ static void news(struct loop_io *io, uint32_t events)
            errno == ENOBUFS || errno == ENOSPC)
         look |= n < 0 || tells_of_a_table(room, (int)n);
     if (look)
-        restore(k);
+        firewall_restore(k);
 }
 
 int firewall_watch(struct keeper *k, struct err *e)

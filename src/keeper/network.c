@@ -278,7 +278,7 @@ int network_keep_rules(struct sandbox *sb, const struct wire_bytes *rules, struc
 
 /* The record says that there are rules before there are any: whoever takes the
  * sandbox down removes them from the firewall. */
-static int apply(struct sandbox *sb, struct err *e)
+static int hand_over(struct sandbox *sb, struct err *e)
 {
     struct wire_bytes rules = {sb->rules.mem, sb->rules.len};
 
@@ -296,17 +296,32 @@ static int apply(struct sandbox *sb, struct err *e)
     return firewall_rule(sb, &rules, e);
 }
 
+/* A firewall that somebody emptied takes nothing, and we may not have heard of it yet. */
+static int apply(struct sandbox *sb, struct err *e)
+{
+    if (hand_over(sb, e) == 0)
+        return 0;
+    return firewall_restore(sb->k) ? hand_over(sb, e) : -1;
+}
+
 int network_rule(struct sandbox *sb, const struct wire_bytes *rules, struct err *e)
 {
+    struct kept_rules before = sb->rules;
+
     if ((sb->rec.network & NETWORK_EGRESS) == 0)
         return rules->len == 0
                    ? 0
                    : err_set(e, ERR_CONFLICT, "sandbox %s has no network to rule", sb->rec.id);
     if (!sb->k->network.egress)
         return err_set(e, ERR_UNSUPPORTED, "network: %s", sb->k->network.why_not);
-    if (network_keep_rules(sb, rules, e) < 0)
+    sb->rules.mem = NULL;
+    if (network_keep_rules(sb, rules, e) < 0 || apply(sb, e) < 0) {
+        free(sb->rules.mem);
+        sb->rules = before; /* which hold still, and are what a restored firewall gets */
         return -1;
-    return apply(sb, e);
+    }
+    free(before.mem);
+    return 0;
 }
 
 int network_up(struct sandbox *sb, struct err *e)

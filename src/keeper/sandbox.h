@@ -111,7 +111,7 @@ struct sandbox {
     char *commit;          /* the frame of the commit that awaits the death of an import */
     size_t commit_len;
 
-    struct {
+    struct kept_rules {
         char *mem; /* belongs to the sandbox */
         uint32_t len;
     } rules; /* wire/rules.h; of an adopted one only once the front has said them */

@@ -155,6 +155,19 @@ test('walls and rules are there again when somebody empties the firewall', async
   assert.deepEqual(await tries(d, id, to), ['ok', 'ECONNREFUSED', 'ECONNREFUSED']);
 });
 
+test('rules that are given in the moment in which the firewall is emptied are the ones that hold', async () => {
+  const { id } = await d.sandbox({ network: { deny: [WEB2] } });
+  process.kill(d.keeperPid(), 'SIGSTOP'); // who then hears of both at once, and of the rules first
+  const given = d.call('PUT', `/v1/sandboxes/${id}/network`, { deny: [WEB] });
+  await d.get('/v1/sandboxes?limit=1');
+  await net.sh(net.host, 'nft', 'flush', 'ruleset');
+  process.kill(d.keeperPid(), 'SIGCONT');
+  assert.equal((await given).status, 200);
+  await poll('the table is back', async () => /jump sandbox_/.test(await net.sh(net.host, 'nft', 'list', 'ruleset')));
+  assert.deepEqual((await d.get(`/v1/sandboxes/${id}/network`)).deny, [WEB]);
+  assert.deepEqual(await tries(d, id, [['tcp', WEB, 80], ['tcp', WEB2, 80]]), ['ECONNREFUSED', 'ok']);
+});
+
 test('nothing of a sandbox stays in the firewall when it is gone', async () => {
   for (const s of (await d.get('/v1/sandboxes?limit=100')).sandboxes) await d.del(`/v1/sandboxes/${s.id}`);
   await poll('its chain is gone', async () => !/chain sandbox_/.test(await net.sh(net.host, 'nft', 'list', 'ruleset')));
