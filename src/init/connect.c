@@ -19,6 +19,21 @@ struct dial {
 
 static void dial_next(struct dial *d);
 
+/* Both names are zeroed first: what the kernel does not fill in is the same. */
+bool dial_is_self(int fd)
+{
+    static const struct linger at_once = {.l_onoff = 1};
+    struct sockaddr_storage own = {0}, peer = {0};
+    socklen_t len = sizeof(own), peer_len = sizeof(peer);
+
+    if (getsockname(fd, (struct sockaddr *)&own, &len) < 0 ||
+        getpeername(fd, (struct sockaddr *)&peer, &peer_len) < 0 || len != peer_len ||
+        memcmp(&own, &peer, len) != 0)
+        return false;
+    setsockopt(fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once));
+    return true;
+}
+
 void dial_free(struct dial *d)
 {
     if (d == NULL)
@@ -42,7 +57,7 @@ static void dial_ready(struct loop_io *io, uint32_t events)
 
     (void)events;
     getsockopt(d->fd, SOL_SOCKET, SO_ERROR, &error, &len);
-    if (error == 0)
+    if (error == 0 && !dial_is_self(d->fd))
         connected(d);
     else
         dial_next(d);
@@ -89,6 +104,8 @@ static void dial_next(struct dial *d)
         if (d->fd < 0)
             continue;
         if (connect(d->fd, (struct sockaddr *)&to, len) == 0) {
+            if (dial_is_self(d->fd))
+                continue;
             connected(d);
             return;
         }

@@ -136,6 +136,8 @@ static void try_ready(struct loop_io *io, uint32_t events)
 
     (void)events;
     getsockopt(t->fd, SOL_SOCKET, SO_ERROR, &error, &len);
+    if (error == 0 && dial_is_self(t->fd))
+        error = ECONNREFUSED;
     if (error == 0 && t->wait->request.len > 0) {
         try_ask(t);
         return;
@@ -158,12 +160,14 @@ static bool try_connect(struct port_try *t, const void *addr, socklen_t len)
     if (t->fd < 0)
         return false;
     if (connect(t->fd, addr, len) == 0) {
-        if (t->wait->request.len > 0) {
+        bool nobody = dial_is_self(t->fd);
+
+        if (!nobody && t->wait->request.len > 0) {
             try_ask(t);
             return false;
         }
         drop_try(t);
-        return true;
+        return !nobody;
     }
     if (errno != EINPROGRESS ||
         loop_io_start(t->wait->conn->serve->loop, &t->io, t->fd, EPOLLOUT, try_ready, &e) < 0)

@@ -19,5 +19,9 @@ void wait_port(struct conn *c, struct proc *p, const struct init_wait_port *m);
 void wait_log(struct conn *c, struct proc *p, const struct init_wait_log *m);
 /* connect.c: ends with a connection to the port, passed out. */
 void dial_port(struct conn *c, const struct init_connect *m);
+/* Connecting to a port on which nobody listens can succeed: the kernel may choose that very
+ * port for our end, and TCP then connects the socket to itself. True for such a one; closing
+ * it leaves nothing behind that would keep a server from the port. */
+bool dial_is_self(int fd);
 
 #endif

@@ -3,7 +3,8 @@
 import assert from 'node:assert/strict';
 import http from 'node:http';
 import { after, before, test } from 'node:test';
-import { poll, startDaemon } from '../lib/cove.mjs';
+import { initOf } from '../lib/attack.mjs';
+import { poll, run, startDaemon } from '../lib/cove.mjs';
 import { answers, rawConnection, rawRequest, rawServer, serveInside } from '../lib/ports.mjs';
 
 let d, box;
@@ -81,6 +82,24 @@ test('half a name, a wrong one, a closed port: told in JSON', async () => {
   const closed = (await ask(9)).json;
   assert.deepEqual(closed, { sandboxId: box.id, message: 'The sandbox is running but port is not open', port: 9, code: 502 });
   assert.deepEqual((await ask(80, { host: hostOf(80, 'nosuch') })).json, { sandboxId: 'nosuch', message: 'The sandbox was not found', code: 502 });
+});
+
+test('a port on which nobody listens is closed, also when the kernel chooses it for our own end', async () => {
+  const port = 45_678;
+  const choose = (range) => run('nsenter', [`--net=/proc/${initOf(d, box.id).pid}/ns/net`, 'sh', '-c', `echo ${range} >/proc/sys/net/ipv4/ip_local_port_range`]);
+  const p = await d.process(box.id, ['sleep', '1000']);
+  await choose(`${port} ${port}`);
+  await d.fails(408, 'timeout', 'POST', `/v1/sandboxes/${box.id}/processes/${p.id}/wait`, { for: 'port', port, timeout_ms: 300 });
+  assert.equal((await ask(port)).json.message, 'The sandbox is running but port is not open');
+  await choose('32768 60999');
+  await serveInside(d, box.id, port, `
+import socket
+s = socket.socket(); s.bind(('127.0.0.1', ${port})); s.listen(8)
+while True:
+    c, _ = s.accept()
+    if c.recv(65536): c.sendall(b'HTTP/1.1 200 OK\\r\\nContent-Length: 4\\r\\n\\r\\nfree')
+    c.close()`);
+  assert.equal((await ask(port)).text, 'free');
 });
 
 test('bodies go in with a length and in chunks, come out the same, and are never held whole', async () => {
