@@ -12,50 +12,69 @@
 #include "keeper/network.h"
 #include "keeper/pool_inside.h"
 
-static int adopt_running(struct sandbox *sb, struct err *e)
+/* 1: it runs; 0: its init is gone; -1: there was no way to find out. */
+static int find_init(struct sandbox *sb, struct err *e)
 {
-    sb->pid = cgroup_init_pid(sb);
-    if (sb->pid == 0)
-        return err_set(e, ERR_GONE, "its init ended while no daemon was there");
-    sb->pidfd = (int)syscall(SYS_pidfd_open, sb->pid, 0);
-    /* The pid could have been used again in between: still the one in the group? */
-    if (sb->pidfd < 0 || cgroup_init_pid(sb) != sb->pid)
-        return err_set(e, ERR_GONE, "its init ended while no daemon was there");
-    if (pool_watch_init(sb, e) < 0)
+    pid_t again;
+
+    if (cgroup_init_pid(sb, &sb->pid, e) < 0)
         return -1;
-    pool_adopt_pause(sb);
-    sb->k->ngiven++;
-    return 0;
+    if (sb->pid == 0)
+        return 0;
+    sb->pidfd = (int)syscall(SYS_pidfd_open, sb->pid, 0);
+    if (sb->pidfd < 0)
+        return errno == ESRCH ? 0 : err_sys(e, "open the pidfd of its init");
+    /* The pid could have been used again in between: still the one in the group? */
+    if (cgroup_init_pid(sb, &again, e) < 0)
+        return -1;
+    if (again != sb->pid)
+        drop_fd(&sb->pidfd);
+    return again == sb->pid;
 }
 
-static void adopt(struct sandbox *sb)
+/* As find_init(). */
+static int adopt_running(struct sandbox *sb, struct err *e)
+{
+    int r = find_init(sb, e);
+
+    if (r > 0 && (pool_watch_init(sb, e) < 0 || pool_adopt_pause(sb, e) < 0))
+        return -1;
+    sb->k->ngiven += r > 0;
+    return r;
+}
+
+/* Fails where what runs cannot be looked at, for want of fds or memory: a daemon that
+ * does not start is better than one that ends what it could not see. */
+static int adopt(struct sandbox *sb, struct err *e)
 {
     struct keeper *k = sb->k;
     bool rebooted = strcmp(sb->rec.host_boot, k->host_boot) != 0;
-    struct err e;
+    int r;
 
     /* Also that of one that is going down: it gives the range back when it is gone, and
      * nobody else may have it until then. */
     if (!rebooted)
         ids_keep(sb);
-    if (sb->rec.phase == PHASE_GIVEN && !rebooted && adopt_running(sb, &e) == 0)
-        return;
+    r = sb->rec.phase == PHASE_GIVEN && !rebooted ? adopt_running(sb, e) : 0;
+    if (r != 0)
+        return r < 0 ? err_wrap(e, "sandbox %s", sb->rec.id) : 0;
     if (sb->rec.phase == PHASE_GIVEN) {
         sb->rec.phase = PHASE_STOPPED;
         str_fmt(sb->rec.reason, sizeof(sb->rec.reason), "%s",
-                rebooted ? "the host was restarted" : e.msg);
+                rebooted ? "the host was restarted" : "its init ended while no daemon was there");
         log_warn("sandbox %s is stopped: %s", sb->rec.id, sb->rec.reason);
     } else if (sb->rec.phase != PHASE_STOPPED) {
         sb->rec.phase = PHASE_DYING;
     }
     if (rebooted) /* the range is a lease of the last boot; others may have it now */
         sb->rec.range = RANGE_NONE;
-    if (record_save(sb, true, &e) < 0)
-        log_warn("%s", e.msg);
+    if (record_save(sb, true, e) < 0)
+        log_warn("%s", e->msg);
     if (sb->rec.phase == PHASE_DYING || sb->rec.stage > 0)
         pool_bury(sb, sb->rec.phase == PHASE_STOPPED);
     else
         sb->keep_disk = true;
+    return 0;
 }
 
 static int each_name(int dfd, int (*fn)(struct keeper *k, const char *name, struct err *e),
@@ -108,8 +127,7 @@ static int adopt_record(struct keeper *k, const struct record *rec, uint32_t pla
         return -1;
     sb->rec = *rec;
     sb->place = place;
-    adopt(sb);
-    return 0;
+    return adopt(sb, e);
 }
 
 static int adopt_group(struct keeper *k, const char *name, struct err *e)

@@ -11,9 +11,12 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "base/log.h"
 #include "base/str.h"
@@ -380,35 +383,46 @@ int cgroup_open_v1(struct sandbox *sb, int ret[CTRL_COUNT], struct err *e)
     return 0;
 }
 
-/* Nobody else is in that very group: commands are born below `run`. */
-pid_t cgroup_init_pid(struct sandbox *sb)
+static bool is_no_group(int errnum)
 {
-    autofd int fd = cgroup_dir(sb, "");
-    char text[64];
-    unsigned pid = 0;
-
-    if (fd < 0 || cgroup_get(fd, "cgroup.procs", text, sizeof(text)) <= 0 ||
-        sscanf(text, "%u", &pid) != 1)
-        return 0;
-    return (pid_t)pid;
+    return errnum == ENOENT || errnum == ENODEV; /* ENODEV: it goes at this moment */
 }
 
+/* Nobody else is in that very group: commands are born below `run`. */
+int cgroup_init_pid(struct sandbox *sb, pid_t *ret, struct err *e)
+{
+    char path[64], text[64];
+    unsigned pid = 0;
+
+    str_fmt(path, sizeof(path), "%s/cgroup.procs", sb->rec.id);
+    if (cgroup_get(sb->k->cgroups.v2_fd, path, text, sizeof(text)) < 0 && !is_no_group(errno))
+        return err_sys(e, "read %s", path);
+    *ret = sscanf(text, "%u", &pid) == 1 ? (pid_t)pid : 0;
+    return 0;
+}
+
+/* Where the file cannot be opened (no fd is left, say) by init, which takes its pid
+ * namespace with it: most who call this wait for its death and do not come again. */
 void cgroup_kill(struct sandbox *sb)
 {
     const struct group g = {.parent = sb->k->cgroups.v2_fd, .name = sb->rec.id};
     struct err e;
 
-    if (group_put(&g, "cgroup.kill", "1", &e) < 0 && errno != ENOENT)
-        log_warn("sandbox %s: %s", sb->rec.id, e.msg);
+    if (group_put(&g, "cgroup.kill", "1", &e) == 0 || errno == ENOENT)
+        return;
+    log_warn("sandbox %s: %s", sb->rec.id, e.msg);
+    if (sb->pidfd >= 0)
+        syscall(SYS_pidfd_send_signal, sb->pidfd, SIGKILL, NULL, 0);
 }
 
 bool cgroup_is_empty(struct sandbox *sb)
 {
-    autofd int fd = cgroup_dir(sb, "");
-    char text[128];
+    char path[64], text[128];
 
-    return fd < 0 || cgroup_get(fd, "cgroup.events", text, sizeof(text)) <= 0 ||
-           strstr(text, "populated 0") != NULL;
+    str_fmt(path, sizeof(path), "%s/cgroup.events", sb->rec.id);
+    if (cgroup_get(sb->k->cgroups.v2_fd, path, text, sizeof(text)) < 0)
+        return is_no_group(errno);
+    return strstr(text, "populated 0") != NULL;
 }
 
 uint64_t cgroup_dirty(struct sandbox *sb)

@@ -69,12 +69,15 @@ bool freezer_is_frozen_soon(struct sandbox *sb, enum freeze what)
     return false;
 }
 
-bool freezer_is_on(struct sandbox *sb, enum freeze what)
+int freezer_is_on(struct sandbox *sb, enum freeze what, bool *ret, struct err *e)
 {
     char path[96], text[8];
 
     path_of(sb, what, "cgroup.freeze", path);
-    return cgroup_get(sb->k->cgroups.v2_fd, path, text, sizeof(text)) > 0 && text[0] == '1';
+    if (cgroup_get(sb->k->cgroups.v2_fd, path, text, sizeof(text)) < 0)
+        return err_sys(e, "read %s", path);
+    *ret = text[0] == '1';
+    return 0;
 }
 
 /* More than there is: the kernel takes what it can and then says EAGAIN. */

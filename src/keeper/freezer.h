@@ -16,7 +16,7 @@ bool freezer_is_frozen(struct sandbox *sb, enum freeze what);
 /* The same, but waits a moment, in which a process that sleeps is mostly frozen. */
 bool freezer_is_frozen_soon(struct sandbox *sb, enum freeze what);
 /* What was last wanted, whoever wanted it. */
-bool freezer_is_on(struct sandbox *sb, enum freeze what);
+int freezer_is_on(struct sandbox *sb, enum freeze what, bool *ret, struct err *e);
 
 /* Its groups are gone, or it is. */
 void freezer_close(struct sandbox *sb);

@@ -129,11 +129,11 @@ int dirs_open(struct keeper *k, struct err *e);
 int cgroup_open(struct keeper *k, struct err *e);
 void cgroup_close_all(struct keeper *k); /* removes the daemon's own groups, if empty */
 /* The pid of a sandbox's init, 0 if it has none. */
-pid_t cgroup_init_pid(struct sandbox *sb);
+int cgroup_init_pid(struct sandbox *sb, pid_t *ret, struct err *e);
 int cgroup_limit(struct sandbox *sb, struct err *e);
 /* Whether its memory may go to the host's swap; only while it is paused. */
 void cgroup_swap(struct sandbox *sb, bool allowed);
-/* True when no process is left in it, or it is not there. */
+/* True when no process is left in it, or it is not there; what cannot be seen may be there. */
 bool cgroup_is_empty(struct sandbox *sb);
 /* Bytes that its processes wrote and that are not on the disk yet; 0 if unknown. */
 uint64_t cgroup_dirty(struct sandbox *sb);

@@ -116,13 +116,6 @@ void image_name_del(struct images *s, struct image_name *n)
 
 /* ---- at start ---- */
 
-static ssize_t read_file(int dir, const char *name, char *to, size_t room)
-{
-    autofd int fd = openat(dir, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-
-    return fd < 0 ? -1 : read(fd, to, room);
-}
-
 static bool layers_valid(const struct image *im)
 {
     for (unsigned i = 0; i < im->nlayers; i++) {
@@ -169,9 +162,11 @@ static struct image *parse(const char *p, size_t n, struct err *e)
 static int load_version(struct keeper *k, const char *name, struct err *e)
 {
     static char text[64u << 10];
-    ssize_t n = read_file(k->images->versions_fd, name, text, sizeof(text));
+    ssize_t n = file_get(k->images->versions_fd, name, text, sizeof(text), e);
     struct image *im = n < 0 || !image_is_version(name) ? NULL : parse(text, (size_t)n, e);
 
+    if (n < 0)
+        return -1;
     if (im == NULL) {
         log_warn("version %s of a template is damaged: passed over", name);
         return 0;
@@ -184,10 +179,12 @@ static int load_version(struct keeper *k, const char *name, struct err *e)
 static int load_name(struct keeper *k, const char *name, struct err *e)
 {
     char id[32] = "";
-    ssize_t n = read_file(k->images->names_fd, name, id, sizeof(id) - 1);
+    ssize_t n = file_get(k->images->names_fd, name, id, sizeof(id) - 1, e);
     struct image *im = n == (ssize_t)ID_LEN ? image_find(k, id) : NULL;
     struct image_name *new;
 
+    if (n < 0)
+        return -1;
     if (im == NULL || image_check_name(name, e) < 0) {
         log_warn("template %s means nothing: passed over", name);
         return 0;

@@ -140,13 +140,12 @@ int pool_thaw(struct keeper *k, uint32_t seq, const char *id, struct err *e)
 }
 
 /* A snapshot that was cut off holds everything; a pause is a pause. */
-void pool_adopt_pause(struct sandbox *sb)
+int pool_adopt_pause(struct sandbox *sb, struct err *e)
 {
-    struct err e;
-
-    if (freezer_set(sb, FREEZE_ALL, false, &e) < 0)
-        log_warn("sandbox %s: %s", sb->rec.id, e.msg);
-    sb->paused = freezer_is_on(sb, FREEZE_COMMANDS);
+    if (freezer_set(sb, FREEZE_ALL, false, e) < 0 ||
+        freezer_is_on(sb, FREEZE_COMMANDS, &sb->paused, e) < 0)
+        return -1;
     if (sb->paused)
         loop_timer_set(sb->k->loop, &sb->timer, PAUSE_RECLAIM_MS, reclaim);
+    return 0;
 }

@@ -20,7 +20,7 @@ struct sandbox *pool_find_given(struct keeper *k, const char *id, struct err *e)
 /* Somebody who is still there waits for an answer about it. */
 bool pool_is_busy(const struct sandbox *sb);
 /* What a pause and a cut-off snapshot left in the kernel, after a restart. */
-void pool_adopt_pause(struct sandbox *sb);
+int pool_adopt_pause(struct sandbox *sb, struct err *e);
 struct limits pool_defaults(const struct keeper *k);
 /* Runs all stages for a new one; NULL after a failure, which the teardown then owns. */
 struct sandbox *pool_build(struct keeper *k, const struct order *o, uint32_t ask, struct err *e);

@@ -210,13 +210,15 @@ static bool is_valid(const struct snapshot_record *r, const char *id)
 
 static int load(struct keeper *k, const char *id, struct err *e)
 {
-    autofd int fd = openat(k->snapshots->fd, id, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
     autofree struct snapshot *s = calloc(1, sizeof(*s));
+    ssize_t n;
 
     if (s == NULL)
         return err_set(e, ERR_INTERNAL, "out of memory");
-    if (fd < 0 || read(fd, &s->rec, sizeof(s->rec)) != (ssize_t)sizeof(s->rec) ||
-        !is_valid(&s->rec, id)) {
+    n = file_get(k->snapshots->fd, id, &s->rec, sizeof(s->rec), e);
+    if (n < 0)
+        return -1;
+    if (n != (ssize_t)sizeof(s->rec) || !is_valid(&s->rec, id)) {
         log_warn("the record of snapshot %s is damaged: passed over", id);
         return 0;
     }
