@@ -12,6 +12,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/str.h"
 #include "keeper/closer.h"
@@ -28,6 +29,9 @@
 #include "keeper/snapshot.h"
 #include "keeper/template.h"
 #include "keeper/worker.h"
+
+#define LEAVE_MS 10000 /* for what goes down, when the daemon ends */
+#define LEAVE_LOOK_MS 100
 
 /* A sandbox may mount its /proc only where one is seen whole: anything that the
  * host has mounted inside its own (lxcfs does) would forbid it to all of them. */
@@ -196,15 +200,21 @@ static int serve(struct keeper *k, struct err *e)
 }
 
 /* The pool is nobody's: a daemon that ends in order, or could not begin, takes it
- * down, so that nothing but what people asked for stays behind. */
+ * down, so that nothing but what people asked for stays behind. What does not go down
+ * (a process that the kernel does not let go, no fd to do it with) holds up no end: its
+ * record is there, and the next start goes on with it. */
 static void leave(struct keeper *k)
 {
+    uint64_t until = clock_mono_ns() + LEAVE_MS * 1000000ull;
     struct err e;
 
     ready_unsay(k);
     pool_drain(k);
-    while ((k->ndying > 0 || worker_is_busy()) && loop_turn(k->loop, -1, &e) == 0)
+    while ((k->ndying > 0 || worker_is_busy()) && clock_mono_ns() < until &&
+           loop_turn(k->loop, LEAVE_LOOK_MS, &e) == 0)
         continue;
+    if (k->ndying > 0)
+        log_warn("%zu sandboxes do not go down; the next start goes on with them", k->ndying);
     closer_wait();
     if (k->sandboxes.count == 0) {
         cgroup_close_all(k);

@@ -6,7 +6,7 @@ import path from 'node:path';
 import { after, before, test } from 'node:test';
 import { initsOf, settled } from '../lib/chaos.mjs';
 import { BIN, poll, run, startDaemon, tagOf, within } from '../lib/cove.mjs';
-import { leftovers } from '../lib/host.mjs';
+import { cgroupsNamed, leftovers } from '../lib/host.mjs';
 
 const S = '/v1/sandboxes';
 let d;
@@ -123,4 +123,16 @@ test('cove stop --all twice, and on what was never served', async () => {
   assert.equal(r.stderr, `cove stop: there is no ${none}\n`);
   assert.ok(!fs.existsSync(none));
   await d.restart();
+});
+
+test('what does not go down does not keep the daemon from ending, and goes down after the next start', async () => {
+  const s = await d.sandbox();
+  const [held] = cgroupsNamed(`cove-${tagOf(d.dir)}`).map((g) => path.join(g, s.id, 'held')).filter((g) => fs.existsSync(path.dirname(g)));
+  fs.mkdirSync(held);
+  await d.del(`${S}/${s.id}`);
+  assert.equal((await d.end()).code, 0);
+  assert.match(d.log, /1 sandboxes do not go down/);
+  fs.rmdirSync(held);
+  await d.restart();
+  assert.deepEqual((await settled(d)).all, []);
 });
