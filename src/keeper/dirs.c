@@ -150,7 +150,8 @@ static int lock(struct keeper *k, struct err *e)
     return 0;
 }
 
-/* Once chosen it stays: a later daemon finds its cgroups by it. */
+/* Once chosen it stays: a later daemon finds its cgroups by it. With another one it would
+ * take all that run for ended, and boot them a second time on the same disks. */
 static int read_tag(struct keeper *k, struct err *e)
 {
     autofd int fd = openat(k->dir_fd, "tag", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
@@ -158,8 +159,15 @@ static int read_tag(struct keeper *k, struct err *e)
 
     if (n == (ssize_t)TAG_LEN && id_is_valid(k->tag, TAG_LEN))
         return 0;
+    if (n < 0)
+        return err_sys(e, "read %s/tag", k->dir);
+    if (n > 0)
+        return err_set(e, ERR_UNSUPPORTED,
+                       "%s/tag is damaged: it holds the %u characters behind `cove-` in the name "
+                       "of the cgroup that its sandboxes run in",
+                       k->dir, TAG_LEN);
     id_random(k->tag, TAG_LEN);
-    if (fd < 0 || pwrite(fd, k->tag, TAG_LEN, 0) != (ssize_t)TAG_LEN || fsync(fd) < 0)
+    if (pwrite(fd, k->tag, TAG_LEN, 0) != (ssize_t)TAG_LEN || fsync(fd) < 0)
         return err_sys(e, "write %s/tag", k->dir);
     return 0;
 }

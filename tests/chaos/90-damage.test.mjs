@@ -103,6 +103,21 @@ test('names in the state directory that are nobody\'s do not keep it from being 
   await settled(d);
 });
 
+test('with a damaged tag it is not served: its sandboxes would not be found', async () => {
+  const s = await d.sandbox();
+  await d.end();
+  const tag = fs.readFileSync(file('tag'));
+  for (const bytes of [tag.subarray(1), Buffer.alloc(tag.length, 'X')]) {
+    fs.writeFileSync(file('tag'), bytes);
+    const r = await run(BIN, ['serve', '--listen', '127.0.0.1:0', '--state', d.dir, '--base', BASE, '--network', 'none'], { deadline: 15_000 });
+    assert.match(r.stderr, /tag is damaged/);
+  }
+  fs.writeFileSync(file('tag'), tag);
+  await d.restart();
+  assert.deepEqual((await d.get(S)).sandboxes, [s]);
+  await d.del(`${S}/${s.id}`);
+});
+
 test('without its database the daemon knows no sandbox, and so none is left', async () => {
   await d.sandbox();
   await d.kill9('both');
