@@ -66,45 +66,14 @@ static int make_image(struct keeper *k, const char *path, struct err *e)
     return 0;
 }
 
-/* The loop device that an earlier keeper left on this file. A second one over
- * the same file would be a second file system in the same blocks. */
-static int find_loop(const char *image, char dev[32])
-{
-    DIR *d = opendir("/sys/block");
-    int found = -1;
-
-    for (struct dirent *de; d != NULL && found < 0 && (de = readdir(d)) != NULL;) {
-        char path[320], file[600] = "";
-        FILE *f;
-
-        if (strncmp(de->d_name, "loop", 4) != 0)
-            continue;
-        snprintf(path, sizeof(path), "/sys/block/%s/loop/backing_file", de->d_name);
-        f = fopen(path, "re");
-        if (f == NULL)
-            continue;
-        if (fgets(file, sizeof(file), f) != NULL) {
-            file[strcspn(file, "\n")] = '\0';
-            if (strcmp(file, image) == 0) {
-                snprintf(dev, 32, "/dev/%.20s", de->d_name);
-                found = 0;
-            }
-        }
-        fclose(f);
-    }
-    if (d != NULL)
-        closedir(d);
-    return found;
-}
-
-static int open_loop(int number, char dev[32])
+static int open_loop(int number, int flags, char dev[32])
 {
     int fd;
 
     str_fmt(dev, 32, "/dev/loop%d", number);
-    fd = open(dev, O_RDWR | O_CLOEXEC);
+    fd = open(dev, flags | O_CLOEXEC);
     if (fd < 0 && errno == ENOENT && mknod(dev, S_IFBLK | 0660, makedev(7, number)) == 0)
-        fd = open(dev, O_RDWR | O_CLOEXEC);
+        fd = open(dev, flags | O_CLOEXEC);
     return fd;
 }
 
@@ -121,7 +90,7 @@ static int attach_loop(const char *image, char dev[32], struct err *e)
         return err_sys(e, file < 0 ? "open the disk image" : "/dev/loop-control");
     for (int tries = 0; tries < 64; tries++) {
         int number = ioctl(ctl, LOOP_CTL_GET_FREE);
-        autofd int fd = number < 0 ? -1 : open_loop(number, dev);
+        autofd int fd = number < 0 ? -1 : open_loop(number, O_RDWR, dev);
 
         if (fd < 0)
             return err_sys(e, "a free loop device");
@@ -135,22 +104,84 @@ static int attach_loop(const char *image, char dev[32], struct err *e)
     return err_set(e, ERR_INTERNAL, "no free loop device");
 }
 
-/* The device of an earlier keeper may be on its way out, with the last mount of
- * it: an open fd keeps it, if it is still the one after we have it. */
+/* One more way to the image is as good as a copy to btrfs: it would mount it a second
+ * time, under another id, in the same blocks. So devices are known by the file they are
+ * attached to and not by its path, which a bind mount changes; and a device that
+ * cannot be looked at ends the search. */
+static int is_of(int fd, const struct stat *image)
+{
+    struct loop_info64 info;
+
+    if (ioctl(fd, LOOP_GET_STATUS64, &info) < 0)
+        return -1;
+    return info.lo_device == image->st_dev && info.lo_inode == image->st_ino;
+}
+
+struct search {
+    struct stat image;
+    char dev[32];
+    int fd;       /* of the device, which keeps it */
+    bool leaving; /* one is being detached, and nobody can say from what */
+};
+
+static int look_at(struct search *s, const char *name, struct err *e)
+{
+    autofd int fd = -1;
+    char path[320];
+    uint64_t number;
+    int r;
+
+    snprintf(path, sizeof(path), "/sys/block/%s/loop", name);
+    if (strncmp(name, "loop", 4) != 0 || str_u64(name + 4, INT32_MAX, &number) < 0 ||
+        access(path, F_OK) < 0)
+        return 0; /* nothing is attached to it */
+    fd = open_loop((int)number, O_RDONLY, s->dev);
+    r = fd < 0 ? -1 : is_of(fd, &s->image);
+    if (r < 0 && errno == EPERM)
+        return 0; /* this container may not use it, and so did not attach it */
+    if (r < 0 && errno != ENXIO)
+        return err_sys(e, "look at %s", s->dev);
+    s->leaving |= r < 0;
+    if (r > 0)
+        s->fd = take_fd(&fd);
+    return 0;
+}
+
+/* The loop device that an earlier keeper left on the image, if there is one. */
+static int find_loop(struct search *s, struct err *e)
+{
+    DIR *d = opendir("/sys/block");
+    int r = 0;
+
+    if (d == NULL)
+        return err_sys(e, "read /sys/block");
+    s->leaving = false;
+    for (struct dirent *de; r == 0 && s->fd < 0 && (de = readdir(d)) != NULL;)
+        r = look_at(s, de->d_name, e);
+    closedir(d);
+    return r;
+}
+
+/* The device of an earlier keeper may be on its way out, with the last mount of it. */
 static int hold_loop(const char *image, char dev[32], struct err *e)
 {
-    char again[32];
+    struct search s = {.fd = -1};
 
-    for (int waited = 0; find_loop(image, dev) == 0; waited += LOOP_STEP_MS) {
-        autofd int fd = open(dev, O_RDWR | O_CLOEXEC);
-
-        if (fd >= 0 && find_loop(image, again) == 0 && strcmp(dev, again) == 0)
-            return take_fd(&fd);
+    if (stat(image, &s.image) < 0)
+        return err_sys(e, "%s", image);
+    for (int waited = 0;; waited += LOOP_STEP_MS) {
+        if (find_loop(&s, e) < 0)
+            return -1;
+        if (s.fd >= 0)
+            break;
+        if (!s.leaving)
+            return attach_loop(image, dev, e);
         if (waited >= LOOP_WAIT_MS)
-            return err_set(e, ERR_INTERNAL, "%s is still being detached from %s", dev, image);
+            return err_set(e, ERR_INTERNAL, "a loop device is still being detached");
         poll(NULL, 0, LOOP_STEP_MS);
     }
-    return attach_loop(image, dev, e);
+    memcpy(dev, s.dev, sizeof(s.dev));
+    return s.fd;
 }
 
 static int mount_image(struct keeper *k, const char *image, struct err *e)
