@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
 
 #include "base/log.h"
 #include "base/str.h"
@@ -26,6 +28,10 @@ int disk_open(struct keeper *k, struct err *e)
     for (size_t i = 0; i < ARRAY_LEN(ways) && r < 0; i++) {
         k->disk.way = ways[i];
         r = ways[i]->open(k, i == 0 ? &first : e);
+        if (r < 0 && ways[i]->file != NULL && faccessat(k->dir_fd, ways[i]->file, F_OK, 0) == 0) {
+            *e = first;
+            return -1;
+        }
     }
     if (r < 0) {
         *e = first;
@@ -33,6 +39,18 @@ int disk_open(struct keeper *k, struct err *e)
     }
     log_info("disks of sandboxes: %s", k->disk.way->name);
     return 0;
+}
+
+int disk_check(const struct keeper *k, struct err *e)
+{
+    struct statvfs st;
+
+    if (fstatvfs(k->disk.fd, &st) < 0 || (st.f_flag & ST_RDONLY) == 0)
+        return 0;
+    return err_set(
+        e, ERR_UNAVAILABLE,
+        "the disks of this host could not be written and are read-only: its operator has "
+        "to make room, run `cove stop --all` and start it again");
 }
 
 void disk_close(struct keeper *k)

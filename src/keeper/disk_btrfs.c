@@ -18,11 +18,13 @@
 
 #include "base/log.h"
 #include "base/str.h"
+#include "keeper/cgroup.h"
 #include "keeper/compat.h"
 #include "keeper/disk_ways.h"
 #include "keeper/run.h"
 #include "keeper/snapshot.h"
 
+#define IMAGE "disk.img"
 #define IMAGE_MIN (256ull << 20)
 #define LOOP_WAIT_MS 5000
 #define LOOP_STEP_MS 5
@@ -163,9 +165,11 @@ static int find_loop(struct search *s, struct err *e)
 }
 
 /* The device of an earlier keeper may be on its way out, with the last mount of it. */
-static int hold_loop(const char *image, char dev[32], struct err *e)
+static int hold_loop(const char *image, char dev[32], bool *ret_used, struct err *e)
 {
     struct search s = {.fd = -1};
+
+    *ret_used = false;
 
     if (stat(image, &s.image) < 0)
         return err_sys(e, "%s", image);
@@ -181,21 +185,58 @@ static int hold_loop(const char *image, char dev[32], struct err *e)
         poll(NULL, 0, LOOP_STEP_MS);
     }
     memcpy(dev, s.dev, sizeof(s.dev));
+    *ret_used = true;
     return s.fd;
+}
+
+/* 0: mounted; 1: not, while others have it mounted. */
+static int mount_at(const char *image, const char *at, struct err *e)
+{
+    char dev[32];
+    bool used;
+    autofd int held = hold_loop(image, dev, &used, e);
+
+    if (held < 0)
+        return -1;
+    if (mount(dev, at, "btrfs", MS_NOATIME, NULL) == 0)
+        return 0;
+    err_sys(e, "mount %s as btrfs", dev);
+    return used ? 1 : -1;
+}
+
+/* A btrfs that could not write (DIR's own file system was full under the sparse image)
+ * is read-only until the last mount of it is gone, and cannot be mounted again before:
+ * each sandbox has one. They can do little with it any more, but to end them is not
+ * ours to decide, unless that is what was asked for. */
+static int mount_again(struct keeper *k, const char *image, const char *at, struct err *e)
+{
+    int r = 1;
+
+    if (!k->ending)
+        return err_wrap(e,
+                        "%s could not be written (make room there) and is read-only as long as "
+                        "anything runs on it (`cove stop --all`)",
+                        image);
+    if (cgroup_put(k->cgroups.v2_fd, "cgroup.kill", "1", e) < 0)
+        return -1;
+    for (int waited = 0; r > 0 && waited < LOOP_WAIT_MS; waited += LOOP_STEP_MS) {
+        poll(NULL, 0, LOOP_STEP_MS);
+        r = mount_at(image, at, e);
+    }
+    return r == 0 ? 0 : -1;
 }
 
 static int mount_image(struct keeper *k, const char *image, struct err *e)
 {
-    char dev[32], at[600];
-    autofd int held = hold_loop(image, dev, e);
+    char at[600];
+    int r;
 
-    if (held < 0)
-        return -1;
     str_fmt(at, sizeof(at), "%s/disk", k->dir);
     if (mkdir(at, 0700) < 0 && errno != EEXIST)
         return err_sys(e, "make %s", at);
-    if (mount(dev, at, "btrfs", MS_NOATIME, NULL) < 0)
-        return err_sys(e, "mount %s as btrfs", dev);
+    r = mount_at(image, at, e);
+    if (r < 0 || (r > 0 && mount_again(k, image, at, e) < 0))
+        return -1;
     k->disk.fd = open(at, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     return k->disk.fd < 0 ? err_sys(e, "open %s", at) : 0;
 }
@@ -233,7 +274,7 @@ static int way_open(struct keeper *k, struct err *e)
 {
     char image[600];
 
-    str_fmt(image, sizeof(image), "%s/disk.img", k->dir);
+    str_fmt(image, sizeof(image), "%s/" IMAGE, k->dir);
     if (access(image, F_OK) < 0 && make_image(k, image, e) < 0)
         return -1;
     if (mount_image(k, image, e) < 0)
@@ -423,6 +464,7 @@ static int way_counters(struct sandbox *sb, int *ret_used, int *ret_quota, struc
 
 const struct disk_way disk_btrfs = {
     .name = "btrfs subvolumes with quotas, in an image file",
+    .file = IMAGE,
     .open = way_open,
     .close = way_close,
     .make = way_make,

@@ -72,6 +72,7 @@ struct keeper {
     int dir_fd, run_fd, front_fd, lock_fd, listen_fd;
     struct records records;
     bool overlay_by_path; /* rootfs.c: an older kernel */
+    bool ending;          /* `cove stop --all`: nothing is to run on */
     char url[128];
     uid_t cove_uid;
     gid_t cove_gid;
@@ -163,6 +164,7 @@ enum disk_rest { DISK_GONE, DISK_EMPTY, DISK_STAYS };
 
 struct disk_way {
     const char *name;
+    const char *file; /* in DIR, once it was opened: no other way has those disks */
     int (*open)(struct keeper *k, struct err *e);
     void (*close)(struct keeper *k);
     int (*make)(struct sandbox *sb, struct err *e);
@@ -184,6 +186,8 @@ struct disk_way {
 };
 int disk_open(struct keeper *k, struct err *e);
 void disk_close(struct keeper *k);
+/* Fails where nothing that is made now would stay. */
+int disk_check(const struct keeper *k, struct err *e);
 int disk_limit(struct sandbox *sb, struct err *e);
 int disk_counters(struct sandbox *sb, int *ret_used, int *ret_quota, struct err *e);
 /* Takes disk `name` away, which takes as long as a tenant cared to make it: a worker does

@@ -109,7 +109,7 @@ static int check_room(const struct keeper *k, struct err *e)
     if (k->ngiven + k->nasked >= k->nsandboxes_max)
         return err_set(e, ERR_UNAVAILABLE, "this host holds %llu sandboxes and no more",
                        (unsigned long long)k->nsandboxes_max);
-    return 0;
+    return disk_check(k, e);
 }
 
 int pool_create(struct keeper *k, uint32_t seq, const struct keeper_create *m, struct err *e)

@@ -253,7 +253,7 @@ int pool_snapshot(struct keeper *k, uint32_t seq, const char *id, struct err *e)
     struct sandbox *sb = pool_find_given(k, id, e);
     struct taking *t;
 
-    if (sb == NULL || check(k, sb, e) < 0)
+    if (sb == NULL || check(k, sb, e) < 0 || disk_check(k, e) < 0)
         return -1;
     t = taking_new(k, sb);
     if (t == NULL)

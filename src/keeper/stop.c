@@ -69,6 +69,7 @@ static const char *walls_accepted(const char *state)
 static int end_all(struct keeper *k, struct err *e)
 {
     k->config.pool = 0;
+    k->ending = true;
     /* What there is of a network is taken down, whatever the settings were. */
     free(k->config.network);
     free(k->config.accept);

@@ -2,6 +2,8 @@
 // gone, and what was asked for is done once there is enough again.
 import assert from 'node:assert/strict';
 import fs from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
 import { after, before, test } from 'node:test';
 import { initsOf, settled } from '../lib/chaos.mjs';
 import { BASE, BIN, poll, run, startDaemon } from '../lib/cove.mjs';
@@ -58,4 +60,47 @@ test('a daemon that may not open enough files to see what there is does not star
   await d.restart();
   assert.deepEqual(await see(), seen);
   assert.equal((await d.get(`${S}/${running.id}/processes/job`)).state, 'running');
+});
+
+/** A daemon whose state directory is a file system of its own, with so much room; grow() gives it more. */
+async function onSmallDisk(t, size, args) {
+  const dir = fs.mkdtempSync(path.join(os.tmpdir(), 'cove-test-'));
+  const mount = async (...words) => assert.equal((await run('mount', [...words, dir])).status, 0);
+  await mount('-t', 'tmpfs', '-o', `size=${size}`, 'tmpfs');
+  const small = await startDaemon({ dir, args });
+  t.after(async () => {
+    await small.end();
+    await run(BIN, ['stop', '--all', '--state', dir]);
+    await poll('nothing of it is mounted', async () => (await run('umount', [dir])).status === 0);
+    fs.rmdirSync(dir);
+  });
+  return Object.assign(small, { grow: (more) => mount('-o', `remount,size=${more}`) });
+}
+
+test('disks that are kept where another file system is mounted are mounted once', async (t) => {
+  const small = await onSmallDisk(t, '200M', ['--disk-pool', '256M']);
+  const s = await small.sandbox();
+  const { ino, dev } = fs.statSync(path.join(small.dir, 'disk.img'));
+  const image = `${ino} ${(dev >> 8) & 0xfff}:${(dev & 0xff) | ((dev >> 12) & 0xfff00)}`;
+  await small.kill9('both');
+  await small.restart();
+  const all = (await run('losetup', ['-nlO', 'BACK-INO,BACK-MAJ:MIN'])).stdout.split('\n').map((l) => l.trim().replace(/ +/, ' '));
+  assert.equal(all.filter((l) => l === image).length, 1, 'loop devices on the image');
+  await small.exec(s.id, 'echo kept >/workspace/f');
+});
+
+test('a host without room under the disks says so; what they had is there after stop --all', async (t) => {
+  const small = await onSmallDisk(t, '64M', ['--disk-pool', '1G']);
+  const s = await small.sandbox();
+  await small.exec(s.id, 'echo kept >/workspace/f; sync');
+  await small.exec(s.id, 'head -c 200M /dev/urandom >/workspace/big; sync');
+  await small.fails(503, 'unavailable', 'POST', S, {});
+  assert.match((await small.fails(503, 'unavailable', 'POST', `${S}/${s.id}/snapshots`)).message, /read-only/);
+  await small.grow('600M');
+  await small.kill9('both');
+  await assert.rejects(small.restart(), /could not be written .*cove stop --all/);
+  assert.equal((await run(BIN, ['stop', '--all', '--state', small.dir])).status, 0);
+  await small.restart();
+  assert.equal((await small.post(`${S}/${s.id}/resume`)).state, 'running');
+  assert.equal((await small.exec(s.id, 'cat /workspace/f; echo more >>/workspace/f; echo $?')).stdout, 'kept\n0\n');
 });
