@@ -16,6 +16,7 @@
 
 #include "base/own.h"
 #include "base/str.h"
+#include "init/sockets.h"
 
 #ifndef SECCOMP_USER_NOTIF_FLAG_CONTINUE
 #define SECCOMP_USER_NOTIF_FLAG_CONTINUE 1
@@ -157,7 +158,9 @@ static void asked(struct loop_io *io, uint32_t events)
     if (ioctl(w->listener, SECCOMP_IOCTL_NOTIF_RECV, &q) < 0)
         return;
     a.id = q.id;
-    if (answer(w, &q) < 0)
+    if (q.data.nr == SYS_socket && !sockets_have_room(w->protocols_fd))
+        a.error = -ENOBUFS;
+    else if (q.data.nr == SYS_socket || answer(w, &q) < 0)
         a.flags = SECCOMP_USER_NOTIF_FLAG_CONTINUE;
     ioctl(w->listener, SECCOMP_IOCTL_NOTIF_SEND, &a);
 }
@@ -170,5 +173,8 @@ int statfs_start(struct statfs_watch *w, struct loop *loop, struct err *e)
     w->root_mount = root < 0 ? 0 : mount_of(root);
     if (w->root_mount == 0)
         return err_sys(e, "the id of the root mount");
+    w->protocols_fd = open("/proc/net/protocols", O_RDONLY | O_CLOEXEC);
+    if (w->protocols_fd < 0)
+        return err_sys(e, "/proc/net/protocols");
     return loop_io_start(loop, &w->io, w->listener, EPOLLIN, asked, e);
 }

@@ -15,6 +15,7 @@
 struct statfs_watch {
     int listener;          /* from loading the filter */
     int used_fd, quota_fd; /* files with one number each, in bytes */
+    int protocols_fd;      /* /proc/net/protocols, see sockets.h, whose calls come here too */
     uint64_t root_mount;   /* id of the mount that is / */
     struct loop_io io;
     struct loop *loop;

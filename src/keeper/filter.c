@@ -7,12 +7,13 @@
  *
  * The program is a binary search over runs of numbers that are answered alike:
  * a fifth of what libseccomp makes of the same list, and the kernel translates it
- * anew for every sandbox (0.2 ms). Only loads, jumps and returns: those the kernel
- * follows when it looks for calls that are always allowed, which then cost nothing
- * (seccomp_is_const_allow). libseccomp knows the numbers of the names. */
+ * anew for every sandbox (0.2 ms). On the way to a number only loads, jumps and returns:
+ * those the kernel follows when it looks for calls that are always allowed, which then cost
+ * nothing (seccomp_is_const_allow). libseccomp knows the numbers of the names. */
 #include <errno.h>
 #include <linux/audit.h>
 #include <linux/filter.h>
+#include <linux/if_packet.h>
 #include <linux/seccomp.h>
 #include <seccomp.h>
 #include <stddef.h>
@@ -74,9 +75,9 @@ static const char *const allowed[] = {
     "alarm", "clock_getres", "clock_gettime", "clock_nanosleep", "getcpu", "getitimer", "getrandom",
     "gettimeofday", "nanosleep", "setitimer", "sysinfo", "timer_create", "timer_delete",
     "timer_getoverrun", "timer_gettime", "timer_settime", "uname", "personality",
-    /* sockets; socket() itself, ioctl, statfs and setting limits are below */
+    /* sockets; socket() itself, setsockopt, ioctl, statfs and setting limits are below */
     "accept", "accept4", "bind", "connect", "getpeername", "getsockname", "getsockopt", "listen",
-    "recvfrom", "recvmmsg", "recvmsg", "sendmmsg", "sendmsg", "sendto", "setsockopt", "shutdown",
+    "recvfrom", "recvmmsg", "recvmsg", "sendmmsg", "sendmsg", "sendto", "shutdown",
     "socketpair",
     /* System V and POSIX ipc, in the sandbox's own namespace */
     "mq_getsetattr", "mq_notify", "mq_open", "mq_timedreceive", "mq_timedsend", "mq_unlink",
@@ -113,17 +114,27 @@ static const char *const refused[] = {
  * one pass that differs above them: the lower half, unless a pointer is meant. */
 #define LOW(arg) LOAD(args[arg])
 #define HIGH(arg) BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[arg]) + 4)
+#define MASK(bits) BPF_STMT(BPF_ALU | BPF_AND | BPF_K, (bits))
+#define SOCK_TYPES 0xf /* above are SOCK_CLOEXEC and SOCK_NONBLOCK */
 #define UNLESS(k, skip) BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (k), 0, (skip))
 #define WHEN(k, skip) BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (k), (skip), 0)
 
-static const struct sock_filter on_socket[] = {LOW(0),
-                                               WHEN(AF_UNIX, 5),
-                                               WHEN(AF_INET, 4),
-                                               WHEN(AF_INET6, 3),
-                                               WHEN(AF_NETLINK, 2),
-                                               WHEN(AF_PACKET, 1),
-                                               RETURN(ERRNO(ENOSYS)),
-                                               RETURN(ALLOW)};
+/* What lies in a netlink, packet or raw socket counts to nobody's memory, so init is asked
+ * whether there may be one more (init/sockets.h). */
+static const struct sock_filter on_socket[] = {
+    LOW(0),           WHEN(AF_UNIX, 10),    WHEN(AF_NETLINK, 8),   WHEN(AF_PACKET, 7),
+    WHEN(AF_INET, 2), WHEN(AF_INET6, 1),    RETURN(ERRNO(ENOSYS)), LOW(1),
+    MASK(SOCK_TYPES), WHEN(SOCK_STREAM, 2), WHEN(SOCK_DGRAM, 1),   RETURN(NOTIFY),
+    RETURN(ALLOW)};
+
+/* The ring of a packet socket is as large as one likes, and nobody's memory either. */
+static const struct sock_filter on_setsockopt[] = {LOW(1),
+                                                   UNLESS(SOL_PACKET, 4),
+                                                   LOW(2),
+                                                   WHEN(PACKET_RX_RING, 1),
+                                                   UNLESS(PACKET_TX_RING, 1),
+                                                   RETURN(ERRNO(EPERM)),
+                                                   RETURN(ALLOW)};
 
 /* TIOCSTI pushes characters into somebody else's input; it has no honest use. */
 static const struct sock_filter on_ioctl[] = {LOW(1), UNLESS(TIOCSTI, 1), RETURN(ERRNO(ENOSYS)),
@@ -148,6 +159,7 @@ static const struct special {
     size_t n;
 } specials[] = {
     {"socket", on_socket, ARRAY_LEN(on_socket)},
+    {"setsockopt", on_setsockopt, ARRAY_LEN(on_setsockopt)},
     {"ioctl", on_ioctl, ARRAY_LEN(on_ioctl)},
     {"setrlimit", on_setrlimit, ARRAY_LEN(on_setrlimit)},
     {"prlimit64", on_prlimit, ARRAY_LEN(on_prlimit)},

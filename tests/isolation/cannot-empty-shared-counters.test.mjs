@@ -128,6 +128,19 @@ for (const [what, kind] of [['tcp', 'TCP'], ['udp', 'UDP']])
     await poll('they are given back', () => pages(kind) - before < 1024);
   });
 
+for (const what of ['netlink', 'raw', 'packet'])
+  test(`memory of ${what} sockets, which counts to nobody`, async () => {
+    await holding(what, async ({ end, taken, full, ...rings }) => {
+      assert.equal(end, 'ENOBUFS');
+      assert.ok(Number(taken) > 100 && Number(taken) <= 256, taken);
+      refused(rings, what === 'packet' ? { 'rx ring': 'EPERM', 'tx ring': 'EPERM' } : {});
+      const lookup = (id) => d.exec(id, ['python3', '-c', 'import socket\nprint(socket.if_nameindex())']);
+      assert.match((await lookup(b.id)).stdout, /lo/, 'others have theirs');
+      assert.notEqual((await lookup(a.id)).exit_code, 0, 'whatever kind they are of');
+    });
+    assert.match((await d.exec(a.id, ['python3', '-c', 'import socket\nprint(socket.if_nameindex())'])).stdout, /lo/, 'and its own are back');
+  });
+
 test('what nobody freed: shared memory does not outlive its limit, nor end the sandbox', async () => {
   const s = await d.sandbox({ limits: { memory: MEMORY } });
   await attacks.put(d, s.id, 'hog');

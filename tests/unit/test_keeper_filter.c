@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <linux/audit.h>
 #include <linux/filter.h>
+#include <linux/if_packet.h>
 #include <linux/seccomp.h>
 #include <sys/ioctl.h>
 #include <sys/resource.h>
@@ -11,6 +12,7 @@
 
 #include "keeper/host.h"
 
+#define NOTIFY SECCOMP_RET_USER_NOTIF
 #define ALLOW SECCOMP_RET_ALLOW
 #define ERRNO(n) (SECCOMP_RET_ERRNO | (uint32_t)(n))
 #define LENGTH_MAX 200u /* the kernel translates it for every sandbox */
@@ -28,6 +30,9 @@ static uint32_t run(const struct keeper *k, const struct seccomp_data *d)
         case BPF_LD | BPF_W | BPF_ABS:
             CHECK(f->k % 4 == 0 && f->k + 4 <= sizeof(*d));
             memcpy(&acc, (const char *)d + f->k, sizeof(acc));
+            break;
+        case BPF_ALU | BPF_AND | BPF_K:
+            acc &= f->k;
             break;
         case BPF_RET | BPF_K:
             return f->k;
@@ -69,23 +74,15 @@ TEST(each_number_gets_its_answer)
         long nr;
         uint32_t want;
     } rows[] = {
-        {SYS_read, ALLOW},
-        {SYS_write, ALLOW},
-        {SYS_clone3, ALLOW},
-        {SYS_execve, ALLOW},
-        {SYS_mount, ERRNO(EPERM)},
-        {SYS_setns, ERRNO(EPERM)},
-        {SYS_bpf, ERRNO(EPERM)},
-        {SYS_unshare, ERRNO(EPERM)},
-        {SYS_keyctl, ERRNO(EPERM)},
-        {SYS_io_uring_setup, ERRNO(EPERM)},
-        {SYS_ptrace, ALLOW},
-        {SYS_io_setup, ERRNO(ENOSYS)},
-        {1023, ERRNO(ENOSYS)},
-        {1024, ERRNO(ENOSYS)},
-        {100000, ERRNO(ENOSYS)},
-        {SYS_statfs, SECCOMP_RET_USER_NOTIF},
-        {SYS_fstatfs, SECCOMP_RET_USER_NOTIF},
+        {SYS_read, ALLOW},          {SYS_write, ALLOW},
+        {SYS_clone3, ALLOW},        {SYS_execve, ALLOW},
+        {SYS_mount, ERRNO(EPERM)},  {SYS_setns, ERRNO(EPERM)},
+        {SYS_bpf, ERRNO(EPERM)},    {SYS_unshare, ERRNO(EPERM)},
+        {SYS_keyctl, ERRNO(EPERM)}, {SYS_io_uring_setup, ERRNO(EPERM)},
+        {SYS_ptrace, ALLOW},        {SYS_io_setup, ERRNO(ENOSYS)},
+        {1023, ERRNO(ENOSYS)},      {1024, ERRNO(ENOSYS)},
+        {100000, ERRNO(ENOSYS)},    {SYS_statfs, NOTIFY},
+        {SYS_fstatfs, NOTIFY},
     };
     struct keeper k = compiled();
 
@@ -106,13 +103,38 @@ TEST(no_other_set_of_numbers_gets_in)
     free(k.filter);
 }
 
+/* SOCK_PACKET is a type of AF_INET's that makes a packet socket. */
+TEST(sockets_whose_memory_nobody_counts_are_asked_for)
+{
+    const int flags[] = {0, SOCK_CLOEXEC, SOCK_NONBLOCK, SOCK_CLOEXEC | SOCK_NONBLOCK};
+    struct keeper k = compiled();
+
+    for (size_t i = 0; i < ARRAY_LEN(flags); i++) {
+        uint64_t with = (uint64_t)flags[i];
+
+        CHECK_INT(ask(&k, SYS_socket, AF_UNIX, SOCK_STREAM | with, 0), ALLOW);
+        CHECK_INT(ask(&k, SYS_socket, AF_INET, SOCK_STREAM | with, 0), ALLOW);
+        CHECK_INT(ask(&k, SYS_socket, AF_INET6, SOCK_DGRAM | with, 0), ALLOW);
+        CHECK_INT(ask(&k, SYS_socket, AF_INET, SOCK_RAW | with, 0), NOTIFY);
+        CHECK_INT(ask(&k, SYS_socket, AF_INET6, SOCK_RAW | with, 0), NOTIFY);
+        CHECK_INT(ask(&k, SYS_socket, AF_INET, SOCK_PACKET | with, 0), NOTIFY);
+        CHECK_INT(ask(&k, SYS_socket, AF_PACKET, SOCK_DGRAM | with, 0), NOTIFY);
+        CHECK_INT(ask(&k, SYS_socket, AF_NETLINK, SOCK_DGRAM | with, 0), NOTIFY);
+    }
+    CHECK_INT(ask(&k, SYS_setsockopt, 0, SOL_PACKET, PACKET_RX_RING), ERRNO(EPERM));
+    CHECK_INT(ask(&k, SYS_setsockopt, 0, SOL_PACKET, PACKET_TX_RING | 1ull << 32), ERRNO(EPERM));
+    CHECK_INT(ask(&k, SYS_setsockopt, 0, SOL_PACKET, PACKET_STATISTICS), ALLOW);
+    CHECK_INT(ask(&k, SYS_setsockopt, 0, SOL_SOCKET, PACKET_RX_RING), ALLOW);
+    free(k.filter);
+}
+
 /* The kernel takes an int: what stands above its 32 bits hides nothing. */
 TEST(arguments_are_looked_at_as_the_kernel_does)
 {
     const uint64_t above = 1ull << 32;
     struct keeper k = compiled();
 
-    CHECK_INT(ask(&k, SYS_socket, AF_INET6, 0, 0), ALLOW);
+    CHECK_INT(ask(&k, SYS_socket, AF_INET6, SOCK_STREAM, 0), ALLOW);
     CHECK_INT(ask(&k, SYS_socket, AF_VSOCK, 0, 0), ERRNO(ENOSYS));
     CHECK_INT(ask(&k, SYS_socket, AF_VSOCK | above, 0, 0), ERRNO(ENOSYS));
     CHECK_INT(ask(&k, SYS_ioctl, 0, TCGETS, 0), ALLOW);

@@ -6,11 +6,12 @@
  *   hog bomb         forks for ever, in every child
  *   hog files        opens files until it cannot
  *   hog raise        tries to raise every limit of its own
- *   hog inotify, ptys, aio, mq, tcp, udp
+ *   hog inotify, ptys, aio, mq, tcp, udp, netlink, raw, packet
  *                    takes all of it, says so, and stays until its stdin ends
  *   hog one-of-each  takes one of each */
 #include <fcntl.h>
 #include <linux/aio_abi.h>
+#include <linux/if_packet.h>
 #include <mqueue.h>
 #include <netinet/in.h>
 #include <signal.h>
@@ -225,6 +226,46 @@ static void udp(void)
     sockets(SOCK_DGRAM, 1ll << 29);
 }
 
+static int one_netlink(void)
+{
+    return socket(AF_NETLINK, SOCK_RAW, 0);
+}
+
+static int one_raw(void)
+{
+    return socket(AF_INET, SOCK_RAW, IPPROTO_ICMP);
+}
+
+/* By its old name, as some programs still do. */
+static int one_packet(void)
+{
+    return socket(AF_INET, SOCK_PACKET, htons(3));
+}
+
+static int ring(int which)
+{
+    struct tpacket_req r = {1 << 20, 32, 1 << 16, 32 << 4};
+
+    return setsockopt(one_packet(), SOL_PACKET, which, &r, sizeof(r));
+}
+
+static void netlink(void)
+{
+    take_all(one_netlink, 100000);
+}
+
+static void raw(void)
+{
+    take_all(one_raw, 100000);
+}
+
+static void packet(void)
+{
+    TRY("rx ring", ring(PACKET_RX_RING));
+    TRY("tx ring", ring(PACKET_TX_RING));
+    take_all(one_packet, 100000);
+}
+
 static void inotify(void)
 {
     take_all(one_inotify, 100000);
@@ -259,19 +300,14 @@ int main(int argc, char **argv)
     static const struct {
         const char *name;
         void (*run)(void);
-    } parts[] = {{"memory", memory},
-                 {"shm", shm},
-                 {"forks", forks},
-                 {"bomb", bomb},
-                 {"files", files},
-                 {"raise", raise_all},
-                 {"tcp", tcp},
-                 {"udp", udp},
-                 {"inotify", inotify},
-                 {"ptys", ptys},
-                 {"aio", aio},
-                 {"mq", mq},
-                 {"one-of-each", one_of_each}};
+    } parts[] = {{"memory", memory},   {"shm", shm},
+                 {"forks", forks},     {"bomb", bomb},
+                 {"files", files},     {"raise", raise_all},
+                 {"tcp", tcp},         {"udp", udp},
+                 {"netlink", netlink}, {"raw", raw},
+                 {"packet", packet},   {"inotify", inotify},
+                 {"ptys", ptys},       {"aio", aio},
+                 {"mq", mq},           {"one-of-each", one_of_each}};
 
     for (size_t i = 0; i < sizeof(parts) / sizeof(*parts); i++)
         if (argc > 1 && strcmp(argv[1], parts[i].name) == 0)
