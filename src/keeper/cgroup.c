@@ -410,7 +410,8 @@ void cgroup_kill(struct sandbox *sb)
 
     if (group_put(&g, "cgroup.kill", "1", &e) == 0 || errno == ENOENT)
         return;
-    log_warn("sandbox %s: %s", sb->rec.id, e.msg);
+    if (sb->retries == 0) /* of many, while it goes down */
+        log_warn("sandbox %s: %s", sb->rec.id, e.msg);
     if (sb->pidfd >= 0)
         syscall(SYS_pidfd_send_signal, sb->pidfd, SIGKILL, NULL, 0);
 }
