@@ -35,6 +35,30 @@ TEST(the_row_follows_a_pause_and_a_resume)
     rig_free(&r);
 }
 
+/* One that has no room now may have some later; after a restart of the host only the row
+ * knows that what was paused has no end. */
+TEST(a_row_that_the_store_refuses_follows_once_it_does_not)
+{
+    struct rig r;
+    int listen_fd;
+    struct peer monitor;
+    struct told a = {0};
+    struct err e;
+    union rig_msg m;
+
+    start(&r);
+    rig_create(&r, "sb1", 60000, SANDBOX_END_DELETE, &listen_fd, &monitor);
+    engine_pause(r.g, KEY, "sb1", true, told_sandbox, &a);
+    keeper_ok_to(&r, keeper_hear(&r, KEEPER_PAUSE, &m));
+    CHECK_INT(store_begin(r.store, &e), 0); /* there is one transaction at a time */
+    RIG_UNTIL(&r, a.n == 1);
+    RIG_UNTIL(&r, rows(&r).state == STORE_PAUSED);
+    CHECK_INT(rows(&r).ends_ms, 0);
+    peer_close(&monitor);
+    close(listen_fd);
+    rig_free(&r);
+}
+
 TEST(a_pause_that_the_keeper_refuses_leaves_it_running_with_its_end)
 {
     struct rig r;

@@ -91,6 +91,7 @@ void engine_free(struct engine *g)
     loop_timer_stop(g->loop, &g->bury);
     loop_timer_stop(g->loop, &g->meter);
     life_save_now(g);
+    loop_timer_stop(g->loop, &g->save);
     loop_timer_stop(g->loop, &g->flush_soon);
     logbook_flush(g);
     keeper_link_free(g->keeper);

@@ -7,7 +7,8 @@
 #include "base/own.h"
 #include "front/engine/life.h"
 
-#define LIFE_BURY_MS 50 /* rows of the deleted are removed together */
+#define LIFE_BURY_MS 50         /* rows of the deleted are removed together */
+#define LIFE_BURY_AGAIN_MS 1000 /* after the store refused */
 
 static void on_destroyed(void *arg, const void *msg, const struct err *e)
 {
@@ -95,7 +96,7 @@ static void on_bury(struct loop_timer *t)
     life_bury_now(CONTAINER_OF(t, struct engine, bury));
 }
 
-/* A row that cannot be removed now still says `deleting`: the next start does it. */
+/* A row that cannot be removed yet still says `deleting`: the next start would do it, too. */
 void life_bury_now(struct engine *g)
 {
     struct wire_strv ids = wire_strv_of(&g->graves);
@@ -109,13 +110,13 @@ void life_bury_now(struct engine *g)
     r = store_begin_light(g->o.store, &e);
     while (r == 0 && (id = wire_strv_next(&ids, &at)) != NULL)
         r = store_sandbox_delete(g->o.store, id, &e);
-    if (r == 0)
-        r = store_commit(g->o.store, &e);
-    if (r < 0) {
-        store_rollback(g->o.store);
-        log_warn("rows of deleted sandboxes: %s", e.msg);
+    if (r == 0 && store_commit(g->o.store, &e) == 0) {
+        buf_clear(&g->graves);
+        return;
     }
-    buf_clear(&g->graves);
+    store_rollback(g->o.store);
+    log_warn("rows of deleted sandboxes: %s", e.msg);
+    loop_timer_set(g->loop, &g->bury, LIFE_BURY_AGAIN_MS, on_bury);
 }
 
 static void bury(struct engine *g, const char *id)

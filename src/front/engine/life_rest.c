@@ -13,6 +13,7 @@
 #include "front/engine/life.h"
 
 #define LIFE_SAVE_MS 2
+#define LIFE_SAVE_AGAIN_MS 1000 /* after the store refused: it may have room by then */
 #define LIFE_FLUSH_MS 200
 
 static const char reason_timeout[] = "its timeout passed";
@@ -32,19 +33,7 @@ static int save(struct box *b, struct err *e)
                                                                [SANDBOX_PAUSED] = STORE_PAUSED,
                                                                [SANDBOX_STOPPED] = STORE_STOPPED};
 
-    list_del(&b->unsaved);
     return life_save(b, rows[b->pub.state], e);
-}
-
-static void note_state(struct box *b, enum sandbox_state state, const char *boot_id,
-                       const char *reason)
-{
-    struct err e;
-
-    set_state(b, state, boot_id, reason);
-    /* The keeper has it so in any case, and the next join repeats this. */
-    if (save(b, &e) < 0)
-        log_error("%s", e.msg);
 }
 
 /* ---- rows that follow ---- */
@@ -63,31 +52,43 @@ static void on_flush(struct loop_timer *t)
         flush_then(g->flusher, &g->flush, on_flushed);
 }
 
+static void on_save(struct loop_timer *t)
+{
+    life_save_now(CONTAINER_OF(t, struct engine, save));
+}
+
+static int save_all(struct engine *g, struct err *e)
+{
+    struct box *b;
+    int r = store_begin_light(g->o.store, e);
+
+    LIST_EACH (&g->unsaved, b, struct box, unsaved)
+        r = r < 0 ? r : save(b, e);
+    if (r == 0 && store_commit(g->o.store, e) == 0)
+        return 0;
+    store_rollback(g->o.store);
+    return -1;
+}
+
+/* What the store refuses stays to be saved. Until then it is as with a kill: the next join
+ * says it again, but after a restart of the host nobody could. */
 void life_save_now(struct engine *g)
 {
     struct box *b;
     struct err e;
-    int r;
 
     loop_timer_stop(g->loop, &g->save);
     if (list_empty(&g->unsaved))
         return;
-    r = store_begin_light(g->o.store, &e);
-    while (r == 0 && (b = LIST_FIRST(&g->unsaved, struct box, unsaved)) != NULL)
-        r = save(b, &e);
-    if (r == 0)
-        r = store_commit(g->o.store, &e);
-    if (r < 0) {
-        store_rollback(g->o.store);
-        log_error("%s", e.msg); /* the next join says it again */
+    if (save_all(g, &e) < 0) {
+        log_error("%s", e.msg);
+        loop_timer_set(g->loop, &g->save, LIFE_SAVE_AGAIN_MS, on_save);
+        return;
     }
+    while ((b = LIST_FIRST(&g->unsaved, struct box, unsaved)) != NULL)
+        list_del(&b->unsaved);
     if (g->flush_soon.slot == 0)
         loop_timer_set(g->loop, &g->flush_soon, LIFE_FLUSH_MS, on_flush);
-}
-
-static void on_save(struct loop_timer *t)
-{
-    life_save_now(CONTAINER_OF(t, struct engine, save));
 }
 
 static void save_soon(struct box *b)
@@ -98,14 +99,30 @@ static void save_soon(struct box *b)
         loop_timer_set(b->g->loop, &b->g->save, LIFE_SAVE_MS, on_save);
 }
 
+static void note_state(struct box *b, enum sandbox_state state, const char *boot_id,
+                       const char *reason)
+{
+    struct err e;
+
+    set_state(b, state, boot_id, reason);
+    list_del(&b->unsaved);
+    /* The keeper has it so in any case, and the next join repeats this. */
+    if (save(b, &e) == 0)
+        return;
+    log_error("%s", e.msg);
+    save_soon(b);
+}
+
 static void end_never(struct box *b)
 {
     struct err e;
 
     b->pub.ends_ms = 0;
     loop_timer_stop(b->g->loop, &b->end);
-    if (store_sandbox_set_ends(b->g->o.store, b->pub.id, 0, &e) < 0)
-        log_error("%s", e.msg);
+    if (store_sandbox_set_ends(b->g->o.store, b->pub.id, 0, &e) == 0)
+        return;
+    log_error("%s", e.msg);
+    save_soon(b);
 }
 
 /* ---- how long it lives then ---- */
@@ -408,7 +425,7 @@ void life_time_over(struct box *b, const struct life_news *n)
     if (b->pub.on_timeout == SANDBOX_END_DELETE) {
         life_end_it(b, n);
         if (b->life != LIFE_DELETING)
-            life_again(b, LIFE_LATER_MS);
+            life_again(b, LIFE_RETRY_MS);
     } else if (b->life != LIFE_RUNNING) {
         end_never(b);
     } else if (b->pub.on_timeout == SANDBOX_END_PAUSE) {
