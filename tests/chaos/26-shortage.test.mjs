@@ -104,3 +104,20 @@ test('a host without room under the disks says so; what they had is there after 
   assert.equal((await small.post(`${S}/${s.id}/resume`)).state, 'running');
   assert.equal((await small.exec(s.id, 'cat /workspace/f; echo more >>/workspace/f; echo $?')).stdout, 'kept\n0\n');
 });
+
+test('in a full state directory sandboxes can still be deleted, paused and given time', async (t) => {
+  const small = await onSmallDisk(t, '64M', ['--disk-pool', '1G']);
+  const [a, b] = [await small.sandbox(), await small.sandbox()];
+  const fill = fs.openSync(path.join(small.dir, 'fill'), 'w');
+  assert.throws(() => {
+    for (;;) fs.writeSync(fill, Buffer.alloc(4096));
+  }, /ENOSPC/);
+  fs.closeSync(fill);
+  await small.del(`${S}/${a.id}`);
+  assert.equal((await small.post(`${S}/${b.id}/pause`)).state, 'paused');
+  assert.equal((await small.post(`${S}/${b.id}/resume`, { timeout_ms: 3_600_000 })).state, 'running');
+  await small.kill9('front');
+  await small.back();
+  assert.deepEqual((await small.get(S)).sandboxes.map((s) => s.id), [b.id]);
+  fs.unlinkSync(path.join(small.dir, 'fill'));
+});

@@ -12,6 +12,7 @@
 
 #define STORE_BUSY_MS 500
 #define STORE_VFS "cove"
+#define STORE_LOG_ROOM (6u << 20) /* SQLite begins it anew after a thousand pages, some 4 MiB */
 
 /* EXTEND  A change of the schema: a row at the end, never a change of an old
  *         one. user_version counts the rows that were applied. */
@@ -266,6 +267,9 @@ static int take_over_log(struct store *s, const char *path, struct err *e)
     s->log_fd = open(name, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
     if (s->log_fd < 0)
         return err_sys(e, "database: open its log");
+    /* Whoever has run out of disk must still be able to delete. (Where that is not
+     * possible it is as it was.) */
+    fallocate(s->log_fd, FALLOC_FL_KEEP_SIZE, 0, STORE_LOG_ROOM);
     return exec_sql(s, "set synchronous", "PRAGMA synchronous=NORMAL", e);
 }
 
