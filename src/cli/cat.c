@@ -14,7 +14,7 @@ static int run(const struct args *a, struct err *e)
         return -1;
     for (int i = 0; i < a->noperands; i++) {
         char target[PLACE_TARGET_MAX];
-        struct bar quiet = {.shown_ms = UINT64_MAX / 2};
+        struct bar quiet = {0};
         autoreply struct reply *r = NULL;
         struct place p;
 

@@ -133,40 +133,13 @@ static int delete (const struct args *a, const struct server *s, struct err *e)
 
 /* ---- as one file ---- */
 
-static int write_all(int fd, const char *p, size_t n, const char *to, struct err *e)
-{
-    while (n > 0) {
-        ssize_t w = write(fd, p, n);
-
-        if (w < 0 && errno != EINTR)
-            return err_set(e, ERR_INTERNAL, "write %s: %s", to, strerror(errno));
-        p += w > 0 ? w : 0;
-        n -= w > 0 ? (size_t)w : 0;
-    }
-    return 0;
-}
-
-static int receive(struct reply *r, int fd, const char *to, struct err *e)
-{
-    enum reply_event ev = REPLY_MORE;
-    const char *p;
-    size_t n;
-
-    while ((ev = reply_read(r, &p, &n, e)) > REPLY_END) {
-        if (ev == REPLY_MORE)
-            reply_wait(r);
-        else if (write_all(fd, p, n, to, e) < 0)
-            return -1;
-    }
-    return ev == REPLY_BROKEN ? -1 : 0;
-}
-
 static int fetch_file(const struct args *a, const struct server *s, int fd, struct err *e)
 {
     char path[PATH_TEXT_MAX];
     autoreply struct reply *r = stream_ask(s, path_snapshot(path, a->operands[1], "export"), e);
+    struct bar quiet = {0};
 
-    return r == NULL ? -1 : receive(r, fd, a->operands[2], e);
+    return r == NULL ? -1 : stream_get(r, fd, &quiet, e);
 }
 
 static const char *unfinished; /* the handler below must find it */

@@ -2,6 +2,7 @@
 #include "cli/stream.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -41,7 +42,7 @@ void bar_add(struct bar *b, uint64_t n)
     b->done += n;
     if (b->total > 0 && b->done > b->total)
         b->total = b->done;
-    if (!on_terminal() || (now = clock_mono_ms()) - b->shown_ms < BAR_MS)
+    if (b->what == NULL || !on_terminal() || (now = clock_mono_ms()) - b->shown_ms < BAR_MS)
         return;
     b->shown_ms = now;
     b->shown = true;
@@ -55,12 +56,33 @@ void bar_end(struct bar *b)
     b->shown = false;
 }
 
+/* After a read or write that failed: true if it is to be tried again. Who shares our
+ * streams may have made them non-blocking. */
+static bool may_go_on(int fd, short events)
+{
+    struct pollfd p = {.fd = fd, .events = events};
+
+    if (errno == EAGAIN)
+        poll(&p, 1, -1);
+    return errno == EAGAIN || errno == EINTR;
+}
+
+ssize_t stream_read(int fd, char *to, size_t room)
+{
+    ssize_t n;
+
+    do
+        n = read(fd, to, room);
+    while (n < 0 && may_go_on(fd, POLLIN));
+    return n;
+}
+
 static int write_all(int fd, const char *p, size_t n, struct err *e)
 {
     while (n > 0) {
         ssize_t w = write(fd, p, n);
 
-        if (w < 0 && errno == EINTR)
+        if (w < 0 && may_go_on(fd, POLLOUT))
             continue;
         if (w <= 0)
             return err_sys(e, "write");
@@ -132,9 +154,7 @@ static ssize_t next_piece(void *arg, const char **ret, struct err *e)
     } else if (s->body != NULL) {
         n = next_of(s->body, ret, e);
     } else {
-        do
-            n = read(s->fd, s->piece, sizeof(s->piece));
-        while (n < 0 && errno == EINTR);
+        n = stream_read(s->fd, s->piece, sizeof(s->piece));
         *ret = s->piece;
         if (n < 0)
             err_sys(e, "read");

@@ -8,13 +8,16 @@
 
 /* One line on stderr, if that is a terminal. */
 struct bar {
-    const char *what; /* borrowed */
+    const char *what; /* borrowed; NULL: none is shown */
     uint64_t total;   /* 0: not known */
     uint64_t done, shown_ms;
     bool shown;
 };
 void bar_add(struct bar *b, uint64_t n);
 void bar_end(struct bar *b);
+
+/* As read(2), but an fd that is non-blocking is waited for. */
+ssize_t stream_read(int fd, char *to, size_t room);
 
 /* Asks for `target`; what it will be written to is best opened when this was granted. The
  * answer belongs to the caller; NULL: `e` says why. */

@@ -10,6 +10,7 @@
 
 #include "base/own.h"
 #include "cli/pack.h"
+#include "cli/stream.h"
 
 static void say_upload(struct upload *u)
 {
@@ -27,7 +28,8 @@ ssize_t upload_next(void *arg, const char **ret, struct err *e)
     ssize_t n;
 
     *ret = u->piece;
-    n = u->pack != NULL ? pack_next(u->pack, ret, e) : read(u->fd, u->piece, sizeof(u->piece));
+    n = u->pack != NULL ? pack_next(u->pack, ret, e)
+                        : stream_read(u->fd, u->piece, sizeof(u->piece));
     if (n < 0 && u->pack == NULL)
         return err_set(e, ERR_INVALID, "read the archive: %s", strerror(errno));
     u->sent += n > 0 ? (uint64_t)n : 0;

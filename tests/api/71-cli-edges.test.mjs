@@ -79,6 +79,20 @@ test('a stdin that somebody made non-blocking is waited for', async () => {
   }
 });
 
+test('nor do files that are copied mind', async () => {
+  const nonblock = 'use Fcntl; fcntl($_, F_SETFL, O_NONBLOCK) for STDIN, STDOUT; exec @ARGV';
+  const start = (args) => spawn('perl', ['-e', nonblock, BIN, ...args], { env: d.cliEnv() });
+  const put = start(['cp', '-', `${id}:late`]);
+  const done = finished(put, { deadline: 20_000 });
+  await poll('it to be ours', () => fs.readFileSync(`/proc/${put.pid}/comm`, 'utf8') !== 'perl\n');
+  put.stdin.end(Buffer.alloc(4 << 20, 'late'));
+  assert.equal((await done).status, 0);
+  const get = start(['cat', `${id}:late`]);
+  await poll('it sleeps in poll(2)', () => fs.readFileSync(`/proc/${get.pid}/syscall`, 'utf8').startsWith('7 '));
+  const r = await finished(get, { deadline: 20_000 });
+  assert.deepEqual([r.status, r.bytes.length, r.stderr], [0, 4 << 20, '']);
+});
+
 test('no name and no message can send a terminal anything', async () => {
   const name = '\x1b]0;t\x07\u009b31m';
   await cove(['exec', id, 'bash', '-c', 'mkdir odd; cd odd; echo x > "$1"; chmod 0 "$1"', 'bash', name]);

@@ -143,4 +143,6 @@ test('progress on a terminal, and only there', async () => {
   const r = await run('script', ['-qec', `${process.env.COVE_BIN ?? 'build/cove'} cp ${here('big')} ${s.id}:big`, '/dev/null'], { env: d.cliEnv() });
   assert.equal(r.status, 0, r.stdout);
   assert.match(r.stdout, /big \[#* *\] +\d+% /);
+  const cat = await run('script', ['-qec', `${process.env.COVE_BIN ?? 'build/cove'} cat ${s.id}:piped`, '/dev/null'], { env: d.cliEnv() });
+  assert.equal(cat.stdout, 'from stdin', 'what is printed needs no bar');
 });
