@@ -18,6 +18,7 @@
 #define LOGS_LINES "100"
 #define LOGS_LINES_MAX 1000
 #define LOGS_TEXT_MAX (64u << 10)
+#define LOGS_CURSOR_MAX 64
 
 /* clang-format off */
 static const struct cmd_opt opts[] = {
@@ -36,8 +37,9 @@ static const struct cmd_opt opts[] = {
 struct reading {
     struct server s;
     const char *sandbox, *lines, *level, *search;
+    uint64_t count; /* `lines` as a number */
     bool json;
-    char cursor[64]; /* of the newest that was printed, or "" */
+    char cursor[LOGS_CURSOR_MAX]; /* of the newest that was printed, or "" */
 };
 
 /* "2026-01-31T12:00:00.000Z info [p1] what it printed" */
@@ -60,7 +62,8 @@ static void print_entry(const struct reading *r, json_t *entry)
     printf("%s\n", text);
 }
 
-static int fetch(const struct reading *r, bool backward, json_t **ret, struct err *e)
+static int fetch(const struct reading *r, bool backward, const char *cursor, json_t **ret,
+                 struct err *e)
 {
     char path[PATH_TEXT_MAX], a[PATH_TEXT_MAX], b[PATH_TEXT_MAX];
 
@@ -69,7 +72,7 @@ static int fetch(const struct reading *r, bool backward, json_t **ret, struct er
     path_query(a, path, "limit", backward ? r->lines : NULL);
     path_query(b, a, "level", r->level);
     path_query(a, b, "search", r->search);
-    path_query(b, a, "cursor", !backward && r->cursor[0] != '\0' ? r->cursor : NULL);
+    path_query(b, a, "cursor", cursor[0] != '\0' ? cursor : NULL);
     return client_call(&r->s, "GET", b, NULL, ret, e);
 }
 
@@ -79,15 +82,34 @@ static void remember(struct reading *r, const char *cursor)
         str_fmt(r->cursor, sizeof(r->cursor), "%s", cursor);
 }
 
+/* Newest first. One answer looks at so many entries and no more, and what is searched for
+ * may be further back. */
+static int collect(const struct reading *r, json_t *entries, struct err *e)
+{
+    char cursor[LOGS_CURSOR_MAX] = "";
+
+    do {
+        autojson json_t *page = NULL;
+        const char *next;
+
+        if (fetch(r, true, cursor, &page, e) < 0)
+            return -1;
+        json_array_extend(entries, json_object_get(page, "entries"));
+        next = json_string_value(json_object_get(page, "next_cursor"));
+        str_fmt(cursor, sizeof(cursor), "%s", next != NULL ? next : "");
+    } while (cursor[0] != '\0' && json_array_size(entries) < r->count);
+    return 0;
+}
+
 static int print_newest(struct reading *r, struct err *e)
 {
-    autojson json_t *page = NULL;
-    json_t *entries;
+    autojson json_t *entries = json_array();
+    size_t n;
 
-    if (fetch(r, true, &page, e) < 0)
+    if (collect(r, entries, e) < 0)
         return -1;
-    entries = json_object_get(page, "entries");
-    for (size_t i = json_array_size(entries); i-- > 0;)
+    n = json_array_size(entries);
+    for (size_t i = n < r->count ? n : r->count; i-- > 0;)
         print_entry(r, json_array_get(entries, i));
     remember(r, json_string_value(json_object_get(json_array_get(entries, 0), "cursor")));
     return fflush(stdout) != 0 ? err_sys(e, "stdout") : 0;
@@ -100,7 +122,7 @@ static bool print_more(struct reading *r, struct err *e)
     json_t *entries, *entry;
     size_t i;
 
-    if (fetch(r, false, &page, e) < 0)
+    if (fetch(r, false, r->cursor, &page, e) < 0)
         return false;
     e->msg[0] = '\0';
     entries = json_object_get(page, "entries");
@@ -137,13 +159,12 @@ static int sandbox_logs(const struct args *a, struct err *e)
                         .level = args_value(a, "level"),
                         .search = args_value(a, "search"),
                         .json = args_flag(a, "json")};
-    uint64_t lines;
 
     if (args_value(a, "since") != NULL)
         return err_set(e, ERR_INVALID, "--since is for the output of a process");
     if (r.lines == NULL)
         r.lines = LOGS_LINES;
-    if (str_u64(r.lines, LOGS_LINES_MAX, &lines) < 0 || lines == 0)
+    if (str_u64(r.lines, LOGS_LINES_MAX, &r.count) < 0 || r.count == 0)
         return err_set(e, ERR_INVALID, "--lines: a number from 1 to %d", LOGS_LINES_MAX);
     if (server_find(&r.s, e) < 0 || print_newest(&r, e) < 0)
         return -1;

@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import fs from 'node:fs';
+import http from 'node:http';
 import net from 'node:net';
 import os from 'node:os';
 import path from 'node:path';
@@ -188,6 +189,21 @@ test('an answer of something that is no Cove is told, and crashes nothing', asyn
     }
   } finally {
     stranger.close();
+  }
+});
+
+test('what is searched for in a log may be further back than one answer looks', async () => {
+  const entry = (n) => ({ cursor: String(n), at: '2026-01-31T12:00:00.000Z', level: 'info', message: `needle ${n}`, fields: {} });
+  const pages = { '': { entries: [], next_cursor: '9' }, 9: { entries: [entry(8), entry(7)], next_cursor: '6' }, 6: { entries: [entry(5), entry(4)], next_cursor: '3' } };
+  const server = http.createServer((req, res) => {
+    res.end(JSON.stringify(pages[new URL(req.url, 'http://cove').searchParams.get('cursor') ?? '']));
+  });
+  await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve));
+  try {
+    const r = await cove(['logs', '-n', '3', '--search', 'needle', 'x'], { env: { COVE_URL: `http://127.0.0.1:${server.address().port}` } });
+    assert.deepEqual(r.stdout.match(/needle \d/g), ['needle 5', 'needle 7', 'needle 8'], r.stderr);
+  } finally {
+    server.close();
   }
 });
 
