@@ -172,6 +172,18 @@ static void blank(struct keeper *k)
         k->cgroups.v1_fd[c] = -1;
 }
 
+/* HOST or HOST:PORT; nothing: the default. With a scheme before it, which is easily typed,
+ * it would be told to every client, and none could use it. */
+static bool is_domain(const char *text)
+{
+    size_t n = strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_");
+    uint64_t port;
+
+    if (text[n] != ':')
+        return text[n] == '\0';
+    return n > 0 && str_u64(text + n + 1, 65535, &port) == 0 && port > 0;
+}
+
 int keeper_load(struct keeper *k, int argc, char *const *argv, struct err *e)
 {
     int level;
@@ -184,6 +196,9 @@ int keeper_load(struct keeper *k, int argc, char *const *argv, struct err *e)
     if (level < 0)
         return err_set(e, ERR_INVALID, "log-level '%s' is none of error, warn, info, debug",
                        k->config.log_level);
+    if (!is_domain(k->config.domain))
+        return err_set(e, ERR_INVALID, "domain: '%.100s' is not a name, or one with :PORT",
+                       k->config.domain);
     log_open("keeper", (enum log_level)level);
     if (geteuid() != 0)
         return err_set(e, ERR_DENIED, "this needs root: it makes namespaces, mounts and cgroups");

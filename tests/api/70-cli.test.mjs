@@ -242,7 +242,7 @@ test('a second daemon on the same state is refused clearly', async () => {
 });
 
 test('serve refuses settings that make no sense, naming them', async () => {
-  for (const [args, word] of [[['--frob', '1'], 'frob'], [['--pids', '1'], 'pids'], [['--memory', 'x'], 'memory'], [['--listen'], 'listen']]) {
+  for (const [args, word] of [[['--frob', '1'], 'frob'], [['--pids', '1'], 'pids'], [['--memory', 'x'], 'memory'], [['--listen'], 'listen'], [['--domain', 'https://x.example'], 'domain'], [['--domain', 'x.example:0'], 'domain']]) {
     const r = await run(BIN, ['serve', '--state', `${d.dir}-none`, ...args], { deadline: 20_000 });
     assert.equal(r.status, 64, `${args}: ${r.stderr}`);
     assert.match(r.stderr, new RegExp(word));
