@@ -61,11 +61,16 @@ static int kill_tree(const struct server *s, const struct args *a, struct err *e
 
 static int kill_run(const struct args *a, struct err *e)
 {
+    bool only_sends = args_value(a, "signal") != NULL;
     struct server s;
 
+    if (only_sends && args_value(a, "grace") != NULL)
+        return err_set(e, ERR_INVALID, "--grace: with -s nothing is killed afterwards");
+    if (!only_sends && args_flag(a, "tree"))
+        return err_set(e, ERR_INVALID, "--tree goes with -s; without it the whole tree ends");
     if (server_find(&s, e) < 0)
         return -1;
-    return args_value(a, "signal") != NULL ? send_signal(&s, a, e) : kill_tree(&s, a, e);
+    return only_sends ? send_signal(&s, a, e) : kill_tree(&s, a, e);
 }
 
 const struct cmd cmd_kill = {

@@ -41,7 +41,11 @@ static int network_run(const struct args *a, struct err *e)
     struct server s;
     bool change;
 
-    if (request_rules(a, body, e) < 0 || server_find(&s, e) < 0)
+    if (request_rules(a, body, e) < 0)
+        return -1;
+    if (args_flag(a, "open") && json_object_size(body) > 0)
+        return err_set(e, ERR_INVALID, "--open takes all rules away; --allow and --deny make some");
+    if (server_find(&s, e) < 0)
         return -1;
     change = json_object_size(body) > 0 || args_flag(a, "open");
     if (client_call(&s, change ? "PUT" : "GET", path_sandbox(path, a->operands[0], "network"),

@@ -157,6 +157,21 @@ test('an argument too many is refused before anything is done', async () => {
   assert.match((await cove(['session', 'list', id])).stdout, /^one /m);
 });
 
+test('options that contradict each other are refused before anything is done', async () => {
+  const child = d.cliSpawn(['exec', id, 'sh', '-c', 'echo up; exec sleep 1000']);
+  const end = finished(child);
+  await new Promise((resolve) => child.stdout.once('data', resolve));
+  const { processes } = await d.get(`/v1/sandboxes/${id}/processes`);
+  const { id: p } = processes.find((x) => x.state === 'running');
+  for (const args of [['kill', '-s', 'KILL', '--grace', '1s', id, p], ['kill', '--tree', id, p], ['network', '--open', '--deny', '0.0.0.0/0', id]]) {
+    const r = await cove(args);
+    assert.equal(r.status, 64, `${args}: ${r.stderr}`);
+  }
+  assert.equal((await d.get(`/v1/sandboxes/${id}/processes/${p}`)).state, 'running');
+  assert.equal((await cove(['kill', '-s', 'KILL', id, p])).status, 0);
+  assert.equal((await end).status, 137);
+});
+
 test('numbers are written as numbers are', async () => {
   for (const cpu of ['0x1', ' 1', '1e0', '1x', 'inf', 'nan', '-1', '']) {
     const r = await cove(['create', '--cpu', cpu]);
