@@ -123,6 +123,16 @@ int netlink_set_up(struct mnl_socket *nl, const char *name, struct err *e)
     return ask(nl, h) < 0 ? err_sys(e, "bring up %s", name) : 0;
 }
 
+int netlink_delete(struct mnl_socket *nl, const char *name, struct err *e)
+{
+    _Alignas(16) char room[MESSAGE_MAX];
+    struct nlmsghdr *h = begin(room, RTM_DELLINK, 0);
+
+    mnl_nlmsg_put_extra_header(h, sizeof(struct ifinfomsg));
+    mnl_attr_put_strz(h, IFLA_IFNAME, name);
+    return ask(nl, h) < 0 && errno != ENODEV ? err_sys(e, "delete %s", name) : 0;
+}
+
 int netlink_route(struct mnl_socket *nl, uint32_t addr, const char *name, struct err *e)
 {
     _Alignas(16) char room[MESSAGE_MAX];

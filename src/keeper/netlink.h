@@ -22,6 +22,8 @@ void netlink_close(struct mnl_socket *nl); /* NULL is fine */
 
 /* The pair, both ends down; eth0 in the network namespace of `pid`. */
 int netlink_veth(struct mnl_socket *nl, const char *name, pid_t pid, uint32_t mtu, struct err *e);
+/* Takes 20 ms, under a lock that all share. */
+int netlink_delete(struct mnl_socket *nl, const char *name, struct err *e);
 int netlink_set_up(struct mnl_socket *nl, const char *name, struct err *e);
 /* Everything for `addr` goes there. */
 int netlink_route(struct mnl_socket *nl, uint32_t addr, const char *name, struct err *e);

@@ -15,6 +15,7 @@
 #include "keeper/resolvers.h"
 
 #define SUBNET_PREFIX_MAX 20u /* smaller ones do not hold an address per id range */
+#define LINK_TRIES 34u        /* to find it gone by itself, some 3 s; see teardown.c */
 #define MTU_DEFAULT 1500u
 #define MTU_LEAST 1280u
 #define NAME_CHARS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.@"
@@ -360,17 +361,31 @@ static void forget_rules(struct sandbox *sb)
     sb->rec.network &= ~NETWORK_RULED;
 }
 
+/* The kernel takes the link down with its namespace, but keeps that for a connection that has
+ * something left to say, as long as it tries: with a silent peer for minutes. */
+static void take_link(struct sandbox *sb, const char *name)
+{
+    struct err e;
+
+    if (sb->retries >= LINK_TRIES && netlink_delete(sb->k->network.nl, name, &e) < 0)
+        log_warn("sandbox %s: %s", sb->rec.id, e.msg);
+}
+
 /* Nobody lives inside who could send: a link that was silent so far stays so. */
 static bool is_there(struct sandbox *sb)
 {
-    struct mnl_socket *nl = sb->k->network.nl;
+    struct network *n = &sb->k->network;
     char name[IFNAMSIZ];
     uint64_t sent;
+    struct err e;
 
     network_name(sb, name);
     if (if_nametoindex(name) == 0)
         return false;
-    sb->quiet = nl != NULL && netlink_received(nl, name, &sent) == 0 && sent == 0;
+    if (n->nl == NULL && netlink_open(&n->nl, &e) < 0)
+        return true;
+    sb->quiet = netlink_received(n->nl, name, &sent) == 0 && sent == 0;
+    take_link(sb, name);
     return true;
 }
 

@@ -3,7 +3,8 @@
  * `egress` is a veth to the host, where the firewall decides and NAT hides it. A
  * sandbox's address is a function of its id range, which is leased for the whole
  * host, so two never have the same. Nothing is deleted one by one: interface and
- * route go when the kernel takes down the namespace, which it does in batches. */
+ * route go when the kernel takes down the namespace, which it does in batches, unless
+ * something keeps it from that. */
 #ifndef KEEPER_NETWORK_H
 #define KEEPER_NETWORK_H
 

@@ -102,6 +102,25 @@ test('what went over the network is counted', async () => {
   assert.ok(is.in_packets > was.in_packets && is.in_bytes > was.in_bytes);
 });
 
+test('a sandbox goes within seconds, also one that still has something to say to somebody who is silent', async () => {
+  const s = await d.sandbox();
+  const { address } = await d.get(`/v1/sandboxes/${s.id}/network`);
+  const route = () => net.sh(net.host, 'ip', 'route', 'show', address);
+  assert.match(await route(), /dev cv/);
+  const p = await d.process(s.id, ['python3', '-c', `
+import socket
+s = socket.create_connection(('${WEB}', 443)); print('connected', flush=True); input()
+s.sendall(b'x' * 10000); print('sent', flush=True); input()`], { stdin: true });
+  const P = `/v1/sandboxes/${s.id}/processes/${p.id}`;
+  await d.post(`${P}/wait`, { for: 'log', text: 'connected', timeout_ms: 10_000 });
+  await net.sh(net.world, 'nft', 'add table inet silence; add chain inet silence heard { type filter hook prerouting priority -400; }; add rule inet silence heard tcp dport 443 drop');
+  await d.call('POST', `${P}/stdin`, '\n');
+  await d.post(`${P}/wait`, { for: 'log', text: 'sent', timeout_ms: 10_000 });
+  await d.del(`/v1/sandboxes/${s.id}`);
+  await poll('its interface is gone, and the route with it', async () => (await route()) === '');
+  await net.sh(net.world, 'nft', 'delete table inet silence');
+});
+
 test('settings that cannot work are refused with the reason', async () => {
   for (const [args, why] of [
     [['--network', 'maybe'], /none of auto, egress, none/],
