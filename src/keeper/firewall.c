@@ -27,7 +27,8 @@ static const char refused[] =
  *    sender's address must be the one routed to where the packet came from.
  *  - names: the one way to a private address. Our name servers exist only here.
  *  - input: the host is reached by nothing but a DNS question it is to answer.
- *  - forward: into a sandbox go answers only; out of it what `out` lets pass. The
+ *  - forward: into a sandbox go answers only, of those it may ask (and errors about
+ *    what it sent, which have no port to be judged by); out of it what `out` lets pass. The
  *    last rules keep interfaces that forward because of us from routing for others.
  *  - output: the host itself starts nothing with a sandbox either.
  *  - out looks at every packet, also of open connections: a flow that is forbidden
@@ -67,8 +68,10 @@ static const struct {
         "ip daddr { $R } jump refuse",
         "jump count"}},
     {"forward", "type filter hook forward priority filter", {
-        "oifname $V ct state established,related accept",
-        "oifname $V drop",
+        "oifname $V ct state related accept",
+        "oifname $V ct state != established drop",
+        "meta l4proto != tcp oifname vmap @sandboxes",
+        "oifname $V accept",
         "iifname $V jump out",
         "$G"}},
     {"output", "type filter hook output priority filter", {
@@ -144,16 +147,16 @@ static void put_servers(struct buf *out)
     buf_adds(out, " }");
 }
 
-/* ADDRESS [and ports], as a match on `what`. */
-static void put_match(struct buf *out, const char *what, const struct cidr *c)
+/* ADDRESS [and ports], as a match on those two. */
+static void put_match(struct buf *out, const char *address, const char *port, const struct cidr *c)
 {
     struct cidr bare = {.addr = c->addr, .prefix = c->prefix};
     char text[CIDR_TEXT_MAX];
 
     cidr_format(&bare, text);
-    buf_addf(out, "%s %s", what, text);
+    buf_addf(out, "%s %s", address, text);
     if (c->first != 0)
-        buf_addf(out, " meta l4proto { tcp, udp } th dport %u-%u", c->first, c->last);
+        buf_addf(out, " meta l4proto { tcp, udp } %s %u-%u", port, c->first, c->last);
 }
 
 static void put_text(struct buf *out, const struct keeper *k, const char *text)
@@ -196,7 +199,7 @@ static void put_rule(struct buf *out, const struct keeper *k, const char *chain,
     if (strcmp(rule, "$A") == 0) {
         for (size_t i = 0; i < k->network.nallowed; i++) {
             begin_rule(out, k, chain);
-            put_match(out, "ip daddr", &k->network.allowed[i]);
+            put_match(out, "ip daddr", "th dport", &k->network.allowed[i]);
             buf_adds(out, " jump count\n");
         }
     } else if (strcmp(rule, "$G") == 0) {
@@ -261,8 +264,9 @@ void firewall_remove(struct keeper *k)
 
 /* ---- one sandbox ---- */
 
-/* An allow is looked for first, then a deny; what nothing speaks of is allowed. The
- * address is the one that was asked for, so a name server is denied by ours. */
+/* An allow is looked for first, then a deny; what nothing speaks of is allowed. Address and
+ * port are the ones that were asked for: so a name server is denied by ours, and an answer
+ * is judged as its question. */
 void firewall_text(struct buf *out, const char *chain, const struct wire_bytes *rules)
 {
     for (int deny = 0; deny <= 1; deny++)
@@ -272,7 +276,7 @@ void firewall_text(struct buf *out, const char *chain, const struct wire_bytes *
             if (r.deny != (deny == 1))
                 continue;
             buf_addf(out, "add rule inet %s ", chain);
-            put_match(out, "ct original ip daddr", &r.to);
+            put_match(out, "ct original ip daddr", "ct original proto-dst", &r.to);
             buf_adds(out, r.deny ? " jump refuse\n" : " return\n");
         }
 }

@@ -2,7 +2,7 @@
 // whole, that open connections which stay allowed notice nothing, and that they last.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import { DB, GATEWAY, Internet, METADATA, poll, tries, WEB, WEB2 } from '../lib/internet.mjs';
+import { DB, GATEWAY, HOST_OUT, Internet, METADATA, poll, tries, WEB, WEB2 } from '../lib/internet.mjs';
 
 let net;
 let d;
@@ -100,6 +100,28 @@ test('open connections that stay allowed go on, those that are denied end', asyn
   for (let i = 0; i < 10; i++) await rule(id, i % 2 ? { deny: [WEB2] } : { allow: [WEB], deny: ['0.0.0.0/0'] });
   await net.drop();
   await poll('and on', async () => (await log(id, stays)) === 'first\nnext\nnext\n');
+});
+
+test('who is denied is not heard any more either', async () => {
+  const { id } = await d.sandbox();
+  const p = await d.process(id, ['python3', '-c', `
+import socket
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.bind(('0.0.0.0', 40001)); s.setblocking(False)
+s.sendto(b'hello', ('${WEB}', 7778)); print('said', flush=True); input()
+# an answer that came the same way, later
+e = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); e.sendto(b'echo', ('${WEB2}', 9999)); e.recv(100)
+try: print('heard', s.recv(100))
+except BlockingIOError: print('heard nothing')`], { stdin: true });
+  const P = `/v1/sandboxes/${id}/processes/${p.id}`;
+  await d.post(`${P}/wait`, { for: 'log', text: 'said', timeout_ms: 10_000 });
+  await rule(id, { deny: [`${WEB}:7000-8000`] });
+  await net.sh(net.world, 'python3', '-c', `
+import socket
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.bind(('${WEB}', 7778))
+s.sendto(b'still there?', ('${HOST_OUT}', 40001))`);
+  await d.call('POST', `${P}/stdin`, '\n');
+  await d.post(`${P}/wait`, { timeout_ms: 10_000 });
+  assert.equal(await log(id, p.id), 'said\nheard nothing\n');
 });
 
 test('rules change whole: no packet slips through between two lists', async () => {

@@ -20,7 +20,7 @@ TEST(a_chain_allows_before_it_denies_and_holds_only_numbers)
     CHECK_STR(buf_cstr(&out),
               "add rule inet cove_t sandbox_7 ct original ip daddr 192.0.2.0/24 return\n"
               "add rule inet cove_t sandbox_7 ct original ip daddr 192.0.2.7 meta l4proto "
-              "{ tcp, udp } th dport 80-81 return\n"
+              "{ tcp, udp } ct original proto-dst 80-81 return\n"
               "add rule inet cove_t sandbox_7 ct original ip daddr 0.0.0.0/0 jump refuse\n");
 }
 
