@@ -5,12 +5,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/buf.h"
 #include "base/own.h"
 #include "cli/client.h"
 #include "cli/cmd.h"
 #include "cli/place.h"
 #include "cli/request.h"
 #include "cli/table.h"
+
+#define SHOWN_MAX 16384 /* a path, and what it leads to */
 
 struct listing {
     struct server server;
@@ -75,21 +78,21 @@ static void add_who(struct table *t, const json_t *file, const char *name, const
 
 static void add_row(struct listing *l, const json_t *file, const char *name, const char *target)
 {
-    char mode[11], size[24], time[20], shown[TABLE_CELL_MAX * 4];
+    autobuf struct buf shown = BUF_INIT(SHOWN_MAX);
+    char mode[11], size[24], time[20];
 
     mode_text(file, mode);
     snprintf(size, sizeof(size), "%lld",
              (long long)json_integer_value(json_object_get(file, "size")));
     snprintf(time, sizeof(time), "%.16s",
              json_string_value(json_object_get(file, "modified_at")) ?: "-");
-    snprintf(shown, sizeof(shown), "%.200s%s%.200s", name, target != NULL ? " -> " : "",
-             target != NULL ? target : "");
+    buf_addf(&shown, "%s%s%s", name, target != NULL ? " -> " : "", target != NULL ? target : "");
     table_add(&l->table, mode);
     add_who(&l->table, file, "owner", "uid");
     add_who(&l->table, file, "group", "gid");
     table_add(&l->table, size);
     table_add(&l->table, time);
-    table_add(&l->table, shown);
+    table_add_whole(&l->table, buf_cstr(&shown));
 }
 
 static void show(struct listing *l, const json_t *file)

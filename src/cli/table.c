@@ -49,15 +49,24 @@ char *table_printable(const char *s, size_t max)
     return out;
 }
 
-void table_add(struct table *t, const char *text)
+static void add(struct table *t, const char *text, size_t max)
 {
     char **cells = realloc(t->cells, (t->rows + 1) * sizeof(*cells));
 
     if (cells == NULL)
         abort();
     t->cells = cells;
-    t->cells[t->rows++] =
-        table_printable(text != NULL && *text != '\0' ? text : "-", TABLE_CELL_MAX);
+    t->cells[t->rows++] = table_printable(text != NULL && *text != '\0' ? text : "-", max);
+}
+
+void table_add(struct table *t, const char *text)
+{
+    add(t, text, TABLE_CELL_MAX);
+}
+
+void table_add_whole(struct table *t, const char *text)
+{
+    add(t, text, SIZE_MAX);
 }
 
 void table_init(struct table *t, ...)

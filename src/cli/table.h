@@ -26,6 +26,8 @@ void table_free(struct table *t);
 char *table_printable(const char *s, size_t max);
 /* Puts a text into the next free cell; NULL is shown as "-". */
 void table_add(struct table *t, const char *text);
+/* What nothing stands behind need not be cut. */
+void table_add_whole(struct table *t, const char *text);
 void table_print(const struct table *t); /* to stdout */
 
 #define TABLE_AGE_MAX 32

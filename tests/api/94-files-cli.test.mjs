@@ -120,6 +120,11 @@ test('ls', async () => {
   const long = (await ok(['ls', '-l', `${s.id}:l`])).stdout;
   assert.match(long, /^MODE +OWNER +GROUP +SIZE +MODIFIED +NAME\n-rws--x--x +user +user +4 +\d{4}-\d\d-\d\dT\d\d:\d\d +file\n/);
   assert.match(long, /lrwxrwxrwx .* link -> file\n/);
+  const far = [...'abc'].map((c) => c.repeat(200)).join('/');
+  await sh(`mkdir -p l/sub/${far}; ln -s ${far} l/sub/far`);
+  const deep = (await ok(['ls', '-lR', `${s.id}:l`])).stdout;
+  assert.ok(deep.includes(` sub/${far}\n`) && deep.includes(` sub/far -> ${far}\n`), 'names are whole, however long');
+  await sh(`rm -r l/sub/*; touch l/sub/deep`);
   assert.equal((await ok(['ls', `${s.id}:l/file`])).stdout, '/workspace/l/file\n');
   assert.ok(JSON.parse((await ok(['ls', '--json', s.id])).stdout).files.length > 0);
   await bad(['ls', `${s.id}:nothing`], /No such file/);
