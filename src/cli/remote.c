@@ -42,14 +42,24 @@ struct remote {
 
 static int signal_fd = -1;
 
+/* nohup, or a shell that starts something in the background. Blocked it would be told to
+ * us all the same. */
+static bool is_ignored(int signo)
+{
+    struct sigaction now;
+
+    return sigaction(signo, NULL, &now) == 0 && now.sa_handler == SIG_IGN;
+}
+
 int remote_catch_signals(struct err *e)
 {
+    static const int ours[] = {SIGINT, SIGTERM, SIGHUP};
     sigset_t set;
 
     sigemptyset(&set);
-    sigaddset(&set, SIGINT);
-    sigaddset(&set, SIGTERM);
-    sigaddset(&set, SIGHUP);
+    for (size_t i = 0; i < ARRAY_LEN(ours); i++)
+        if (!is_ignored(ours[i]))
+            sigaddset(&set, ours[i]);
     signal(SIGPIPE, SIG_IGN);
     if (sigprocmask(SIG_BLOCK, &set, NULL) < 0)
         return err_sys(e, "sigprocmask");

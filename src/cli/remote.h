@@ -13,7 +13,8 @@
 #define REMOTE_RETRY_MS 60000 /* how long a daemon may be away */
 
 /* Called once at the start of a command that uses the functions below: from here
- * on SIGINT, SIGTERM, SIGHUP and SIGPIPE no longer end this program by themselves. */
+ * on SIGINT, SIGTERM, SIGHUP and SIGPIPE no longer end this program by themselves. Those that
+ * are ignored stay so. */
 int remote_catch_signals(struct err *e);
 /* True if one came and nobody has acted on it. */
 bool remote_is_interrupted(void);

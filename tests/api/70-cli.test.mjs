@@ -142,6 +142,17 @@ test('Ctrl-C interrupts the command, which may handle it', async () => {
   assert.equal(r.status, 33);
 });
 
+test('a signal that is ignored, as nohup does it, is not passed on', async () => {
+  const line = `trap '' HUP; exec "$@"`;
+  const child = spawn('sh', ['-c', line, 'sh', BIN, 'exec', id, 'sh', '-c', 'echo up; read x; echo $x'], { env: d.cliEnv() });
+  const end = finished(child);
+  await new Promise((resolve) => child.stdout.once('data', resolve));
+  child.kill('SIGHUP');
+  child.stdin.end('still here\n');
+  const r = await within(20_000, 'it ends', end);
+  assert.deepEqual([r.status, r.stdout], [0, 'up\nstill here\n'], r.stderr);
+});
+
 test('a second Ctrl-C kills it', async () => {
   const child = d.cliSpawn(['exec', id, 'bash', '-c', 'trap "echo ignored" INT; echo up; while :; do sleep 0.05; done']);
   const end = finished(child, { deadline: 20_000 });
