@@ -68,7 +68,9 @@ json_t *place_stat(const struct server *s, const struct place *p, const char *pa
     json_t *answer = NULL;
 
     place_target(target, p, "files/stat", path, user, "&follow=1");
-    return client_call(s, "GET", target, NULL, &answer, e) < 0 ? NULL : answer;
+    if (client_call(s, "GET", target, NULL, &answer, e) == 0 && answer == NULL)
+        err_set(e, ERR_INTERNAL, "the server's answer is empty");
+    return answer;
 }
 
 char *place_text(const json_t *file, const char *field)

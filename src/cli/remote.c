@@ -196,7 +196,8 @@ static int on_json(struct remote *r, const char *event, json_t *j, struct err *e
         fprintf(stderr, "cove: output was printed faster than it was read; a part is missing\n");
     if (strcmp(event, "error") == 0)
         return err_set(e, err_from_code(json_string_value(json_object_get(error, "code"))), "%s",
-                       json_string_value(json_object_get(error, "message")));
+                       json_string_value(json_object_get(error, "message"))
+                           ?: "the server gives no reason");
     return 0; /* started, and what later servers may add */
 }
 

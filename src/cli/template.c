@@ -77,7 +77,8 @@ static int on_event(void *arg, const struct sse *s, const char *data, size_t len
 
     if (error != NULL)
         return err_set(e, err_from_code(json_string_value(json_object_get(error, "code"))), "%s",
-                       json_string_value(json_object_get(error, "message")));
+                       json_string_value(json_object_get(error, "message"))
+                           ?: "the server gives no reason");
     if (strcmp(s->event, "done") == 0 && !p->done) {
         p->done = true;
         p->answer = json_incref(j);

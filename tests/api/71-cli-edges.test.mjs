@@ -207,6 +207,24 @@ test('an answer of something that is no Cove is told, and crashes nothing', asyn
   }
 });
 
+test('an answer without words has some of ours', async () => {
+  const stranger = http.createServer((req, res) => {
+    if (req.url.includes('/processes')) res.setHeader('Content-Type', 'text/event-stream');
+    res.end(req.url.includes('/processes') ? 'event: error\ndata: {}\n\n' : '');
+  });
+  await new Promise((resolve) => stranger.listen(0, '127.0.0.1', resolve));
+  const env = { COVE_URL: `http://127.0.0.1:${stranger.address().port}` };
+  try {
+    for (const [args, words] of [[['ls', 'x'], /answer is empty/], [['cp', 'x:y', 'z'], /answer is empty/], [['exec', 'x', 'true'], /gives no reason/]]) {
+      const r = await cove(args, { env });
+      assert.equal(r.status, 70, `${args}`);
+      assert.match(r.stderr, words);
+    }
+  } finally {
+    stranger.close();
+  }
+});
+
 test('what is searched for in a log may be further back than one answer looks', async () => {
   const entry = (n) => ({ cursor: String(n), at: '2026-01-31T12:00:00.000Z', level: 'info', message: `needle ${n}`, fields: {} });
   const pages = { '': { entries: [], next_cursor: '9' }, 9: { entries: [entry(8), entry(7)], next_cursor: '6' }, 6: { entries: [entry(5), entry(4)], next_cursor: '3' } };
