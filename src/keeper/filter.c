@@ -127,10 +127,18 @@ static const struct sock_filter on_socket[] = {
     MASK(SOCK_TYPES), WHEN(SOCK_STREAM, 2), WHEN(SOCK_DGRAM, 1),   RETURN(NOTIFY),
     RETURN(ALLOW)};
 
-/* The ring of a packet socket is as large as one likes, and nobody's memory either. */
+/* The ring of a packet socket is as large as one likes, and nobody's memory either. For
+ * filters that the kernel compiles the host has one room for everybody (bpf_jit_limit): when
+ * it is full, no sandbox gets the filter that this file makes. */
 static const struct sock_filter on_setsockopt[] = {LOW(1),
-                                                   UNLESS(SOL_PACKET, 4),
+                                                   WHEN(SOL_PACKET, 5),
+                                                   UNLESS(SOL_SOCKET, 9),
                                                    LOW(2),
+                                                   WHEN(SO_ATTACH_FILTER, 6),
+                                                   WHEN(SO_ATTACH_REUSEPORT_CBPF, 5),
+                                                   RETURN(ALLOW),
+                                                   LOW(2),
+                                                   WHEN(PACKET_FANOUT_DATA, 2),
                                                    WHEN(PACKET_RX_RING, 1),
                                                    UNLESS(PACKET_TX_RING, 1),
                                                    RETURN(ERRNO(EPERM)),

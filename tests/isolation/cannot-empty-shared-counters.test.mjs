@@ -91,6 +91,13 @@ test('asynchronous requests, of which the host has one number for all', async ()
   });
 });
 
+test('room for compiled filters, of which the host has one for all', async () => {
+  for (const user of ['root', 'user']) {
+    const got = await attack(d, a.id, 'hog', ['filters'], { user });
+    refused(got, Object.fromEntries(['tcp', 'unix', 'netlink', 'reuseport', 'fanout'].map((n) => [n, 'EPERM'])));
+  }
+});
+
 test('keys and file events of the whole system', async () => {
   const r = await d.exec(a.id, ['python3', '-c', `
 import ctypes

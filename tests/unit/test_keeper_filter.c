@@ -5,6 +5,7 @@
 #include <linux/filter.h>
 #include <linux/if_packet.h>
 #include <linux/seccomp.h>
+#include <netinet/in.h>
 #include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -121,6 +122,19 @@ TEST(sockets_whose_memory_nobody_counts_are_asked_for)
         CHECK_INT(ask(&k, SYS_socket, AF_PACKET, SOCK_DGRAM | with, 0), NOTIFY);
         CHECK_INT(ask(&k, SYS_socket, AF_NETLINK, SOCK_DGRAM | with, 0), NOTIFY);
     }
+    free(k.filter);
+}
+
+TEST(what_a_socket_is_not_told)
+{
+    struct keeper k = compiled();
+
+    CHECK_INT(ask(&k, SYS_setsockopt, 0, SOL_SOCKET, SO_ATTACH_FILTER), ERRNO(EPERM));
+    CHECK_INT(ask(&k, SYS_setsockopt, 0, SOL_SOCKET, SO_ATTACH_REUSEPORT_CBPF), ERRNO(EPERM));
+    CHECK_INT(ask(&k, SYS_setsockopt, 0, SOL_SOCKET, SO_DETACH_FILTER), ALLOW);
+    CHECK_INT(ask(&k, SYS_setsockopt, 0, SOL_SOCKET, SO_REUSEADDR), ALLOW);
+    CHECK_INT(ask(&k, SYS_setsockopt, 0, IPPROTO_TCP, SO_ATTACH_FILTER), ALLOW);
+    CHECK_INT(ask(&k, SYS_setsockopt, 0, SOL_PACKET, PACKET_FANOUT_DATA), ERRNO(EPERM));
     CHECK_INT(ask(&k, SYS_setsockopt, 0, SOL_PACKET, PACKET_RX_RING), ERRNO(EPERM));
     CHECK_INT(ask(&k, SYS_setsockopt, 0, SOL_PACKET, PACKET_TX_RING | 1ull << 32), ERRNO(EPERM));
     CHECK_INT(ask(&k, SYS_setsockopt, 0, SOL_PACKET, PACKET_STATISTICS), ALLOW);

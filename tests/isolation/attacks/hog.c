@@ -8,9 +8,11 @@
  *   hog raise        tries to raise every limit of its own
  *   hog inotify, ptys, aio, mq, tcp, udp, netlink, raw, packet
  *                    takes all of it, says so, and stays until its stdin ends
+ *   hog filters      one of each kind that a socket can have
  *   hog one-of-each  takes one of each */
 #include <fcntl.h>
 #include <linux/aio_abi.h>
+#include <linux/filter.h>
 #include <linux/if_packet.h>
 #include <mqueue.h>
 #include <netinet/in.h>
@@ -249,6 +251,23 @@ static int ring(int which)
     return setsockopt(one_packet(), SOL_PACKET, which, &r, sizeof(r));
 }
 
+static int filter(int fd, int level, int option)
+{
+    struct sock_filter code = BPF_STMT(BPF_RET | BPF_K, 0);
+    struct sock_fprog p = {1, &code};
+
+    return setsockopt(fd, level, option, &p, sizeof(p));
+}
+
+static void filters(void)
+{
+    TRY("tcp", filter(socket(AF_INET, SOCK_STREAM, 0), SOL_SOCKET, SO_ATTACH_FILTER));
+    TRY("unix", filter(socket(AF_UNIX, SOCK_DGRAM, 0), SOL_SOCKET, SO_ATTACH_FILTER));
+    TRY("netlink", filter(one_netlink(), SOL_SOCKET, SO_ATTACH_FILTER));
+    TRY("reuseport", filter(socket(AF_INET, SOCK_DGRAM, 0), SOL_SOCKET, SO_ATTACH_REUSEPORT_CBPF));
+    TRY("fanout", filter(one_packet(), SOL_PACKET, PACKET_FANOUT_DATA));
+}
+
 static void netlink(void)
 {
     take_all(one_netlink, 100000);
@@ -300,14 +319,23 @@ int main(int argc, char **argv)
     static const struct {
         const char *name;
         void (*run)(void);
-    } parts[] = {{"memory", memory},   {"shm", shm},
-                 {"forks", forks},     {"bomb", bomb},
-                 {"files", files},     {"raise", raise_all},
-                 {"tcp", tcp},         {"udp", udp},
-                 {"netlink", netlink}, {"raw", raw},
-                 {"packet", packet},   {"inotify", inotify},
-                 {"ptys", ptys},       {"aio", aio},
-                 {"mq", mq},           {"one-of-each", one_of_each}};
+    } parts[] = {{"memory", memory},
+                 {"shm", shm},
+                 {"forks", forks},
+                 {"bomb", bomb},
+                 {"files", files},
+                 {"raise", raise_all},
+                 {"tcp", tcp},
+                 {"udp", udp},
+                 {"netlink", netlink},
+                 {"raw", raw},
+                 {"packet", packet},
+                 {"filters", filters},
+                 {"inotify", inotify},
+                 {"ptys", ptys},
+                 {"aio", aio},
+                 {"mq", mq},
+                 {"one-of-each", one_of_each}};
 
     for (size_t i = 0; i < sizeof(parts) / sizeof(*parts); i++)
         if (argc > 1 && strcmp(argv[1], parts[i].name) == 0)
