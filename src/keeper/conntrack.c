@@ -8,6 +8,7 @@
 #include <linux/netfilter/nfnetlink_conntrack.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/own.h"
 #include "keeper/netlink.h"
@@ -114,7 +115,12 @@ static void walk(struct work *work)
 
 /* ---- on the loop ---- */
 
-static void begin_walk(struct conntrack *c);
+static void walk_soon(struct conntrack *c);
+
+static struct keeper *keeper_of(struct conntrack *c)
+{
+    return CONTAINER_OF(c, struct keeper, network.conntrack);
+}
 
 static void walked(struct work *work)
 {
@@ -122,17 +128,30 @@ static void walked(struct work *work)
 
     c->ended = c->begun;
     if (memchr(c->waiting, true, sizeof(c->waiting)) != NULL)
-        begin_walk(c);
+        walk_soon(c);
 }
 
-static void begin_walk(struct conntrack *c)
+static void begin_walk(struct loop_timer *t)
 {
-    c->first = CONTAINER_OF(c, struct keeper, network.conntrack)->network.subnet + 1;
+    struct conntrack *c = CONTAINER_OF(t, struct conntrack, again);
+
+    loop_timer_stop(keeper_of(c)->loop, t);
+    c->first = keeper_of(c)->network.subnet + 1;
     memcpy(c->walked, c->waiting, sizeof(c->walked));
     memset(c->waiting, 0, sizeof(c->waiting));
     c->work = (struct work){.run = walk, .done = walked};
     c->begun++;
+    c->begun_ms = clock_mono_ms();
     worker_give(&c->work);
+}
+
+static void walk_soon(struct conntrack *c)
+{
+    uint64_t due = c->begun_ms + CONNTRACK_EVERY_MS, now = clock_mono_ms();
+
+    if (c->begun == 0 || now >= due ||
+        loop_timer_set(keeper_of(c)->loop, &c->again, due - now, begin_walk) < 0)
+        begin_walk(&c->again);
 }
 
 int conntrack_forget(struct sandbox *sb)
@@ -143,7 +162,7 @@ int conntrack_forget(struct sandbox *sb)
         sb->walk = c->begun + 1;
         c->waiting[sb->rec.range] = true;
         if (c->begun == c->ended)
-            begin_walk(c);
+            walk_soon(c);
     }
     if (sb->walk > c->ended)
         return 1;

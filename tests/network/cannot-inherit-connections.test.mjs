@@ -24,15 +24,13 @@ const python = async (id, text) => {
   return r.stdout;
 };
 
-/** Ends that sandbox, and makes another that has its address. */
+/** Ends that sandbox, and makes others until one has its address: the lowest that is free is given. */
 async function successor(id) {
   const was = await address(id);
   await d.del(`/v1/sandboxes/${id}`);
   return poll('the address is given again', async () => {
     const s = await d.sandbox();
-    if ((await address(s.id)) === was) return s;
-    await d.del(`/v1/sandboxes/${s.id}`);
-    return null;
+    return (await address(s.id)) === was ? s : null;
   });
 }
 
