@@ -39,7 +39,7 @@
     X(TEXT,     bridge_template, "bridge-template", "base",        0,     0,         "template of sandboxes that Cloudflare clients make")     \
     X(DURATION, exec_ms,      "exec-timeout",  "0",                0,     1ull << 50, "default time limit of an exec; 0: none")                 \
     X(SIZE,     output,       "output",        "1M",               4096,  64ull << 20, "output of a process that is kept for replay")           \
-    X(NUMBER,   requests,     "requests-max",  "4096",             16,    65536,     "HTTP connections at one time")                           \
+    X(NUMBER,   requests,     "requests-max",  "4096",             16,    65536,     "HTTP connections at one time; at most a third of the files that may be open")\
     X(NUMBER,   creates,      "creates-max",   "256",              1,     65536,     "creations that may wait for the keeper at one time; more are answered 503")  \
     X(TEXT,     network,      "network",       "auto",             0,     0,         "auto: sandboxes get `egress` (a way out, behind walls) where the host can give it; egress: refuse to start where it cannot; none: no sandbox gets a way out") \
     X(TEXT,     subnet,       "subnet",        "auto",             0,     0,         "private IPv4 network, /20 or larger, that sandboxes' addresses are taken from (auto: one that overlaps no route of the host)") \

@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 
 #include "base/log.h"
@@ -204,6 +205,19 @@ static void on_lost(void *arg, const struct err *why)
 
 /* ---- the beginning ---- */
 
+/* What clients ask for needs files too (a conversation with an init, a connection to a
+ * port, what is being sent): connections that only wait must not have them all. */
+static size_t conns_max(const struct config *c)
+{
+    struct rlimit files;
+
+    if (getrlimit(RLIMIT_NOFILE, &files) < 0 || files.rlim_cur / 3 >= c->requests)
+        return c->requests;
+    log_info("%llu connections at one time: %llu files may be open",
+             (unsigned long long)files.rlim_cur / 3, (unsigned long long)files.rlim_cur);
+    return files.rlim_cur / 3;
+}
+
 /* Until here connections wait in the listener's queue. */
 static void on_ready(void *arg)
 {
@@ -212,7 +226,7 @@ static void on_ready(void *arg)
                                  .listen_fd = FRONT_FD_LISTEN,
                                  .on_request = on_request,
                                  .arg = f,
-                                 .conns_max = f->config.requests};
+                                 .conns_max = conns_max(&f->config)};
     struct err e;
 
     if (http_server_new(&o, &f->server, &e) < 0) {

@@ -121,6 +121,7 @@ struct http_server {
     size_t nconns;
     uint64_t last_id;
     bool draining;
+    bool full; /* there was no fd for the last who came, and that was said */
     void (*on_drained)(void *arg);
     void *drained_arg;
     uint64_t date_s;

@@ -111,7 +111,9 @@ static void on_retry(struct loop_timer *t)
 /* The connection stays in the backlog and epoll would report it for ever. */
 static void wait_for_room(struct http_server *s)
 {
-    log_warn("accept: %s; trying again in %d ms", strerror(errno), ACCEPT_RETRY_MS);
+    if (!s->full)
+        log_warn("accept: %s; trying again every %d ms", strerror(errno), ACCEPT_RETRY_MS);
+    s->full = true;
     loop_io_set(s->opts.loop, &s->listen, 0);
     if (loop_timer_set(s->opts.loop, &s->retry, ACCEPT_RETRY_MS, on_retry) < 0)
         on_retry(&s->retry);
@@ -147,6 +149,7 @@ static void on_listen(struct loop_io *io, uint32_t events)
             wait_for_room(s);
             return;
         } else if (errno == EAGAIN) {
+            s->full = false;
             return;
         } /* else that one connection failed before it was ours: the next */
     }

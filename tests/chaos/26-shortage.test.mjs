@@ -1,7 +1,9 @@
 // A machine that has run out of something: what cannot be looked at is not taken for
 // gone, and what was asked for is done once there is enough again.
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
 import fs from 'node:fs';
+import net from 'node:net';
 import os from 'node:os';
 import path from 'node:path';
 import { after, before, test } from 'node:test';
@@ -120,4 +122,21 @@ test('in a full state directory sandboxes can still be deleted, paused and given
   await small.back();
   assert.deepEqual((await small.get(S)).sandboxes.map((s) => s.id), [b.id]);
   fs.unlinkSync(path.join(small.dir, 'fill'));
+});
+
+test('connections that ask for nothing do not take the last file from those that do', async (t) => {
+  const few = await startDaemon({ wrap: ['prlimit', '--nofile=1024:1024'] });
+  const { id } = await few.sandbox();
+  const some = () => Promise.all(Array.from({ length: 32 }, () => few.exec(id, ['sleep', '0.3'])));
+  await some(); // their connections stay
+  const idle = await Promise.all(Array.from({ length: 1100 }, async () => {
+    const c = net.connect(few.port, '127.0.0.1').on('error', () => {});
+    await once(c, 'connect');
+    return c;
+  }));
+  t.after(async () => {
+    for (const c of idle) c.destroy();
+    await few.stop();
+  });
+  await some();
 });
