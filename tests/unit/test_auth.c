@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "front/auth/auth.h"
+#include "front/store/inside.h"
 #include "front/store/store.h"
 
 /* echo -n cove_abc | sha256sum */
@@ -142,6 +143,28 @@ TEST(a_made_key_opens_until_it_is_revoked_also_after_a_restart)
     CHECK_INT(auth_key(a, key, &id, &e), -1);
     CHECK_INT(auth_revoke(a, made, &e), -1);
     CHECK_INT(e.kind, ERR_NOT_FOUND);
+    done(a);
+}
+
+TEST(a_key_that_could_not_be_made_durable_is_none_after_a_restart_either)
+{
+    struct err e = {0};
+    struct auth *a = auth_with(HASH_ABC, &e);
+    char key[AUTH_KEY_SIZE];
+    struct auth_info info;
+    int pipes[2];
+    size_t n = 0;
+
+    CHECK_INT(pipe(pipes), 0);
+    store->log_fd = pipes[0]; /* which cannot be flushed */
+    CHECK_INT(auth_create(a, "ci", true, key, &info, &e), -1);
+    store->log_fd = -1;
+    close(pipes[0]);
+    close(pipes[1]);
+    auth_free(a);
+    CHECK_INT(auth_new(store, HASH_ABC, &a, &e), 0);
+    auth_each(a, count, &n);
+    CHECK_INT(n, 1);
     done(a);
 }
 

@@ -214,11 +214,15 @@ static struct key *put_new(struct auth *a, const char *key, const char *name, bo
 {
     char id[sizeof(AUTH_ID_PREFIX) + AUTH_ID_RANDOM] = AUTH_ID_PREFIX;
     struct store_key row = {.id = id, .name = name, .created_ms = clock_real_ms(), .admin = admin};
+    struct key *k = NULL;
+    struct err ignored;
 
     id_random(id + strlen(id), AUTH_ID_RANDOM);
-    if (hash_of(key, row.hash, e) < 0 || store_key_put(a->store, &row, e) < 0)
-        return NULL;
-    return add(a, &row, e);
+    if (hash_of(key, row.hash, e) == 0 && store_key_put(a->store, &row, e) == 0)
+        k = add(a, &row, e);
+    if (k == NULL) /* its row may be there, if only the disk did not confirm it */
+        store_key_delete(a->store, id, &ignored);
+    return k;
 }
 
 int auth_create(struct auth *a, const char *name, bool admin, char key[AUTH_KEY_SIZE],
