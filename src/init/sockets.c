@@ -1,6 +1,7 @@
 /* sockets.c - see sockets.h. */
 #include "init/sockets.h"
 
+#include <fcntl.h>
 #include <stdint.h>
 #include <string.h>
 #include <unistd.h>
@@ -50,14 +51,15 @@ size_t sockets_count(char *text)
     return n;
 }
 
-bool sockets_have_room(int fd)
+bool sockets_have_room(void)
 {
+    autofd int fd = open("/proc/net/protocols", O_RDONLY | O_CLOEXEC);
     char text[TEXT_MAX + 1];
     size_t len = 0;
     ssize_t n;
 
-    while (len < TEXT_MAX && (n = pread(fd, text + len, TEXT_MAX - len, (off_t)len)) > 0)
+    while (fd >= 0 && len < TEXT_MAX && (n = read(fd, text + len, TEXT_MAX - len)) > 0)
         len += (size_t)n;
     text[len] = '\0';
-    return sockets_count(text) < SOCKETS_UNCOUNTED_MAX;
+    return fd >= 0 && sockets_count(text) < SOCKETS_UNCOUNTED_MAX;
 }

@@ -15,9 +15,9 @@
 
 #define SOCKETS_UNCOUNTED_MAX 256u /* of one sandbox; then ENOBUFS */
 
-/* There may be one more, by /proc/net/protocols that is open as fd. */
-bool sockets_have_room(int fd);
-/* How many the text of that file lists of such kinds. */
+/* There may be one more. */
+bool sockets_have_room(void);
+/* How many the text of /proc/net/protocols lists of such kinds. */
 size_t sockets_count(char *text);
 
 #endif

@@ -158,7 +158,7 @@ static void asked(struct loop_io *io, uint32_t events)
     if (ioctl(w->listener, SECCOMP_IOCTL_NOTIF_RECV, &q) < 0)
         return;
     a.id = q.id;
-    if (q.data.nr == SYS_socket && !sockets_have_room(w->protocols_fd))
+    if (q.data.nr == SYS_socket && !sockets_have_room())
         a.error = -ENOBUFS;
     else if (q.data.nr == SYS_socket || answer(w, &q) < 0)
         a.flags = SECCOMP_USER_NOTIF_FLAG_CONTINUE;
@@ -173,8 +173,5 @@ int statfs_start(struct statfs_watch *w, struct loop *loop, struct err *e)
     w->root_mount = root < 0 ? 0 : mount_of(root);
     if (w->root_mount == 0)
         return err_sys(e, "the id of the root mount");
-    w->protocols_fd = open("/proc/net/protocols", O_RDONLY | O_CLOEXEC);
-    if (w->protocols_fd < 0)
-        return err_sys(e, "/proc/net/protocols");
     return loop_io_start(loop, &w->io, w->listener, EPOLLIN, asked, e);
 }

@@ -5,7 +5,8 @@
  * of everybody inside to init, which answers for the root filesystem from the
  * quota's own counters and lets the kernel answer for everything else.
  *
- * Init itself must never call statfs: it would wait for itself. */
+ * Init itself must never call statfs: it would wait for itself. What sockets.h is asked
+ * comes the same way, and is answered here. */
 #ifndef INIT_STATFS_H
 #define INIT_STATFS_H
 
@@ -15,7 +16,6 @@
 struct statfs_watch {
     int listener;          /* from loading the filter */
     int used_fd, quota_fd; /* files with one number each, in bytes */
-    int protocols_fd;      /* /proc/net/protocols, see sockets.h, whose calls come here too */
     uint64_t root_mount;   /* id of the mount that is / */
     struct loop_io io;
     struct loop *loop;
