@@ -2,10 +2,13 @@
 #include "http/route.h"
 
 #include <stdbool.h>
+#include <stdint.h>
 #include <string.h>
 
 #include "base/str.h"
 #include "http/http.h"
+
+#define ANY_DEPTH SIZE_MAX
 
 /* The byte at *p, decoded, and *p behind it; -1 for bad encoding or a NUL. */
 static int next_byte(const char **p, const char *end, bool plus)
@@ -28,6 +31,7 @@ static int check_path(const char *path, struct err *e)
 
     if ((size_t)(end - path) > HTTP_TARGET_MAX)
         return err_set(e, ERR_INVALID, "the path is too long");
+    path = strchrnul(path, '%');
     while (path < end)
         if (next_byte(&path, end, false) < 0)
             return err_set(e, ERR_INVALID, "bad percent-encoding in the path");
@@ -117,15 +121,46 @@ static const struct route *row_at(const void *rows, size_t i, size_t stride)
     return (const void *)((const char *)rows + i * stride);
 }
 
+static size_t count_slashes(const char *s)
+{
+    size_t n = 0;
+
+    while (*(s = strchrnul(s, '/')) != '\0') {
+        n++;
+        s++;
+    }
+    return n;
+}
+
+void route_prepare(void *rows, size_t n, size_t stride)
+{
+    for (size_t i = 0; i < n; i++) {
+        struct route *row = (void *)((char *)rows + i * stride);
+
+        row->depth = takes_rest(row->path, strlen(row->path)) ? ANY_DEPTH : count_slashes(row->path);
+    }
+}
+
+/* Most rows begin alike, and differ in how many parts they have. */
+static int row_fits(const struct route *row, const char *path, size_t depth, struct route_match *m,
+                    struct err *e)
+{
+    if (row->depth != depth && row->depth != ANY_DEPTH)
+        return 0;
+    return path_fits(row->path, path, m, e);
+}
+
 int route_find(const void *rows, size_t n, size_t stride, const char *method, const char *path,
                struct route_match *ret, char *allow, size_t allow_room, struct err *e)
 {
+    size_t depth = count_slashes(path);
+
     allow[0] = '\0';
     if (check_path(path, e) < 0)
         return -1;
     for (size_t i = 0; i < n; i++) {
         const struct route *row = row_at(rows, i, stride);
-        int fits = method_fits(row->method, method) ? path_fits(row->path, path, ret, e) : 0;
+        int fits = method_fits(row->method, method) ? row_fits(row, path, depth, ret, e) : 0;
 
         ret->row = i;
         if (fits != 0)
@@ -134,7 +169,7 @@ int route_find(const void *rows, size_t n, size_t stride, const char *method, co
     /* Only whoever fails wants to know what would have done. */
     for (size_t i = 0; i < n; i++) {
         const struct route *row = row_at(rows, i, stride);
-        int fits = path_fits(row->path, path, ret, e);
+        int fits = row_fits(row, path, depth, ret, e);
 
         if (fits < 0)
             return -1;

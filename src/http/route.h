@@ -15,6 +15,7 @@ struct route {
     /* "/v1/sandboxes/{id}/exec"; {name} matches one segment, {name...} at the end
      * whatever is left, slashes and nothing at all included. */
     const char *path;
+    size_t depth; /* set by route_prepare() */
 };
 
 struct route_match {
@@ -24,8 +25,11 @@ struct route_match {
     const char *rest; /* of {name...}: points into the path, as sent; else NULL */
 };
 
-/* `rows` has `n` rows of `stride` bytes, each beginning with a struct route. On
- * failure: ERR_NOT_FOUND, ERR_METHOD (and `allow`, "GET, POST", of at least 64 bytes, is
+/* Once, before the first route_find(): `rows` has `n` rows of `stride` bytes, each beginning
+ * with a struct route. */
+void route_prepare(void *rows, size_t n, size_t stride);
+
+/* On failure: ERR_NOT_FOUND, ERR_METHOD (and `allow`, "GET, POST", of at least 64 bytes, is
  * filled), ERR_INVALID for bad percent-encoding or an encoded NUL or slash. */
 int route_find(const void *rows, size_t n, size_t stride, const char *method, const char *path,
                struct route_match *ret, char *allow, size_t allow_room, struct err *e);

@@ -8,7 +8,7 @@ struct row {
 };
 
 /* clang-format off */
-static const struct row rows[] = {
+static struct row rows[] = {
     {{"GET",    "/v1/sandboxes"},                            1},
     {{"POST",   "/v1/sandboxes"},                            2},
     {{"GET",    "/v1/sandboxes/{id}"},                       3},
@@ -25,6 +25,7 @@ static struct err e;
 
 static int find(const char *method, const char *path)
 {
+    route_prepare(rows, ARRAY_LEN(rows), sizeof(rows[0]));
     if (route_find(rows, ARRAY_LEN(rows), sizeof(rows[0]), method, path, &m, allow, sizeof(allow),
                    &e) < 0)
         return -(int)e.kind;

@@ -39,6 +39,7 @@ static int join_surfaces(struct plane *p, struct err *e)
         memcpy(p->rows + p->nrows, m->surfaces[i], rows * sizeof(*p->rows));
         p->nrows += rows;
     }
+    route_prepare(p->rows, p->nrows, sizeof(*p->rows));
     return 0;
 }
 
