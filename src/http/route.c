@@ -137,7 +137,8 @@ void route_prepare(void *rows, size_t n, size_t stride)
     for (size_t i = 0; i < n; i++) {
         struct route *row = (void *)((char *)rows + i * stride);
 
-        row->depth = takes_rest(row->path, strlen(row->path)) ? ANY_DEPTH : count_slashes(row->path);
+        row->depth =
+            takes_rest(row->path, strlen(row->path)) ? ANY_DEPTH : count_slashes(row->path);
     }
 }
 
