@@ -27,7 +27,7 @@ static int number(const char **p, const char *end, uint64_t max, uint64_t *ret)
 
 static int read_name(const char *p, const char *end, struct reply *ret)
 {
-    static const char letters[] = "nxebd";
+    static const char letters[] = "nxebdk";
     const char *letter = p < end ? memchr(letters, *p, sizeof(letters) - 1) : NULL;
     uint64_t status, pid;
 

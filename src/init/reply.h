@@ -21,6 +21,7 @@ enum reply_kind {
     REPLY_LEAVE, /* e: the shell exits */
     REPLY_BIRTH, /* b: the command ended the shell, and a child will be born: `x` follows */
     REPLY_LEFT,  /* d: the command was left with everything it was in: `n` follows */
+    REPLY_STOP,  /* k: the shell was told to stop it: `d` follows */
     REPLY_KINDS,
 };
 

@@ -45,12 +45,18 @@
 #define BOTH(command) "\\builtin " command "; \\command " command "; "
 
 /* clang-format off */
-/* A command that is stopped is left as with set -e: of all ways out of a trap it alone leaves
- * the functions, too, in which the command was, and the trap itself: after an error of
- * arithmetic in it (script_next()) bash would take itself to be in that trap for good, and
- * `return` would say what $? was then. What fails is not shown by set -x, and not in a { }
- * with a redirection, which would not always be undone. */
+/* By an error of arithmetic in an index all functions, loops and evals are left, and bash goes
+ * on with the next line of its script. No command can make something else of that array. */
+#define LEAVE_ALL "${BASH_VERSINFO[1+]}"
+
+/* A command that is stopped is left so, but one that is exiting already goes on with that. */
 #define STOP                                                                                       \
+    "'{ if [[ ! -v __cove_status ]]; then " SAY("k", "0", NO_PID) "; [[ " LEAVE_ALL " ]]; fi; } 2>&-'"
+
+/* A child has no next line: it would end. So it does as with set -e, the one way to exit that
+ * leaves functions, too. What fails is not shown by set -x, and not in a { } with a
+ * redirection, which would not always be undone. */
+#define STOP_CHILD                                                                                 \
     "\"if { if [[ -v __cove_status ]]; then [[ ! 1 ]]; else " BOTH("trap -- \\\"\\$(<%/y)\\\" EXIT")   \
     "__cove_flags=\\$-; " BOTH("set -e") "[[ 1 ]]; fi; } >&- 2>&-; then 2>&- 2<%/-/; fi\""
 
@@ -59,10 +65,21 @@
     "if [[ -v FUNCNAME ]]; then __cove() { [[ 1 ]]; }; __cove; " BOTH("unset -f __cove") "fi; "
 
 /* What a shell begins with; set -e has no say in it. */
-#define SETTLE                                                                                     \
+#define SETTLE(stop)                                                                               \
     "if { if [[ ${__cove_flags-e} != *e* ]]; then " BOTH("set +e") "fi; "                          \
     "\\unset __cove_status __cove_pipe __cove_flags; " HIDE_FUNCNAME                                             \
-    BOTH("trap -- \"$(<%/x)\" EXIT") BOTH("trap -- " STOP " RTMAX") "} >&- 2>&-; then [[ 1 ]]; fi; "
+    BOTH("trap -- \"$(<%/x)\" EXIT") BOTH("trap -- " stop " RTMAX") "} >&- 2>&-; then [[ 1 ]]; fi; "
+
+/* Left so out of a trap, bash takes itself to be in that trap for good: `return` says what $?
+ * was when it began, and jobs are named after the command of then, which BASH_COMMAND stays: it
+ * is never both of these. What bash does about a trap when a child has ended puts it right.
+ * Not while those of the command are killed: one that ends as that trap is run, or taken away,
+ * ends the shell when it is told to stop again. */
+#define OUT_OF_TRAP                                                                                \
+    "if { if [[ ${BASH_COMMAND-} != *__cove_1* ]] || [[ ${BASH_COMMAND-} != *__cove_2* ]]; then "  \
+    "( [[ 1 ]] ); \\builtin trap -p CHLD >|%/t; if [[ ! -s %/t ]]; then "                          \
+    BOTH("trap -- \"[[ 1 ]]\" CHLD") "( [[ 1 ]] ); [[ 1 ]]; " BOTH("trap - CHLD") "fi; fi; "       \
+    "} >&- 2>&-; then [[ 1 ]]; fi; "
 /* clang-format on */
 
 /* In the traps of EXIT $? is wanted twice, and nothing but a variable keeps it. */
@@ -121,7 +138,7 @@ void script_main(struct buf *out, const char *dir, const char *cwd)
     /* Without fds 0 to 2 bash has none to put aside for a command. Not `builtin exec`:
      * what that closes comes back. */
     put(out,
-        "; \\builtin unset OLDPWD; \\builtin export OLDPWD; " SETTLE "\\exec <&- >&- 2>&-; " LOOP,
+        "; \\builtin unset OLDPWD; \\builtin export OLDPWD; " SETTLE(STOP) "\\exec <&- >&- 2>&-; " LOOP,
         dir);
 }
 
@@ -130,13 +147,13 @@ void script_first(struct buf *out, const char *dir)
     put(out, "\\builtin eval \"$(<%/b)\"\n", dir);
 }
 
-/* For who was left by an error of arithmetic in an index, or of an integer: that leaves all
- * functions, loops and evals. An assignment to LINENO that such an error leaves is not undone:
- * the line behind it is the first, by which those of commands are counted. */
+/* For who was left by such an error, be it the command's own. An assignment to LINENO that one
+ * leaves is not undone: the line behind it is the first, by which those of commands are
+ * counted. */
 void script_next(struct buf *out, const char *dir)
 {
-    put(out, "LINENO=0 __cove_pwd=${BASH_VERSINFO[1+]}\n", dir);
-    put(out, SAY("d", "$?", NO_PID) "; " HIDE_FUNCNAME LOOP "\n", dir);
+    put(out, "LINENO=0 __cove_pwd=" LEAVE_ALL "\n", dir);
+    put(out, SAY("d", "$?", NO_PID) "; " OUT_OF_TRAP HIDE_FUNCNAME LOOP "\n", dir);
 }
 
 /* With set -x none of it is traced to what is stderr at that moment. All of it is one
@@ -149,9 +166,9 @@ void script_exit(struct buf *out, const char *dir, enum script_exit kind)
     put(out, kind == SCRIPT_EXIT_ENDS ? BIRTH "; fi; } 2>&-; " : BIRTH "; } 2>&-; ", dir);
     put(out, "then ", dir);
     if (kind == SCRIPT_EXIT_GOES_ON)
-        put(out, CHILD("if " IN_FUNCTION "; then " LEAVE "; fi; " SETTLE LOOP), dir);
+        put(out, CHILD("if " IN_FUNCTION "; then " LEAVE "; fi; " SETTLE(STOP_CHILD) LOOP), dir);
     else
-        put(out, CHILD(SETTLE LOOP), dir);
+        put(out, CHILD(SETTLE(STOP_CHILD) LOOP), dir);
     put(out, "; fi", dir);
 }
 

@@ -6,7 +6,7 @@
  * (session_dir.h), opened anew each time:
  *
  *   bash   a FIFO: the script of the shell, so named since bash shows that name; its first
- *          line and one to spare, for when the loop was left
+ *          line and some to spare, for when the loop was left
  *   b      a file: what it begins with, the loop
  *   c      a FIFO: the text of the next command; opening it waits for us
  *   1 2    stdout and stderr of a command, opened only for its own time

@@ -46,6 +46,13 @@ enum session_state {
     SESSION_ENDED,
 };
 
+/* The shell, that the current call is stopped. */
+enum session_told {
+    TOLD_NOT,
+    TOLD_SENT,  /* it may still come */
+    TOLD_HEARD, /* nothing more will come of it */
+};
+
 enum call_kind {
     CALL_COMMAND,
     CALL_BACK, /* our own: from the cwd of one call back to where the shell was */
@@ -67,7 +74,6 @@ struct call {
     uint64_t timeout_ms;
     bool moves;         /* it has a cwd of its own */
     bool traps;         /* it may change a trap */
-    bool left;          /* it failed in its arithmetic: script_next() */
     bool exits;         /* it says `exit` somewhere, and nothing that ends as that does */
     struct buf order;   /* CALL_DUMP: the request, to be decoded again */
     struct list askers; /* CALL_DUMP: the conn that waits */
@@ -130,8 +136,9 @@ struct session {
     struct loop_timer timer; /* of the state it is in */
     unsigned ticks;
     uint64_t frozen_ms;
-    uint32_t stop;      /* INIT_EXIT_TIMED_OUT or _INTERRUPTED: the current call is stopped */
-    bool signalled;     /* ...and the shell was told */
+    uint32_t stop; /* INIT_EXIT_TIMED_OUT or _INTERRUPTED: the current call is stopped */
+    enum session_told told;
+    bool left;          /* the shell has left that call, or our own loop: `d` */
     bool finishing;     /* the call is over, but for what must still die */
     unsigned status;    /* of the last call */
     unsigned last;      /* of the last command: its $? */

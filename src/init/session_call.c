@@ -268,6 +268,7 @@ void session_next(struct session *s)
     list_del(&c->link);
     s->nqueue--;
     s->call = c;
+    s->left = false;
     s->state = SESSION_SENDING;
     if (begin(s, c, &e) < 0 || session_listen(s, &e) < 0 || session_send(s, &e) < 0 ||
         (s->call == c && open_output(s, c->proc, &e) < 0))
@@ -380,7 +381,7 @@ void session_over(struct session *s, unsigned code)
     call_free(c);
     s->stop = 0;
     settle(s);
-    s->signalled = false;
+    s->told = TOLD_NOT;
     session_next(s);
 }
 

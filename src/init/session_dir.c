@@ -16,6 +16,7 @@
 
 #define NUMBERS_MAX 10000u
 #define TEXT_ROOM 32768u      /* a path of nothing but quotes in it, each of them four bytes */
+#define LINES_SPARE 2         /* a command may fail and be stopped before we hear of either */
 #define LINES_PIPE (16 << 10) /* bytes of lines to spare, whoever asks for them */
 
 static int refused(struct err *e, const char *what)
@@ -114,7 +115,8 @@ int session_dir_begin(struct session_dir *d, const char *cwd, struct err *e)
 
     script_main(&main, d->path, cwd);
     script_first(&lines, d->path);
-    script_next(&lines, d->path);
+    for (int i = 0; i < LINES_SPARE; i++)
+        script_next(&lines, d->path);
     if (make_text(d, "b", &main, e) < 0)
         return -1;
     d->lines = open_fifo(d, "bash", O_RDWR);

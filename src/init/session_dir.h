@@ -30,7 +30,7 @@ int session_dir_make(struct session_dir *d, const char *root, const struct user 
 /* With everything in it. */
 void session_dir_remove(struct session_dir *d);
 
-/* Its script, up to a line to spare. */
+/* Its script, up to the lines to spare. */
 int session_dir_begin(struct session_dir *d, const char *cwd, struct err *e);
 /* The shell reads it: there is an end to it from now on. */
 void session_dir_begun(struct session_dir *d);

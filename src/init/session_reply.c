@@ -72,7 +72,7 @@ static void await(struct session *s, enum session_state state)
 static void await_birth(struct session *s, const struct reply *r)
 {
     (void)r;
-    s->signalled = false; /* no more of that will come */
+    s->told = TOLD_HEARD;
     await(s, SESSION_EXITING);
 }
 
@@ -122,15 +122,34 @@ static void restart(struct session *s, const struct reply *r)
         session_over(s, r->status);
 }
 
-/* Once: its reply is what follows. A signal that was sent to it may still come. */
+static void unasked(struct session *s)
+{
+    session_end(s, "its shell answered what nobody had asked");
+}
+
+/* It may have left its call already, or even be in our loop, and leaves that. */
+static void stopped(struct session *s, const struct reply *r)
+{
+    (void)r;
+    if (s->state == SESSION_BUSY && s->told != TOLD_SENT) {
+        unasked(s);
+        return;
+    }
+    s->told = TOLD_HEARD;
+    s->left = false;
+    if (s->state == SESSION_SETTLING)
+        await(s, SESSION_RESTARTING);
+}
+
+/* Once; by an error of its own, unless it was told to. */
 static void left(struct session *s, const struct reply *r)
 {
     (void)r;
-    if (s->call->left) {
-        session_end(s, "its shell answered what nobody had asked");
+    if (s->left) {
+        unasked(s);
         return;
     }
-    s->call->left = true;
+    s->left = true;
     session_dir_spare(&s->dir);
 }
 
@@ -139,7 +158,7 @@ static void ready(struct session *s, const struct reply *r)
     enum session_state was = s->state;
 
     session_dir_begun(&s->dir);
-    s->state = s->signalled ? SESSION_SETTLING : SESSION_IDLE;
+    s->state = s->told == TOLD_SENT ? SESSION_SETTLING : SESSION_IDLE;
     if (was == SESSION_RESTARTING)
         loop_timer_stop(s->all->procs->loop, &s->timer);
     if (was == SESSION_STARTING) {
@@ -165,7 +184,8 @@ static const struct {
     [REPLY_BIRTH] = {IN(BUSY) | IN(SETTLING) | IN(RESTARTING), await_birth},
     [REPLY_CHILD] = {IN(EXITING), restart},
     [REPLY_LEAVE] = {IN(BUSY), leave},
-    [REPLY_LEFT] = {IN(BUSY), left},
+    [REPLY_LEFT] = {IN(BUSY) | IN(RESTARTING), left},
+    [REPLY_STOP] = {IN(BUSY) | IN(SETTLING), stopped},
 };
 
 static void heard(struct session *s, const struct reply *r)
@@ -173,7 +193,7 @@ static void heard(struct session *s, const struct reply *r)
     if ((sayings[r->kind].states & 1u << s->state) != 0)
         sayings[r->kind].act(s, r);
     else
-        session_end(s, "its shell answered what nobody had asked");
+        unasked(s);
 }
 
 /* In no other state is it listened to: what comes unasked stays in the pipe, and is thrown

@@ -71,12 +71,12 @@ static void watch_die(struct session *s, struct group *g)
         s->dying = g;
 }
 
-/* Once: a second signal would meet the shell on its way out, and end it. */
+/* Once, and not who has left the call already: it would meet the shell on its way out. */
 static void tell_shell(struct session *s)
 {
-    if (s->state != SESSION_BUSY || s->signalled)
+    if (s->state != SESSION_BUSY || s->told != TOLD_NOT || s->left)
         return;
-    s->signalled = true;
+    s->told = TOLD_SENT;
     session_signal(s, STOP_SIGNAL);
 }
 

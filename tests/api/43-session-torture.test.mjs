@@ -312,7 +312,7 @@ for (const [what, command] of Object.entries(stops))
         assert.doesNotMatch(a.stderr, /cove/);
         assert.equal(await s.out('echo $?'), '124\n');
         assert.equal(await s.out('[[ -o errexit ]] && echo set -e'), /set -e/.test(command) ? 'set -e\n' : '');
-        assert.equal(await s.out(`set +e; ${WHERE}`), fresh.replace(/ \d \$/, ` ${deeper + i} $`));
+        assert.equal(await s.out(`set +e; ${WHERE}`), fresh.replace(/ \d \$/, ` ${deeper * (i + 1)} $`));
         assert.equal(await s.out('r() { (exit 5); return; }; r; echo $?'), '5\n');
         assert.match((await s.exec('\n\nno-such-command')).stderr, what === 'a function builtin' ? /^bash: line 5: / : /^bash: line 3: /);
       }
@@ -320,18 +320,42 @@ for (const [what, command] of Object.entries(stops))
       await s.delete();
     });
 
-test('what a shell knows besides is there after a command that failed in its arithmetic', async () => {
+test('what a shell knows besides is there after a command that was stopped or failed in its arithmetic', async () => {
   const s = await openSession(d, id);
   await s.exec('sleep 1000 & echo $! > /tmp/job; trap "echo usr1" USR1; trap ":" DEBUG; trap "echo back" RETURN; r() { (exit 5); return; }');
-  const known = 'echo $$ $BASHPID $!; jobs; trap -p USR1 DEBUG RETURN; r; echo $?';
+  const known = 'echo $$ $BASHPID $!; jobs; trap -p; r; echo $?; echo $BASH_COMMAND';
   const before = await s.out(known);
-  for (let i = 0; i < 70; i++)
+  for (let i = 0; i < 70; i++) {
     assert.equal((await s.exec('f() { while :; do a["no number"]=1; done; }; f; echo no')).exit_code, 1);
+    if (i % 10 === 0) assert.equal((await s.exec('f() { sleep 1000; }; f', { timeout_ms: 50 })).exit_code, 124);
+  }
   assert.equal(await s.out(known), before);
-  assert.match(before, /^(\d+) \1 \d+\n\[1\].*Running.*sleep 1000 &\ntrap -- 'echo usr1' SIGUSR1\ntrap -- ':' DEBUG\ntrap -- 'echo back' RETURN\n(back\n)?5\n$/);
+  assert.match(before, /^(\d+) \1 \d+\n\[1\].*Running.*sleep 1000 &\n/);
+  assert.match(before, /\ntrap -- 'echo usr1' SIGUSR1\n(.*\n)?trap -- ':' DEBUG\ntrap -- 'echo back' RETURN\n(back\n)?5\necho \$BASH_COMMAND\n$/);
   assert.equal((await s.get()).restarts, 0);
+  assert.equal(await s.out('sleep 1001 & jobs %2; kill %2'), '[2]+  Running                 sleep 1001 &\n');
   assert.doesNotMatch((await s.exec('(kill -9 $BASHPID); bash -c "kill -9 \\$\\$"')).stderr, /cove/);
   assert.equal((await s.exec('kill %1; wait $(</tmp/job)')).exit_code, 143);
+  await s.delete();
+});
+
+test('a command that fails in its arithmetic as it is stopped leaves its shell as it was', async () => {
+  const s = await openSession(d, id);
+  await s.exec('v=42; r() { (exit 5); return; }');
+  for (let i = 0; i < 60; i++) {
+    const a = await within(10_000, 'the command', s.exec('for ((;;)); do a["no number"]=1; done', { timeout_ms: 1 + (i % 6) }));
+    assert.equal(a.session, 'running');
+    assert.equal(await s.out('r; echo $v $?'), '42 5\n');
+  }
+  await s.delete();
+});
+
+test('a trap for CHLD is there after a stop, and has seen no more than one child of ours', async () => {
+  const s = await openSession(d, id);
+  await s.exec('n=0; trap "n=\\$((n + 1))" CHLD');
+  for (let i = 0; i < 5; i++) assert.equal((await s.exec('while :; do :; done', { timeout_ms: 50 })).exit_code, 124);
+  assert.match(await s.out('echo $n'), /^[0-5]\n$/);
+  assert.equal(await s.out('n=0; (:); echo $n; r() { (exit 5); return; }; r; echo $?'), '1\n5\n');
   await s.delete();
 });
 
