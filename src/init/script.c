@@ -138,7 +138,8 @@ void script_main(struct buf *out, const char *dir, const char *cwd)
     /* Without fds 0 to 2 bash has none to put aside for a command. Not `builtin exec`:
      * what that closes comes back. */
     put(out,
-        "; \\builtin unset OLDPWD; \\builtin export OLDPWD; " SETTLE(STOP) "\\exec <&- >&- 2>&-; " LOOP,
+        "; \\builtin unset OLDPWD; \\builtin export OLDPWD; " SETTLE(
+            STOP) "\\exec <&- >&- 2>&-; " LOOP,
         dir);
 }
 
