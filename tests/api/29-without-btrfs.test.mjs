@@ -52,7 +52,7 @@ for i in range(1000):
   const disk = path.join(d.dir, 'disk', a.id);
   assert.ok(fs.existsSync(disk), 'it lies there');
   await d.del(`${S}/${a.id}`);
-  // before that the host's own disk is synced, whoever else writes to it
+  // a rename for every level, each a few ms on a host that writes a lot
   await poll('nothing of it is left', () => !fs.existsSync(disk), { deadline: 60_000 });
 });
 
