@@ -33,6 +33,8 @@ async function kill(who) {
 test('a paused sandbox is paused after every kind of kill, and goes on with what it had', async () => {
   const s = await d.sandbox({ timeout_ms: 600_000, on_timeout: 'pause' });
   const job = await d.process(s.id, 'trap "echo woken" USR1; echo up; while :; do sleep 0.01; done', { id: 'job' });
+  const says = async (text) => (await d.call('GET', `${S}/${s.id}/processes/job/logs`)).text.includes(text);
+  await poll('it has its trap', () => says('up'));
   const paused = await d.post(`${S}/${s.id}/pause`);
   for (const who of ['front', 'keeper', 'both']) {
     await kill(who);
@@ -43,7 +45,7 @@ test('a paused sandbox is paused after every kind of kill, and goes on with what
   assert.equal(again.boot_id, s.boot_id);
   assert.equal((await d.get(`${S}/${s.id}/processes/job`)).pid, job.pid);
   await d.post(`${S}/${s.id}/processes/job/signal`, { signal: 'USR1' });
-  await poll('it answers', async () => (await d.call('GET', `${S}/${s.id}/processes/job/logs`)).text.includes('woken'));
+  await poll('it answers', () => says('woken'));
   await d.del(`${S}/${s.id}`);
   await settled(d);
 });
