@@ -15,8 +15,9 @@ programs=${*:-exec create idle pause session snapshot stream terminal network br
     exit 77
 }
 
-state=$(mktemp -d /tmp/cove-bench-state.XXXXXX)
-chmod 711 "$state"
+work=$(mktemp -d /tmp/cove-bench.XXXXXX)
+chmod 711 "$work"
+state=$work/state
 base=${COVE_BENCH_BASE:-$state/base}
 keeper=
 
@@ -26,24 +27,24 @@ clean_up() {
         "$build/cove" stop --all --state "$state" >/dev/null 2>&1 || kill "$keeper" 2>/dev/null || :
         wait "$keeper" 2>/dev/null || :
     fi
-    rm -rf "$state"
+    rm -rf "$work"
 }
 trap clean_up EXIT
 trap 'exit 130' INT TERM
 
 "$build/cove" serve --listen 127.0.0.1:0 --state "$state" --base "$base" --network none \
-    >"$state/out" 2>"$state/log" &
+    >"$work/out" 2>"$work/log" &
 keeper=$!
 tries=0
-until grep -q ' ready on ' "$state/out"; do
+until grep -q ' ready on ' "$work/out"; do
     tries=$((tries + 1))
     if [ $tries -gt 600 ] || ! kill -0 "$keeper" 2>/dev/null; then
-        cat "$state/log" >&2
+        cat "$work/log" >&2
         exit 1
     fi
     sleep 0.1
 done
-COVE_URL=$(sed -n 's/.* ready on //p' "$state/out")
+COVE_URL=$(sed -n 's/.* ready on //p' "$work/out")
 COVE_API_KEY=$(cat "$state/api-key")
 BENCH_KEEPER_PID=$keeper
 BENCH_BASE=$base
@@ -59,14 +60,14 @@ export COVE_URL COVE_API_KEY BENCH_KEEPER_PID BENCH_MEMORY_FILE BENCH_ROOTFS BEN
 
 load() { cut -d' ' -f1 /proc/loadavg; }
 before=$(load)
-: >"$state/rows"
+: >"$work/rows"
 for p in $programs; do
     echo "bench: $p" >&2
     program=$build/bench/bench-$p
     [ ! -x "bench/$p.sh" ] || program=bench/$p.sh # it needs more than the one daemon
-    timeout 120 "$program" >>"$state/rows" || {
+    timeout 120 "$program" >>"$work/rows" || {
         echo "bench: $p failed" >&2
-        tail -5 "$state/log" >&2
+        tail -5 "$work/log" >&2
         exit 1
     }
 done
@@ -88,9 +89,9 @@ table() {
                     print "|"
                 }
             }
-        }' "$state/rows"
+        }' "$work/rows"
 }
-notes() { awk -F'\t' '$1 == "note" { print "- " $2 }' "$state/rows"; }
+notes() { awk -F'\t' '$1 == "note" { print "- " $2 }' "$work/rows"; }
 
 table
 notes

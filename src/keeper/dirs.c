@@ -10,7 +10,6 @@
  *   DIR/disk.img   root  0600   the disks; mounted at DIR/disk (disk_btrfs.c)
  *   DIR/templates  root  0700   what root filesystems start as: `base`
  *   DIR/images     root  0700   the other templates; their layers are in DIR/disk (image.h)
- *   DIR/dev        root  0700   where /dev of all sandboxes hangs, for us alone (rootfs.c)
  *   DIR/layers     root  0700   on older kernels, those of an overlay that is being made */
 #include <dirent.h>
 #include <errno.h>
@@ -43,10 +42,10 @@ static int open_dir(int at, const char *name, mode_t mode, uid_t uid, gid_t gid,
 }
 
 /* False only if something is in it that is not ours. An empty filesystem may have its
- * lost+found. */
+ * lost+found, and who sets up many hosts may have put a key there. */
 static bool is_free(DIR *d)
 {
-    static const char *const nothing[] = {".", "..", "lost+found"};
+    static const char *const nothing[] = {".", "..", "lost+found", "api-key"};
 
     for (struct dirent *de; (de = readdir(d)) != NULL;) {
         size_t i = 0;

@@ -279,6 +279,18 @@ test('a directory that is somebody else\'s is not taken over', async () => {
   }
 });
 
+test('a key that was there before the first start is the first key', async () => {
+  const dir = fs.mkdtempSync(path.join(os.tmpdir(), 'cove-key-'));
+  const key = 'e2b_0123456789abcdef0123456789abcdef01234567';
+  fs.writeFileSync(path.join(dir, 'api-key'), `${key}\n`, { mode: 0o600 });
+  const own = await startDaemon({ dir });
+  try {
+    assert.deepEqual([own.key, (await own.call('GET', '/v1/sandboxes')).status], [key, 200]);
+  } finally {
+    await own.stop();
+  }
+});
+
 test('doctor says in plain words what the host can give', async () => {
   const r = await cove(['doctor']);
   assert.ok(r.stdout.split('\n').length > 5, r.stderr);
