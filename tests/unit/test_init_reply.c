@@ -26,6 +26,10 @@ TEST(a_reply_is_found_in_what_bash_prints_around_it)
     CHECK_INT(got.pid, 0);
     CHECK_INT(says("/dev/cove/7/-/b1..\n"), 1);
     CHECK_INT(got.kind, REPLY_BIRTH);
+    CHECK_INT(says("/dev/cove/7/-/d1..\n"), 1);
+    CHECK_INT(got.kind, REPLY_LEFT);
+    CHECK_INT(says("/dev/cove/7/-/k0..\n"), 1);
+    CHECK_INT(got.kind, REPLY_STOP);
 }
 
 TEST(half_a_line_is_waited_for)
