@@ -1,6 +1,7 @@
 /* reply.c - see reply.h. */
 #include "init/reply.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -41,6 +42,13 @@ static int read_name(const char *p, const char *end, struct reply *ret)
     return 1;
 }
 
+/* Not what bash says about it, but the text of our line itself, as a DEBUG trap shows it that
+ * prints BASH_COMMAND: its status is still to be looked up. */
+static bool is_text(const char *p, const char *end)
+{
+    return end - p > 1 && p[1] == '$';
+}
+
 int reply_read(const char *p, size_t n, const char *dir, struct reply *ret, size_t *ret_used)
 {
     size_t dirlen = strlen(dir);
@@ -48,7 +56,8 @@ int reply_read(const char *p, size_t n, const char *dir, struct reply *ret, size
 
     for (line = p; (end = memchr(line, '\n', n - (size_t)(line - p))) != NULL; line = end + 1) {
         at = memmem(line, (size_t)(end - line), dir, dirlen);
-        if (at == NULL || (size_t)(end - at) < dirlen + 3 || memcmp(at + dirlen, "/-/", 3) != 0)
+        if (at == NULL || (size_t)(end - at) < dirlen + 3 || memcmp(at + dirlen, "/-/", 3) != 0 ||
+            is_text(at + dirlen + 3, end))
             continue;
         *ret_used = (size_t)(end - p) + 1;
         return read_name(at + dirlen + 3, end, ret);

@@ -7,7 +7,8 @@
 #include "base/own.h"
 #include "base/str.h"
 
-/* In these texts % stands for the directory. */
+/* In these texts % stands for the directory. A status is always one to be looked up: by that
+ * reply.c knows our text from what bash says about it. */
 #define SAY(kind, status, pid) "{ if 2<&\"%/-/" kind status "." pid ".\"; then [[ 1 ]]; fi; } 2>%/s"
 #define NO_PID ""
 #define ITS_PID "${BASHPID-}"
@@ -51,7 +52,7 @@
 
 /* A command that is stopped is left so, but one that is exiting already goes on with that. */
 #define STOP                                                                                       \
-    "'{ if [[ ! -v __cove_status ]]; then " SAY("k", "0", NO_PID) "; [[ " LEAVE_ALL " ]]; fi; } 2>&-'"
+    "'{ if [[ ! -v __cove_status ]]; then " SAY("k", "$?", NO_PID) "; [[ " LEAVE_ALL " ]]; fi; } 2>&-'"
 
 /* A child has no next line: it would end. So it does as with set -e, the one way to exit that
  * leaves functions, too. What fails is not shown by set -x, and not in a { } with a

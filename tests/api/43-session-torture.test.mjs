@@ -339,16 +339,32 @@ test('what a shell knows besides is there after a command that was stopped or fa
   await s.delete();
 });
 
-test('a command that fails in its arithmetic as it is stopped leaves its shell as it was', async () => {
-  const s = await openSession(d, id);
-  await s.exec('v=42; r() { (exit 5); return; }');
-  for (let i = 0; i < 60; i++) {
-    const a = await within(10_000, 'the command', s.exec('for ((;;)); do a["no number"]=1; done', { timeout_ms: 1 + (i % 6) }));
-    assert.equal(a.session, 'running');
-    assert.equal(await s.out('r; echo $v $?'), '42 5\n');
+test('a DEBUG trap that shows what is run hears of commands, and does not speak for the shell', async () => {
+  const s = await openSession(d, id, { restart: true });
+  assert.equal((await s.exec(`trap 'echo "+ $BASH_COMMAND" >&2' DEBUG; echo hi`)).stderr, '+ echo hi\n');
+  for (const [command, code] of [['false', 1], ['a["no number"]=1', 1], ['set -T; f() { (exit 3); }; f', 3], ['sleep 1000', 124], ['exit 4', 4]]) {
+    const a = await s.exec(command, { timeout_ms: 300 });
+    assert.deepEqual([a.exit_code, a.session], [code, 'running'], command);
+    assert.doesNotMatch(a.stderr, /cove/);
   }
   await s.delete();
 });
+
+/** Left by its own error, a shell is held up on its way to our loop: the stop finds it there. */
+for (const where of ['LINENO=*', '*/-/d*'])
+  test(`a command that is stopped as it fails in its arithmetic leaves its shell as it was, at ${where}`, async () => {
+    const s = await openSession(d, id);
+    await s.exec('v=42; r() { (exit 5); return; }; rm -f /tmp/failed; touch /tmp/held');
+    const hold = '{ touch /tmp/failed; while [[ -e /tmp/held ]]; do sleep 0.01; done; }';
+    const run = s.exec(`trap 'if [[ $BASH_COMMAND == ${where} ]]; then ${hold}; fi' DEBUG; a["no number"]=1`);
+    await within(20000, 'the error', d.exec(id, 'until [ -e /tmp/failed ]; do sleep 0.01; done'));
+    await s.interrupt();
+    const a = await within(10_000, 'the command', run);
+    assert.deepEqual([a.exit_code, a.interrupted, a.session], [130, true, 'running']);
+    assert.equal(await s.out('trap - DEBUG; r; echo $v $?'), '42 5\n');
+    assert.equal((await s.get()).restarts, 0);
+    await s.delete();
+  });
 
 test('a trap for CHLD is there after a stop, and has seen no more than one child of ours', async () => {
   const s = await openSession(d, id);

@@ -42,6 +42,16 @@ TEST(half_a_line_is_waited_for)
     CHECK_INT(says("/dev/cove/71/-/n0.1.\n"), 0);
 }
 
+TEST(our_own_text_is_no_reply)
+{
+    CHECK_INT(says("+ 2<&\"/dev/cove/7/-/n$?..\"\n"), 0);
+    CHECK_INT(says("/dev/cove/7/-/x${__cove_status}.${BASHPID-}.\nbash: /dev/cove/7/-/n4..: no\n"),
+              1);
+    CHECK_INT(got.kind, REPLY_READY);
+    CHECK_INT(got.status, 4);
+    CHECK_INT(says("/dev/cove/7/-/$\n"), -1);
+}
+
 TEST(what_has_no_meaning_is_refused)
 {
     static const char *const bad[] = {
