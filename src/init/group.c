@@ -347,7 +347,7 @@ int group_signal(struct group *g, int signo, struct err *e)
 }
 
 /* One read: two lines are in its first page. */
-bool group_is_only(struct group *g, pid_t a, pid_t b)
+bool group_is_only(struct group *g, pid_t one)
 {
     char text[GROUP_TEXT_MAX + 1], *at = text;
     pid_t pid;
@@ -358,21 +358,9 @@ bool group_is_only(struct group *g, pid_t a, pid_t b)
     got = pread(g->procs_fd, text, GROUP_TEXT_MAX, 0);
     text[got > 0 ? got : 0] = '\0';
     while ((pid = next_pid(&at)) != 0)
-        if (pid != a && pid != b)
+        if (pid != one)
             return false;
     return true;
-}
-
-bool group_has(struct group *g, pid_t pid)
-{
-    char text[GROUP_TEXT_MAX + 1], *at = text;
-    pid_t other;
-
-    text[read_procs(g, text, GROUP_TEXT_MAX)] = '\0';
-    while ((other = next_pid(&at)) != 0)
-        if (other == pid)
-            return true;
-    return false;
 }
 
 static void remove_all(struct list *groups)

@@ -78,9 +78,8 @@ int group_kill(struct group *g, struct err *e);
 /* Sends a signal to everything in it that was there when we looked. */
 int group_signal(struct group *g, int signo, struct err *e);
 
-/* True: nobody is in it but these two, if they are; or it cannot be read. */
-bool group_is_only(struct group *g, pid_t a, pid_t b);
-bool group_has(struct group *g, pid_t pid);
+/* True: nobody is in it but this one, if it is; or it cannot be read. */
+bool group_is_only(struct group *g, pid_t one);
 bool group_is_empty(const struct group *g);
 /* Nothing lives in any of them: their directories go, `own` (taken, may be NULL) too.
  * None of them is used any more. */

@@ -7,60 +7,33 @@
 
 #include "base/str.h"
 
-#define PID_LIMIT (1u << 30)
-#define DIGITS_MAX 10
+#define LINE_MAX 4 /* a letter, and a number of three digits */
 
-/* Digits up to a dot; -1: there are none such. Moves *p behind the dot. */
-static int number(const char **p, const char *end, uint64_t max, uint64_t *ret)
+static bool read_line(const char *p, size_t n, struct reply *ret)
 {
-    char text[DIGITS_MAX + 1];
-    const char *dot = memchr(*p, '.', (size_t)(end - *p));
-    size_t n = dot != NULL ? (size_t)(dot - *p) : sizeof(text);
+    static const char letters[REPLY_KINDS] = {'r', 'n', 'x', 'e', 'q'};
+    const char *letter = n > 0 ? memchr(letters, *p, sizeof(letters)) : NULL;
+    char digits[LINE_MAX] = "";
+    uint64_t status;
 
-    if (n >= sizeof(text))
-        return -1;
-    memcpy(text, *p, n);
-    text[n] = '\0';
-    *p = dot + 1;
-    *ret = 0;
-    return n == 0 ? 0 : str_u64(text, max, ret);
+    if (letter == NULL || n < 2 || n > LINE_MAX)
+        return false;
+    memcpy(digits, p + 1, n - 1);
+    if (memchr(digits, '\0', n - 1) != NULL || str_u64(digits, 255, &status) < 0)
+        return false;
+    *ret = (struct reply){(enum reply_kind)(letter - letters), (unsigned)status};
+    return true;
 }
 
-static int read_name(const char *p, const char *end, struct reply *ret)
+int reply_read(const char *p, size_t n, struct reply *ret, size_t *ret_used)
 {
-    static const char letters[] = "nxebdk";
-    const char *letter = p < end ? memchr(letters, *p, sizeof(letters) - 1) : NULL;
-    uint64_t status, pid;
-
-    if (letter == NULL)
-        return -1;
-    p++;
-    if (p == end || *p == '.' || number(&p, end, 255, &status) < 0 ||
-        number(&p, end, PID_LIMIT, &pid) < 0)
-        return -1;
-    *ret = (struct reply){(enum reply_kind)(letter - letters), (unsigned)status, (pid_t)pid};
-    return 1;
-}
-
-/* Not what bash says about it, but the text of our line itself, as a DEBUG trap shows it that
- * prints BASH_COMMAND: its status is still to be looked up. */
-static bool is_text(const char *p, const char *end)
-{
-    return end - p > 1 && p[1] == '$';
-}
-
-int reply_read(const char *p, size_t n, const char *dir, struct reply *ret, size_t *ret_used)
-{
-    size_t dirlen = strlen(dir);
-    const char *line, *end, *at = NULL;
+    const char *line, *end;
 
     for (line = p; (end = memchr(line, '\n', n - (size_t)(line - p))) != NULL; line = end + 1) {
-        at = memmem(line, (size_t)(end - line), dir, dirlen);
-        if (at == NULL || (size_t)(end - at) < dirlen + 3 || memcmp(at + dirlen, "/-/", 3) != 0 ||
-            is_text(at + dirlen + 3, end))
+        if (!read_line(line, (size_t)(end - line), ret))
             continue;
         *ret_used = (size_t)(end - p) + 1;
-        return read_name(at + dirlen + 3, end, ret);
+        return 1;
     }
     return n >= REPLY_MAX ? -1 : 0;
 }

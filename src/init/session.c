@@ -1,12 +1,14 @@
 /* session.c - the life of a session, see session.h. */
 #include "init/session.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -18,9 +20,11 @@
 
 #define SHELL "/bin/bash"
 
+extern const char cove_shell_start[], cove_shell_end[]; /* from shell_blob.S */
+
 void sessions_init(struct sessions *ss, struct procs *ps, const char *root)
 {
-    *ss = (struct sessions){.procs = ps, .root = root, .next_serial = 1};
+    *ss = (struct sessions){.procs = ps, .root = root, .next_serial = 1, .object_fd = -1};
     map_init(&ss->by_id);
     list_init(&ss->all);
     list_init(&ss->ended);
@@ -198,7 +202,6 @@ void session_end(struct session *s, const char *fmt, ...)
     }
     session_drop_calls(s);
     session_unlisten(s);
-    session_move_on(s);
     err_set(&e, ERR_CANNOT_START, "the session could not be started: %s", s->why);
     session_refuse(&s->askers, &e);
     sessions_told(ss, s, INIT_EVENT_SESSION_ENDED);
@@ -218,32 +221,19 @@ static void describe_end(struct session *s, int status)
         r->signal = (uint32_t)WTERMSIG(status);
         r->code = 128 + r->signal;
         session_end(s, "its shell was killed by signal %u", r->signal);
-    } else if (s->state == SESSION_LEAVING) {
-        r->code = s->status;
-        session_end(s, "its shell exited with %u", r->code);
-    } else {
-        r->code = (uint32_t)WEXITSTATUS(status);
-        session_end(s,
-                    s->call != NULL ? "its shell was replaced, or left without a word, and "
-                                      "ended with %u"
-                                    : "its shell ended with %u",
+        return;
+    }
+    r->code = (uint32_t)WEXITSTATUS(status);
+    if (s->state == SESSION_STARTING)
+        session_end(s, "its shell ended with %u: a session needs a bash 5 that can load a builtin",
                     r->code);
-    }
-}
-
-/* It may have seen its child end before it was killed; then nobody else does. */
-static void former_reaped(struct session *s, int status)
-{
-    s->former = 0;
-    if (s->pid != 0 && !session_signal(s, 0)) {
-        s->pid = 0;
-        describe_end(s, status);
-    }
-}
-
-static bool is_of(const struct session *s, pid_t pid)
-{
-    return pid == s->pid || pid == s->former;
+    else if (s->leaving == REPLY_EXIT)
+        session_end(s, "its shell exited with %u", r->code);
+    else if (s->leaving == REPLY_QUIET)
+        session_end(s, "its shell reads commands and runs none any more (set -n)");
+    else
+        session_end(s, "its shell was replaced, or left without a word, and ended with %u",
+                    r->code);
 }
 
 /* A shell that stopped itself would never come back. */
@@ -252,18 +242,14 @@ bool sessions_reaped(struct sessions *ss, pid_t pid, int status)
     struct session *s;
 
     LIST_EACH (&ss->all, s, struct session, link) {
-        if (!is_of(s, pid))
+        if (pid != s->pid)
             continue;
         if (WIFSTOPPED(status)) {
             kill(pid, SIGCONT);
             return true;
         }
-        if (pid == s->former) {
-            former_reaped(s, status);
-        } else {
-            s->pid = 0;
-            describe_end(s, status);
-        }
+        s->pid = 0;
+        describe_end(s, status);
         if (s->deleted)
             free_if_gone(s);
         return true;
@@ -326,29 +312,68 @@ static struct session *session_new(struct sessions *ss, const struct init_sessio
     return s;
 }
 
+/* The builtin, as a file that bash can load; of one sandbox all shells share it. */
+static int object_fd(struct sessions *ss, struct err *e)
+{
+    size_t n = (size_t)(cove_shell_end - cove_shell_start);
+    int fd = ss->object_fd;
+
+    if (fd >= 0)
+        return fd;
+    fd = memfd_create("session", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    if (fd < 0 || write(fd, cove_shell_start, n) != (ssize_t)n ||
+        fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL) < 0) {
+        drop_fd(&fd);
+        return err_set(e, ERR_UNAVAILABLE, "a file for bash to load: %s", strerror(errno));
+    }
+    return ss->object_fd = fd;
+}
+
+/* Its own variables, and where the builtin is: that is taken away again before bash looks. */
+static void add_env(struct buf *out, const struct wire_strv *env)
+{
+    static const char name[] = "LD_PRELOAD=";
+    const char *v, *theirs = NULL;
+    uint32_t at = 0;
+
+    while ((v = wire_strv_next(env, &at)) != NULL)
+        if (strncmp(v, name, sizeof(name) - 1) == 0)
+            theirs = v + sizeof(name) - 1;
+        else
+            wire_strv_add(out, v);
+    if (theirs == NULL) {
+        wire_strv_add(out, "LD_PRELOAD=" SHELL_OBJECT);
+    } else {
+        buf_adds(out, "LD_PRELOAD=" SHELL_OBJECT ":");
+        buf_add(out, theirs, strlen(theirs) + 1);
+    }
+}
+
 static int spawn_shell(struct session *s, const struct init_session_create *m, struct err *e)
 {
     struct procs *ps = s->all->procs;
-    autobuf struct buf args = BUF_INIT(256);
+    autobuf struct buf args = BUF_INIT(256), vars = BUF_INIT(2 * (size_t)INIT_ARGS_MAX);
     static const char *const argv[] = {SHELL, "--noprofile", "--norc", "bash"};
     char place[SPAWN_PLACE_MAX];
-    struct wire_strv argv_of;
+    struct wire_strv argv_of, env_of;
     struct spawn_opts o = {.argv = &argv_of,
-                           .env = &m->env,
+                           .env = &env_of,
                            .cwd = m->cwd,
                            .then = s->dir.path,
                            .user = &s->user,
                            .stdio = {ps->null_fd, ps->null_fd, ps->null_fd},
                            .cgroup_fd = s->group->fd,
-                           .extra = -1};
+                           .extra = object_fd(s->all, e)};
 
-    if (session_dir_begin(&s->dir, spawn_place(&o, place), e) < 0)
+    if (o.extra < 0 || session_dir_begin(&s->dir, spawn_place(&o, place), e) < 0)
         return -1;
     for (size_t i = 0; i < ARRAY_LEN(argv); i++)
         wire_strv_add(&args, argv[i]);
-    if (args.failed)
+    add_env(&vars, &m->env);
+    if (args.failed || vars.failed)
         return err_set(e, ERR_UNAVAILABLE, "out of memory");
     argv_of = wire_strv_of(&args);
+    env_of = wire_strv_of(&vars);
     if (spawn(&ps->spawner, &o, &s->pid, e) < 0)
         return -1;
     s->record.pid = (uint32_t)s->pid;
@@ -371,8 +396,7 @@ static int bring_up(struct session *s, const struct init_session_create *m, stru
     struct procs *ps = ss->procs;
 
     if (user_find(ps->root_fd, m->user[0] != '\0' ? m->user : "root", &s->user, e) < 0 ||
-        session_dir_make(&s->dir, ss->root, &s->user, (m->flags & INIT_SESSION_RESTART) != 0, e) <
-            0 ||
+        session_dir_make(&s->dir, ss->root, &s->user, e) < 0 ||
         group_take(&ps->groups, &s->home, e) < 0)
         return -1;
     s->home->spent = true; /* it will have children, and be nobody else's */

@@ -19,15 +19,13 @@
 #include "init/session_dir.h"
 #include "loop/job.h"
 
-#define SESSIONS_MAX 64u           /* that run; then ERR_LIMIT */
-#define SESSIONS_ENDED_MAX 64u     /* that are over; the oldest is forgotten */
-#define SESSION_QUEUE_MAX 64u      /* calls that wait; then ERR_LIMIT */
-#define SESSION_KEPT_MAX 32u       /* finished commands; the oldest is forgotten */
-#define SESSION_RESTARTS_MAX 1000u /* each may cost its shell fds, and a kilobyte of stack */
-#define SESSION_GROUPS_MAX 256u    /* commands that left processes behind */
-#define SESSION_START_MS 10000u    /* for bash to say that it runs */
-#define SESSION_BACK_MS 3000u  /* for a shell that was stopped to come back, on a busy host too */
-#define SESSION_LEAVE_MS 1000u /* ...and for one that says it exits */
+#define SESSIONS_MAX 64u        /* that run; then ERR_LIMIT */
+#define SESSIONS_ENDED_MAX 64u  /* that are over; the oldest is forgotten */
+#define SESSION_QUEUE_MAX 64u   /* calls that wait; then ERR_LIMIT */
+#define SESSION_KEPT_MAX 32u    /* finished commands; the oldest is forgotten */
+#define SESSION_GROUPS_MAX 256u /* commands that left processes behind */
+#define SESSION_START_MS 10000u /* for bash to say that it runs */
+#define SESSION_BACK_MS 3000u   /* for a shell that was stopped to come back, on a busy host too */
 #define SESSION_STATE_MAX (4u << 20)  /* bytes of variables and functions for a process */
 #define SESSION_TEXTS_MAX (64u << 20) /* bytes of commands that wait, of all sessions */
 #define SESSION_ROOT "/dev/cove"
@@ -35,29 +33,14 @@
 struct session;
 
 enum session_state {
-    SESSION_STARTING,   /* bash has not said that it runs */
-    SESSION_IDLE,       /* it waits */
-    SESSION_SENDING,    /* it is about to read the next call */
-    SESSION_BUSY,       /* it runs one */
-    SESSION_SETTLING,   /* that one was stopped, and the signal may be late */
-    SESSION_EXITING,    /* that one ended the shell, and a child is about to be born */
-    SESSION_RESTARTING, /* it is, and about to take over */
-    SESSION_LEAVING,    /* that one ended the shell, and it is about to be gone */
+    SESSION_STARTING, /* bash has not said that it runs */
+    SESSION_IDLE,     /* it waits */
+    SESSION_BUSY,     /* it has a call, or gets one */
     SESSION_ENDED,
-};
-
-/* The shell, that the current call is stopped. */
-enum session_told {
-    TOLD_NOT,
-    TOLD_SENT,  /* it may still come */
-    TOLD_HEARD, /* nothing more will come of it */
 };
 
 enum call_kind {
     CALL_COMMAND,
-    CALL_BACK, /* our own: from the cwd of one call back to where the shell was */
-    CALL_MEND, /* our own: after a syntax error */
-    CALL_TRAP, /* our own: after a command that may have taken our EXIT trap away */
     CALL_DUMP, /* our own: its state, for a process */
 };
 
@@ -66,15 +49,11 @@ struct call {
     struct list link; /* of those that wait; in none once it is the current one */
     struct session *session;
     enum call_kind kind;
-    struct proc *proc; /* stays when the call is over, until it is forgotten */
-    struct buf script;
+    struct proc *proc;    /* stays when the call is over, until it is forgotten */
+    struct buf bytes;     /* as they are sent: a struct shell_call first */
     size_t sent, counted; /* counted: in `texts` */
-    struct script_slots slots;
-    uint64_t input; /* number of its stdin, 0: none */
+    uint64_t input;       /* number of its stdin, 0: none */
     uint64_t timeout_ms;
-    bool moves;         /* it has a cwd of its own */
-    bool traps;         /* it may change a trap */
-    bool exits;         /* it says `exit` somewhere, and nothing that ends as that does */
     struct buf order;   /* CALL_DUMP: the request, to be decoded again */
     struct list askers; /* CALL_DUMP: the conn that waits */
 };
@@ -86,7 +65,8 @@ struct sessions {
     struct list all, ended;
     unsigned running;
     uint64_t next_id, next_serial;
-    size_t texts; /* bytes of calls that wait */
+    size_t texts;  /* bytes of calls that wait */
+    int object_fd; /* what a bash loads, once there was one */
     struct loop_later forget;
 };
 
@@ -100,11 +80,8 @@ struct session {
     struct loop_later gone;
     struct session_dir dir;
     struct user user;
-    pid_t pid; /* the shell, a child of ours or about to be; 0: it is gone */
-    /* By this it is signalled: who took over is what its user says, and a number may have
-     * become somebody else's. */
+    pid_t pid; /* the shell, a child of ours; 0: it is gone */
     int pidfd;
-    pid_t former; /* the one it took over from, which was killed and has yet to be reaped */
     struct group *home;
     struct groups groups;
     struct group *group; /* where the shell is */
@@ -114,9 +91,7 @@ struct session {
         struct group *to;
         int fd; /* its cgroup.procs */
         bool kill, again;
-        bool held; /* until the child that is about to be born can be moved, too */
-        pid_t pid; /* the shell, when it began */
-        bool gone; /* ...and there was none any more */
+        pid_t pid; /* the shell, when it began; 0: there was none any more */
     } move;
     struct call *call; /* the current one */
     struct list queue;
@@ -129,20 +104,18 @@ struct session {
         struct buf text;
     } reply;
     struct {
-        int fd;     /* of c, while the shell reads it */
-        bool early; /* ...or before: it must take all of it before the end can come */
+        int fd; /* of c */
         struct loop_io io;
     } send;
     struct loop_timer timer; /* of the state it is in */
     unsigned ticks;
     uint64_t frozen_ms;
-    uint32_t stop; /* INIT_EXIT_TIMED_OUT or _INTERRUPTED: the current call is stopped */
-    enum session_told told;
-    bool left;          /* the shell has left that call, or our own loop: `d` */
-    bool finishing;     /* the call is over, but for what must still die */
-    unsigned status;    /* of the last call */
-    unsigned last;      /* of the last command: its $? */
-    struct shelf shelf; /* of its commands */
+    uint32_t stop;           /* INIT_EXIT_TIMED_OUT or _INTERRUPTED: the current call is stopped */
+    enum reply_kind leaving; /* REPLY_EXIT or _QUIET: the shell said that it ends */
+    bool finishing;          /* the call is over, but for what must still die */
+    unsigned status;         /* of the last call */
+    unsigned last;           /* of the last command: its $? */
+    struct shelf shelf;      /* of its commands */
     uint64_t ncommands, ninputs;
     struct list askers;         /* conns that wait for its start */
     struct list leavers;        /* conns that wait for its end */
@@ -189,13 +162,11 @@ void session_over(struct session *s, unsigned code);
 void session_drop_calls(struct session *s);
 
 /* session_send.c: the current call to the shell */
-int session_send(struct session *s, struct err *e);
+void session_send(struct session *s);
 
 /* session_reply.c */
 int session_listen(struct session *s, struct err *e);
 void session_unlisten(struct session *s);
-/* Takes what it has said already. */
-void session_hear(struct session *s);
 
 /* session_stop.c: groups, and how a call is stopped */
 void session_stop(struct session *s, uint32_t why);
@@ -204,8 +175,6 @@ bool session_is_alone(struct session *s);
 /* The shell to a fresh group; `kill`: and everything in the old one dies. */
 void session_move(struct session *s, bool kill);
 bool session_is_moving(const struct session *s);
-/* The child is known, or will never be. */
-void session_move_on(struct session *s);
 
 /* Tells who watches the sandbox. */
 void sessions_told(struct sessions *ss, const struct session *s, enum init_event_kind kind);

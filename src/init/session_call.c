@@ -14,9 +14,8 @@
 
 #define CODE_TIMED_OUT 124
 #define CODE_INTERRUPTED 130
-#define CODE_UNREADABLE 2 /* bash's, for a text that is none */
-#define SCRIPT_ROOM 4096u /* of quotes and words of ours around a text */
-#define SHOWN_TEXT 4095u  /* of a text, in its record */
+#define ORDER_ROOM 4096u /* of words of ours around a request */
+#define SHOWN_TEXT 4095u /* of a text, in its record */
 
 /* ---- making one ---- */
 
@@ -51,9 +50,8 @@ static struct call *call_new(struct session *s, enum call_kind kind)
         return NULL;
     c->session = s;
     c->kind = kind;
-    c->slots = SCRIPT_NO_SLOTS;
-    buf_init(&c->script, 8 * (size_t)INIT_SCRIPT_MAX);
-    buf_init(&c->order, 2 * (size_t)INIT_ARGS_MAX + SCRIPT_ROOM + INIT_PATH_MAX);
+    buf_init(&c->bytes, 8 * (size_t)INIT_SCRIPT_MAX);
+    buf_init(&c->order, 2 * (size_t)INIT_ARGS_MAX + ORDER_ROOM + INIT_PATH_MAX);
     list_init(&c->link);
     list_init(&c->askers);
     return c;
@@ -72,21 +70,20 @@ void call_free(struct call *c)
     if (c->proc != NULL)
         c->proc->call = NULL;
     list_del(&c->link);
-    buf_free(&c->script);
+    buf_free(&c->bytes);
     buf_free(&c->order);
     free(c);
 }
 
-/* The script is there: it takes its place. */
-static int enqueue(struct call *c, const struct init_start *record, const char *name, bool first,
-                   struct err *e)
+/* Its bytes are there: it takes its place. */
+static int enqueue(struct call *c, const struct init_start *record, const char *name, struct err *e)
 {
     struct session *s = c->session;
     struct sessions *ss = s->all;
 
-    c->counted = c->script.cap;
+    c->counted = c->bytes.cap;
     ss->texts += c->counted;
-    if (c->script.failed)
+    if (c->bytes.failed)
         return err_set(e, ERR_UNAVAILABLE, "out of memory");
     if (ss->texts > SESSION_TEXTS_MAX)
         return err_set(e, ERR_LIMIT, "%zu bytes of commands wait in this sandbox's sessions",
@@ -98,10 +95,7 @@ static int enqueue(struct call *c, const struct init_start *record, const char *
     c->proc->queued = true;
     c->proc->late = on_late;
     c->proc->hold = hold;
-    if (first)
-        list_add_head(&s->queue, &c->link);
-    else
-        list_add_tail(&s->queue, &c->link);
+    list_add_tail(&s->queue, &c->link);
     s->nqueue++;
     return 0;
 }
@@ -138,11 +132,33 @@ static int check_env(const struct wire_strv *env, struct err *e)
     return 0;
 }
 
+/* What is sent for it. */
+static void put_call(struct call *c, const char *cwd, const struct wire_strv *env,
+                     const struct wire_bytes *text)
+{
+    bool goes_on = (c->session->record.flags & INIT_SESSION_RESTART) != 0;
+    struct shell_call head = {.text = text->len + 1, .flags = goes_on ? SHELL_GOES_ON : 0};
+    size_t at;
+
+    session_dir_input_name(c->input, head.input);
+    buf_add(&c->bytes, &head, sizeof(head));
+    if (cwd[0] != '\0')
+        buf_add(&c->bytes, cwd, strlen(cwd) + 1);
+    head.cwd = (uint32_t)(c->bytes.len - sizeof(head));
+    at = c->bytes.len;
+    script_env(&c->bytes, env);
+    head.env = (uint32_t)(c->bytes.len - at);
+    buf_add(&c->bytes, text->p, text->len);
+    buf_addc(&c->bytes, '\0');
+    if (!c->bytes.failed)
+        memcpy(buf_data(&c->bytes), &head, sizeof(head));
+}
+
 int call_add_command(struct session *s, const struct init_session_exec *m,
                      const struct wire_bytes *text, uint64_t input, struct call **ret,
                      struct err *e)
 {
-    char name[INIT_REF_MAX + 1], shown[SHOWN_TEXT + 1], file[INPUT_NAME_MAX];
+    char name[INIT_REF_MAX + 1], shown[SHOWN_TEXT + 1];
     uint32_t len = text->len < SHOWN_TEXT ? text->len : SHOWN_TEXT;
     struct init_start record = {.cwd = m->cwd,
                                 .user = s->record.user,
@@ -150,7 +166,6 @@ int call_add_command(struct session *s, const struct init_session_exec *m,
                                 .flags = m->flags & INIT_START_LOG,
                                 .timeout_ms = m->timeout_ms,
                                 .ring = s->ring};
-    struct script_call script = {text, m->cwd, &m->env, s->dir.path, file};
     struct call *c;
 
     if (check_env(&m->env, e) < 0 || choose_name(s, m->id, name, e) < 0)
@@ -162,36 +177,11 @@ int call_add_command(struct session *s, const struct init_session_exec *m,
         return err_set(e, ERR_UNAVAILABLE, "out of memory");
     memcpy(shown, text->p, len);
     shown[len] = '\0';
-    session_dir_input_name(input, file);
-    c->slots = script_command(&c->script, &script);
-    c->moves = m->cwd[0] != '\0';
-    c->traps = memmem(text->p, text->len, "trap", 4) != NULL;
-    c->exits = memmem(text->p, text->len, "exit", 4) != NULL &&
-               memmem(text->p, text->len, ":?", 2) == NULL;
-    c->timeout_ms = m->timeout_ms != 0 ? m->timeout_ms : s->record.timeout_ms;
-    if (enqueue(c, &record, name, false, e) < 0) {
-        call_free(c);
-        return -1;
-    }
     c->input = input;
-    *ret = c;
-    return 0;
-}
-
-static int add_own(struct session *s, enum call_kind kind,
-                   void (*script)(struct buf *out, const char *dir), const struct buf *order,
-                   struct call **ret, struct err *e)
-{
-    static const struct init_start record = {
-        .id = "", .cwd = "", .user = "", .argv = {"", 1, 1}, .ring = SESSION_STATE_MAX};
-    struct call *c = call_new(s, kind);
-
-    if (c == NULL)
-        return err_set(e, ERR_UNAVAILABLE, "out of memory");
-    script(&c->script, s->dir.path);
-    if (order != NULL && buf_add(&c->order, buf_data(order), order->len) < 0)
-        c->script.failed = true;
-    if (enqueue(c, &record, NULL, kind != CALL_DUMP, e) < 0) {
+    put_call(c, m->cwd, &m->env, text);
+    c->timeout_ms = m->timeout_ms != 0 ? m->timeout_ms : s->record.timeout_ms;
+    if (enqueue(c, &record, name, e) < 0) {
+        c->input = 0; /* still its caller's */
         call_free(c);
         return -1;
     }
@@ -202,12 +192,26 @@ static int add_own(struct session *s, enum call_kind kind,
 int call_add_dump(struct session *s, const struct init_session_start *m, struct call **ret,
                   struct err *e)
 {
-    autobuf struct buf order = BUF_INIT(2 * (size_t)INIT_ARGS_MAX + SCRIPT_ROOM + INIT_PATH_MAX);
+    static const struct init_start record = {
+        .id = "", .cwd = "", .user = "", .argv = {"", 1, 1}, .ring = SESSION_STATE_MAX};
+    autobuf struct buf text = BUF_INIT(ORDER_ROOM);
+    struct call *c;
 
-    if (check_env(&m->env, e) < 0 || call_check_room(s, e) < 0 ||
-        wire_put(&order, init_msg(INIT_SESSION_START), 0, m, e) < 0)
+    if (check_env(&m->env, e) < 0 || call_check_room(s, e) < 0)
         return -1;
-    return add_own(s, CALL_DUMP, script_dump, &order, ret, e);
+    c = call_new(s, CALL_DUMP);
+    if (c == NULL)
+        return err_set(e, ERR_UNAVAILABLE, "out of memory");
+    script_dump(&text);
+    put_call(c, "", &(struct wire_strv){"", 0, 0},
+             &(struct wire_bytes){buf_data(&text), (uint32_t)text.len});
+    if (wire_put(&c->order, init_msg(INIT_SESSION_START), 0, m, e) < 0 ||
+        enqueue(c, &record, NULL, e) < 0) {
+        call_free(c);
+        return -1;
+    }
+    *ret = c;
+    return 0;
 }
 
 /* ---- doing it ---- */
@@ -240,16 +244,16 @@ static int open_output(struct session *s, struct proc *p, struct err *e)
 static int begin(struct session *s, struct call *c, struct err *e)
 {
     struct proc *p = c->proc;
+    uint16_t status = (uint16_t)s->last;
     char drop[REPLY_MAX];
 
     /* What somebody else wrote there since the last reply. */
     for (int i = 0; i < 16 && read(s->reply.fd, drop, sizeof(drop)) > 0; i++)
         ;
     buf_clear(&s->reply.text);
-    if (renew_output(s, e) < 0 || session_dir_show(&s->dir, !c->slots.around, e) < 0 ||
-        session_dir_exits(&s->dir, c->exits, e) < 0)
+    if (renew_output(s, e) < 0)
         return -1;
-    script_status(&c->script, &c->slots, s->last);
+    memcpy(buf_data(&c->bytes) + offsetof(struct shell_call, status), &status, sizeof(status));
     p->queued = false;
     p->record.started_ms = clock_real_ms();
     if (proc_set_timeout(p, c->timeout_ms) < 0)
@@ -268,40 +272,17 @@ void session_next(struct session *s)
     list_del(&c->link);
     s->nqueue--;
     s->call = c;
-    s->left = false;
-    s->state = SESSION_SENDING;
-    if (begin(s, c, &e) < 0 || session_listen(s, &e) < 0 || session_send(s, &e) < 0 ||
-        (s->call == c && open_output(s, c->proc, &e) < 0))
+    s->state = SESSION_BUSY;
+    if (begin(s, c, &e) < 0 || session_listen(s, &e) < 0) {
+        session_end(s, "a command could not be given to it: %s", e.msg);
+        return;
+    }
+    session_send(s);
+    if (s->call == c && open_output(s, c->proc, &e) < 0)
         session_end(s, "a command could not be given to it: %s", e.msg);
 }
 
 /* ---- and its end ---- */
-
-static void settle(struct session *s);
-
-/* Who does not listen to the signal has changed our trap. A paused sandbox is not late. */
-static void on_settled(struct loop_timer *t)
-{
-    struct session *s = CONTAINER_OF(t, struct session, timer);
-
-    if (groups_frozen_ms(&s->all->procs->groups) != s->frozen_ms) {
-        settle(s);
-        return;
-    }
-    s->state = SESSION_IDLE;
-    session_next(s);
-}
-
-/* A signal that came too late for the command still reaches the shell: the next one must not
- * be its victim. */
-static void settle(struct session *s)
-{
-    if (s->state != SESSION_SETTLING)
-        return;
-    s->frozen_ms = groups_frozen_ms(&s->all->procs->groups);
-    if (loop_timer_set(s->all->procs->loop, &s->timer, SESSION_BACK_MS, on_settled) < 0)
-        session_end(s, "out of memory");
-}
 
 /* True: some process of a call that was stopped still lives, and will not for long. */
 static bool must_wait(struct session *s)
@@ -335,36 +316,11 @@ static unsigned finish_proc(struct session *s, struct proc *p, unsigned code)
     return code;
 }
 
-/* What the shell needs after such a call; the last is done first. */
-static void look_after(struct call *c, unsigned code)
-{
-    const struct {
-        bool needed;
-        enum call_kind kind;
-        void (*script)(struct buf *out, const char *dir);
-        const char *or_else;
-    } steps[] = {
-        {c->moves, CALL_BACK, script_back, "it could not be brought back to where it was"},
-        {c->traps, CALL_TRAP, script_trap, "its traps could not be looked after"},
-        {c->kind == CALL_COMMAND && code == CODE_UNREADABLE, CALL_MEND, script_mend,
-         "it could not be mended after its command"},
-    };
-    struct session *s = c->session;
-    struct call *own;
-    struct err e;
-
-    for (size_t i = 0; i < ARRAY_LEN(steps); i++)
-        if (steps[i].needed && s->state != SESSION_ENDED &&
-            add_own(s, steps[i].kind, steps[i].script, NULL, &own, &e) < 0)
-            session_end(s, "%s: %s", steps[i].or_else, e.msg);
-}
-
 void session_over(struct session *s, unsigned code)
 {
     struct call *c = s->call;
 
-    if (s->state != SESSION_EXITING && s->state != SESSION_RESTARTING)
-        loop_timer_stop(s->all->procs->loop, &s->timer);
+    loop_timer_stop(s->all->procs->loop, &s->timer);
     s->status = code;
     s->finishing = must_wait(s);
     if (s->finishing || s->state == SESSION_ENDED)
@@ -375,13 +331,10 @@ void session_over(struct session *s, unsigned code)
         s->last = code;
     if (c->kind == CALL_DUMP)
         session_started(c);
-    look_after(c, code);
     if (s->stop == 0 && s->state != SESSION_ENDED && !session_is_alone(s))
         session_move(s, false);
     call_free(c);
     s->stop = 0;
-    settle(s);
-    s->told = TOLD_NOT;
     session_next(s);
 }
 

@@ -15,9 +15,7 @@
 #include "init/script.h"
 
 #define NUMBERS_MAX 10000u
-#define TEXT_ROOM 32768u      /* a path of nothing but quotes in it, each of them four bytes */
-#define LINES_SPARE 2         /* a command may fail and be stopped before we hear of either */
-#define LINES_PIPE (16 << 10) /* bytes of lines to spare, whoever asks for them */
+#define TEXT_ROOM 32768u /* a path of nothing but quotes in it, each of them four bytes */
 
 static int refused(struct err *e, const char *what)
 {
@@ -64,13 +62,6 @@ static int open_fifo(struct session_dir *d, const char *name, int flags)
     return openat(d->fd, name, flags | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC);
 }
 
-static int make_file(struct session_dir *d, const char *name, struct err *e)
-{
-    autofd int fd = openat(d->fd, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-
-    return fd < 0 || fchown(fd, d->uid, d->gid) < 0 ? refused(e, name) : 0;
-}
-
 static int make_text(struct session_dir *d, const char *name, const struct buf *text, struct err *e)
 {
     autofd int fd = openat(d->fd, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0444);
@@ -80,70 +71,29 @@ static int make_text(struct session_dir *d, const char *name, const struct buf *
     return 0;
 }
 
-static int make_exit_text(struct session_dir *d, const char *name, enum script_exit kind,
-                          struct err *e)
+int session_dir_make(struct session_dir *d, const char *root, const struct user *u, struct err *e)
 {
-    autobuf struct buf text = BUF_INIT(TEXT_ROOM);
+    static const char *const fifos[] = {"c", "s", "1", "2"};
 
-    script_exit(&text, d->path, kind);
-    return make_text(d, name, &text, e);
-}
-
-int session_dir_make(struct session_dir *d, const char *root, const struct user *u, bool restart,
-                     struct err *e)
-{
-    static const char *const fifos[] = {"bash", "c", "s", "1", "2"};
-
-    *d = (struct session_dir){.fd = -1, .lines = -1, .uid = u->uid, .gid = u->gid};
+    *d = (struct session_dir){.fd = -1, .uid = u->uid, .gid = u->gid};
     if (make_dir(d, root, e) < 0)
         return -1;
     for (size_t i = 0; i < ARRAY_LEN(fifos); i++)
         if (make_fifo(d, fifos[i], e) < 0)
             return -1;
-    if (symlinkat("/dev/null", d->fd, "2x") < 0 || symlinkat("2", d->fd, "2v") < 0)
-        return refused(e, "2x");
-    if (make_file(d, "t", e) < 0)
-        return -1;
-    if (make_exit_text(d, "x", restart ? SCRIPT_EXIT_GOES_ON : SCRIPT_EXIT_ENDS, e) < 0)
-        return -1;
-    return make_exit_text(d, "y", SCRIPT_STOPPED, e);
+    return 0;
 }
 
 int session_dir_begin(struct session_dir *d, const char *cwd, struct err *e)
 {
-    autobuf struct buf main = BUF_INIT(TEXT_ROOM), lines = BUF_INIT(LINES_PIPE);
+    autobuf struct buf text = BUF_INIT(TEXT_ROOM);
 
-    script_main(&main, d->path, cwd);
-    script_first(&lines, d->path);
-    for (int i = 0; i < LINES_SPARE; i++)
-        script_next(&lines, d->path);
-    if (make_text(d, "b", &main, e) < 0)
-        return -1;
-    d->lines = open_fifo(d, "bash", O_RDWR);
-    if (d->lines < 0 || fcntl(d->lines, F_SETPIPE_SZ, LINES_PIPE) < 0 || lines.failed ||
-        write(d->lines, buf_data(&lines), lines.len) != (ssize_t)lines.len)
-        return refused(e, "its script");
-    return 0;
-}
-
-void session_dir_begun(struct session_dir *d)
-{
-    drop_fd(&d->lines);
-}
-
-void session_dir_spare(struct session_dir *d)
-{
-    autobuf struct buf line = BUF_INIT(LINES_PIPE);
-    autofd int fd = open_fifo(d, "bash", O_WRONLY);
-
-    script_next(&line, d->path);
-    if (fd >= 0 && !line.failed && write(fd, buf_data(&line), line.len) < 0)
-        return;
+    script_begin(&text, d->path, cwd);
+    return make_text(d, "bash", &text, e);
 }
 
 void session_dir_remove(struct session_dir *d)
 {
-    drop_fd(&d->lines);
     DIR *list = d->fd >= 0 ? fdopendir(d->fd) : NULL;
     struct dirent *de;
 
@@ -182,53 +132,33 @@ int session_dir_hold(struct session_dir *d, int stream, struct err *e)
     return fd < 0 ? refused(e, outputs[stream]) : fd;
 }
 
-int session_dir_show(struct session_dir *d, bool all, struct err *e)
+static int open_both(struct session_dir *d, const char *name, struct err *e)
 {
-    if (d->hides == !all)
-        return 0;
-    d->hides = !all;
-    if (unlinkat(d->fd, "2v", 0) < 0 || symlinkat(all ? "2" : "/dev/null", d->fd, "2v") < 0)
-        return refused(e, "2v");
-    return 0;
+    int fd = open_fifo(d, name, O_RDWR);
+
+    return fd < 0 ? refused(e, name) : fd;
 }
 
-int session_dir_exits(struct session_dir *d, bool says, struct err *e)
+int session_dir_calls(struct session_dir *d, struct err *e)
 {
-    if (d->exits == says)
-        return 0;
-    d->exits = says;
-    if (says ? symlinkat("x", d->fd, "q") < 0 : unlinkat(d->fd, "q", 0) < 0)
-        return refused(e, "q");
-    return 0;
+    return open_both(d, "c", e);
 }
 
-int session_dir_command(struct session_dir *d, bool early)
+int session_dir_replies(struct session_dir *d, struct err *e)
 {
-    int fd = open_fifo(d, "c", early ? O_RDWR : O_WRONLY);
-
-    if (fd >= 0 && early)
-        fcntl(fd, F_SETPIPE_SZ, 1); /* a page, and that is full with the first byte */
-    return fd;
+    return open_both(d, "s", e);
 }
 
-int session_dir_reply(struct session_dir *d, struct err *e)
-{
-    /* For writing too, so that it has no end when the shell closes it. */
-    int fd = open_fifo(d, "s", O_RDWR);
-
-    return fd < 0 ? refused(e, "s") : fd;
-}
-
-void session_dir_input_name(uint64_t number, char out[INPUT_NAME_MAX])
+void session_dir_input_name(uint64_t number, char out[SHELL_INPUT_MAX])
 {
     out[0] = '\0';
     if (number != 0)
-        str_fmt(out, INPUT_NAME_MAX, "i%llu", (unsigned long long)number);
+        str_fmt(out, SHELL_INPUT_MAX, "i%llu", (unsigned long long)number);
 }
 
 int session_dir_input(struct session_dir *d, uint64_t number, int *ret, struct err *e)
 {
-    char name[INPUT_NAME_MAX];
+    char name[SHELL_INPUT_MAX];
 
     session_dir_input_name(number, name);
     *ret = openat(d->fd, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0400);
@@ -239,7 +169,7 @@ int session_dir_input(struct session_dir *d, uint64_t number, int *ret, struct e
 
 void session_dir_drop_input(struct session_dir *d, uint64_t number)
 {
-    char name[INPUT_NAME_MAX];
+    char name[SHELL_INPUT_MAX];
 
     session_dir_input_name(number, name);
     unlinkat(d->fd, name, 0);

@@ -12,9 +12,9 @@
 
 #include "base/own.h"
 #include "init/session.h"
+#include "shell/call.h"
 
 #define TICK_MS 100u
-#define STOP_SIGNAL 64 /* RTMAX; script.c traps it */
 
 bool session_is_moving(const struct session *s)
 {
@@ -23,7 +23,7 @@ bool session_is_moving(const struct session *s)
 
 bool session_is_alone(struct session *s)
 {
-    return group_is_only(s->group, s->pid, s->former);
+    return group_is_only(s->group, s->pid);
 }
 
 /* In a thread. */
@@ -33,7 +33,7 @@ static void move_run(struct job *j)
     char text[16];
     int n = snprintf(text, sizeof(text), "%d\n", s->move.pid);
 
-    if (!s->move.gone && write(s->move.fd, text, (size_t)n) < 0)
+    if (s->move.pid != 0 && write(s->move.fd, text, (size_t)n) < 0)
         return; /* it is gone now */
 }
 
@@ -71,42 +71,20 @@ static void watch_die(struct session *s, struct group *g)
         s->dying = g;
 }
 
-/* Once, and not who has left the call already: it would meet the shell on its way out. */
+/* Whoever has left the call already, or has not come to it, does not mind: on_tick() says it
+ * again. */
 static void tell_shell(struct session *s)
 {
-    if (s->state != SESSION_BUSY || s->told != TOLD_NOT || s->left)
-        return;
-    s->told = TOLD_SENT;
-    session_signal(s, STOP_SIGNAL);
-}
-
-static void move_done(struct job *j);
-
-static void move_start(struct session *s)
-{
-    s->move.pid = s->pid;
-    s->move.gone = !session_signal(s, 0);
-    job_start(s->all->procs->loop, &s->move.job, move_run, move_done);
+    if (s->state == SESSION_BUSY)
+        session_signal(s, SHELL_STOP_SIGNAL);
 }
 
 static void move_done(struct job *j)
 {
     struct session *s = CONTAINER_OF(j, struct session, move.job);
     struct group *old = s->group;
-    bool again;
+    bool again = s->move.again;
 
-    /* What a shell leaves to a child it says before that is born. Whoever was born without
-     * a word is in the new group, like its shell; all others must not die with the old one. */
-    if (s->state != SESSION_ENDED)
-        session_hear(s);
-    s->move.held = s->state == SESSION_EXITING;
-    if (s->move.held)
-        return;
-    if (s->pid != s->move.pid && s->state != SESSION_ENDED) {
-        move_start(s);
-        return;
-    }
-    again = s->move.again;
     drop_fd(&s->move.fd);
     s->group = take_ptr(&s->move.to);
     s->move.again = false;
@@ -132,19 +110,6 @@ static void move_done(struct job *j)
         session_next(s);
 }
 
-void session_move_on(struct session *s)
-{
-    if (!s->move.held)
-        return;
-    s->move.held = false;
-    if (s->state != SESSION_ENDED) {
-        move_start(s);
-        return;
-    }
-    drop_fd(&s->move.fd);
-    group_put(take_ptr(&s->move.to));
-}
-
 void session_move(struct session *s, bool kill_rest)
 {
     struct err e;
@@ -160,7 +125,8 @@ void session_move(struct session *s, bool kill_rest)
     }
     s->move.fd = openat(s->move.to->fd, "cgroup.procs", O_WRONLY | O_CLOEXEC);
     s->move.kill = kill_rest;
-    move_start(s);
+    s->move.pid = session_signal(s, 0) ? s->pid : 0;
+    job_start(s->all->procs->loop, &s->move.job, move_run, move_done);
 }
 
 static void not_back(struct session *s)
@@ -180,7 +146,7 @@ static void on_tick(struct loop_timer *t)
 
     s->ticks += frozen == s->frozen_ms;
     s->frozen_ms = frozen;
-    if (s->state != SESSION_BUSY && s->state != SESSION_SENDING)
+    if (s->state != SESSION_BUSY)
         return;
     if (s->ticks >= SESSION_BACK_MS / TICK_MS) {
         not_back(s);
@@ -196,7 +162,7 @@ static void on_tick(struct loop_timer *t)
 
 void session_stop(struct session *s, uint32_t why)
 {
-    if (s->stop != 0 || (s->state != SESSION_BUSY && s->state != SESSION_SENDING))
+    if (s->stop != 0 || s->state != SESSION_BUSY)
         return;
     s->stop = why;
     s->ticks = 0;

@@ -310,42 +310,83 @@ test('with restart an exit ends the command only, and the state is there', async
   await s.delete();
 });
 
-test('a session that is restarted too often ends and says so', async () => {
-  const s = await open({ restart: true });
-  let last;
-  for (let i = 0; i < 1010 && last?.session !== 'ended'; i++) last = await s.exec('exit 1');
-  assert.equal(last.session, 'ended');
-  const end = await s.get();
-  assert.equal(end.restarts, 1001);
-  assert.match(end.reason, /ended by its commands 1001 times/);
-  await s.delete();
-});
+/** What ends a bash that runs a script, with its status. */
+const ENDS = {
+  'exit 3': 3,
+  'f() { local v=0; exit 3; }; f': 3,
+  'f() { exit 3; }; for i in 1; do f >/dev/null; done': 3,
+  'eval "exit 3"': 3,
+  '. /tmp/exits': 3,
+  'trap "exit 3" USR1; kill -USR1 $$': 3,
+  'set -e; false': 1,
+  'set -e; f() { local v=0; false; }; f': 1,
+  'set -e; f() { eval false; }; g() { f 5>/dev/null; }; g 2>/dev/null': 1,
+  'set -e; f() { . /tmp/fails; }; f': 1,
+  'set -e -o pipefail; false | true': 1,
+  'set -e; trap "false" USR1; kill -USR1 $$; echo no': 1,
+  'set -e; (exit 4)': 4,
+  'set -u; echo $no_such': 1,
+  'set -u; f() { local v=0; echo $no_such; }; f': 1,
+  'set -eu; echo $no_such': 1,
+  'set -eu; f() { local v=0; eval "echo \\$no_such"; }; f': 1,
+  'echo ${no_such:?gone}': 1,
+  'set -e; echo ${no such}': 1,
+  'exec no-such-program': 127,
+  'exec /etc': 126,
+  'set -o posix; . /no/such': 1,
+};
+for (const [command, code] of Object.entries(ENDS))
+  test(`the same shell goes on, with its jobs and all it knows, after ${command}`, async () => {
+    const s = await open({ restart: true });
+    await d.exec(id, 'echo "exit 3" > /tmp/exits; echo false > /tmp/fails');
+    await s.exec('sleep 1000 & v=42; set -- p q; trap "echo usr2" USR2; trap ":" EXIT; kept() { echo kept; }');
+    const known = 'set +eu +o posix +o pipefail; trap - USR1; echo $$ $BASHPID $BASH_SUBSHELL $v $# ${#FUNCNAME[@]}; jobs; kill -USR2 $$; trap -p; kept; local no; ls /proc/$$/fd | wc -l';
+    const before = await s.out(known);
+    assert.match(before, /^(\d+) \1 0 42 2 0\n\[1\].*Running.*sleep 1000 &\nusr2\n/);
+    for (let i = 1; i <= 3; i++) {
+      const a = await within(10_000, 'the command', s.exec(`${command}; echo not this`));
+      assert.deepEqual([a.exit_code, a.session, a.stdout], [code, 'running', '']);
+      assert.doesNotMatch(a.stderr, /cove|pop_|context/);
+      assert.equal(await s.out('echo $?'), `${code}\n`);
+      assert.equal((await s.exec('r() { (exit 5); return; }; r')).exit_code, 5);
+      assert.equal((await s.exec('set +e; true\n\nno-such-command')).stderr, 'bash: line 3: no-such-command: command not found\n');
+      assert.equal(await s.out(known), before);
+    }
+    assert.equal(await s.out('kill %1; wait %1; echo $?'), '143\n');
+    assert.ok((await s.get()).restarts >= 3);
+    await s.delete();
+  });
 
-test('a shell that was ended by its command leaves no process and no open file behind', async () => {
+test('a command that exits a thousand times leaves no process, no open file and no memory behind', async () => {
   const s = await open({ restart: true });
-  const left = 'pgrep -c -x bash; p=$BASHPID; ls /proc/$p/fd | wc -l';
-  await s.exec('v=0; exit 3');
-  const before = await s.out(left);
-  await s.exec('v=1');
-  for (let i = 0; i < 100; i++) await s.exec('v=$((v + 1)); exit 3');
+  const left = 'pgrep -c -x bash; ls /proc/$$/fd | wc -l; grep VmRSS /proc/$$/status | tr -dc 0-9';
+  const ways = ['exit 3', 'f() { local q=7; exit 3; }; f >/dev/null', 'set -e; (exit 3)', 'set +e; set -u; : $no; exit 3'];
+  for (const w of ways) await s.exec(w);
+  const [bashes, fds, rss] = (await s.out(`set +eu; ${left}`)).split('\n');
+  await s.exec('v=0');
+  for (let i = 0; i < 1000; i++) await s.exec(`set +eu; v=$((v + 1)); ${ways[i % 4]}`);
   for (let i = 0; i < 10; i++) await s.exec('v=$((v + 1)); sleep 100', { timeout_ms: 10 });
-  assert.equal(await s.out(`echo $v; ${left}`), `111\n${before}`);
+  const after = (await s.out(`set +eu; echo $v; ${left}`)).split('\n');
+  assert.deepEqual(after.slice(0, 3), ['1010', bashes, fds]);
+  assert.ok(Number(after[3]) < Number(rss) + 1024, `${rss} KiB, then ${after[3]}`);
   assert.equal(await s.out('echo $BASHPID'), `${(await s.get()).pid}\n`);
   await s.delete();
 });
 
-test('a shell that took over and kills or stops itself is as any other', async () => {
-  let s = await open({ restart: true });
-  await s.exec('v=1; exit 1');
-  assert.deepEqual(await s.exec('kill -STOP $BASHPID; echo $v').then((a) => a.stdout), '1\n');
-  const a = await s.exec('kill -9 $BASHPID');
-  assert.equal(a.session, 'ended');
-  assert.match((await s.get()).reason, /killed by signal 9/);
+test('an EXIT trap runs when the shell exits, for as long as the command may, and has the last word', async () => {
+  let s = await open();
+  await s.exec('trap "echo bye; exit 5" EXIT; set -e');
+  assert.deepEqual(await s.exec('false').then((a) => [a.exit_code, a.stdout, a.session]), [1, '', 'running']);
+  assert.deepEqual(await s.exec('exit 3').then((a) => [a.exit_code, a.stdout, a.session]), [5, 'bye\n', 'ended']);
+  assert.match((await s.get()).reason, /exited with 5/);
   await s.delete();
   s = await open();
-  await s.exec('set -e; false');
-  assert.equal((await s.exec('set +e; exit 3')).session, 'ended');
-  assert.match((await s.get()).reason, /exited with 3/);
+  await s.exec('trap "sleep 1.5; echo slept" EXIT');
+  assert.deepEqual(await s.exec('exit 3').then((a) => [a.exit_code, a.stdout]), [3, 'slept\n']);
+  await s.delete();
+  s = await open();
+  await s.exec('trap "sleep 1000" EXIT');
+  assert.deepEqual(await within(10_000, 'the command', s.exec('exit 3', { timeout_ms: 100 })).then((a) => [a.exit_code, a.session]), [124, 'ended']);
   await s.delete();
 });
 
@@ -381,8 +422,8 @@ test('an exec, a kill and the like end it with what happened', async () => {
     ['exec sh -c "exit 5"', /ended with 5/],
     ['kill -9 $$', /signal 9/],
     ['kill $$', /signal 15/],
-    ['trap "echo bye > /tmp/bye" EXIT; exit 4', /ended with 4/],
-    ['set -n', /ended with 0/],
+    ['trap "echo bye > /tmp/bye" EXIT; exit 4', /exited with 4/],
+    ['set -n', /runs none any more \(set -n\)/],
   ];
   for (const [command, why] of cases) {
     const s = await open();

@@ -1,0 +1,101 @@
+/* bash.h - what we use of bash, whose headers are on no machine that only runs it.
+ *
+ * These names and shapes are the same from bash 5.0 to 5.3. Whoever has others of them has
+ * no such symbol, and then the object is not loaded: `enable -f` says so. */
+#ifndef SHELL_BASH_H
+#define SHELL_BASH_H
+
+#include <stddef.h>
+
+struct word_desc {
+    char *word;
+    int flags;
+};
+
+struct word_list {
+    struct word_list *next;
+    struct word_desc *word;
+};
+
+struct builtin {
+    const char *name;
+    int (*function)(struct word_list *);
+    int flags;
+    const char *const *long_doc;
+    const char *short_doc;
+    char *handle;
+};
+#define BUILTIN_ENABLED 1
+
+/* Why bash goes to its top. */
+enum {
+    FORCE_EOF = 1, /* set -u, ${x:?} */
+    DISCARD = 2,   /* an error that ends what is read at that moment */
+    EXITPROG = 3,  /* all other ways out; `exit`, before 5.2 */
+    ERREXIT = 4,   /* set -e */
+    EXITBLTIN = 6, /* `exit` */
+};
+extern char top_level[]; /* a sigjmp_buf */
+extern int __sigsetjmp(void *env, int save) __attribute__((returns_twice));
+extern void siglongjmp(void *env, int value) __attribute__((noreturn));
+
+/* Reading and running. */
+struct command;
+extern struct command *global_command;
+extern int EOF_Reached, line_number, executing, stdin_redir;
+extern int read_but_dont_execute, echo_command_at_execute;
+extern int default_buffered_input;
+int read_command(void);
+int execute_command(struct command *);
+void dispose_command(struct command *);
+void with_input_from_string(char *text, const char *name);
+void reset_parser(void);
+int close_buffered_fd(int fd);
+
+/* How it went. */
+extern volatile int last_command_exit_value;
+extern int (*this_shell_builtin)(struct word_list *);
+int exit_builtin(struct word_list *);
+int enable_builtin(struct word_list *);
+void set_pipestatus_from_exit(int status);
+void exit_shell(int status) __attribute__((noreturn));
+
+/* Signals and traps. */
+extern volatile int interrupt_state;
+extern int running_trap;
+void sigint_sighandler(int sig);
+void (*set_signal_handler(int sig, void (*handler)(int)))(int);
+void run_trap_cleanup(int sig);
+void initialize_signals(int again);
+void restore_traps(void) __attribute__((weak)); /* from 5.2 on */
+void restore_sigmask(void);
+
+/* Whatever has to be undone. */
+void begin_unwind_frame(const char *name);
+void add_unwind_protect(void (*undo)(void *), void *arg);
+void run_unwind_protects(void);
+void top_level_cleanup(void);
+
+/* Variables. */
+struct var_context;
+extern struct var_context *shell_variables, *global_variables;
+extern void *temporary_env;
+extern int variable_context, funcnest;
+#define VC_BLTNENV 0x08
+struct var_context *push_scope(int flags, void *vars);
+void pop_scope(int special);
+void reset_local_contexts(void);
+void dispose_used_env_vars(void);
+void make_funcname_visible(int yes);
+int assign_in_env(struct word_desc *, int flags);
+void *bind_variable(const char *name, char *value, int flags);
+int unbind_variable(const char *name);
+char *get_string_value(const char *name);
+
+/* Where it is. */
+extern const char *this_command_name;
+int cd_builtin(struct word_list *);
+char *get_working_directory(const char *who);
+void set_working_directory(char *path);
+
+#endif

@@ -1,0 +1,543 @@
+/* loop.c - the top of a session's bash: it takes a call, runs it, says how it went, and waits
+ * for the next, for as long as there is one.
+ *
+ * This is a builtin that bash loads (`enable -f`), so nothing of ours is a text that bash
+ * reads: there is no name in it that a command could take, nothing that is traced, no trap.
+ * The promise is that every way out of a command leads back to here, in the same process with
+ * all that it knows: set -e, set -u, errors, `exit`, a stop. bash has one place for all of
+ * them, top_level, and undoes what it was in the middle of; where it would end itself instead
+ * (an error with set -e, an `exec` that fails) it calls exit(), and that is ours, too: init
+ * names this object in LD_PRELOAD.
+ *
+ * It is freestanding, and speaks with the kernel itself, for it is loaded by whatever bash
+ * and libc a template has. What it does not trust is the command it ran: that may have closed
+ * or replaced any fd of ours. */
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdio_ext.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "shell/bash.h"
+#include "shell/call.h"
+
+#define OURS_FROM 700   /* where our own fds are: above what scripts use */
+#define PATH_ROOM 128   /* init's paths are short */
+#define KEEP_MAX 65536u /* a larger text's memory is given back */
+#define JUMP_SIZE 200   /* of a sigjmp_buf, in both libcs */
+#define STATUS_UNREADABLE 2
+#define LEFT_BY_EXIT 100 /* as another reason than bash's own: it called exit() */
+
+/* ---- the kernel ---- */
+
+static long sys(long nr, long a, long b, long c, long d)
+{
+    register long r10 __asm__("r10") = d;
+    long ret;
+
+    __asm__ volatile("syscall"
+                     : "=a"(ret)
+                     : "a"(nr), "D"(a), "S"(b), "d"(c), "r"(r10)
+                     : "rcx", "r11", "memory");
+    return ret;
+}
+
+#define NEG_EINTR (-4)
+
+static int open_path(const char *path, int flags)
+{
+    long fd;
+
+    do
+        fd = sys(SYS_openat, AT_FDCWD, (long)path, flags, 0);
+    while (fd == NEG_EINTR);
+    return (int)fd;
+}
+
+static void close_fd(int fd)
+{
+    sys(SYS_close, fd, 0, 0, 0);
+}
+
+/* ---- what is known of the session ---- */
+
+enum phase {
+    WAITING, /* for a call: nothing to stop */
+    TAKING,  /* it is being read: it will not be run */
+    RUNNING,
+    LEAVING, /* exit_shell(), with an EXIT trap that runs */
+};
+
+static char dir[PATH_ROOM];
+static long own_pid;
+static volatile enum phase phase;
+static volatile bool stopped;
+static volatile int exit_status; /* with LEFT_BY_EXIT */
+
+/* A FIFO that stays open, unless a command has closed it, or put something else there. */
+struct line {
+    const char *name;
+    int fd;
+    dev_t dev;
+    ino_t ino;
+};
+static struct line calls = {"/c", -1, 0, 0}, replies = {"/s", -1, 0, 0};
+
+static void path_of(char out[PATH_ROOM], const char *name)
+{
+    size_t n = strlen(dir);
+
+    memcpy(out, dir, n);
+    memcpy(out + n, name, strlen(name) + 1);
+}
+
+static int line_fd(struct line *l)
+{
+    char path[PATH_ROOM];
+    struct stat st;
+    int low, from = OURS_FROM;
+
+    if (l->fd >= 0 && sys(SYS_fstat, l->fd, (long)&st, 0, 0) == 0 && st.st_dev == l->dev &&
+        st.st_ino == l->ino)
+        return l->fd;
+    path_of(path, l->name);
+    low = open_path(path, O_RDWR | O_CLOEXEC);
+    if (low < 0 || sys(SYS_fstat, low, (long)&st, 0, 0) < 0)
+        exit_shell(1);
+    l->dev = st.st_dev;
+    l->ino = st.st_ino;
+    do { /* ulimit -n may leave no room up there */
+        l->fd = (int)sys(SYS_fcntl, low, F_DUPFD_CLOEXEC, from, 0);
+        from = from > 10 ? 10 : from - 1;
+    } while (l->fd < 0 && from >= 3);
+    close_fd(low);
+    if (l->fd < 0)
+        exit_shell(1);
+    return l->fd;
+}
+
+/* At least `least` bytes, and what more there is. */
+static size_t take(char *out, size_t least, size_t room)
+{
+    size_t n = 0;
+
+    while (n < least) {
+        long got = sys(SYS_read, line_fd(&calls), (long)(out + n), (long)(room - n), 0);
+
+        if (got == NEG_EINTR)
+            continue;
+        if (got <= 0)
+            exit_shell(1);
+        n += (size_t)got;
+    }
+    return n;
+}
+
+static void reply(char letter, int status)
+{
+    char text[8], *p = text + sizeof(text);
+    unsigned left = (unsigned)status & 255;
+
+    *--p = '\n';
+    do
+        *--p = (char)('0' + left % 10);
+    while ((left /= 10) > 0);
+    *--p = letter;
+    sys(SYS_write, line_fd(&replies), (long)p, text + sizeof(text) - p, 0);
+}
+
+/* ---- stops ---- */
+
+/* As Ctrl-C does to a script. What comes too late for a call comes before the next. */
+static void on_stop(int sig)
+{
+    if (phase == WAITING)
+        return;
+    stopped = true;
+    if (phase != TAKING)
+        sigint_sighandler(sig);
+}
+
+/* A child that bash forks is none of us: it ends as it would. */
+static bool is_the_shell(void)
+{
+    return sys(SYS_getpid, 0, 0, 0, 0) == own_pid;
+}
+
+/* Our own top_level: what is inside a command has others. */
+static char top[JUMP_SIZE];
+
+/* In the place of libc's: bash has nothing that would have to be done there but this. */
+__attribute__((noreturn, visibility("default"))) void exit(int status)
+{
+    if (phase == RUNNING && is_the_shell()) {
+        exit_status = status;
+        siglongjmp(top, LEFT_BY_EXIT);
+    }
+    fflush(NULL);
+    for (;;)
+        sys(SYS_exit_group, status, 0, 0, 0);
+}
+
+/* ---- what a call brings along ---- */
+
+static struct var_context *scope;
+
+static void leave_scope(void *arg)
+{
+    (void)arg;
+    if (scope != NULL && shell_variables == scope)
+        pop_scope(0);
+    scope = NULL;
+}
+
+/* As variables before a builtin. One that is readonly says so, and the others are there. */
+static void enter_scope(char *env, size_t n)
+{
+    int traced = echo_command_at_execute;
+
+    echo_command_at_execute = 0;
+    for (char *end = env + n; env < end; env += strlen(env) + 1)
+        assign_in_env(&(struct word_desc){env, 0}, 0);
+    echo_command_at_execute = traced;
+    if (temporary_env == NULL)
+        return;
+    scope = push_scope(VC_BLTNENV, temporary_env);
+    temporary_env = NULL;
+    begin_unwind_frame("cove");
+    add_unwind_protect(leave_scope, NULL);
+}
+
+/* Where the shell was, if the call is somewhere else. */
+static struct {
+    bool moved;
+    int fd;
+    struct stat st;
+    char *cwd, *pwd, *old;
+} was;
+
+static char *copy(const char *s)
+{
+    size_t n = s != NULL ? strlen(s) + 1 : 0;
+    char *p = n > 0 ? malloc(n) : NULL;
+
+    return p != NULL ? memcpy(p, s, n) : NULL;
+}
+
+static bool go(char *path)
+{
+    struct word_desc words[] = {{(char[]){"--"}, 0}, {path, 0}};
+    struct word_list second = {NULL, &words[1]}, first = {&second, &words[0]};
+    int low = open_path(".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+    was.fd = (int)sys(SYS_fcntl, low, F_DUPFD_CLOEXEC, OURS_FROM, 0);
+    close_fd(low);
+    sys(SYS_fstat, was.fd, (long)&was.st, 0, 0);
+    was.cwd = get_working_directory("cd");
+    was.pwd = copy(get_string_value("PWD"));
+    was.old = copy(get_string_value("OLDPWD"));
+    was.moved = true;
+    this_command_name = "cd";
+    line_number = 1;
+    return cd_builtin(&first) == 0;
+}
+
+static void put_variable(const char *name, char *value)
+{
+    if (value != NULL)
+        bind_variable(name, value, 0);
+    else
+        unbind_variable(name);
+}
+
+static void go_back(void)
+{
+    struct stat st;
+
+    if (!was.moved)
+        return;
+    was.moved = false;
+    if (sys(SYS_fstat, was.fd, (long)&st, 0, 0) < 0 || st.st_dev != was.st.st_dev ||
+        st.st_ino != was.st.st_ino || sys(SYS_fchdir, was.fd, 0, 0, 0) < 0)
+        sys(SYS_chdir, (long)was.cwd, 0, 0, 0);
+    close_fd(was.fd);
+    if (was.cwd != NULL)
+        set_working_directory(was.cwd);
+    put_variable("PWD", was.pwd);
+    put_variable("OLDPWD", was.old);
+    free(was.cwd);
+    free(was.pwd);
+    free(was.old);
+}
+
+static void put_stdio(int want, const char *path, int flags)
+{
+    int fd = open_path(path, flags);
+
+    if (fd < 0 && want > 0) /* whoever has no room for these cannot be heard */
+        exit_shell(1);
+    if (fd < 0 || fd == want)
+        return;
+    sys(SYS_dup3, fd, want, 0, 0);
+    close_fd(fd);
+}
+
+static void open_stdio(const char *input)
+{
+    char path[PATH_ROOM], name[SHELL_INPUT_MAX + 1] = "/";
+
+    memcpy(name + 1, input, SHELL_INPUT_MAX - 1);
+    path_of(path, name);
+    put_stdio(0, input[0] != '\0' ? path : "/dev/null", O_RDONLY);
+    path_of(path, "/1");
+    put_stdio(1, path, O_WRONLY);
+    path_of(path, "/2");
+    put_stdio(2, path, O_WRONLY);
+}
+
+/* Nobody has them between calls: whoever waits for their end sees it. */
+static void close_stdio(void)
+{
+    fflush(NULL);
+    for (int fd = 0; fd < 3; fd++)
+        close_fd(fd);
+}
+
+/* ---- a call ---- */
+
+static struct command *current; /* what runs, until it is disposed of */
+
+static void dispose_current(void)
+{
+    struct command *c = current;
+
+    current = NULL;
+    if (c != NULL)
+        dispose_command(c);
+}
+
+static void run(char *text)
+{
+    line_number = 0;
+    with_input_from_string(text, "bash");
+    EOF_Reached = 0;
+    while (EOF_Reached == 0) {
+        executing = 0;
+        if (temporary_env != NULL)
+            dispose_used_env_vars();
+        if (read_command() != 0) {
+            last_command_exit_value = STATUS_UNREADABLE;
+            set_pipestatus_from_exit(STATUS_UNREADABLE);
+            break;
+        }
+        current = global_command;
+        global_command = NULL;
+        if (current != NULL && !read_but_dont_execute) {
+            executing = 1;
+            stdin_redir = 0;
+            execute_command(current);
+        }
+        dispose_current();
+    }
+    EOF_Reached = 0;
+    reset_parser();
+}
+
+/* What bash says while it undoes things twice is nobody's. */
+static void tidy_up(void)
+{
+    static char heap[512];
+    bool mute = funcnest > 0 && variable_context == 0;
+
+    interrupt_state = 0;
+    if (mute)
+        setvbuf(stderr, heap, _IOFBF, sizeof(heap));
+    top_level_cleanup();
+    if (running_trap > 0)
+        run_trap_cleanup(running_trap - 1);
+    running_trap = 0;
+    run_trap_cleanup(0); /* that of EXIT may have been run, and will be again */
+    variable_context = 0;
+    if (shell_variables != global_variables)
+        reset_local_contexts();
+    make_funcname_visible(0);
+    dispose_current();
+    reset_parser();
+    restore_sigmask();
+    if (mute) {
+        __fpurge(stderr);
+        setvbuf(stderr, NULL, _IONBF, 0);
+    }
+}
+
+/* 0: to its end; else why not. */
+static int attempt(char *text)
+{
+    int why = __sigsetjmp(top_level, 0);
+
+    if (why == 0) {
+        memcpy(top, top_level, sizeof(top));
+        phase = RUNNING;
+        if (!stopped)
+            run(text);
+    }
+    phase = WAITING;
+    return why;
+}
+
+static bool is_exit(int why)
+{
+    return why == EXITBLTIN || (why == EXITPROG && this_shell_builtin == exit_builtin);
+}
+
+/* A child that failed before it was anything else. */
+static void end_child(void)
+{
+    if (!is_the_shell())
+        exit_shell(last_command_exit_value);
+}
+
+static void leave(char letter)
+{
+    phase = LEAVING;
+    reply(letter, last_command_exit_value);
+    exit_shell(last_command_exit_value);
+}
+
+/* It was left, and goes on. */
+static void come_back(int why)
+{
+    if (why == LEFT_BY_EXIT)
+        last_command_exit_value = exit_status;
+    else if (why == DISCARD && last_command_exit_value == 0)
+        last_command_exit_value = 1;
+    tidy_up();
+    if (why == LEFT_BY_EXIT) { /* an `exec` has let go of them, and EXIT's was run */
+        initialize_signals(1);
+        if (restore_traps != NULL)
+            restore_traps();
+    }
+}
+
+static void run_call(const struct shell_call *call, char *bytes)
+{
+    char *env = bytes + call->cwd, *text = env + call->env;
+    bool here;
+    int why = 0;
+
+    set_signal_handler(SHELL_STOP_SIGNAL, on_stop);
+    open_stdio(call->input);
+    if (last_command_exit_value != call->status) {
+        last_command_exit_value = call->status;
+        set_pipestatus_from_exit(call->status);
+    }
+    here = call->cwd == 0 || go(bytes);
+    if (here) {
+        enter_scope(env, call->env);
+        why = attempt(text);
+    } else {
+        last_command_exit_value = 1;
+    }
+    if (why != 0)
+        end_child();
+    if (is_exit(why) && !stopped && (call->flags & SHELL_GOES_ON) == 0)
+        leave('e');
+    if (why != 0)
+        come_back(why);
+    interrupt_state = 0;
+    run_unwind_protects();
+    close_stdio();
+    go_back();
+    if (read_but_dont_execute)
+        leave('q');
+    reply(why == 0 || why == DISCARD ? 'n' : 'x', last_command_exit_value);
+}
+
+static void serve(void)
+{
+    static char small[KEEP_MAX];
+    size_t have = 0; /* bytes in it: init is made to send two calls by a reply that is a lie */
+
+    for (;;) {
+        struct shell_call call;
+        char *bytes = small;
+        size_t n;
+
+        stopped = false;
+        if (have < sizeof(call))
+            have += take(small + have, sizeof(call) - have, sizeof(small) - have);
+        phase = TAKING;
+        memcpy(&call, small, sizeof(call));
+        n = sizeof(call) + call.cwd + call.env + call.text;
+        if (n > sizeof(small)) {
+            bytes = malloc(n);
+            if (bytes == NULL)
+                exit_shell(1);
+            memcpy(bytes, small, have);
+            have += take(bytes + have, n - have, n - have);
+        } else if (have < n) {
+            have += take(small + have, n - have, sizeof(small) - have);
+        }
+        run_call(&call, bytes + sizeof(call));
+        have -= n;
+        if (bytes != small)
+            free(bytes);
+        else
+            memmove(small, small + n, have);
+    }
+}
+
+/* ---- how it begins ---- */
+
+/* For bash only, not for what it starts; somebody else's may stand behind it. */
+__attribute__((constructor)) static void forget_preload(void)
+{
+    static const char name[] = "LD_PRELOAD=", ours[] = "LD_PRELOAD=" SHELL_OBJECT;
+    char **to = environ;
+
+    for (char **from = environ; *from != NULL; from++) {
+        if (strncmp(*from, ours, sizeof(ours) - 1) == 0) {
+            char *rest = *from + sizeof(ours) - 1;
+
+            if (*rest != ':')
+                continue;
+            memmove(*from + sizeof(name) - 1, rest + 1, strlen(rest));
+        }
+        *to++ = *from;
+    }
+    *to = NULL;
+}
+
+static void hide_name(void)
+{
+    struct word_desc words[] = {{(char[]){"-d"}, 0}, {(char[]){SHELL_BUILTIN}, 0}};
+    struct word_list second = {NULL, &words[1]}, first = {&second, &words[0]};
+
+    enable_builtin(&first);
+}
+
+/* It does not return, so bash's own top and its script are not needed any more. */
+static int start(struct word_list *list)
+{
+    if (list == NULL || strlen(list->word->word) + SHELL_INPUT_MAX >= sizeof(dir))
+        return 1;
+    strcpy(dir, list->word->word);
+    own_pid = sys(SYS_getpid, 0, 0, 0, 0);
+    run_unwind_protects();
+    hide_name();
+    close_buffered_fd(default_buffered_input);
+    default_buffered_input = -1;
+    last_command_exit_value = 0;
+    set_pipestatus_from_exit(0);
+    close_stdio();
+    reply('r', 0);
+    serve();
+    return 0;
+}
+
+__attribute__((visibility("default"))) struct builtin cove_session_struct = {
+    SHELL_BUILTIN, start, BUILTIN_ENABLED, (const char *const[]){NULL}, SHELL_BUILTIN, NULL};
