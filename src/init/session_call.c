@@ -245,12 +245,8 @@ static int begin(struct session *s, struct call *c, struct err *e)
 {
     struct proc *p = c->proc;
     uint16_t status = (uint16_t)s->last;
-    char drop[REPLY_MAX];
 
-    /* What somebody else wrote there since the last reply. */
-    for (int i = 0; i < 16 && read(s->reply.fd, drop, sizeof(drop)) > 0; i++)
-        ;
-    buf_clear(&s->reply.text);
+    session_forget(s);
     if (renew_output(s, e) < 0)
         return -1;
     memcpy(buf_data(&c->bytes) + offsetof(struct shell_call, status), &status, sizeof(status));

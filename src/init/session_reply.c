@@ -6,6 +6,8 @@
 #include "base/own.h"
 #include "init/session.h"
 
+#define DROPS_MAX 16 /* times REPLY_MAX: what a pipe holds */
+
 static void reply_ready(struct loop_io *io, uint32_t events);
 
 int session_listen(struct session *s, struct err *e)
@@ -106,6 +108,17 @@ static void parse(struct session *s)
         buf_consume(&s->reply.text, used);
         heard(s, &r);
     }
+}
+
+/* Whoever is still listened to has not said anything. */
+void session_forget(struct session *s)
+{
+    char drop[REPLY_MAX];
+
+    buf_clear(&s->reply.text);
+    for (int i = 0; s->reply.io.cb == NULL && i < DROPS_MAX; i++)
+        if (read(s->reply.fd, drop, sizeof(drop)) <= 0)
+            return;
 }
 
 /* What is there, as far as it fits; false: nobody waits for it. */

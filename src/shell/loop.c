@@ -290,21 +290,31 @@ static void open_stdio(const char *input)
 {
     char path[PATH_ROOM], name[SHELL_INPUT_MAX + 1] = "/";
 
-    memcpy(name + 1, input, SHELL_INPUT_MAX - 1);
-    path_of(path, name);
-    put_stdio(0, input[0] != '\0' ? path : "/dev/null", O_RDONLY);
+    if (input[0] != '\0') {
+        memcpy(name + 1, input, SHELL_INPUT_MAX - 1);
+        path_of(path, name);
+        put_stdio(0, path, O_RDONLY);
+    }
     path_of(path, "/1");
     put_stdio(1, path, O_WRONLY);
     path_of(path, "/2");
     put_stdio(2, path, O_WRONLY);
 }
 
-/* Nobody has them between calls: whoever waits for their end sees it. */
-static void close_stdio(void)
+/* Nobody has these between calls: whoever waits for their end sees it. */
+static void close_output(void)
 {
     fflush(NULL);
-    for (int fd = 0; fd < 3; fd++)
-        close_fd(fd);
+    close_fd(1);
+    close_fd(2);
+}
+
+/* While nobody waits for us: what every call needs, whatever the last one did to it. */
+static void prepare(void)
+{
+    close_fd(0);
+    put_stdio(0, "/dev/null", O_RDONLY);
+    set_signal_handler(SHELL_STOP_SIGNAL, on_stop);
 }
 
 /* ---- a call ---- */
@@ -429,7 +439,6 @@ static void run_call(const struct shell_call *call, char *bytes)
     bool here;
     int why = 0;
 
-    set_signal_handler(SHELL_STOP_SIGNAL, on_stop);
     open_stdio(call->input);
     if (last_command_exit_value != call->status) {
         last_command_exit_value = call->status;
@@ -450,7 +459,7 @@ static void run_call(const struct shell_call *call, char *bytes)
         come_back(why);
     interrupt_state = 0;
     run_unwind_protects();
-    close_stdio();
+    close_output();
     go_back();
     if (read_but_dont_execute)
         leave('q');
@@ -467,6 +476,7 @@ static void serve(void)
         char *bytes = small;
         size_t n;
 
+        prepare();
         stopped = false;
         if (have < sizeof(call))
             have += take(small + have, sizeof(call) - have, sizeof(small) - have);
@@ -533,7 +543,7 @@ static int start(struct word_list *list)
     default_buffered_input = -1;
     last_command_exit_value = 0;
     set_pipestatus_from_exit(0);
-    close_stdio();
+    close_output();
     reply('r', 0);
     serve();
     return 0;
