@@ -55,17 +55,3 @@ void script_env(struct buf *out, const struct wire_strv *env)
         buf_addc(out, '\0');
     }
 }
-
-/* In an order in which nothing changes what comes behind it: functions are read with the
- * shopts they were written with, set -e and set -k come late, aliases count from the end on.
- * It ends with 0 only if `builtin` can be relied on and all of it was printed. */
-void script_dump(struct buf *out)
-{
-    buf_adds(out, "\\builtin test 1 = 1 && ! \\builtin test 1 = 2 && "
-                  "\\builtin printf \"%s %q\\n\" \"\\\\builtin cd --\" \"$(\\builtin pwd)\" && "
-                  "\\builtin umask -p && \\builtin declare -p && \\builtin shopt -p && "
-                  "\\builtin printf \"%s\\n\" \"\\\\builtin shopt -u expand_aliases\" && "
-                  "\\builtin alias -p && \\builtin declare -f && \\builtin export -fp && "
-                  "\\builtin set +o && if \\builtin shopt -q expand_aliases; then "
-                  "\\builtin printf \"%s\\n\" \"\\\\builtin shopt -s expand_aliases\"; fi");
-}

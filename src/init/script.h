@@ -1,5 +1,5 @@
-/* script.h - the few texts that the bash of a session is given by us: how it begins, and how
- * it says what it knows. What it does in between is no text (shell/loop.c). */
+/* script.h - the text that the bash of a session begins with, and words as bash reads them.
+ * What it does behind that is no text (shell/loop.c). */
 #ifndef INIT_SCRIPT_H
 #define INIT_SCRIPT_H
 
@@ -11,8 +11,6 @@
 
 /* What it begins with, in `cwd`. `dir` has no character that means something to bash. */
 void script_begin(struct buf *out, const char *dir, const char *cwd);
-/* Prints everything that another bash needs to be in the same state. */
-void script_dump(struct buf *out);
 
 /* 'text' as one word. */
 void script_quote(struct buf *out, const char *p, size_t n);

@@ -137,8 +137,10 @@ static void put_call(struct call *c, const char *cwd, const struct wire_strv *en
                      const struct wire_bytes *text)
 {
     bool goes_on = (c->session->record.flags & INIT_SESSION_RESTART) != 0;
-    struct shell_call head = {.text = text->len + 1, .flags = goes_on ? SHELL_GOES_ON : 0};
+    struct shell_call head = {.text = text->len + 1};
     size_t at;
+
+    head.flags = (goes_on ? SHELL_GOES_ON : 0) | (c->kind == CALL_DUMP ? SHELL_DUMP : 0);
 
     session_dir_input_name(c->input, head.input);
     buf_add(&c->bytes, &head, sizeof(head));
@@ -194,7 +196,6 @@ int call_add_dump(struct session *s, const struct init_session_start *m, struct 
 {
     static const struct init_start record = {
         .id = "", .cwd = "", .user = "", .argv = {"", 1, 1}, .ring = SESSION_STATE_MAX};
-    autobuf struct buf text = BUF_INIT(ORDER_ROOM);
     struct call *c;
 
     if (check_env(&m->env, e) < 0 || call_check_room(s, e) < 0)
@@ -202,9 +203,7 @@ int call_add_dump(struct session *s, const struct init_session_start *m, struct 
     c = call_new(s, CALL_DUMP);
     if (c == NULL)
         return err_set(e, ERR_UNAVAILABLE, "out of memory");
-    script_dump(&text);
-    put_call(c, "", &(struct wire_strv){"", 0, 0},
-             &(struct wire_bytes){buf_data(&text), (uint32_t)text.len});
+    put_call(c, "", &(struct wire_strv){"", 0, 0}, &(struct wire_bytes){"", 0});
     if (wire_put(&c->order, init_msg(INIT_SESSION_START), 0, m, e) < 0 ||
         enqueue(c, &record, NULL, e) < 0) {
         call_free(c);

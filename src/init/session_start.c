@@ -1,7 +1,7 @@
 /* session_start.c - a process that begins in the state of a session, see session.h.
  *
  * It is a process as any other, a child of init in a bash of its own. What the session
- * printed about itself (script_dump) is put into a sealed file that is its fd 3 until it
+ * printed about itself (shell/dump.c) is put into a sealed file that is its fd 3 until it
  * has taken it in; errors of that are not the process's. */
 #include <errno.h>
 #include <string.h>
@@ -108,7 +108,9 @@ void session_started(struct call *c)
     struct err e = {0};
 
     if (c->session->status != 0)
-        err_set(&e, ERR_CONFLICT, "the session's shell cannot say what its state is");
+        err_set(
+            &e, ERR_CONFLICT,
+            "the session's shell cannot say what its state is, or has a function named builtin");
     if (c->session->status != 0 || wire_peek(&c->order, &head, &body, &e) != 1 ||
         wire_get(init_msg(INIT_SESSION_START), body, head.len, &m, &e) < 0 ||
         start(c->session, c->proc, &m, &p, &e) < 0) {

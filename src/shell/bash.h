@@ -92,6 +92,11 @@ void *bind_variable(const char *name, char *value, int flags);
 int unbind_variable(const char *name);
 char *get_string_value(const char *name);
 
+/* Other builtins, by their names, be they switched off. */
+int (*builtin_address(char *name))(struct word_list *);
+void *find_function(const char *name);
+char *sh_single_quote(const char *text);
+
 /* Where it is. */
 extern const char *this_command_name;
 int cd_builtin(struct word_list *);

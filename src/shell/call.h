@@ -20,6 +20,7 @@
 
 enum {
     SHELL_GOES_ON = 1, /* `exit` ends the call, and not the shell */
+    SHELL_DUMP = 2,    /* no text: what the shell knows, for another to take in */
 };
 
 struct shell_call {

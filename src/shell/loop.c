@@ -24,6 +24,7 @@
 
 #include "shell/bash.h"
 #include "shell/call.h"
+#include "shell/dump.h"
 
 #define OURS_FROM 700   /* where our own fds are: above what scripts use */
 #define PATH_ROOM 128   /* init's paths are short */
@@ -445,7 +446,9 @@ static void run_call(const struct shell_call *call, char *bytes)
         set_pipestatus_from_exit(call->status);
     }
     here = call->cwd == 0 || go(bytes);
-    if (here) {
+    if ((call->flags & SHELL_DUMP) != 0) {
+        last_command_exit_value = dump() ? 0 : 1;
+    } else if (here) {
         enter_scope(env, call->env);
         why = attempt(text);
     } else {

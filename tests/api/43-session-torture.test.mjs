@@ -407,11 +407,12 @@ test('a process from a session has all of its state, or is refused', async () =>
   };
   const probe = 'echo $v; fn; al; pwd';
   const all = '42\nfn\nalias\n/usr\n';
-  for (const setup of ['unset PWD OLDPWD; set -u', 'PWD=/nonexistent', 'shopt() { echo fake; }', 'alias set=echo shopt=echo declare=echo', 'set -e', 'set -t', 'set -k', 'alias alias=echo', 'alias() { :; }; declare() { :; }', 'builtin() { command "$@"; }'])
+  for (const setup of ['unset PWD OLDPWD; set -u', 'PWD=/nonexistent', 'shopt() { echo fake; }', 'alias set=echo shopt=echo declare=echo', 'set -e', 'set -t', 'set -k', 'alias alias=echo', 'alias() { :; }; declare() { :; }'])
     assert.equal(await start(setup, probe), all, setup);
   assert.equal(await start('set -x', 'echo a'), '++ echo a\na\n');
-  for (const setup of ['builtin() { :; }', 'enable -n declare', 'enable -n builtin shopt'])
-    assert.ok(['conflict', all].includes(await start(setup, probe)), setup);
+  for (const setup of ['builtin() { :; }', 'builtin() { command builtin "$@"; }']) assert.equal(await start(setup, probe), 'conflict', setup);
+  for (const setup of ['enable -n declare', 'enable -n builtin shopt', "trap 'echo dbg' DEBUG", 'set -e; trap "echo err" ERR', 'cd() { :; }; umask() { :; }; shopt() { :; }'])
+    assert.equal(await start(setup, probe), all, setup);
 });
 
 test('a call with a readonly variable says so and leaves it as it was', async () => {
