@@ -49,12 +49,12 @@ static long sys(long nr, long a, long b, long c, long d)
 
 #define NEG_EINTR (-4)
 
-static int open_path(const char *path, int flags)
+static int open_at(int at, const char *path, int flags)
 {
     long fd;
 
     do
-        fd = sys(SYS_openat, AT_FDCWD, (long)path, flags, 0);
+        fd = sys(SYS_openat, at, (long)path, flags, 0);
     while (fd == NEG_EINTR);
     return (int)fd;
 }
@@ -79,46 +79,56 @@ static volatile enum phase phase;
 static volatile bool stopped;
 static volatile int exit_status; /* with LEFT_BY_EXIT */
 
-/* A FIFO that stays open, unless a command has closed it, or put something else there. */
-struct line {
+/* What stays open, unless a command has closed it, or put something else there. */
+struct kept {
     const char *name;
-    int fd;
+    int flags, fd;
     dev_t dev;
     ino_t ino;
 };
-static struct line calls = {"/c", -1, 0, 0}, replies = {"/s", -1, 0, 0};
+static struct kept home = {dir, O_PATH | O_DIRECTORY, -1, 0, 0};
+static struct kept calls = {"c", O_RDWR, -1, 0, 0}, replies = {"s", O_RDWR, -1, 0, 0};
 
-static void path_of(char out[PATH_ROOM], const char *name)
+static bool is_there(const struct kept *k)
 {
-    size_t n = strlen(dir);
+    struct stat st;
 
-    memcpy(out, dir, n);
-    memcpy(out + n, name, strlen(name) + 1);
+    return k->fd >= 0 && sys(SYS_fstat, k->fd, (long)&st, 0, 0) == 0 && st.st_dev == k->dev &&
+           st.st_ino == k->ino;
 }
 
-static int line_fd(struct line *l)
+static int move_up(int low)
 {
-    char path[PATH_ROOM];
-    struct stat st;
-    int low, from = OURS_FROM;
+    int fd, from = OURS_FROM;
 
-    if (l->fd >= 0 && sys(SYS_fstat, l->fd, (long)&st, 0, 0) == 0 && st.st_dev == l->dev &&
-        st.st_ino == l->ino)
-        return l->fd;
-    path_of(path, l->name);
-    low = open_path(path, O_RDWR | O_CLOEXEC);
-    if (low < 0 || sys(SYS_fstat, low, (long)&st, 0, 0) < 0)
-        exit_shell(1);
-    l->dev = st.st_dev;
-    l->ino = st.st_ino;
     do { /* ulimit -n may leave no room up there */
-        l->fd = (int)sys(SYS_fcntl, low, F_DUPFD_CLOEXEC, from, 0);
+        fd = (int)sys(SYS_fcntl, low, F_DUPFD_CLOEXEC, from, 0);
         from = from > 10 ? 10 : from - 1;
-    } while (l->fd < 0 && from >= 3);
+    } while (fd < 0 && from >= 3);
     close_fd(low);
-    if (l->fd < 0)
+    return fd;
+}
+
+/* Which one it is that is there now. */
+static bool note(struct kept *k)
+{
+    struct stat st;
+
+    if (sys(SYS_fstat, k->fd, (long)&st, 0, 0) < 0)
+        return false;
+    k->dev = st.st_dev;
+    k->ino = st.st_ino;
+    return true;
+}
+
+static int kept_fd(struct kept *k)
+{
+    if (is_there(k))
+        return k->fd;
+    k->fd = move_up(open_at(k == &home ? AT_FDCWD : kept_fd(&home), k->name, k->flags));
+    if (!note(k))
         exit_shell(1);
-    return l->fd;
+    return k->fd;
 }
 
 /* At least `least` bytes, and what more there is. */
@@ -127,7 +137,7 @@ static size_t take(char *out, size_t least, size_t room)
     size_t n = 0;
 
     while (n < least) {
-        long got = sys(SYS_read, line_fd(&calls), (long)(out + n), (long)(room - n), 0);
+        long got = sys(SYS_read, kept_fd(&calls), (long)(out + n), (long)(room - n), 0);
 
         if (got == NEG_EINTR)
             continue;
@@ -148,7 +158,7 @@ static void reply(char letter, int status)
         *--p = (char)('0' + left % 10);
     while ((left /= 10) > 0);
     *--p = letter;
-    sys(SYS_write, line_fd(&replies), (long)p, text + sizeof(text) - p, 0);
+    sys(SYS_write, kept_fd(&replies), (long)p, text + sizeof(text) - p, 0);
 }
 
 /* ---- stops ---- */
@@ -216,8 +226,7 @@ static void enter_scope(char *env, size_t n)
 /* Where the shell was, if the call is somewhere else. */
 static struct {
     bool moved;
-    int fd;
-    struct stat st;
+    struct kept place;
     char *cwd, *pwd, *old;
 } was;
 
@@ -233,11 +242,9 @@ static bool go(char *path)
 {
     struct word_desc words[] = {{(char[]){"--"}, 0}, {path, 0}};
     struct word_list second = {NULL, &words[1]}, first = {&second, &words[0]};
-    int low = open_path(".", O_PATH | O_DIRECTORY | O_CLOEXEC);
 
-    was.fd = (int)sys(SYS_fcntl, low, F_DUPFD_CLOEXEC, OURS_FROM, 0);
-    close_fd(low);
-    sys(SYS_fstat, was.fd, (long)&was.st, 0, 0);
+    was.place = (struct kept){.fd = move_up(open_at(AT_FDCWD, ".", O_PATH | O_DIRECTORY))};
+    note(&was.place);
     was.cwd = get_working_directory("cd");
     was.pwd = copy(get_string_value("PWD"));
     was.old = copy(get_string_value("OLDPWD"));
@@ -257,15 +264,15 @@ static void put_variable(const char *name, char *value)
 
 static void go_back(void)
 {
-    struct stat st;
+    bool there = is_there(&was.place);
 
     if (!was.moved)
         return;
     was.moved = false;
-    if (sys(SYS_fstat, was.fd, (long)&st, 0, 0) < 0 || st.st_dev != was.st.st_dev ||
-        st.st_ino != was.st.st_ino || sys(SYS_fchdir, was.fd, 0, 0, 0) < 0)
+    if (!there || sys(SYS_fchdir, was.place.fd, 0, 0, 0) < 0)
         sys(SYS_chdir, (long)was.cwd, 0, 0, 0);
-    close_fd(was.fd);
+    if (there)
+        close_fd(was.place.fd);
     if (was.cwd != NULL)
         set_working_directory(was.cwd);
     put_variable("PWD", was.pwd);
@@ -275,9 +282,9 @@ static void go_back(void)
     free(was.old);
 }
 
-static void put_stdio(int want, const char *path, int flags)
+static void put_stdio(int want, int at, const char *path, int flags)
 {
-    int fd = open_path(path, flags);
+    int fd = open_at(at, path, flags);
 
     if (fd < 0 && want > 0) /* whoever has no room for these cannot be heard */
         exit_shell(1);
@@ -289,17 +296,12 @@ static void put_stdio(int want, const char *path, int flags)
 
 static void open_stdio(const char *input)
 {
-    char path[PATH_ROOM], name[SHELL_INPUT_MAX + 1] = "/";
+    int at = kept_fd(&home);
 
-    if (input[0] != '\0') {
-        memcpy(name + 1, input, SHELL_INPUT_MAX - 1);
-        path_of(path, name);
-        put_stdio(0, path, O_RDONLY);
-    }
-    path_of(path, "/1");
-    put_stdio(1, path, O_WRONLY);
-    path_of(path, "/2");
-    put_stdio(2, path, O_WRONLY);
+    if (input[0] != '\0')
+        put_stdio(0, at, input, O_RDONLY);
+    put_stdio(1, at, "1", O_WRONLY);
+    put_stdio(2, at, "2", O_WRONLY);
 }
 
 /* Nobody has these between calls: whoever waits for their end sees it. */
@@ -314,7 +316,7 @@ static void close_output(void)
 static void prepare(void)
 {
     close_fd(0);
-    put_stdio(0, "/dev/null", O_RDONLY);
+    put_stdio(0, AT_FDCWD, "/dev/null", O_RDONLY);
     set_signal_handler(SHELL_STOP_SIGNAL, on_stop);
 }
 
@@ -536,7 +538,7 @@ static void hide_name(void)
 /* It does not return, so bash's own top and its script are not needed any more. */
 static int start(struct word_list *list)
 {
-    if (list == NULL || strlen(list->word->word) + SHELL_INPUT_MAX >= sizeof(dir))
+    if (list == NULL || strlen(list->word->word) >= sizeof(dir))
         return 1;
     strcpy(dir, list->word->word);
     own_pid = sys(SYS_getpid, 0, 0, 0, 0);

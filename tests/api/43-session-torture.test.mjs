@@ -250,7 +250,7 @@ test('env of a call is there although both names that we could use are functions
 
 test('a session goes on although somebody says to us what is no reply', async () => {
   const s = await openSession(d, id);
-  await s.exec('dir=$(readlink /proc/$$/fd/700); dir=${dir%/*}; trap "sleep 0.05" DEBUG');
+  await s.exec('dir=$(readlink /proc/$$/fd/701); dir=${dir%/*}; trap "sleep 0.05" DEBUG');
   await s.exec('(trap - DEBUG; while [[ ! -e /tmp/enough ]]; do echo x > $dir/s; sleep 0.005; done) > /dev/null 2>&1 &');
   for (let i = 0; i < 3; i++) assert.equal(await within(20000, 'the command', s.out(`echo ${i}`)), `${i}\n`);
   await d.exec(id, 'touch /tmp/enough');
@@ -260,7 +260,7 @@ test('a session goes on although somebody says to us what is no reply', async ()
 test('what a command does to the fds between us and its shell is put right', async () => {
   const s = await openSession(d, id);
   await s.exec('v=42');
-  for (const fds of ['700>&- 701>&-', '700</dev/null 701</dev/zero', '700>/tmp/x 701>&1'])
+  for (const fds of ['700>&- 701>&- 702>&-', '700</dev/null 701</dev/null 702</dev/zero', '700</ 701>/tmp/x 702>&1'])
     for (const set of [`exec ${fds}`, `f() { exec ${fds}; exit; }; (f); exec ${fds}`]) {
       await s.exec(set);
       assert.equal(await within(10_000, set, s.out('echo $v')), '42\n', set);

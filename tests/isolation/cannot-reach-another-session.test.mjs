@@ -35,20 +35,20 @@ test('cannot answer for another user\'s command, nor read it, nor signal its she
 test('can lie about its own result, once per command, and harm nobody else', async () => {
   const s = await openSession(d, id);
   const other = await openSession(d, id);
-  const dir = (await s.exec('d=$(readlink /proc/$$/fd/700); echo "${d%/*}"')).stdout.trim();
+  const dir = (await s.exec('d=$(readlink /proc/$$/fd/701); echo "${d%/*}"')).stdout.trim();
   assert.match(dir, /^\/dev\/cove\/\d+$/);
   const a = await s.exec(`echo n77 > ${dir}/s; sleep 0.2`);
   assert.equal(a.exit_code, 77);
   for (const lie of ['r0', 'n0\nr0', 'x'.repeat(5000)]) {
     const t = await openSession(d, id);
-    const mine = (await t.exec('d=$(readlink /proc/$$/fd/700); echo "${d%/*}"')).stdout.trim();
+    const mine = (await t.exec('d=$(readlink /proc/$$/fd/701); echo "${d%/*}"')).stdout.trim();
     await within(10_000, lie, t.exec(`echo "${lie}" > ${mine}/s; sleep 0.2`, { timeout_ms: 3000 }));
     const next = await within(10_000, lie, d.call('POST', `${t.url}/exec`, { command: 'sleep 0.3; echo "${lie}"', timeout_ms: 3000 }));
     if (next.status === 410) assert.match((await t.get()).reason, /nonsense|nobody had asked/, lie);
     await t.delete();
   }
   const u = await openSession(d, id);
-  const mine = (await u.exec('d=$(readlink /proc/$$/fd/700); echo "${d%/*}"')).stdout.trim();
+  const mine = (await u.exec('d=$(readlink /proc/$$/fd/701); echo "${d%/*}"')).stdout.trim();
   assert.equal((await u.exec(`echo r0 > ${mine}/s; sleep 5`, { timeout_ms: 3000 })).session, 'ended');
   assert.match((await u.get()).reason, /nobody had asked/);
   await u.delete();
@@ -59,7 +59,7 @@ test('can lie about its own result, once per command, and harm nobody else', asy
 
 test('cannot make init busy or big by a flood of replies', async () => {
   const s = await openSession(d, id);
-  const dir = (await s.exec('d=$(readlink /proc/$$/fd/700); echo "${d%/*}"')).stdout.trim();
+  const dir = (await s.exec('d=$(readlink /proc/$$/fd/701); echo "${d%/*}"')).stdout.trim();
   const p = await d.process(id, `exec yes n0 > ${dir}/s`);
   for (let i = 0; i < 20; i++) await within(10_000, 'exec', d.call('POST', `${s.url}/exec`, { command: 'true', timeout_ms: 2000 }));
   assert.equal((await within(5000, 'another', d.exec(id, 'echo served'))).stdout, 'served\n');
