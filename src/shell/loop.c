@@ -375,8 +375,9 @@ static void tidy_up(void)
     running_trap = 0;
     run_trap_cleanup(0); /* that of EXIT may have been run, and will be again */
     variable_context = 0;
-    if (shell_variables != global_variables)
+    if (shell_variables != global_variables && reset_local_contexts != NULL)
         reset_local_contexts();
+    shell_variables = global_variables;
     make_funcname_visible(0);
     dispose_current();
     reset_parser();
