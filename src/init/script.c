@@ -11,8 +11,8 @@ void script_begin(struct buf *out, const char *dir, const char *cwd)
     buf_adds(out, "\\builtin shopt -s expand_aliases; \\builtin cd -P -- ");
     script_quote(out, cwd, strlen(cwd));
     buf_adds(out, "; \\builtin unset OLDPWD; \\builtin export OLDPWD; "
-                  "\\builtin enable -f " SHELL_OBJECT " " SHELL_BUILTIN "; \\exec 3<&-; "
-                  "\\builtin " SHELL_BUILTIN " ");
+                  "\\builtin enable -f " SHELL_OBJECT " " SHELL_BUILTIN "; \\builtin " SHELL_BUILTIN
+                  " ");
     buf_adds(out, dir);
     buf_addc(out, '\n');
 }

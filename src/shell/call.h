@@ -15,7 +15,8 @@
 
 #define SHELL_BUILTIN "cove_session"
 #define SHELL_OBJECT "/proc/self/fd/3" /* the builtin, for bash to load */
-#define SHELL_STOP_SIGNAL 64           /* RTMAX: the call that runs is to be left */
+#define SHELL_OBJECT_FD 3
+#define SHELL_STOP_SIGNAL 64 /* RTMAX: the call that runs is to be left */
 #define SHELL_INPUT_MAX 32
 
 enum {

@@ -509,22 +509,38 @@ static void serve(void)
 
 /* ---- how it begins ---- */
 
-/* For bash only, not for what it starts; somebody else's may stand behind it. */
+static struct kept object = {.fd = SHELL_OBJECT_FD};
+
+#define PRELOAD "LD_PRELOAD="
+
+/* Without what is ours; false: that was all. /proc/PID/environ shows these bytes, too. */
+static bool forget_ours(char *variable)
+{
+    static const char ours[] = PRELOAD SHELL_OBJECT;
+    char *value = variable + sizeof(PRELOAD) - 1, *rest = variable + sizeof(ours) - 1;
+    size_t n;
+
+    if (strncmp(variable, ours, sizeof(ours) - 1) != 0)
+        return true;
+    if (*rest != ':') {
+        memset(variable, 0, strlen(variable));
+        return false;
+    }
+    n = strlen(++rest);
+    memmove(value, rest, n);
+    memset(value + n, 0, (size_t)(rest - value));
+    return true;
+}
+
+/* It is for bash only, not for what that starts; somebody else's may stand behind it. */
 __attribute__((constructor)) static void forget_preload(void)
 {
-    static const char name[] = "LD_PRELOAD=", ours[] = "LD_PRELOAD=" SHELL_OBJECT;
     char **to = environ;
 
-    for (char **from = environ; *from != NULL; from++) {
-        if (strncmp(*from, ours, sizeof(ours) - 1) == 0) {
-            char *rest = *from + sizeof(ours) - 1;
-
-            if (*rest != ':')
-                continue;
-            memmove(*from + sizeof(name) - 1, rest + 1, strlen(rest));
-        }
-        *to++ = *from;
-    }
+    note(&object);
+    for (char **from = environ; *from != NULL; from++)
+        if (forget_ours(*from))
+            *to++ = *from;
     *to = NULL;
 }
 
@@ -545,6 +561,8 @@ static int start(struct word_list *list)
     own_pid = sys(SYS_getpid, 0, 0, 0, 0);
     run_unwind_protects();
     hide_name();
+    if (is_there(&object)) /* BASH_ENV may have put something of its own there */
+        close_fd(object.fd);
     close_buffered_fd(default_buffered_input);
     default_buffered_input = -1;
     last_command_exit_value = 0;

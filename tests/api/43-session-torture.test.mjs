@@ -272,6 +272,20 @@ test('what a command does to the fds between us and its shell is put right', asy
   await s.delete();
 });
 
+test('how bash was made to load what is ours is nowhere to be seen, and LD_PRELOAD is its caller\'s', async () => {
+  const look = 'tr "\\0" "\\n" < /proc/$$/environ | grep -a -e /proc/ -e LD_; printenv LD_PRELOAD; export -p | grep LD_; ls /proc/$$/fd | head -n 4 | xargs';
+  for (const [env, seen] of [
+    [{}, '0 1 2 700\n'],
+    [{ LD_PRELOAD: '' }, 'LD_PRELOAD=\n\ndeclare -x LD_PRELOAD=""\n0 1 2 700\n'],
+    [{ LD_PRELOAD: 'libc.so.6' }, 'LD_PRELOAD=libc.so.6\nlibc.so.6\ndeclare -x LD_PRELOAD="libc.so.6"\n0 1 2 700\n'],
+    [{ 'BASH_FUNC_exec%%': '() { :; }' }, '0 1 2 700\n'],
+  ]) {
+    const s = await openSession(d, id, { env });
+    assert.equal(await s.out(look), seen, JSON.stringify(env));
+    await s.delete();
+  }
+});
+
 test('commands that a DEBUG trap forbids are not run, and the session goes on', async () => {
   const s = await openSession(d, id);
   await s.exec("v=42; shopt -s extdebug; trap '[[ $BASH_COMMAND != echo* ]]' DEBUG");
