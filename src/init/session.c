@@ -107,6 +107,7 @@ static void session_free(struct session *s)
 {
     struct sessions *ss = s->all;
     struct conn *c;
+    struct err e;
 
     session_drop_calls(s);
     session_unlisten(s);
@@ -122,6 +123,8 @@ static void session_free(struct session *s)
     list_del(&s->link);
     list_del(&s->end_link);
     ss->running -= s->state != SESSION_ENDED;
+    err_set(&e, ERR_CANNOT_START, "the session could not be started: %s", s->why);
+    session_refuse(&s->askers, &e);
     while ((c = LIST_FIRST(&s->leavers, struct conn, asking)) != NULL) {
         struct init_ok ok = {0};
 
@@ -161,6 +164,16 @@ bool session_delete(struct session *s)
     return false;
 }
 
+static void on_gone(struct loop_later *l)
+{
+    session_delete(CONTAINER_OF(l, struct session, gone));
+}
+
+void session_delete_soon(struct session *s)
+{
+    loop_defer(s->all->procs->loop, &s->gone, on_gone);
+}
+
 /* When nobody is looking through sessions or has one in hand. */
 static void forget_oldest(struct loop_later *l)
 {
@@ -180,9 +193,12 @@ static void forget_oldest(struct loop_later *l)
     }
 }
 
+/* One that never began is nobody's: whoever asked for it is told when it is gone, and its id
+ * is free again. */
 void session_end(struct session *s, const char *fmt, ...)
 {
     struct sessions *ss = s->all;
+    bool began = s->state != SESSION_STARTING;
     struct err e;
     va_list ap;
 
@@ -202,10 +218,12 @@ void session_end(struct session *s, const char *fmt, ...)
     }
     session_drop_calls(s);
     session_unlisten(s);
-    err_set(&e, ERR_CANNOT_START, "the session could not be started: %s", s->why);
-    session_refuse(&s->askers, &e);
-    sessions_told(ss, s, INIT_EVENT_SESSION_ENDED);
-    loop_defer(ss->procs->loop, &ss->forget, forget_oldest);
+    if (began) {
+        sessions_told(ss, s, INIT_EVENT_SESSION_ENDED);
+        loop_defer(ss->procs->loop, &ss->forget, forget_oldest);
+    } else {
+        session_delete_soon(s);
+    }
 }
 
 bool session_signal(const struct session *s, int signo)
@@ -225,7 +243,10 @@ static void describe_end(struct session *s, int status)
     }
     r->code = (uint32_t)WEXITSTATUS(status);
     if (s->state == SESSION_STARTING)
-        session_end(s, "its shell ended with %u: a session needs a bash 5 that can load a builtin",
+        session_end(s,
+                    SHELL
+                    " ended with %u before it began: it must be a bash, 5.1 or newer, that "
+                    "can load a builtin, and nothing in env (as BASH_ENV) may keep it from it",
                     r->code);
     else if (s->leaving == REPLY_EXIT)
         session_end(s, "its shell exited with %u", r->code);

@@ -139,6 +139,8 @@ int session_create(struct sessions *ss, const struct init_session_create *m, str
                    struct err *e);
 /* Kills what is left of it; true: it is gone already. */
 bool session_delete(struct session *s);
+/* When this turn is over: somebody still has it in hand. */
+void session_delete_soon(struct session *s);
 /* The shell is no more, or must not be. */
 void session_end(struct session *s, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* `signo` to the shell, 0: none. False: it is gone. */

@@ -37,11 +37,6 @@ static void move_run(struct job *j)
         return; /* it is gone now */
 }
 
-static void on_gone(struct loop_later *l)
-{
-    session_delete(CONTAINER_OF(l, struct session, gone));
-}
-
 /* Whoever calls is looking through the session's groups: it must not be freed under them,
  * so one that was deleted goes when this turn is over. */
 static void has_died(void *arg)
@@ -50,7 +45,7 @@ static void has_died(void *arg)
 
     group_put(take_ptr(&s->dying));
     if (s->state == SESSION_ENDED && s->deleted)
-        loop_defer(s->all->procs->loop, &s->gone, on_gone);
+        session_delete_soon(s);
     else if (s->finishing)
         session_over(s, s->status);
     else

@@ -86,6 +86,35 @@ test('bad input is refused with what is wrong, and leaves nothing', async () => 
   await s.delete();
 });
 
+test('a session that never began is not there, nor is anything of it, and its id is free', async () => {
+  await d.exec(id, 'echo "sleep 1234 & exit 3" > /tmp/ends');
+  for (const env of [{ SHELLOPTS: 'noexec' }, { BASH_ENV: '/tmp/ends' }]) {
+    const error = await d.fails(422, 'cannot_start', 'POST', S, { id: 'x', env });
+    assert.match(error.message, /before it began: .*BASH_ENV/);
+    await d.fails(404, 'not_found', 'GET', `${S}/x`);
+    assert.deepEqual((await d.get(S)).sessions, []);
+    assert.equal((await d.exec(id, 'pgrep -fx "sleep 1234"; ls /dev/cove', { user: 'root' })).stdout, '');
+    await (await open({ id: 'x' })).delete();
+  }
+});
+
+for (const [what, program] of [['another program', 'cp /bin/true /bin/bash'], ['another shell', 'cp /bin/dash /bin/bash'], ['a script', 'printf "#!/bin/sh\\nexec /bin/real \\"\\$@\\"\\n" > /bin/bash; chmod 755 /bin/bash']])
+  test(`a sandbox whose bash is ${what} has no sessions, and says so`, async () => {
+    const box = (await d.sandbox()).id;
+    await d.exec(box, `mv /bin/bash /bin/real; ${program}`, { user: 'root' });
+    const error = await d.fails(422, 'cannot_start', 'POST', `/v1/sandboxes/${box}/sessions`, {});
+    assert.match(error.message, /^the session could not be started: \/bin\/bash ended with 127 before it began: it must be a bash/);
+    await d.call('DELETE', `/v1/sandboxes/${box}`);
+  });
+
+test('options of bash that a session\'s env names are on in it', async () => {
+  const s = await open({ env: { SHELLOPTS: 'errexit:nounset', BASHOPTS: 'nullglob' } });
+  assert.equal(await s.out('echo $-; shopt -q nullglob; echo no-such-*'), 'ehuB\n\n');
+  const a = await s.exec('false; echo no');
+  assert.deepEqual([a.exit_code, a.stdout, a.session], [1, '', 'running']);
+  await s.delete();
+});
+
 test('what a shell remembers is there in the next command', async () => {
   const s = await open({ env: { GIVEN: 'at the start' } });
   await s.exec('cd /usr/lib; plain=1; export EXPORTED=2; arr=(a b "c d"); f() { echo "f: $1"; }; alias hi="echo alias"; set -o pipefail; shopt -s nullglob; umask 027');
