@@ -39,7 +39,9 @@ enum {
 };
 extern char top_level[]; /* a sigjmp_buf */
 extern int __sigsetjmp(void *env, int save) __attribute__((returns_twice));
+extern void longjmp(void *env, int value) __attribute__((noreturn));
 extern void siglongjmp(void *env, int value) __attribute__((noreturn));
+extern void __longjmp_chk(void *env, int value) __attribute__((noreturn));
 
 /* Reading and running. */
 struct command;
@@ -67,6 +69,7 @@ extern volatile int interrupt_state;
 extern int running_trap;
 void sigint_sighandler(int sig);
 void (*set_signal_handler(int sig, void (*handler)(int)))(int);
+int signal_in_progress(int sig);
 void run_trap_cleanup(int sig);
 void initialize_signals(int again);
 void restore_traps(void) __attribute__((weak)); /* from 5.2 on */

@@ -181,13 +181,34 @@ static bool is_the_shell(void)
 
 /* Our own top_level: what is inside a command has others. */
 static char top[JUMP_SIZE];
+static bool goes_on; /* SHELL_GOES_ON */
+
+/* The command is left for good. An `eval` on the way would not undo what the functions below it
+ * began, for bash was to end there. In an EXIT trap it is somebody else who waits. */
+static bool is_on_its_way_out(const void *env, int value)
+{
+    bool out = value == ERREXIT || (value == EXITBLTIN && (goes_on || stopped));
+
+    return env == top_level && out && phase == RUNNING && is_the_shell() && !signal_in_progress(0);
+}
+
+/* In the place of libc's, which has the same under other names: straight to the top. */
+__attribute__((noreturn, visibility("default"))) void siglongjmp(void *env, int value)
+{
+    longjmp(is_on_its_way_out(env, value) ? top : env, value);
+}
+
+__attribute__((noreturn, visibility("default"))) void __longjmp_chk(void *env, int value)
+{
+    siglongjmp(env, value);
+}
 
 /* In the place of libc's: bash has nothing that would have to be done there but this. */
 __attribute__((noreturn, visibility("default"))) void exit(int status)
 {
     if (phase == RUNNING && is_the_shell()) {
         exit_status = status;
-        siglongjmp(top, LEFT_BY_EXIT);
+        longjmp(top, LEFT_BY_EXIT);
     }
     fflush(NULL);
     for (;;)
@@ -443,11 +464,13 @@ static void run_call(const struct shell_call *call, char *bytes)
     bool here;
     int why = 0;
 
+    goes_on = (call->flags & SHELL_GOES_ON) != 0;
     open_stdio(call->input);
     if (last_command_exit_value != call->status) {
         last_command_exit_value = call->status;
         set_pipestatus_from_exit(call->status);
     }
+    line_number = 1;
     here = call->cwd == 0 || go(bytes);
     if ((call->flags & SHELL_DUMP) != 0) {
         last_command_exit_value = dump() ? 0 : 1;
@@ -459,7 +482,7 @@ static void run_call(const struct shell_call *call, char *bytes)
     }
     if (why != 0)
         end_child();
-    if (is_exit(why) && !stopped && (call->flags & SHELL_GOES_ON) == 0)
+    if (is_exit(why) && !stopped && !goes_on)
         leave('e');
     if (why != 0)
         come_back(why);

@@ -429,6 +429,28 @@ test('a process from a session has all of its state, or is refused', async () =>
     assert.equal(await start(setup, probe), all, setup);
 });
 
+const ENDS_INSIDE = {
+  'set -e, in a function below eval': ["set -e; eval 'f a b c 9> /dev/null'", 'false'],
+  'set -e, in a function of a sourced file': ["set -e; echo 'f a b c 9> /dev/null' > /tmp/calls-f; . /tmp/calls-f x", 'false'],
+  'set -e, in a trap': ["set -e; trap 'f a b c 9> /dev/null' USR1; kill -USR1 $$; :", 'false'],
+  'an exit below eval': ["eval 'f a b c 9> /dev/null'", 'exit 1'],
+  'an exit in a callback': ["mapfile -c 1 -C 'f a b c' lines <<< line", 'exit 1'],
+};
+for (const [what, [command, leaf]] of Object.entries(ENDS_INSIDE))
+  test(`all that a function has to undo is undone after ${what}`, async () => {
+    const s = await openSession(d, id, { restart: true });
+    await s.exec(`v=42; set -- p q; trap "echo bye" EXIT; trap : ERR DEBUG RETURN; f() { local - v=7 IFS=:; set -f; g x > /dev/null; }; g() { local v=8; ${leaf}; }`);
+    const known = 'echo "$# $v <${FUNCNAME[*]}> ${#BASH_SOURCE[@]} ${IFS@Q} $-"; trap -p EXIT ERR DEBUG RETURN; echo /proc/$$/fd/*; local no';
+    const before = await s.exec(known);
+    for (let i = 0; i < 2; i++) {
+      assert.equal((await s.exec(command, { env: { A: '1' } })).exit_code, 1);
+      await s.exec('set +e; trap - USR1');
+      const now = await s.exec(known);
+      assert.deepEqual([now.stdout, now.stderr], [before.stdout, before.stderr]);
+    }
+    await s.delete();
+  });
+
 test('a call with a readonly variable says so and leaves it as it was', async () => {
   const s = await openSession(d, id);
   await s.exec('readonly R=old');
