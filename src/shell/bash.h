@@ -79,6 +79,8 @@ void restore_sigmask(void);
 void begin_unwind_frame(const char *name);
 void add_unwind_protect(void (*undo)(void *), void *arg);
 void run_unwind_protects(void);
+extern int expanding_redir, assigning_in_environment, executing_builtin;
+void undo_partial_redirects(void);
 void top_level_cleanup(void);
 
 /* Variables. */
@@ -91,6 +93,7 @@ struct var_context *push_scope(int flags, void *vars);
 void pop_scope(int special);
 void reset_local_contexts(void) __attribute__((weak)); /* from 5.2 on */
 void dispose_used_env_vars(void);
+void stupidly_hack_special_variables(char *name);
 void make_funcname_visible(int yes);
 int assign_in_env(struct word_desc *, int flags);
 void *bind_variable(const char *name, char *value, int flags);

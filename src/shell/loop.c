@@ -218,13 +218,27 @@ __attribute__((noreturn, visibility("default"))) void exit(int status)
 /* ---- what a call brings along ---- */
 
 static struct var_context *scope;
+static char *scope_env;
+static size_t scope_len;
+
+/* Some variables mean something to bash itself, as IFS does: now they have another value. */
+static void heed_variables(void)
+{
+    for (char *v = scope_env; v < scope_env + scope_len; v += strlen(v) + 1) {
+        char *eq = strchr(v, '=');
+
+        *eq = '\0';
+        stupidly_hack_special_variables(v);
+        *eq = '=';
+    }
+}
 
 static void leave_scope(void *arg)
 {
     (void)arg;
-    if (scope != NULL && shell_variables == scope)
+    if (shell_variables == scope)
         pop_scope(0);
-    scope = NULL;
+    heed_variables();
 }
 
 /* As variables before a builtin. One that is readonly says so, and the others are there. */
@@ -232,16 +246,21 @@ static void enter_scope(char *env, size_t n)
 {
     int traced = echo_command_at_execute;
 
+    if (temporary_env != NULL) /* of a command that did not come to be */
+        dispose_used_env_vars();
     echo_command_at_execute = 0;
-    for (char *end = env + n; env < end; env += strlen(env) + 1)
-        assign_in_env(&(struct word_desc){env, 0}, 0);
+    for (char *v = env; v < env + n; v += strlen(v) + 1)
+        assign_in_env(&(struct word_desc){v, 0}, 0);
     echo_command_at_execute = traced;
     if (temporary_env == NULL)
         return;
     scope = push_scope(VC_BLTNENV, temporary_env);
+    scope_env = env;
+    scope_len = n;
     temporary_env = NULL;
     begin_unwind_frame("cove");
     add_unwind_protect(leave_scope, NULL);
+    heed_variables();
 }
 
 /* Where the shell was, if the call is somewhere else. */
@@ -271,7 +290,6 @@ static bool go(char *path)
     was.old = copy(get_string_value("OLDPWD"));
     was.moved = true;
     this_command_name = "cd";
-    line_number = 1;
     return cd_builtin(&first) == 0;
 }
 
@@ -388,6 +406,9 @@ static void tidy_up(void)
     bool mute = funcnest > 0 && variable_context == 0;
 
     interrupt_state = 0;
+    if (expanding_redir)
+        undo_partial_redirects();
+    expanding_redir = assigning_in_environment = executing_builtin = 0;
     if (mute)
         setvbuf(stderr, heap, _IOFBF, sizeof(heap));
     top_level_cleanup();

@@ -451,6 +451,33 @@ for (const [what, [command, leaf]] of Object.entries(ENDS_INSIDE))
     await s.delete();
   });
 
+test('variables before a command that did not come to be are not the next one\'s', async () => {
+  const s = await openSession(d, id);
+  for (const [command, code] of [['A=1 B=${no:?} true', 1], ['A=1 B=$(sleep 1000) true', 124], ['A=1 f 5> /dev/null$(sleep 1000)', 124]])
+    for (const call of [{}, { env: { C: '1' } }]) {
+      assert.equal((await s.exec(`f() { :; }; ${command}`, { timeout_ms: 200 })).exit_code, code, command);
+      assert.equal(await s.out('echo ${A-unset} $(printenv A); A=2 eval "echo \\$A"', call), 'unset\n2\n', command);
+    }
+  await s.delete();
+});
+
+test('variables of one call mean to bash what they mean, and only for that call', async () => {
+  const s = await openSession(d, id);
+  await s.exec("words=a:b; c() { printf '<%s>' \"$@\"; }; mkdir -p /tmp/first; ln -sf /bin/true /tmp/first/false; false; :");
+  for (const [env, command, then, usually] of [
+    [{ IFS: ':' }, 'c $words', '<a><b>', '<a:b>'],
+    [{ LC_ALL: 'C' }, "x='é'; c ${#x}", '<2>', '<1>'],
+    [{ POSIXLY_CORRECT: '1' }, '[[ -o posix ]]; c $?', '<0>', '<1>'],
+    [{ GLOBIGNORE: '*' }, 'c /us*', '</us*>', '</usr>'],
+    [{ PATH: '/tmp/first' }, 'command -v false > /dev/null; enable -n false; false; c $?; enable false', '<0>', '<1>'],
+  ])
+    for (const opts of [{}, { timeout_ms: 200 }]) {
+      assert.equal(await s.out(opts.timeout_ms ? `${command}; while :; do :; done` : command, { env, ...opts }), then, command);
+      assert.equal(await s.out(command), usually, command);
+    }
+  await s.delete();
+});
+
 test('a call with a readonly variable says so and leaves it as it was', async () => {
   const s = await openSession(d, id);
   await s.exec('readonly R=old');
