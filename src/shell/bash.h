@@ -46,7 +46,7 @@ extern void __longjmp_chk(void *env, int value) __attribute__((noreturn));
 /* Reading and running. */
 struct command;
 extern struct command *global_command;
-extern int EOF_Reached, line_number, executing, stdin_redir;
+extern int EOF_Reached, line_number, executing, stdin_redir, parse_and_execute_level;
 extern int read_but_dont_execute, echo_command_at_execute;
 extern int default_buffered_input;
 int read_command(void);

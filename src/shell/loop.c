@@ -183,19 +183,30 @@ static bool is_the_shell(void)
 static char top[JUMP_SIZE];
 static bool goes_on; /* SHELL_GOES_ON */
 
-/* The command is left for good. An `eval` on the way would not undo what the functions below it
- * began, for bash was to end there. In an EXIT trap it is somebody else who waits. */
-static bool is_on_its_way_out(const void *env, int value)
+/* Between where bash jumps to its top and here others wait, to go on from there. They must not
+ * if there is nothing left that they know: a stop and errors outside of `eval` have undone all,
+ * and `time` would write to a command that is no more. Nor if the command is left for good: an
+ * `eval` would not undo what the functions below it began, for bash was to end there. Whoever
+ * waits in an EXIT trap is let. */
+static bool is_straight(int value)
 {
-    bool out = value == ERREXIT || (value == EXITBLTIN && (goes_on || stopped));
-
-    return env == top_level && out && phase == RUNNING && is_the_shell() && !signal_in_progress(0);
+    if (stopped)
+        return true;
+    if (parse_and_execute_level == 0)
+        return value == FORCE_EOF || value == DISCARD;
+    return value == ERREXIT || (value == EXITBLTIN && goes_on);
 }
 
-/* In the place of libc's, which has the same under other names: straight to the top. */
+static bool is_for_us(const void *env, int value)
+{
+    return env == top_level && phase == RUNNING && is_the_shell() && is_straight(value) &&
+           !signal_in_progress(0);
+}
+
+/* In the place of libc's, which has the same under other names. */
 __attribute__((noreturn, visibility("default"))) void siglongjmp(void *env, int value)
 {
-    longjmp(is_on_its_way_out(env, value) ? top : env, value);
+    longjmp(is_for_us(env, value) ? top : env, value);
 }
 
 __attribute__((noreturn, visibility("default"))) void __longjmp_chk(void *env, int value)

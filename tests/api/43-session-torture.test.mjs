@@ -451,6 +451,19 @@ for (const [what, [command, leaf]] of Object.entries(ENDS_INSIDE))
     await s.delete();
   });
 
+test('what is left in the middle of a `time` crashes nothing, and set -e still shows its time', async () => {
+  const s = await openSession(d, id);
+  const uses = 'unset -f f; g() { echo "$1"; x=$(echo); }; g on; y=(1 2 3 4)';
+  for (const leaf of ['while :; do :; done', 'while :; do (:); done', 'echo ${no:?}', 'echo $((1 / 0))'])
+    for (let i = 0; i < 5; i++) {
+      const a = await s.exec(`f() { local v=7; time ${leaf}; } 6> /dev/null; A=1 f`, { timeout_ms: 50 });
+      assert.equal(a.exit_code, /while/.test(leaf) ? 124 : 1, leaf);
+      assert.equal(await s.out(uses), 'on\n', leaf);
+    }
+  assert.match((await s.exec('f() { time false; }; set -e; f')).stderr, /real/);
+  await s.delete();
+});
+
 test('variables before a command that did not come to be are not the next one\'s', async () => {
   const s = await openSession(d, id);
   for (const [command, code] of [['A=1 B=${no:?} true', 1], ['A=1 B=$(sleep 1000) true', 124], ['A=1 f 5> /dev/null$(sleep 1000)', 124]])
