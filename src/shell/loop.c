@@ -31,6 +31,7 @@
 #define KEEP_MAX 65536u /* a larger text's memory is given back */
 #define JUMP_SIZE 200   /* of a sigjmp_buf, in both libcs */
 #define STATUS_UNREADABLE 2
+#define TRAPS (65 + 3)   /* EXIT, the signals, and DEBUG, ERR and RETURN, as bash counts them */
 #define LEFT_BY_EXIT 100 /* as another reason than bash's own: it called exit() */
 
 /* ---- the kernel ---- */
@@ -423,15 +424,13 @@ static void tidy_up(void)
     if (mute)
         setvbuf(stderr, heap, _IOFBF, sizeof(heap));
     top_level_cleanup();
-    if (running_trap > 0)
-        run_trap_cleanup(running_trap - 1);
     running_trap = 0;
-    run_trap_cleanup(0); /* that of EXIT may have been run, and will be again */
+    for (int sig = 0; sig < TRAPS; sig++) /* they may have been run, one within another */
+        run_trap_cleanup(sig);
     variable_context = 0;
     if (shell_variables != global_variables && reset_local_contexts != NULL)
         reset_local_contexts();
     shell_variables = global_variables;
-    make_funcname_visible(0);
     dispose_current();
     reset_parser();
     restore_sigmask();
@@ -519,6 +518,7 @@ static void run_call(const struct shell_call *call, char *bytes)
     if (why != 0)
         come_back(why);
     interrupt_state = 0;
+    make_funcname_visible(0); /* an error below an `eval` leaves it so */
     run_unwind_protects();
     close_output();
     go_back();

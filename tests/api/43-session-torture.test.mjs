@@ -451,6 +451,26 @@ for (const [what, [command, leaf]] of Object.entries(ENDS_INSIDE))
     await s.delete();
   });
 
+test('a trap is run again after a command that was left in another one within it', async () => {
+  const s = await openSession(d, id, { restart: true });
+  await s.exec("set -T; f() { :; }; trap 'kill -USR1 $$; :' RETURN");
+  for (const [inner, code] of [['exit 3', 3], ['while :; do :; done', 124], ['echo ${no:?}', 1]]) {
+    assert.equal((await s.exec(`trap '${inner}' USR1; f`, { timeout_ms: 200 })).exit_code, code);
+    assert.equal(await s.out("trap 'echo usr1' USR1; f"), 'usr1\n', inner);
+  }
+  await s.delete();
+});
+
+test('FUNCNAME is nothing outside of functions, whatever failed in one', async () => {
+  const s = await openSession(d, id);
+  await s.exec('set -o posix; readonly RO=1; f() { A=1 RO=2 true; }');
+  for (const command of ["eval 'f'", "mapfile -c 1 -C 'eval \"f\";:' lines <<< line", 'f']) {
+    await s.exec(command);
+    assert.equal(await s.out('echo "<${FUNCNAME[*]}>"'), '<>\n', command);
+  }
+  await s.delete();
+});
+
 test('what is left in the middle of a `time` crashes nothing, and set -e still shows its time', async () => {
   const s = await openSession(d, id);
   const uses = 'unset -f f; g() { echo "$1"; x=$(echo); }; g on; y=(1 2 3 4)';
