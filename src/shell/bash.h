@@ -81,6 +81,8 @@ void add_unwind_protect(void (*undo)(void *), void *arg);
 void run_unwind_protects(void);
 extern int expanding_redir, assigning_in_environment, executing_builtin;
 void undo_partial_redirects(void);
+void stop_making_children(void);
+void cleanup_the_pipeline(void);
 void top_level_cleanup(void);
 
 /* Variables. */

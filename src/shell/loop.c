@@ -418,6 +418,8 @@ static void tidy_up(void)
     bool mute = funcnest > 0 && variable_context == 0;
 
     interrupt_state = 0;
+    stop_making_children(); /* else the next command's status is theirs */
+    cleanup_the_pipeline();
     if (expanding_redir)
         undo_partial_redirects();
     expanding_redir = assigning_in_environment = executing_builtin = 0;

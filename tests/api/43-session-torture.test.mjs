@@ -471,6 +471,17 @@ test('FUNCNAME is nothing outside of functions, whatever failed in one', async (
   await s.delete();
 });
 
+test('a stop while a program is being started is not in the status of the next command', async () => {
+  const s = await openSession(d, id);
+  for (let i = 0; i < 60; i++) {
+    const start = i % 2 === 0 ? '/bin/true' : '/bin/true | /bin/true';
+    assert.equal((await s.exec(`while :; do ${start}; done`, { timeout_ms: 5 + (i % 7) })).exit_code, 124);
+    const a = await s.exec('echo on');
+    assert.deepEqual([a.exit_code, a.stdout, a.stderr], [0, 'on\n', '']);
+  }
+  await s.delete();
+});
+
 test('what is left in the middle of a `time` crashes nothing, and set -e still shows its time', async () => {
   const s = await openSession(d, id);
   const uses = 'unset -f f; g() { echo "$1"; x=$(echo); }; g on; y=(1 2 3 4)';
