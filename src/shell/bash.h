@@ -66,6 +66,7 @@ void exit_shell(int status) __attribute__((noreturn));
 
 /* Signals and traps. */
 extern volatile int interrupt_state;
+extern int wait_signal_received;
 extern int running_trap;
 void sigint_sighandler(int sig);
 void (*set_signal_handler(int sig, void (*handler)(int)))(int);

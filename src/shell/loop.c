@@ -12,6 +12,7 @@
  * It is freestanding, and speaks with the kernel itself, for it is loaded by whatever bash
  * and libc a template has. What it does not trust is the command it ran: that may have closed
  * or replaced any fd of ours. */
+#include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -20,6 +21,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "shell/bash.h"
@@ -225,6 +227,28 @@ __attribute__((noreturn, visibility("default"))) void exit(int status)
     fflush(NULL);
     for (;;)
         sys(SYS_exit_group, status, 0, 0, 0);
+}
+
+static volatile bool put_off; /* the stop of a `wait` */
+
+/* In the place of libc's: a `wait` that is stopped is left where bash looks at that next, and
+ * that would be before what it has just heard of a child: to it, that one would run for ever. */
+__attribute__((visibility("default"))) pid_t waitpid(pid_t pid, int *status, int options)
+{
+    long ret = sys(SYS_wait4, pid, (long)status, options | (put_off ? WNOHANG : 0), 0);
+
+    if (ret > 0 && wait_signal_received == SHELL_STOP_SIGNAL) {
+        wait_signal_received = 0;
+        put_off = true;
+    } else if (ret <= 0 && put_off) {
+        wait_signal_received = SHELL_STOP_SIGNAL;
+        put_off = false;
+        ret = ret == 0 ? NEG_EINTR : ret;
+    }
+    if (ret >= 0)
+        return (pid_t)ret;
+    errno = (int)-ret;
+    return -1;
 }
 
 /* ---- what a call brings along ---- */
@@ -519,7 +543,8 @@ static void run_call(const struct shell_call *call, char *bytes)
         leave('e');
     if (why != 0)
         come_back(why);
-    interrupt_state = 0;
+    interrupt_state = wait_signal_received = 0;
+    put_off = false;
     make_funcname_visible(0); /* an error below an `eval` leaves it so */
     run_unwind_protects();
     close_output();

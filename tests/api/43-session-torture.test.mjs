@@ -482,6 +482,21 @@ test('a stop while a program is being started is not in the status of the next c
   await s.delete();
 });
 
+test('jobs that a stop killed while they were waited for run no more', async () => {
+  const s = await openSession(d, id);
+  await s.exec('sleep 1000 &');
+  for (let i = 0; i < 60; i++) {
+    await s.exec('sleep 0.003 & sleep 0.003 & wait', { timeout_ms: 2 + (i % 5) });
+    await s.exec('read -t 0.002 x < <(sleep 1)', { timeout_ms: 1 + (i % 3) });
+  }
+  assert.match(await s.out('(:); jobs -r'), /^\[1\].* sleep 1000 &\n$/);
+  for (let i = 0; i < 3; i++) {
+    assert.equal((await s.exec('wait', { timeout_ms: 50 })).exit_code, 124);
+    assert.equal((await s.exec('sleep 0 & wait $!')).exit_code, 0);
+  }
+  await s.delete();
+});
+
 test('what is left in the middle of a `time` crashes nothing, and set -e still shows its time', async () => {
   const s = await openSession(d, id);
   const uses = 'unset -f f; g() { echo "$1"; x=$(echo); }; g on; y=(1 2 3 4)';
