@@ -111,7 +111,7 @@ struct session {
     unsigned ticks;
     uint64_t frozen_ms;
     uint32_t stop;           /* INIT_EXIT_TIMED_OUT or _INTERRUPTED: the current call is stopped */
-    enum reply_kind leaving; /* REPLY_EXIT or _QUIET: the shell said that it ends */
+    enum reply_kind leaving; /* REPLY_EXIT or _QUIET: the shell said that it ends; else _READY */
     bool finishing;          /* the call is over, but for what must still die */
     unsigned status;         /* of the last call */
     unsigned last;           /* of the last command: its $? */

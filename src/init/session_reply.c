@@ -47,6 +47,7 @@ static void ready(struct session *s, const struct reply *r)
 static void done(struct session *s, const struct reply *r)
 {
     s->state = SESSION_IDLE;
+    s->leaving = REPLY_READY;
     session_over(s, r->status);
 }
 
@@ -56,10 +57,19 @@ static void left(struct session *s, const struct reply *r)
     done(s, r);
 }
 
-/* Its EXIT trap may run for as long as the call may. */
+static void unasked(struct session *s)
+{
+    session_end(s, "its shell answered what nobody had asked");
+}
+
+/* Its EXIT trap may run for as long as the call may. Once per call: whoever says it for ever
+ * would have us listen for ever. */
 static void leave(struct session *s, const struct reply *r)
 {
-    s->leaving = r->kind;
+    if (s->leaving != REPLY_READY)
+        unasked(s);
+    else
+        s->leaving = r->kind;
 }
 
 #define IN(state) (1u << SESSION_##state)
@@ -79,7 +89,7 @@ static void heard(struct session *s, const struct reply *r)
     if ((sayings[r->kind].states & 1u << s->state) != 0)
         sayings[r->kind].act(s, r);
     else
-        session_end(s, "its shell answered what nobody had asked");
+        unasked(s);
 }
 
 /* In no other state is it listened to: what comes unasked stays in the pipe, and is thrown

@@ -67,6 +67,26 @@ test('cannot make init busy or big by a flood of replies', async () => {
   await within(10_000, 'delete', s.delete());
 });
 
+for (const word of ['e0', 'q0'])
+  test(`cannot say ${word} for ever, and have init listen to it`, async () => {
+    const s = await openSession(d, id);
+    const other = await openSession(d, id);
+    const a = await within(10_000, 'the flood', s.exec(`d=$(ls -l /proc/$$/fd | grep -o "/dev/cove/.*/s"); timeout 5 yes ${word} > $d`));
+    assert.equal(a.session, 'ended');
+    assert.match((await s.get()).reason, /nobody had asked/);
+    assert.equal(await other.out('echo well'), 'well\n');
+    await other.delete();
+    await s.delete();
+  });
+
+test('says once that it ends, and does not: what comes later is believed', async () => {
+  const s = await openSession(d, id);
+  for (let i = 0; i < 3; i++) assert.equal((await s.exec('d=$(ls -l /proc/$$/fd | grep -o "/dev/cove/.*/s"); echo e0 > $d; (exit 4)')).exit_code, 4);
+  assert.equal((await s.exec('exit 5')).session, 'ended');
+  assert.match((await s.get()).reason, /exited with 5/);
+  await s.delete();
+});
+
 test('cannot survive the end of its session, however it hides', async () => {
   const s = await openSession(d, id);
   await s.exec('setsid bash -c "trap \'\' TERM INT HUP; (sleep 3000 & sleep 3001) & disown" & nohup sleep 3002 > /dev/null 2>&1 & (sleep 3003 &)');
