@@ -6,13 +6,11 @@
 #include "shell/call.h"
 
 /* Whoever could not load the builtin goes on behind it, and ends. */
-void script_begin(struct buf *out, const char *dir, const char *cwd)
+void script_begin(struct buf *out, const char *dir)
 {
-    buf_adds(out, "\\builtin shopt -s expand_aliases; \\builtin cd -P -- ");
-    script_quote(out, cwd, strlen(cwd));
-    buf_adds(out, "; \\builtin unset OLDPWD; \\builtin export OLDPWD; "
-                  "\\builtin enable -f " SHELL_OBJECT " " SHELL_BUILTIN "; \\builtin " SHELL_BUILTIN
-                  " ");
+    buf_adds(out, "\\builtin shopt -s expand_aliases; "
+                  "\\builtin enable -f " SHELL_OBJECT " " SHELL_BUILTIN "; "
+                  "\\builtin " SHELL_BUILTIN " ");
     buf_adds(out, dir);
     buf_addc(out, '\n');
 }

@@ -9,8 +9,8 @@
 #include "base/buf.h"
 #include "wire/wire.h"
 
-/* What it begins with, in `cwd`. `dir` has no character that means something to bash. */
-void script_begin(struct buf *out, const char *dir, const char *cwd);
+/* What it begins with. `dir` has no character that means something to bash. */
+void script_begin(struct buf *out, const char *dir);
 
 /* 'text' as one word. */
 void script_quote(struct buf *out, const char *p, size_t n);

@@ -374,20 +374,20 @@ static int spawn_shell(struct session *s, const struct init_session_create *m, s
 {
     struct procs *ps = s->all->procs;
     autobuf struct buf args = BUF_INIT(256), vars = BUF_INIT(2 * (size_t)INIT_ARGS_MAX);
-    static const char *const argv[] = {SHELL, "--noprofile", "--norc", "bash"};
-    char place[SPAWN_PLACE_MAX];
+    char script[sizeof(s->dir.path) + sizeof(SESSION_SCRIPT)];
+    const char *const argv[] = {SHELL, "--noprofile", "--norc", script};
     struct wire_strv argv_of, env_of;
     struct spawn_opts o = {.argv = &argv_of,
                            .env = &env_of,
                            .cwd = m->cwd,
-                           .then = s->dir.path,
                            .user = &s->user,
                            .stdio = {ps->null_fd, ps->null_fd, ps->null_fd},
                            .cgroup_fd = s->group->fd,
                            .extra = object_fd(s->all, e)};
 
-    if (o.extra < 0 || session_dir_begin(&s->dir, spawn_place(&o, place), e) < 0)
+    if (o.extra < 0 || session_dir_begin(&s->dir, e) < 0)
         return -1;
+    str_fmt(script, sizeof(script), "%s/%s", s->dir.path, SESSION_SCRIPT);
     for (size_t i = 0; i < ARRAY_LEN(argv); i++)
         wire_strv_add(&args, argv[i]);
     add_env(&vars, &m->env);

@@ -15,7 +15,7 @@
 #include "init/script.h"
 
 #define NUMBERS_MAX 10000u
-#define TEXT_ROOM 32768u /* a path of nothing but quotes in it, each of them four bytes */
+#define TEXT_ROOM 512u
 
 static int refused(struct err *e, const char *what)
 {
@@ -84,12 +84,12 @@ int session_dir_make(struct session_dir *d, const char *root, const struct user 
     return 0;
 }
 
-int session_dir_begin(struct session_dir *d, const char *cwd, struct err *e)
+int session_dir_begin(struct session_dir *d, struct err *e)
 {
     autobuf struct buf text = BUF_INIT(TEXT_ROOM);
 
-    script_begin(&text, d->path, cwd);
-    return make_text(d, "bash", &text, e);
+    script_begin(&text, d->path);
+    return make_text(d, SESSION_SCRIPT, &text, e);
 }
 
 void session_dir_remove(struct session_dir *d)

@@ -2,8 +2,7 @@
  *
  * It is ours, on a small filesystem of our own: the session's user may open what is
  * in it and nobody else may, and no one but us can add, remove or rename. What each
- * file is for, shell/call.h says; `bash` is the script that it begins with (script.h), so
- * named since bash shows that name. */
+ * file is for, shell/call.h says; SESSION_SCRIPT is what bash begins with (script.h). */
 #ifndef INIT_SESSION_DIR_H
 #define INIT_SESSION_DIR_H
 
@@ -14,6 +13,8 @@
 #include "init/user.h"
 #include "shell/call.h"
 #include "wire/wire.h"
+
+#define SESSION_SCRIPT "bash"
 
 struct session_dir {
     char path[64];
@@ -29,7 +30,7 @@ int session_dir_make(struct session_dir *d, const char *root, const struct user 
 void session_dir_remove(struct session_dir *d);
 
 /* Its script. */
-int session_dir_begin(struct session_dir *d, const char *cwd, struct err *e);
+int session_dir_begin(struct session_dir *d, struct err *e);
 
 /* A fresh FIFO for 1 or 2: somebody may still hold the one that is there. */
 int session_dir_renew(struct session_dir *d, int stream, struct err *e);

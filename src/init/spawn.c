@@ -19,6 +19,7 @@
 #include "base/own.h"
 
 #define STALL_SLICE_MS 50
+#define PLACE_MAX (USER_TEXT_MAX + INIT_PATH_MAX)
 #define HELPER_FD 3 /* and of what else a child is given */
 #define PATH_DEFAULT "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
@@ -101,9 +102,7 @@ static long do_uid(const struct plan *p)
 
 static long do_cwd(const struct plan *p)
 {
-    if (chdir(p->cwd) < 0)
-        return -1;
-    return p->o->then != NULL ? chdir(p->o->then) : 0;
+    return chdir(p->cwd);
 }
 
 /* As execvp does: a text file without #! is the shell's. */
@@ -387,7 +386,7 @@ static void add_user_env(char **env, const struct user *u, char text[ENV_ADDED][
 }
 
 /* "~" and "~/x" are in the user's home. */
-const char *spawn_place(const struct spawn_opts *o, char *out)
+static const char *place_of(const struct spawn_opts *o, char *out)
 {
     const char *cwd = o->cwd;
 
@@ -395,18 +394,18 @@ const char *spawn_place(const struct spawn_opts *o, char *out)
         return "/";
     if (cwd[0] != '~' || (cwd[1] != '\0' && cwd[1] != '/'))
         return cwd;
-    snprintf(out, SPAWN_PLACE_MAX, "%s%s", o->user->home, cwd + 1);
+    snprintf(out, PLACE_MAX, "%s%s", o->user->home, cwd + 1);
     return out;
 }
 
 int spawn(struct spawner *s, const struct spawn_opts *o, pid_t *ret, struct err *e)
 {
     autofree char **argv = pointers(o->argv, 1, 0), **env = pointers(o->env, 0, ENV_ADDED);
-    char user_env[ENV_ADDED][ENV_ENTRY_MAX], cwd[SPAWN_PLACE_MAX];
+    char user_env[ENV_ADDED][ENV_ENTRY_MAX], cwd[PLACE_MAX];
     struct plan p = {.o = o,
                      .argv = argv,
                      .env = env,
-                     .cwd = spawn_place(o, cwd),
+                     .cwd = place_of(o, cwd),
                      .helper = o->helper ? s->helper_fd : -1,
                      .nofile = {s->nofile, s->nofile}};
 

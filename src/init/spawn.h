@@ -18,7 +18,6 @@
 
 #define SPAWN_STALL_MS 2000
 #define SPAWN_STACK (64u << 10)
-#define SPAWN_PLACE_MAX (USER_TEXT_MAX + INIT_PATH_MAX)
 
 struct spawner {
     char *stack;     /* of the child until it executes; one at a time */
@@ -28,8 +27,7 @@ struct spawner {
 
 struct spawn_opts { /* all borrowed for the call */
     const struct wire_strv *argv, *env;
-    const char *cwd;  /* "" means "/" */
-    const char *then; /* NULL, or where its program begins after all, having entered cwd */
+    const char *cwd; /* "" means "/" */
     const struct user *user;
     int stdio[3];  /* what becomes 0, 1 and 2; none of them below 3 */
     int cgroup_fd; /* a directory fd */
@@ -37,9 +35,6 @@ struct spawn_opts { /* all borrowed for the call */
     bool tty;      /* stdio[0] becomes its controlling terminal */
     bool helper;   /* execute the spawner's helper_fd: argv[0] is only a title */
 };
-
-/* What cwd means; `out` has SPAWN_PLACE_MAX bytes. */
-const char *spawn_place(const struct spawn_opts *o, char *out);
 
 int spawner_init(struct spawner *s, uint64_t nofile, struct err *e);
 

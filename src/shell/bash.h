@@ -87,6 +87,15 @@ void cleanup_the_pipeline(void);
 void top_level_cleanup(void);
 
 /* Variables. */
+struct variable {
+    char *name, *value, *exported;
+    void *look, *assign;
+    int attributes;
+};
+#define ATT_ARRAY 0x4
+struct variable *find_variable(const char *name);
+int array_insert(void *array, long index, const char *value);
+extern char *dollar_vars[];
 struct var_context;
 extern struct var_context *shell_variables, *global_variables;
 extern void *temporary_env;

@@ -634,6 +634,17 @@ static void hide_name(void)
     enable_builtin(&first);
 }
 
+/* The script has the name of its file, which is ours: $0, and what stands before an error. */
+static void take_name(void)
+{
+    static const char name[] = "bash";
+    struct variable *source = find_variable("BASH_SOURCE");
+
+    dollar_vars[0] = copy(name);
+    if (source != NULL && (source->attributes & ATT_ARRAY) != 0)
+        array_insert(source->value, 0, name);
+}
+
 /* It does not return, so bash's own top and its script are not needed any more. */
 static int start(struct word_list *list)
 {
@@ -643,6 +654,7 @@ static int start(struct word_list *list)
     own_pid = sys(SYS_getpid, 0, 0, 0, 0);
     run_unwind_protects();
     hide_name();
+    take_name();
     if (is_there(&object)) /* BASH_ENV may have put something of its own there */
         close_fd(object.fd);
     close_buffered_fd(default_buffered_input);

@@ -115,6 +115,15 @@ test('options of bash that a session\'s env names are on in it', async () => {
   await s.delete();
 });
 
+test('BASH_ENV is read where the session begins, and may go elsewhere', async () => {
+  await d.exec(id, 'mkdir -p /tmp/begins/there; echo "was=\\$PWD; cd there" > /tmp/begins/env.sh');
+  const s = await open({ cwd: '/tmp/begins', env: { BASH_ENV: './env.sh' } });
+  assert.equal(await s.out('echo "$was $PWD $(pwd) $OLDPWD"'), '/tmp/begins /tmp/begins/there /tmp/begins/there /tmp/begins\n');
+  assert.equal(await s.out('echo "$0 $BASH_SOURCE ${#FUNCNAME[@]}"; f() { echo "${BASH_SOURCE[@]} ${FUNCNAME[@]}"; }; f'), 'bash bash 0\nbash bash f main\n');
+  assert.match((await s.exec('no-such-command')).stderr, /^bash: line 1: no-such-command: /);
+  await s.delete();
+});
+
 test('what a shell remembers is there in the next command', async () => {
   const s = await open({ env: { GIVEN: 'at the start' } });
   await s.exec('cd /usr/lib; plain=1; export EXPORTED=2; arr=(a b "c d"); f() { echo "f: $1"; }; alias hi="echo alias"; set -o pipefail; shopt -s nullglob; umask 027');
