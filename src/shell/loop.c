@@ -559,12 +559,11 @@ static void serve(void)
     static char small[KEEP_MAX];
     size_t have = 0; /* bytes in it: init is made to send two calls by a reply that is a lie */
 
-    for (;;) {
+    for (;; prepare()) {
         struct shell_call call;
         char *bytes = small;
         size_t n;
 
-        prepare();
         stopped = false;
         if (have < sizeof(call))
             have += take(small + have, sizeof(call) - have, sizeof(small) - have);
@@ -662,6 +661,7 @@ static int start(struct word_list *list)
     last_command_exit_value = 0;
     set_pipestatus_from_exit(0);
     close_output();
+    prepare(); /* before anybody can ask for a stop */
     reply('r', 0);
     serve();
     return 0;
