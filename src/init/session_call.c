@@ -315,11 +315,11 @@ void session_over(struct session *s, unsigned code)
 {
     struct call *c = s->call;
 
-    loop_timer_stop(s->all->procs->loop, &s->timer);
     s->status = code;
     s->finishing = must_wait(s);
     if (s->finishing || s->state == SESSION_ENDED)
         return;
+    loop_timer_stop(s->all->procs->loop, &s->timer);
     s->call = NULL;
     code = finish_proc(s, c->proc, code);
     if (c->kind == CALL_COMMAND)

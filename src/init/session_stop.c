@@ -128,7 +128,8 @@ static void not_back(struct session *s)
 {
     s->record.signal = SIGKILL;
     s->record.code = 128 + SIGKILL;
-    session_end(s, "its shell did not come back when its command was %s, and was killed",
+    session_end(s, "its shell%s did not %s when its command was %s, and was killed",
+                s->finishing ? "'s processes" : "", s->finishing ? "end" : "come back",
                 (s->stop & INIT_EXIT_TIMED_OUT) != 0 ? "timed out" : "interrupted");
 }
 
@@ -141,7 +142,7 @@ static void on_tick(struct loop_timer *t)
 
     s->ticks += frozen == s->frozen_ms;
     s->frozen_ms = frozen;
-    if (s->state != SESSION_BUSY)
+    if (s->state != SESSION_BUSY && !s->finishing)
         return;
     if (s->ticks >= SESSION_BACK_MS / TICK_MS) {
         not_back(s);
