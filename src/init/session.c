@@ -269,6 +269,7 @@ bool sessions_reaped(struct sessions *ss, pid_t pid, int status)
             kill(pid, SIGCONT);
             return true;
         }
+        session_hear(s); /* its last word may come to us behind its end */
         s->pid = 0;
         describe_end(s, status);
         if (s->deleted)

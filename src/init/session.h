@@ -171,6 +171,8 @@ int session_listen(struct session *s, struct err *e);
 void session_unlisten(struct session *s);
 /* What it has said unasked. */
 void session_forget(struct session *s);
+/* Takes what it has said already. */
+void session_hear(struct session *s);
 
 /* session_stop.c: groups, and how a call is stopped */
 void session_stop(struct session *s, uint32_t why);

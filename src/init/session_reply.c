@@ -148,6 +148,12 @@ static bool listen_to(struct session *s)
     return true;
 }
 
+void session_hear(struct session *s)
+{
+    if (s->reply.fd >= 0)
+        listen_to(s);
+}
+
 static void reply_ready(struct loop_io *io, uint32_t events)
 {
     struct session *s = CONTAINER_OF(io, struct session, reply.io);

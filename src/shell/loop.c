@@ -106,9 +106,13 @@ static bool is_exit(int why)
     return why == EXITBLTIN || (why == EXITPROG && this_shell_builtin == exit_builtin);
 }
 
-/* A child that failed before it was anything else. */
-static void end_child(void)
+/* A child that failed before it was anything else ends here. */
+static void take_status(int why)
 {
+    if (why == LEFT_BY_EXIT)
+        last_command_exit_value = ways.exit_status;
+    else if (why == DISCARD && last_command_exit_value == 0)
+        last_command_exit_value = 1;
     if (!ways_is_shell())
         exit_shell(last_command_exit_value);
 }
@@ -123,10 +127,6 @@ static void leave(char letter)
 /* It was left, and goes on. */
 static void come_back(int why)
 {
-    if (why == LEFT_BY_EXIT)
-        last_command_exit_value = ways.exit_status;
-    else if (why == DISCARD && last_command_exit_value == 0)
-        last_command_exit_value = 1;
     tidy_up();
     if (why == LEFT_BY_EXIT) { /* an `exec` has let go of them, and EXIT's was run */
         initialize_signals(1);
@@ -158,7 +158,7 @@ static void run_call(const struct shell_call *call, char *bytes)
         last_command_exit_value = 1;
     }
     if (why != 0)
-        end_child();
+        take_status(why);
     if (is_exit(why) && !ways.stopped && !ways.goes_on)
         leave('e');
     if (why != 0)

@@ -325,6 +325,23 @@ test('exit 1 ends the session, though an error of arithmetic or a variable that 
   }
 });
 
+test('the last word of a shell is heard although its end is known first', async () => {
+  const busy = await Promise.all([0, 1, 2].map(() => open()));
+  const spins = busy.map((s) => s.exec('while :; do (:); done'));
+  for (let i = 0; i < 60; i += 6)
+    await Promise.all(
+      Array.from({ length: 6 }, async () => {
+        const s = await open();
+        assert.equal((await s.exec('exit 3')).exit_code, 3);
+        assert.match((await s.get()).reason, /exited with 3/);
+        await s.delete();
+      }),
+    );
+  for (const s of busy) await s.interrupt();
+  await Promise.all(spins);
+  for (const s of busy) await s.delete();
+});
+
 test('what a shell that exits has in the background lives until the session is deleted', async () => {
   for (const end of ['exit 3', 'set -e; [[ 1 == 2 ]]; exit 3', 'kill -9 $BASHPID']) {
     const s = await open();

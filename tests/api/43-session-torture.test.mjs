@@ -192,6 +192,22 @@ test('five megabytes of lines arrive whole and in order', async () => {
   await s.delete();
 });
 
+test('a child that fails in its arithmetic has failed', async () => {
+  const s = await openSession(d, id);
+  await s.exec('f() { a["no number"]=1; }; trap ":" RETURN');
+  for (const [command, out] of [
+    ['(declare -i n=1+); echo $?', '1\n'],
+    ['x=$(declare -i n=1+); echo $?', '1\n'],
+    ['declare -i n=1+ & wait $!; echo $?', '1\n'],
+    ['echo $((1/0)) & wait $!; echo $?', '1\n'],
+    ['echo $((1/0)) | cat; echo ${PIPESTATUS[@]}', '1 0\n'],
+    ['f & wait $!; echo $?; (f); echo $?', '1\n1\n'],
+    ['g() { trap "x=\\$(declare -i n=1+); echo \\$?" RETURN; :; }; g; trap - RETURN', '1\n'],
+  ])
+    assert.equal(await s.out(command), out, command);
+  await s.delete();
+});
+
 test('what cannot be survived ends it with what happened, and within its time', async () => {
   for (const [command, code, opts] of [
     ['set -r', 0, {}],
