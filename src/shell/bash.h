@@ -84,6 +84,8 @@ extern int expanding_redir, assigning_in_environment, executing_builtin;
 void undo_partial_redirects(void);
 void stop_making_children(void);
 void cleanup_the_pipeline(void);
+extern int pipeline_pgrp, shell_pgrp;             /* pid_t */
+void close_pgrp_pipe(void) __attribute__((weak)); /* where it has such a pipe */
 void top_level_cleanup(void);
 
 /* Variables. */

@@ -55,6 +55,18 @@ static void run(char *text)
     reset_parser();
 }
 
+/* Who was being started: else the next command's status is theirs, and with set -m its children
+ * join a process group that is no more, or wait for one whose leader never comes. */
+static void forget_pipeline(void)
+{
+    stop_making_children();
+    cleanup_the_pipeline();
+    if (pipeline_pgrp != shell_pgrp)
+        pipeline_pgrp = 0;
+    if (close_pgrp_pipe != NULL)
+        close_pgrp_pipe();
+}
+
 /* What bash says while it undoes things twice is nobody's. */
 static void tidy_up(void)
 {
@@ -62,8 +74,7 @@ static void tidy_up(void)
     bool mute = funcnest > 0 && variable_context == 0;
 
     interrupt_state = 0;
-    stop_making_children(); /* else the next command's status is theirs */
-    cleanup_the_pipeline();
+    forget_pipeline();
     if (expanding_redir)
         undo_partial_redirects();
     expanding_redir = assigning_in_environment = executing_builtin = 0;

@@ -192,6 +192,20 @@ test('five megabytes of lines arrive whole and in order', async () => {
   await s.delete();
 });
 
+test('with set -m, what was being started when a command was stopped is no part of the next', async () => {
+  const s = await openSession(d, id);
+  await s.exec('set -m');
+  const fds = 'ls /proc/$$/fd | wc -l';
+  const before = await s.out(fds);
+  for (let i = 0; i < 30; i++) {
+    assert.equal((await s.exec('while :; do cat <<< x > /dev/null; done', { timeout_ms: 10 + i })).exit_code, 124);
+    const a = await within(10_000, 'the next', s.exec('echo a | cat; sleep 0 & wait $!; (echo b)'));
+    assert.deepEqual([a.stdout, a.stderr, a.exit_code], ['a\nb\n', '', 0]);
+  }
+  assert.equal(await s.out(fds), before);
+  await s.delete();
+});
+
 test('a child that fails in its arithmetic has failed', async () => {
   const s = await openSession(d, id);
   await s.exec('f() { a["no number"]=1; }; trap ":" RETURN');
