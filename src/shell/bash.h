@@ -48,7 +48,7 @@ struct command;
 extern struct command *global_command;
 extern int EOF_Reached, line_number, executing, stdin_redir, parse_and_execute_level;
 extern int read_but_dont_execute, echo_command_at_execute;
-extern int default_buffered_input;
+extern int default_buffered_input, shell_eof_token;
 int read_command(void);
 int execute_command(struct command *);
 void dispose_command(struct command *);

@@ -28,23 +28,34 @@ static void dispose_current(void)
         dispose_command(c);
 }
 
+/* What comes next in the text, to `current`; false: bash cannot make anything of it. */
+static bool read_next(void)
+{
+    bool ok;
+
+    executing = 0;
+    if (temporary_env != NULL)
+        dispose_used_env_vars();
+    ways.phase = READING;
+    ok = read_command() == 0;
+    ways.phase = RUNNING;
+    current = ok ? global_command : NULL;
+    global_command = NULL;
+    return ok;
+}
+
 static void run(char *text)
 {
     line_number = 0;
     with_input_from_string(text, "bash");
     EOF_Reached = 0;
-    while (EOF_Reached == 0) {
-        executing = 0;
-        if (temporary_env != NULL)
-            dispose_used_env_vars();
-        if (read_command() != 0) {
+    while (EOF_Reached == 0 && !ways.stopped) {
+        if (!read_next()) {
             last_command_exit_value = STATUS_UNREADABLE;
             set_pipestatus_from_exit(STATUS_UNREADABLE);
             break;
         }
-        current = global_command;
-        global_command = NULL;
-        if (current != NULL && !read_but_dont_execute) {
+        if (current != NULL && !read_but_dont_execute && !ways.stopped) {
             executing = 1;
             stdin_redir = 0;
             execute_command(current);
@@ -90,6 +101,7 @@ static void tidy_up(void)
     shell_variables = global_variables;
     dispose_current();
     reset_parser();
+    shell_eof_token = 0; /* else it still looks for the end of a $( ) */
     restore_sigmask();
     if (mute) {
         __fpurge(stderr);
@@ -105,8 +117,7 @@ static int attempt(char *text)
     if (why == 0) {
         ways_to_here();
         ways.phase = RUNNING;
-        if (!ways.stopped)
-            run(text);
+        run(text);
     }
     ways.phase = WAITING;
     return why;

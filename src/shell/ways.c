@@ -12,6 +12,7 @@
 #include "shell/kernel.h"
 
 #define JUMP_SIZE 200 /* of a sigjmp_buf, in both libcs */
+#define SAID_MAX 15   /* times that a stop waits for bash to have read */
 
 struct ways ways;
 static long own_pid;
@@ -23,19 +24,33 @@ void ways_begin(void)
     own_pid = sys(SYS_getpid, 0, 0, 0, 0);
 }
 
+/* Reading takes no time, but of what is very long; init says it again. */
+static bool can_wait(void)
+{
+    static int said;
+
+    said = ways.phase == READING && running_trap == 0 ? said + 1 : 0;
+    return ways.phase == TAKING || (said > 0 && said < SAID_MAX);
+}
+
 /* As Ctrl-C does to a script. What comes too late for a call comes before the next. */
 static void on_stop(int sig)
 {
     if (ways.phase == WAITING)
         return;
     ways.stopped = true;
-    if (ways.phase != TAKING)
+    if (!can_wait())
         sigint_sighandler(sig);
 }
 
 bool ways_is_shell(void)
 {
     return sys(SYS_getpid, 0, 0, 0, 0) == own_pid;
+}
+
+static bool is_running(void)
+{
+    return ways.phase == RUNNING || ways.phase == READING;
 }
 
 /* Between where bash jumps to its top and here others wait, to go on from there. They must not
@@ -54,7 +69,7 @@ static bool is_straight(int value)
 
 static bool is_for_us(const void *env, int value)
 {
-    return env == top_level && ways.phase == RUNNING && ways_is_shell() && is_straight(value) &&
+    return env == top_level && is_running() && ways_is_shell() && is_straight(value) &&
            !signal_in_progress(0);
 }
 
@@ -72,7 +87,7 @@ __attribute__((noreturn, visibility("default"))) void __longjmp_chk(void *env, i
 /* In the place of libc's: bash has nothing that would have to be done there but this. */
 __attribute__((noreturn, visibility("default"))) void exit(int status)
 {
-    if (ways.phase == RUNNING && ways_is_shell()) {
+    if (is_running() && ways_is_shell()) {
         ways.exit_status = status;
         longjmp(top, LEFT_BY_EXIT);
     }

@@ -10,7 +10,8 @@
 
 enum phase {
     WAITING, /* for a call: nothing to stop */
-    TAKING,  /* it is being read: it will not be run */
+    TAKING,  /* it comes: it will not be run */
+    READING, /* bash reads a part of its text, and would not free what it has of it */
     RUNNING,
     LEAVING, /* exit_shell(), with an EXIT trap that runs */
 };

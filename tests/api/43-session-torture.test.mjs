@@ -206,6 +206,23 @@ test('with set -m, what was being started when a command was stopped is no part 
   await s.delete();
 });
 
+test('a stop while bash reads a long text costs no memory, and the next is read as it should be', async () => {
+  const s = await openSession(d, id);
+  const rss = async () => Number(await s.out('grep VmRSS /proc/$$/status | tr -dc 0-9'));
+  const inside = `: ${'word '.repeat(40)}\n`.repeat(5000);
+  const texts = [`f() { ${inside}}`, `cat <<E\n$(${inside})\nE`, `case x in\nx) ${inside};; esac`, `if false; then x=$(${inside}); fi`];
+  for (const t of texts) await s.exec(t);
+  const before = await rss();
+  for (const t of texts)
+    for (let i = 0; i < 6; i++) {
+      await s.exec(t, { timeout_ms: 1 + 5 * i });
+      const a = await s.exec('trap : USR1; kill -USR1 $$; eval "echo a"; x=$(echo b); echo $x; case x in x) echo c;; esac');
+      assert.deepEqual([a.stdout, a.stderr], ['a\nb\nc\n', '']);
+    }
+  assert.ok((await rss()) < before + 30_000, `${before} KiB, then ${await rss()}`);
+  await s.delete();
+});
+
 test('a child that fails in its arithmetic has failed', async () => {
   const s = await openSession(d, id);
   await s.exec('f() { a["no number"]=1; }; trap ":" RETURN');
