@@ -85,6 +85,7 @@ void undo_partial_redirects(void);
 void stop_making_children(void);
 void cleanup_the_pipeline(void);
 extern int pipeline_pgrp, shell_pgrp;             /* pid_t */
+extern int job_control;                           /* set -m */
 void close_pgrp_pipe(void) __attribute__((weak)); /* where it has such a pipe */
 void top_level_cleanup(void);
 

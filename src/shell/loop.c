@@ -211,6 +211,7 @@ static char *take_call(struct shell_call *call, char small[KEEP_MAX], size_t *ha
     if (*have < sizeof(*call))
         *have += lines_take(small + *have, sizeof(*call) - *have, KEEP_MAX - *have);
     ways.phase = TAKING;
+    ways.killed = false;
     memcpy(call, small, sizeof(*call));
     *size = sizeof(*call) + call->cwd + call->env + call->text;
     if (*size > KEEP_MAX) {

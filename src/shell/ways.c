@@ -2,6 +2,7 @@
 #include "shell/ways.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -38,7 +39,7 @@ static void on_stop(int sig)
 {
     if (ways.phase == WAITING)
         return;
-    ways.stopped = true;
+    ways.stopped = ways.killed = true;
     if (!can_wait())
         sigint_sighandler(sig);
 }
@@ -96,6 +97,15 @@ __attribute__((noreturn, visibility("default"))) void exit(int status)
         sys(SYS_exit_group, status, 0, 0, 0);
 }
 
+/* Who was killed with a call that was stopped is not news: bash would tell of it, in that call
+ * or the next. Of a broken pipe it does not, unless it is to tell of all (set -m). */
+static void hush(int *status)
+{
+    if (ways.killed && !job_control && status != NULL && WIFSIGNALED(*status) &&
+        WTERMSIG(*status) == SIGKILL)
+        *status = SIGPIPE;
+}
+
 /* In the place of libc's: a `wait` that is stopped is left where bash looks at that next, and
  * that would be before what it has just heard of a child: to it, that one would run for ever. */
 __attribute__((visibility("default"))) pid_t waitpid(pid_t pid, int *status, int options)
@@ -110,6 +120,8 @@ __attribute__((visibility("default"))) pid_t waitpid(pid_t pid, int *status, int
         put_off = false;
         ret = ret == 0 ? NEG_EINTR : ret;
     }
+    if (ret > 0)
+        hush(status);
     if (ret >= 0)
         return (pid_t)ret;
     errno = (int)-ret;

@@ -20,6 +20,7 @@ enum phase {
 
 struct ways {
     volatile enum phase phase;
+    volatile bool killed;     /* what the last call that ran had started, by who stopped it */
     volatile bool stopped;    /* in this call */
     volatile int exit_status; /* with LEFT_BY_EXIT */
     bool goes_on;             /* `exit` ends the call, and not the shell */

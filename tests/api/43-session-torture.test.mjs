@@ -223,6 +223,22 @@ test('a stop while bash reads a long text costs no memory, and the next is read 
   await s.delete();
 });
 
+test('nobody is told of what a stop killed: not in that command, nor in the next', async () => {
+  const s = await openSession(d, id);
+  for (const mode of ['set +m', 'set -b', 'set -e'])
+    for (const command of ['sleep 1000', 'sleep 1000 | cat', 'sleep 1000 & sleep 1000', 'f() { (sleep 1000); }; f', 'sleep 1000 & wait', 'while :; do (sleep 1000); done', 'coproc sleep 1000; sleep 1000']) {
+      await s.exec(mode);
+      const a = await s.exec(command, { timeout_ms: 60 });
+      assert.deepEqual([a.exit_code, a.stdout, a.stderr], [124, '', ''], `${mode}; ${command}`);
+      const b = await s.exec('(:); echo on; (:)');
+      assert.deepEqual([b.stdout, b.stderr], ['on\n', ''], `after ${mode}; ${command}`);
+      assert.equal(await s.out('jobs; jobs > /dev/null; jobs | wc -l').then((o) => o.split('\n').at(-2)), '0');
+    }
+  // What somebody else kills is told of as ever.
+  assert.match((await s.exec('bash -c "kill -9 \\$\\$"')).stderr, /Killed/);
+  await s.delete();
+});
+
 test('a child that fails in its arithmetic has failed', async () => {
   const s = await openSession(d, id);
   await s.exec('f() { a["no number"]=1; }; trap ":" RETURN');
