@@ -195,7 +195,7 @@ test('five megabytes of lines arrive whole and in order', async () => {
 test('with set -m, what was being started when a command was stopped is no part of the next', async () => {
   const s = await openSession(d, id);
   await s.exec('set -m');
-  const fds = 'ls /proc/$$/fd | wc -l';
+  const fds = 'ls /proc/$$/fd > /tmp/fds; wc -l < /tmp/fds';
   const before = await s.out(fds);
   for (let i = 0; i < 30; i++) {
     assert.equal((await s.exec('while :; do cat <<< x > /dev/null; done', { timeout_ms: 10 + i })).exit_code, 124);
@@ -336,7 +336,7 @@ test('what a command does to the fds between us and its shell is put right', asy
 });
 
 test('how bash was made to load what is ours is nowhere to be seen, and LD_PRELOAD is its caller\'s', async () => {
-  const look = 'tr "\\0" "\\n" < /proc/$$/environ | grep -a -e /proc/ -e LD_; printenv LD_PRELOAD; export -p | grep LD_; ls /proc/$$/fd | head -n 4 | xargs';
+  const look = 'tr "\\0" "\\n" < /proc/$$/environ | grep -a -e /proc/ -e LD_; printenv LD_PRELOAD; export -p | grep LD_; ls /proc/$$/fd > /tmp/fds; head -n 4 /tmp/fds | xargs';
   for (const [env, seen] of [
     [{}, '0 1 2 700\n'],
     [{ LD_PRELOAD: '' }, 'LD_PRELOAD=\n\ndeclare -x LD_PRELOAD=""\n0 1 2 700\n'],
@@ -378,7 +378,7 @@ test('a shell that cannot speak to us any more ends at once, and burns nothing',
   await d.call('DELETE', `/v1/sandboxes/${box}`);
 });
 
-const WHERE = 'echo "$v $# ${A-unset} ${#FUNCNAME[@]} $BASH_SUBSHELL ${IFS@Q}"; local q; ls /proc/$BASHPID/fd | wc -l';
+const WHERE = 'echo "$v $# ${A-unset} ${#FUNCNAME[@]} $BASH_SUBSHELL ${IFS@Q}"; local q; ls /proc/$BASHPID/fd > /tmp/fds; wc -l < /tmp/fds';
 const stops = {
   'a function': 'f() { local v=7 IFS=:; sleep 1000; }; f a b',
   'functions in each other': 'g() { local v=8; while :; do :; done; }; f() { local v=7; g x; }; A=1 f a b',
