@@ -141,6 +141,7 @@ void ways_to_here(void)
 
 void ways_end(void)
 {
+    ways.phase = WAITING; /* also of a call that ran nothing */
     interrupt_state = wait_signal_received = 0;
     put_off = false;
 }

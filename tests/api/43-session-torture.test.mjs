@@ -239,6 +239,23 @@ test('nobody is told of what a stop killed: not in that command, nor in the next
   await s.delete();
 });
 
+test('a stop that comes behind a call is not the next one\'s, whatever that call was', async () => {
+  const s = await openSession(d, id);
+  const { pid } = await s.get();
+  const calls = {
+    'a command': () => s.exec('true'),
+    'one whose directory is not there': () => s.exec('true', { cwd: '/no/such' }),
+    'one that was left': () => s.exec('set -u; echo $no_such; set +u'),
+    'its state for a process': () => d.post(`${s.url}/processes`, { command: 'true' }),
+  };
+  for (const [what, call] of Object.entries(calls)) {
+    await call();
+    assert.equal((await d.exec(id, `kill -RTMAX ${pid}`)).exit_code, 0);
+    assert.equal(await s.out('echo on'), 'on\n', what);
+  }
+  await s.delete();
+});
+
 test('a child that fails in its arithmetic has failed', async () => {
   const s = await openSession(d, id);
   await s.exec('f() { a["no number"]=1; }; trap ":" RETURN');
