@@ -2,7 +2,9 @@
 #
 #   make build      the product, at build/cove
 #   make serve      build it and run it in the foreground (STATE=DIR, ARGS="--listen ...")
+#   make check      the edit loop, under two minutes: build, layers, unit tests, a smoke of each surface
 #   make test       everything; ends with a line `N passed, N failed`
+#                   (ONLY=tests/api/30-exec.test.mjs, ONLY=http_parse, ONLY="words of a test's name")
 #   make bench      measures against bwrap, crun, runc; writes docs/benchmarks.md
 #   make fuzz       long fuzzing of every parser (SECONDS_EACH=600)
 #   make lint       formatting, layers, and a clang build with warnings as errors
@@ -15,7 +17,7 @@ DESTDIR ?=
 ARGS ?=
 SECONDS_EACH ?= 600
 
-.PHONY: all build serve test bench fuzz lint docs install clean deps deps-test
+.PHONY: all build serve check test bench fuzz lint docs install clean deps deps-test
 all: build
 
 deps:
@@ -29,8 +31,11 @@ build: deps
 serve: build
 	build/cove serve --state $(STATE) $(ARGS)
 
+check: deps-test
+	@tools/run-tests.sh checks smoke unit
+
 test: deps-test
-	@tools/run-tests.sh
+	@ONLY="$(ONLY)" tools/run-tests.sh
 
 bench: deps-test build
 	@bench/run.sh

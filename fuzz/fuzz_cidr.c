@@ -2,7 +2,7 @@
 #include "fuzz.h"
 
 #include "base/cidr.h"
-#include "init/probe.h"
+#include "init/serve/internal.h"
 #include "wire/rules.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)

@@ -1,6 +1,6 @@
 /* fuzz_file_records.c - what cove-helper says about files, in pieces of any size. */
 #include "base/own.h"
-#include "front/engine/file_inside.h"
+#include "front/engine/files/internal.h"
 #include "fuzz.h"
 
 static int each(void *arg, uint16_t type, const union file_record *m, struct err *e)

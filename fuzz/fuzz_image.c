@@ -1,13 +1,13 @@
-/* fuzz_image.c - what an image archive holds: the first byte says which of its
- * parts the rest is. */
+/* fuzz_image.c - the parsers of image archives: the first byte selects the parser, the rest is
+ * its input. */
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include "front/engine/image.h"
 #include "fuzz.h"
-#include "helper/manifest.h"
-#include "helper/path.h"
-#include "helper/tar.h"
+#include "helper/archive/tar.h"
+#include "helper/image/manifest.h"
+#include "helper/tree/path.h"
 
 static void docker(const char *p, size_t n)
 {

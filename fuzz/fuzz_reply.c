@@ -1,7 +1,7 @@
 /* fuzz_reply.c - what the shell of a session says of a command: its user's to write. */
 #include "fuzz.h"
 
-#include "init/reply.h"
+#include "init/session/reply.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {

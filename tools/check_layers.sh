@@ -1,23 +1,60 @@
 #!/bin/sh
-# check_layers.sh - holds every #include of src/ against layers.txt.
-# A folder without a line there is refused too: who it may know is a decision.
+# check_layers.sh - holds every #include of src/ against layers.txt: what a folder's files include,
+# what they see through the headers they include, that no permission is unused, and that no two
+# folders include each other. A folder without a line is refused too: that line is a decision.
 cd "$(dirname "$0")/.." || exit 1
 # shellcheck disable=SC2046
 awk '
+function folder(path) { return sub(/\/[^\/]*$/, "", path) ? path : "" }
+function complain(text) { print text; bad = 1 }
+# Marks the folder of every header that `file` reaches.
+function reach(top, file,    n, i, to) {
+    n = split(headers[file], to, " ")
+    for (i = 1; i <= n; i++) {
+        if ((top, to[i]) in seen) continue
+        seen[top, to[i]] = 1
+        if (folder(to[i]) != folder(top)) sees[folder(top), folder(to[i])] = top
+        reach(top, to[i])
+    }
+}
+# A path from one folder to another along direct includes.
+function leads(from, goal, trail,    i) {
+    for (i = 1; i <= folders; i++)
+        if ((from, name[i]) in may && !((goal, name[i]) in walked)) {
+            walked[goal, name[i]] = 1
+            if (name[i] == goal) { complain("a cycle: " trail " " name[i]); return }
+            leads(name[i], goal, trail " " name[i])
+        }
+}
 FILENAME == "tools/layers.txt" {
     sub(/#.*/, "")
-    if (match($0, /^[^:]+:/)) {
-        dir = substr($0, 1, RLENGTH - 1)
-        law[dir] = " " dir " " substr($0, RLENGTH + 1) " "
-    }
+    if (!match($0, /^[^:]+:/)) next
+    dir = substr($0, 1, RLENGTH - 1); name[++folders] = dir; law[dir] = 1; through = 0
+    n = split(substr($0, RLENGTH + 1), word, " ")
+    for (i = 1; i <= n; i++)
+        if (word[i] == "|") through = 1
+        else if (through) through_others[dir, word[i]] = 1
+        else may[dir, word[i]] = 1
     next
 }
-FNR == 1 { dir = FILENAME; sub(/^src\//, "", dir); if (!sub(/\/[^\/]*$/, "", dir)) dir = "" }
-FNR == 1 && dir != "" && !(dir in law) { print FILENAME ": no line for " dir " in layers.txt"; bad = 1 }
-dir != "" && /^[ \t]*#[ \t]*include[ \t]*"[^"]*\// {
-    split($0, q, "\""); to = q[2]; sub(/\/[^\/]*$/, "", to)
-    if (index(law[dir], " " to " ") == 0) {
-        print FILENAME ":" FNR ": " dir " may not include " q[2]; bad = 1
-    }
+FNR == 1 {
+    file = FILENAME; sub(/^src\//, "", file); files[++nfiles] = file; dir = folder(file)
+    if (dir != "" && !(dir in law)) { complain(FILENAME ": no line for " dir " in layers.txt"); law[dir] = 1 }
 }
-END { exit bad }' tools/layers.txt $(find src -name '*.[ch]' | sort)
+/^[ \t]*#[ \t]*include[ \t]*"[^"]*\// {
+    split($0, q, "\""); headers[file] = headers[file] " " q[2]; to = folder(q[2])
+    if (dir == "" || to == dir) next
+    used[dir, to] = 1
+    if (!((dir, to) in may)) complain(FILENAME ":" FNR ": " dir " may not include " q[2])
+}
+END {
+    for (i = 1; i <= nfiles; i++) if (folder(files[i]) != "") reach(files[i], files[i])
+    for (pair in sees) {
+        split(pair, p, SUBSEP)
+        if (!(pair in may) && !(pair in through_others)) complain("src/" sees[pair] ": " p[1] " may not see " p[2] ", through the headers it includes")
+    }
+    for (pair in may) if (!(pair in used)) { split(pair, p, SUBSEP); complain("layers.txt: " p[1] " includes nothing of " p[2]) }
+    for (pair in through_others) if (!(pair in sees) || pair in may) { split(pair, p, SUBSEP); complain("layers.txt: " p[1] " need not see " p[2]) }
+    for (i = 1; i <= folders; i++) leads(name[i], name[i], name[i])
+    exit bad
+}' tools/layers.txt $(find src -name '*.[ch]' | sort)

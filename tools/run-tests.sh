@@ -1,13 +1,18 @@
 #!/bin/bash
 # run-tests.sh [STEP...] - everything there is to test, summed up in one line at
-# the end: `N passed, N failed`. With names, only those steps: checks unit fuzz
-# api http isolation network chaos regress clients asan.
+# the end: `N passed, N failed`. With names, only those steps: checks smoke unit fuzz
+# api http isolation network chaos upgrade regress clients.
 #
 #   checks      layers, generated documents, formatting
+#   smoke       one look at each surface of the release build
 #   unit        C, with address and undefined behaviour sanitizers
 #   fuzz        every parser for FUZZ_SECONDS with clang's libFuzzer
-#   api ...     node's test runner against the real binary (build/cove)
-#   asan        the api tests again, against the sanitized binary
+#   upgrade     each release that CHANGES.md names, built from the history, then this build on its state
+#   api         node's test runner against the sanitized binary (build-asan/cove)
+#   the others  node's test runner against the release binary (build/cove)
+#
+# ONLY=WHAT runs one thing instead: a file of tests, a unit test (http_parse), or every test
+# whose name has these words.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 
@@ -79,7 +84,31 @@ node_tests() {
     [ "$bad" = 0 ] || sed -n '/failing tests:/,$p' "$log.spec" | head -n 200 | sed 's/^/    /'
 }
 
+# One file, one unit test, or tests by their names.
+only() {
+    local what=$1 unit=${1#test_} files
+    unit=${unit%.c} unit=${unit##*/} unit=${unit#test_}
+    if [ -f "tests/unit/test_$unit.c" ]; then
+        must tools/build.sh build-asan -Db_sanitize=address,undefined -Db_lundef=false
+        exec meson test -C build-asan --no-rebuild --print-errorlogs "$unit"
+    fi
+    if [ -f "$what" ]; then
+        exec node --test --test-reporter=spec "$what"
+    fi
+    mapfile -t files < <(grep -rlF --include='*.test.mjs' --exclude-dir=node_modules -e "$what" tests)
+    if [ ${#files[@]} -gt 0 ]; then
+        # a name is words, not a pattern
+        exec node --test --test-concurrency=1 --test-reporter=spec \
+            --test-name-pattern="$(printf %s "$what" | sed 's/[][\\.*^$+?(){}|/]/\\&/g')" "${files[@]}"
+    fi
+    unit=$(grep -rlF "TEST(${what// /_}" tests/unit | head -1)
+    [ -n "$unit" ] && only "$unit"
+    echo "run-tests: ONLY='$what' is no file of tests, no unit test, and in no test's name" >&2
+    exit 64
+}
+
 must tools/build.sh build
+[ -n "${ONLY:-}" ] && only "$ONLY"
 mkdir -p "$logs"
 if wanted checks; then
     check "layers" tools/check_layers.sh
@@ -87,7 +116,8 @@ if wanted checks; then
     # shellcheck disable=SC2046
     check "formatting" clang-format --dry-run -Werror $(git ls-files '*.c' '*.h')
 fi
-if wanted unit || wanted http || wanted asan; then
+wanted smoke && node_tests tests/smoke tests/smoke
+if wanted unit || wanted http || wanted api; then
     must tools/build.sh build-asan -Db_sanitize=address,undefined -Db_lundef=false
 fi
 wanted unit && unit
@@ -95,17 +125,14 @@ wanted fuzz && check "fuzzing, ${FUZZ_SECONDS:-3} s each" tools/fuzz.sh "${FUZZ_
 if wanted http; then # the same bytes to our server, sanitized, and to nginx
     ECHO_SERVER=$PWD/build-asan/tests/http/echo_server node_tests tests/http tests/http
 fi
-for dir in api isolation network chaos regress; do
+wanted api && COVE_BIN=build-asan/cove node_tests "tests/api with sanitizers" tests/api
+for dir in isolation network chaos upgrade regress; do
     wanted $dir && node_tests "tests/$dir" "tests/$dir"
 done
 if wanted clients; then
     for dir in tests/clients/*/; do
         [ "$dir" = tests/clients/node_modules/ ] || node_tests "${dir%/}" "${dir%/}"
     done
-fi
-if wanted asan; then
-    COVE_BIN=build-asan/cove COVE_TEST_BASE=${COVE_TEST_BASE:-/tmp/cove-test-base} \
-        node_tests "tests/api with sanitizers" tests/api
 fi
 
 echo "$passed passed, $failed failed"

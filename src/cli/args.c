@@ -1,4 +1,4 @@
-/* args.c - options and operands of one command, as its row describes them. */
+/* args.c - parses the options and operands of one command, as its row describes them. */
 #include <assert.h>
 #include <string.h>
 
@@ -23,7 +23,7 @@ static const struct cmd_opt *find_letter(const struct cmd *c, char letter)
 static int keep(struct args *a, const struct cmd_opt *o, const char *value, struct err *e)
 {
     if (a->nopts == ARGS_OPTS_MAX)
-        return err_set(e, ERR_INVALID, "more than %d options", ARGS_OPTS_MAX);
+        return err_set(e, ERR_INVALID, "more than %d options given", ARGS_OPTS_MAX);
     a->opts[a->nopts].opt = o;
     a->opts[a->nopts++].value = value;
     return 0;
@@ -45,7 +45,7 @@ static int parse_long(struct args *a, int *i, struct err *e)
     if (eq != NULL)
         return keep(a, o, eq + 1, e);
     if (*i + 1 >= a->argc)
-        return err_set(e, ERR_INVALID, "--%s wants a value: %s", o->name, o->value);
+        return err_set(e, ERR_INVALID, "--%s needs a value: %s", o->name, o->value);
     return keep(a, o, a->argv[++*i], e);
 }
 
@@ -65,24 +65,13 @@ static int parse_short(struct args *a, int *i, struct err *e)
         if (p[1] != '\0')
             return keep(a, o, p + 1, e);
         if (*i + 1 >= a->argc)
-            return err_set(e, ERR_INVALID, "-%c wants a value: %s", *p, o->value);
+            return err_set(e, ERR_INVALID, "-%c needs a value: %s", *p, o->value);
         return keep(a, o, a->argv[++*i], e);
     }
     return 0;
 }
 
-static int count_operands(const struct args *a, struct err *e)
-{
-    const struct cmd *c = a->cmd;
-
-    if (a->noperands < c->min)
-        return err_set(e, ERR_INVALID, "something is missing");
-    if (c->max != CMD_ANY && a->noperands > c->max)
-        return err_set(e, ERR_INVALID, "unexpected argument '%.60s'", a->operands[c->max]);
-    return 0;
-}
-
-/* Operands are moved to the front of argv, over what was already read. */
+/* Operands are moved to the front of argv, over arguments that were already parsed. */
 int args_parse(struct args *ret, const struct cmd *c, int argc, char **argv, bool *ret_help,
                struct err *e)
 {
@@ -109,12 +98,20 @@ int args_parse(struct args *ret, const struct cmd *c, int argc, char **argv, boo
         if (r < 0)
             return -1;
     }
-    return *ret_help || c->raw ? 0 : count_operands(ret, e);
+    if (*ret_help || c->raw)
+        return 0;
+    if (ret->noperands < c->min)
+        return err_set(e, ERR_INVALID, "an argument is missing (%d given, %d needed)",
+                       ret->noperands, c->min);
+    if (c->max != CMD_ANY && ret->noperands > c->max)
+        return err_set(e, ERR_INVALID, "unexpected argument '%.60s'", ret->operands[c->max]);
+    return 0;
 }
 
 const char *args_next(const struct args *a, const char *name, size_t *at)
 {
-    assert(find_name(a->cmd, name, strlen(name)) != NULL); /* a typo of ours */
+    assert(find_name(a->cmd, name, strlen(name)) !=
+           NULL); /* the command asks for an option that is not in its table */
     while (*at < a->nopts) {
         size_t i = (*at)++;
 
@@ -137,4 +134,9 @@ const char *args_value(const struct args *a, const char *name)
 bool args_flag(const struct args *a, const char *name)
 {
     return args_value(a, name) != NULL;
+}
+
+bool args_has_option(const struct args *a, const char *name)
+{
+    return find_name(a->cmd, name, strlen(name)) != NULL;
 }

@@ -1,4 +1,4 @@
-/* cli.c - from argv to a row of the table, and from an error to an exit status. */
+/* cli.c - finds the command in argv, runs it, and turns its error into an exit status. */
 #include "cli/cli.h"
 
 #include <errno.h>
@@ -14,7 +14,7 @@
 
 #define HELP_MAX (64u << 10)
 #define COMPLAINT_MAX 2048
-#define STATUS_IO 74 /* EX_IOERR: what was printed did not arrive */
+#define STATUS_IO 74 /* EX_IOERR: stdout could not be written */
 
 /* clang-format off */
 const struct cmd *const cmd_all[] = {
@@ -36,7 +36,7 @@ const struct cmd *cmd_find(const char *name)
     return NULL;
 }
 
-/* Letters to insert, drop, change or swap to get from a to b (both short). */
+/* Edit distance (Damerau-Levenshtein): letters to insert, drop, change or swap. */
 #define WORD_MAX 16
 static size_t distance(const char *a, const char *b)
 {
@@ -64,7 +64,7 @@ static size_t distance(const char *a, const char *b)
 const char *cmd_nearest(const char *name)
 {
     const char *nearest = NULL;
-    size_t least = 3; /* more than two slips is another word */
+    size_t least = 3; /* more than two typing errors: a different word */
 
     for (size_t i = 0; i < cmd_count; i++) {
         size_t n = distance(name, cmd_all[i]->name);
@@ -77,30 +77,34 @@ const char *cmd_nearest(const char *name)
     return nearest;
 }
 
-static void help_opt(const struct cmd_opt *o, struct buf *out)
-{
-    char left[64], letter[8] = "    ";
-
-    if (o->letter != 0)
-        snprintf(letter, sizeof(letter), "-%c, ", o->letter);
-    snprintf(left, sizeof(left), "%s--%s%s%s", letter, o->name, o->value != NULL ? " " : "",
-             o->value != NULL ? o->value : "");
-    buf_addf(out, "  %-24s %s\n", left, o->doc);
-}
-
 void cmd_write_help(const struct cmd *c, struct buf *out)
 {
     buf_addf(out, "usage: cove %s\n", c->usage);
     if (c->alias != NULL)
-        buf_addf(out, "also:  cove %s\n", c->alias);
+        buf_addf(out, "alias: cove %s\n", c->alias);
     if (c->summary != NULL)
         buf_addf(out, "\n%s\n", c->summary);
     if (c->about != NULL)
         buf_addf(out, "\n%s\n", c->about);
+    if (c->subs != NULL)
+        buf_adds(out, "\nsubcommands:\n");
+    for (const struct cmd_sub *s = c->subs; s != NULL && s->name != NULL; s++) {
+        char left[64];
+
+        snprintf(left, sizeof(left), "%s %s", s->name, s->operands);
+        buf_addf(out, "  %-36s %s\n", left, s->doc);
+    }
     if (c->opts != NULL || c->more_help != NULL)
         buf_adds(out, "\noptions:\n");
-    for (const struct cmd_opt *o = c->opts; o != NULL && o->name != NULL; o++)
-        help_opt(o, out);
+    for (const struct cmd_opt *o = c->opts; o != NULL && o->name != NULL; o++) {
+        char left[64], letter[8] = "    ";
+
+        if (o->letter != 0)
+            snprintf(letter, sizeof(letter), "-%c, ", o->letter);
+        snprintf(left, sizeof(left), "%s--%s%s%s", letter, o->name, o->value != NULL ? " " : "",
+                 o->value != NULL ? o->value : "");
+        buf_addf(out, "  %-24s %s\n", left, o->doc);
+    }
     if (c->more_help != NULL)
         c->more_help(out);
 }
@@ -112,8 +116,10 @@ void cmd_write_help_all(struct buf *out)
     for (size_t i = 0; i < cmd_count; i++)
         if (cmd_all[i]->summary != NULL)
             buf_addf(out, "  %-11s %s\n", cmd_all[i]->name, cmd_all[i]->summary);
-    buf_adds(out, "\n`cove help COMMAND` says more. COVE_URL and COVE_API_KEY choose the server;\n"
-                  "without them root reaches the one started last on this machine.\n");
+    buf_adds(
+        out,
+        "\n`cove help COMMAND` shows its options. COVE_URL and COVE_API_KEY select the server;\n"
+        "without them, root uses the daemon that was started last on this machine.\n");
 }
 
 void cmd_complain(const char *name, const char *fmt, ...)
@@ -129,41 +135,11 @@ void cmd_complain(const char *name, const char *fmt, ...)
     fprintf(stderr, "cove%s%s: %s\n", name != NULL ? " " : "", name != NULL ? name : "", shown);
 }
 
-static int print_help(const struct cmd *c)
-{
-    autobuf struct buf out = BUF_INIT(HELP_MAX);
-
-    cmd_write_help(c, &out);
-    fputs(buf_cstr(&out), stdout);
-    return 0;
-}
-
-static int usage_error(const struct cmd *c, const struct err *e)
-{
-    cmd_complain(c->name, "%s", e->msg);
-    fprintf(stderr, "usage: cove %s\n", c->usage);
-    if (c->opts != NULL)
-        fprintf(stderr, "`cove help %s` lists its options.\n", c->name);
-    return CMD_USAGE;
-}
-
-static int unknown_command(const char *name)
-{
-    const char *nearest = cmd_nearest(name);
-
-    if (nearest != NULL)
-        cmd_complain(NULL, "there is no command '%s'; did you mean `cove %s`?", name, nearest);
-    else
-        cmd_complain(NULL, "there is no command '%s'", name);
-    fprintf(stderr, "`cove help` lists all of them.\n");
-    return CMD_USAGE;
-}
-
-/* The status, unless it is 0 and what was printed did not arrive. */
+/* The status, or STATUS_IO if it is 0 and not everything printed could be written. */
 static int end_output(const struct cmd *c, int status)
 {
     const char *why = fflush(stdout) != 0 ? strerror(errno)
-                      : ferror(stdout)    ? "not all of it could be written"
+                      : ferror(stdout)    ? "not all output could be written"
                                           : NULL;
 
     if (why == NULL || status != 0)
@@ -177,20 +153,30 @@ static int run(const struct cmd *c, int argc, char **argv)
     struct args a;
     struct err e = {0};
     bool help;
-    int status;
+    int status = 0;
 
-    if (args_parse(&a, c, argc, argv, &help, &e) < 0)
-        return usage_error(c, &e);
-    status = help ? print_help(c) : c->run(&a, &e);
-    if (status < 0) {
+    if (args_parse(&a, c, argc, argv, &help, &e) < 0) {
+        cmd_complain(c->name, "%s", e.msg);
+        fprintf(stderr, "usage: cove %s\n", c->usage);
+        if (c->opts != NULL)
+            fprintf(stderr, "`cove help %s` lists its options.\n", c->name);
+        return CMD_USAGE;
+    }
+    if (help) {
+        autobuf struct buf out = BUF_INIT(HELP_MAX);
+
+        cmd_write_help(c, &out);
+        fputs(buf_cstr(&out), stdout);
+    } else if ((status = c->run(&a, &e)) < 0) {
         cmd_complain(c->name, "%s", e.msg);
         status = err_exit(e.kind);
     }
     return end_output(c, status);
 }
 
-/* A closed stream would become the first file or socket that is opened, and what is
- * printed would go there. Opened the wrong way round: reading and writing still fail. */
+/* If stdin, stdout or stderr is closed, the next file or socket opened would get its number
+ * and receive our output. /dev/null takes the number, opened in the wrong direction so that
+ * reading stdin and writing stdout still fail. */
 static void hold_streams(void)
 {
     for (int fd = 0; fd <= 2; fd++)
@@ -215,7 +201,14 @@ int cli_main(int argc, char **argv)
     if (strcmp(name, "--version") == 0 || strcmp(name, "-V") == 0)
         name = "version";
     c = cmd_find(name);
-    if (c == NULL)
-        return unknown_command(name);
+    if (c == NULL) {
+        const char *nearest = cmd_nearest(name);
+
+        cmd_complain(NULL, "unknown command '%s'%s%s%s", name,
+                     nearest != NULL ? "; did you mean `cove " : "", nearest != NULL ? nearest : "",
+                     nearest != NULL ? "`?" : "");
+        fprintf(stderr, "`cove help` lists all commands.\n");
+        return CMD_USAGE;
+    }
     return run(c, argc - 2, argv + 2);
 }

@@ -7,12 +7,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/clock.h"
 #include "base/str.h"
 
-/* Columns as a terminal counts them, near enough: one per character. */
+/* Columns on a terminal, assuming one per character. */
 static size_t width(const char *s)
 {
     size_t n = 0;
@@ -33,7 +32,7 @@ char *table_printable(const char *s, size_t max)
         int n = str_utf8_char(s, left);
         unsigned char c = (unsigned char)*s;
 
-        /* C1 controls are two bytes in UTF-8, and terminals obey them too */
+        /* terminals also obey C1 controls, which are two bytes in UTF-8 */
         if (n <= 0 || c < 0x20 || c == 0x7f || (c == 0xc2 && (unsigned char)s[1] < 0xa0)) {
             n = n <= 0 ? 1 : n;
             to += snprintf(to, 5, "\\x%02x", n == 2 ? (unsigned char)s[1] : c);
@@ -111,7 +110,40 @@ void table_print(const struct table *t)
     }
 }
 
-/* Seconds since 1970 of an RFC 3339 time in UTC; -1 if it is none. */
+/* ---- lists of the API ---- */
+
+void table_print_list(json_t *list, const struct table_column *columns)
+{
+    autotable struct table t = {0};
+    json_t *item;
+    size_t i;
+
+    for (const struct table_column *c = columns; c->head != NULL; c++, t.columns++)
+        table_add(&t, c->head);
+    json_array_foreach(list, i, item)
+    {
+        for (const struct table_column *c = columns; c->head != NULL; c++) {
+            char text[TABLE_TEXT_MAX];
+
+            table_add(&t, c->show(c->field != NULL ? json_object_get(item, c->field) : item, text));
+        }
+    }
+    table_print(&t);
+}
+
+const char *table_text(json_t *text, char out[TABLE_TEXT_MAX])
+{
+    (void)out;
+    return json_string_value(text);
+}
+
+const char *table_number(json_t *number, char out[TABLE_TEXT_MAX])
+{
+    str_fmt(out, TABLE_TEXT_MAX, "%lld", (long long)json_integer_value(number));
+    return out;
+}
+
+/* Seconds since 1970 of an RFC 3339 time in UTC; -1 if it is null or invalid. */
 static int64_t seconds_of(json_t *time)
 {
     const char *text = json_string_value(time);
@@ -120,36 +152,36 @@ static int64_t seconds_of(json_t *time)
     return text == NULL || clock_read(text, &ms) < 0 ? -1 : (int64_t)(ms / 1000);
 }
 
-static const char *span(int64_t s, const char *before, char out[TABLE_AGE_MAX])
+static const char *span(int64_t s, const char *before, char out[TABLE_TEXT_MAX])
 {
     long long v = s < 0 ? 0 : (long long)s;
 
     if (v < 120)
-        str_fmt(out, TABLE_AGE_MAX, "%s%llds", before, v);
+        str_fmt(out, TABLE_TEXT_MAX, "%s%llds", before, v);
     else if (v < 2 * 3600)
-        str_fmt(out, TABLE_AGE_MAX, "%s%lldm", before, v / 60);
+        str_fmt(out, TABLE_TEXT_MAX, "%s%lldm", before, v / 60);
     else if (v < 2 * 86400)
-        str_fmt(out, TABLE_AGE_MAX, "%s%lldh", before, v / 3600);
+        str_fmt(out, TABLE_TEXT_MAX, "%s%lldh", before, v / 3600);
     else
-        str_fmt(out, TABLE_AGE_MAX, "%s%lldd", before, v / 86400);
+        str_fmt(out, TABLE_TEXT_MAX, "%s%lldd", before, v / 86400);
     return out;
 }
 
-const char *table_age(json_t *time, char out[TABLE_AGE_MAX])
+const char *table_age(json_t *time, char out[TABLE_TEXT_MAX])
 {
     int64_t at = seconds_of(time);
 
     return at < 0 ? "-" : span((int64_t)(clock_real_ms() / 1000) - at, "", out);
 }
 
-const char *table_until(json_t *time, char out[TABLE_AGE_MAX])
+const char *table_until(json_t *time, char out[TABLE_TEXT_MAX])
 {
     int64_t at = seconds_of(time);
 
     return at < 0 ? "never" : span(at - (int64_t)(clock_real_ms() / 1000), "in ", out);
 }
 
-const char *table_size(json_t *bytes, char out[TABLE_AGE_MAX])
+const char *table_size(json_t *bytes, char out[TABLE_TEXT_MAX])
 {
     static const char units[] = "BKMGTP";
     double v = (double)json_integer_value(bytes);
@@ -157,6 +189,6 @@ const char *table_size(json_t *bytes, char out[TABLE_AGE_MAX])
 
     for (; v >= 1024 && u + 2 < sizeof(units); u++)
         v /= 1024;
-    str_fmt(out, TABLE_AGE_MAX, v < 10 && u > 0 ? "%.1f%c" : "%.0f%c", v, units[u]);
+    str_fmt(out, TABLE_TEXT_MAX, v < 10 && u > 0 ? "%.1f%c" : "%.0f%c", v, units[u]);
     return out;
 }

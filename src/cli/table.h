@@ -1,7 +1,7 @@
-/* table.h - lists for people: columns that line up, ages instead of dates.
+/* table.h - prints lists as aligned columns.
  *
- * What comes from a tenant (arguments, metadata) is shown with control characters
- * escaped: a process name must not be able to repaint somebody's terminal. */
+ * Text that a tenant chose (arguments, metadata) is printed with control characters escaped,
+ * so that it cannot control the user's terminal. */
 #ifndef CLI_TABLE_H
 #define CLI_TABLE_H
 
@@ -13,29 +13,43 @@
 
 struct table {
     size_t columns, rows;
-    char **cells; /* rows x columns, belong to the table; the first row is the head */
+    char **cells; /* `rows` cells in all, owned; the first `columns` of them are the head */
 };
 
 #define autotable __attribute__((cleanup(table_free)))
 
-/* Heads, then NULL. */
+/* The names of the columns, then NULL. */
 void table_init(struct table *t, ...) __attribute__((sentinel));
 void table_free(struct table *t);
-/* A copy that is safe to print: UTF-8 without control characters, of about `max` bytes at
- * most. Belongs to the caller. */
+/* A copy with control characters and invalid UTF-8 escaped, cut after about `max` bytes.
+ * Belongs to the caller. */
 char *table_printable(const char *s, size_t max);
-/* Puts a text into the next free cell; NULL is shown as "-". */
+/* Fills the next cell; NULL and "" are shown as "-". */
 void table_add(struct table *t, const char *text);
-/* What nothing stands behind need not be cut. */
+/* The same without TABLE_CELL_MAX, for the last column. */
 void table_add_whole(struct table *t, const char *text);
 void table_print(const struct table *t); /* to stdout */
 
-#define TABLE_AGE_MAX 32
-/* "12s", "5m", "3h", "2d" between an RFC 3339 time and now; "-" if there is none. */
-const char *table_age(json_t *time, char out[TABLE_AGE_MAX]);
-/* The same for a time to come: "in 5m", "never" if there is none. */
-const char *table_until(json_t *time, char out[TABLE_AGE_MAX]);
-/* "1.5G" for a number of bytes. */
-const char *table_size(json_t *bytes, char out[TABLE_AGE_MAX]);
+/* ---- lists of the API ---- */
+
+#define TABLE_TEXT_MAX 256
+
+/* A column shows field `field` of each item, or the whole item if that is NULL. `show` returns
+ * the text of a cell; it may use `out` for it. A row without a head ends a table. */
+struct table_column {
+    const char *head, *field;
+    const char *(*show)(json_t *value, char out[TABLE_TEXT_MAX]);
+};
+
+void table_print_list(json_t *list, const struct table_column *columns);
+
+/* Functions for `show`: */
+const char *table_text(json_t *text, char out[TABLE_TEXT_MAX]);
+const char *table_number(json_t *number, char out[TABLE_TEXT_MAX]);
+const char *table_size(json_t *bytes, char out[TABLE_TEXT_MAX]); /* "1.5G" */
+/* Time since an RFC 3339 time: "12s", "5m", "3h", "2d"; "-" if it is null. */
+const char *table_age(json_t *time, char out[TABLE_TEXT_MAX]);
+/* Time until an RFC 3339 time: "in 5m"; "never" if it is null. */
+const char *table_until(json_t *time, char out[TABLE_TEXT_MAX]);
 
 #endif

@@ -13,10 +13,13 @@
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/limits.h"
 
 #define CONFIG_TEXT_MAX 1024
 
 /* clang-format off */
+/* The defaults of sandboxes' limits. */
+#define CONFIG_LIMIT(X, _, member, name, type, def, min, max, doc, ...) X(type, member, name, def, min, max, doc)
 #define CONFIG_KEYS(X)                                                                                                         \
     /* type     member        name             default             min    max        one sentence */                           \
     X(TEXT,     listen,       "listen",        "127.0.0.1:7878",   0,     0,         "address and port of everything Cove serves")             \
@@ -24,15 +27,12 @@
     X(TEXT,     base,         "base",          "",                 0,     0,         "directory of the default template, to share it between state directories (default: inside state)") \
     X(TEXT,     domain,       "domain",        "",                 0,     0,         "domain under which sandboxes are reached (default: localhost:PORT)") \
     X(TEXT,     log_level,    "log-level",     "info",             0,     0,         "error, warn, info or debug")                             \
-    X(TEXT,     accept,       "accept",        "",                 0,     0,         "walls this host cannot give that you do without, comma-separated (see `cove doctor`)") \
+    X(TEXT,     accept,       "accept",        "",                 0,     0,         "walls this host cannot give that you do without, comma-separated (see `cove doctor`); lost-database: sandboxes and snapshots that a lost database knew are given to the first key") \
     X(NUMBER,   sandboxes,    "sandboxes-max", "0",                0,     100000,    "sandboxes at one time; 0: as many as the host's limits allow") \
     X(NUMBER,   pool,         "pool",          "16",               0,     1000,      "sandboxes of the default template kept ready")           \
-    X(SIZE,     disk_pool,    "disk-pool",     "0",                0,     1ull << 50, "size of the image that holds all sandboxes' disks; it is sparse; 0: four fifths of the free space") \
-    X(NUMBER,   cpu_milli,    "cpu",           "2000",             10,    1024000,   "default CPU limit of a sandbox, in thousandths of a core") \
-    X(SIZE,     memory,       "memory",        "1G",               16ull << 20, 1ull << 45, "default memory limit of a sandbox")               \
-    X(NUMBER,   pids,         "pids",          "1024",             8,     4194304,   "default limit of processes and threads of a sandbox")    \
-    X(SIZE,     disk,         "disk",          "10G",              16ull << 20, 1ull << 50, "default limit of what a sandbox may write to its disk") \
-    X(NUMBER,   nofile,       "nofile",        "4096",             64,    1048576,   "default limit of open files of each process in a sandbox") \
+    X(SIZE,     disk_pool,    "disk-pool",     "0",                0,     1ull << 50, "size of the image that holds all sandboxes' disks, which takes what is used and disk-reserve; 0: four fifths of the free space") \
+    X(SIZE,     disk_reserve, "disk-reserve",  "0",                0,     1ull << 50, "free space for sandboxes' disks that is allocated ahead on the host, at least 64M; 0: an eighth of disk-pool, 2G to 4G, or all of a smaller one") \
+    LIMITS(CONFIG_LIMIT, X, _)                                                                                                 \
     X(DURATION, timeout_ms,   "timeout",       "0",                0,     1ull << 50, "default lifetime of a sandbox; 0: until it is deleted")  \
     X(TEXT,     mounts,       "mounts",        "",                 0,     0,         "what sandboxes may mount, comma-separated: NAME (a volume of Cove's own) or NAME=/DIRECTORY (of the host; read-only)") \
     X(DURATION, bridge_idle_ms, "bridge-idle",  "10m",              0,     1ull << 40, "sandboxes that Cloudflare clients make are paused after so long without a call; 0: never") \
@@ -55,6 +55,9 @@
     X(NUMBER,   snapshots,    "snapshots-max", "1000",             0,     100000,    "snapshots at one time, those of forks that still run included") \
     X(NUMBER,   connections,  "connections-max", "1024",           16,    1000000,   "connections to the outside that one sandbox may have at one time")
 /* clang-format on */
+
+#define CONFIG_ONE(...) +1
+enum { CONFIG_COUNT = 0 CONFIG_KEYS(CONFIG_ONE) };
 
 enum config_type { CONFIG_TEXT, CONFIG_NUMBER, CONFIG_SIZE, CONFIG_DURATION };
 

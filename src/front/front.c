@@ -16,7 +16,7 @@
 #include "front/auth/token.h"
 #include "front/engine/engine.h"
 #include "front/harden.h"
-#include "front/plane/plane.h"
+#include "front/plane/kind.h"
 #include "front/planes/cloudflare/cloudflare.h"
 #include "front/planes/e2b/e2b.h"
 #include "front/planes/native/native.h"
@@ -29,6 +29,11 @@
 #define FRONT_DRAIN_MS 5000 /* then streams that never end by themselves are cut */
 #define FRONT_KEY_ENV "COVE_KEY_SHA256"
 
+/* The APIs that are served. A plane sees those above it (plane_opts.documented).
+ *
+ * EXTEND  Another plane: its row. */
+static const struct plane_kind *const kinds[] = {&cloudflare_kind, &native_kind, &e2b_kind};
+
 struct front {
     struct config config;
     struct loop *loop;
@@ -36,9 +41,7 @@ struct front {
     struct auth *auth;
     struct token_mint *tokens;
     struct engine *engine;
-    struct plane *cloudflare;
-    struct native *native;
-    struct e2b *e2b;
+    struct plane *planes[ARRAY_LEN(kinds)]; /* in that order; NULL: not made yet */
     struct proxy *proxy;
     struct http_server *server;
     struct loop_timer drain;
@@ -48,14 +51,13 @@ struct front {
 
 /* ---- requests ---- */
 
-static void to_native(struct front *f, struct http_req *r)
+static struct plane *plane_of(struct front *f, const struct plane_kind *kind)
 {
-    plane_handle(native_plane(f->native), r);
-}
+    size_t i = 0;
 
-static void to_cloudflare(struct front *f, struct http_req *r)
-{
-    plane_handle(f->cloudflare, r);
+    while (kinds[i] != kind)
+        i++;
+    return f->planes[i];
 }
 
 static void nowhere(struct http_req *r)
@@ -86,49 +88,14 @@ static void to_preview(struct front *f, struct http_req *r)
         nowhere(r);
 }
 
-static void to_e2b(struct front *f, struct http_req *r)
+/* How much of the path the door stands for; 0: it is for another one. */
+static size_t fits(const char *door, const struct http_str *path)
 {
-    plane_handle(e2b_api(f->e2b), r);
-}
+    size_t n = strlen(door);
 
-/* A signed URL says whose file it means by its signature alone. */
-static void to_signed(struct front *f, struct http_req *r)
-{
-    e2b_data(f->e2b, r, NULL);
-}
-
-/* One port, one table; the first that fits. A path stands for itself and everything below it.
- *
- * EXTEND  Another plane: a row here, its _new and _free in `parts` below. */
-static const struct door {
-    const char *path;
-    void (*handle)(struct front *f, struct http_req *r);
-} doors[] = {
-    /* clang-format off */
-    {"/health",     to_native},
-    {"/metrics",    to_native},
-    {"/v1/sandbox", to_cloudflare},
-    {"/v1/pool",    to_cloudflare},
-    {BRIDGE_PREVIEW, to_preview},
-    {"/v1",         to_native},
-    {"/v2",         to_e2b},
-    {"/v3",         to_e2b},
-    {"/sandboxes",  to_e2b},
-    {"/snapshots",  to_e2b},
-    {"/templates",  to_e2b},
-    {"/volumes",    to_e2b},
-    {"/secrets",    to_e2b},
-    {"/teams",      to_e2b},
-    {"/files",      to_signed},
-    /* clang-format on */
-};
-
-static bool is_for(const struct door *p, const struct http_str *path)
-{
-    size_t n = strlen(p->path);
-
-    return path->len >= n && memcmp(path->p, p->path, n) == 0 &&
-           (path->len == n || path->p[n] == '/');
+    return path->len >= n && memcmp(path->p, door, n) == 0 && (path->len == n || path->p[n] == '/')
+               ? n
+               : 0;
 }
 
 /* A request that names a sandbox is for it, whatever its path. */
@@ -141,7 +108,7 @@ static bool to_sandbox(struct front *f, struct http_req *r)
     if (named < 0)
         proxy_refuse(r, 400, NULL, why);
     else if (named > 0 && t.port == E2B_DATA_PORT)
-        e2b_data(f->e2b, r, t.id);
+        e2b_data(plane_of(f, &e2b_kind), r, t.id);
     else if (named > 0)
         proxy_handle(f->proxy, r, &t);
     return named != 0;
@@ -150,16 +117,28 @@ static bool to_sandbox(struct front *f, struct http_req *r)
 static void on_request(void *arg, struct http_req *r)
 {
     const struct http_str *path = &http_head(r)->path;
+    const struct plane_door *door = NULL;
+    struct plane *plane = NULL;
+    struct front *f = arg;
+    size_t most = 0;
 
-    if (to_sandbox(arg, r))
+    if (to_sandbox(f, r))
         return;
-    for (size_t i = 0; i < ARRAY_LEN(doors); i++) {
-        if (is_for(&doors[i], path)) {
-            doors[i].handle(arg, r);
-            return;
-        }
-    }
-    nowhere(r);
+    for (size_t i = 0; i < ARRAY_LEN(kinds); i++)
+        for (const struct plane_door *d = kinds[i]->doors; d->path != NULL; d++)
+            if (fits(d->path, path) > most) {
+                most = fits(d->path, path);
+                door = d;
+                plane = f->planes[i];
+            }
+    if (door != NULL && door->handle != NULL)
+        door->handle(plane, r);
+    else if (door != NULL)
+        plane_handle(plane, r);
+    else if (fits(BRIDGE_PREVIEW, path) > 0)
+        to_preview(f, r);
+    else
+        nowhere(r);
 }
 
 /* ---- the end ---- */
@@ -190,9 +169,8 @@ static void on_signal(void *arg, int signo)
         return;
     }
     f->ending = true;
-    plane_drain(native_plane(f->native));
-    plane_drain(f->cloudflare);
-    plane_drain(e2b_api(f->e2b));
+    for (size_t i = 0; i < ARRAY_LEN(kinds); i++)
+        plane_drain(f->planes[i]);
     loop_timer_set(f->loop, &f->drain, FRONT_DRAIN_MS, on_drain_over);
     http_server_drain(f->server, on_drained, f);
 }
@@ -234,7 +212,8 @@ static void on_ready(void *arg)
         end(f, err_exit(e.kind));
         return;
     }
-    native_plane(f->native)->server = f->server;
+    for (size_t i = 0; i < ARRAY_LEN(kinds); i++)
+        f->planes[i]->server = f->server;
     engine_serving(f->engine);
 }
 
@@ -269,6 +248,7 @@ static int make_engine(struct front *f, struct err *e)
                             .store = f->store,
                             .keeper_fd = FRONT_FD_KEEPER,
                             .run_fd = FRONT_FD_RUN,
+                            .first_key = AUTH_ROOT,
                             .on_ready = on_ready,
                             .on_lost = on_lost,
                             .arg = f};
@@ -289,33 +269,32 @@ static unsigned listening_port(void)
     return a.ss_family == AF_INET ? ntohs(((const struct sockaddr_in *)&a)->sin_port) : 0;
 }
 
-static int make_cloudflare(struct front *f, struct err *e)
+static int make_planes(struct front *f, struct err *e)
 {
-    return cloudflare_new(f->engine, f->auth, &f->config, listening_port(), &f->cloudflare, e);
-}
+    struct plane *documented[ARRAY_LEN(kinds)];
+    struct plane_opts o = {.engine = f->engine,
+                           .auth = f->auth,
+                           .tokens = f->tokens,
+                           .config = &f->config,
+                           .port = listening_port(),
+                           .documented = documented};
 
-static int make_e2b(struct front *f, struct err *e)
-{
-    struct e2b_opts o = {.engine = f->engine,
-                         .auth = f->auth,
-                         .tokens = f->tokens,
-                         .config = &f->config,
-                         .port = listening_port()};
-
-    return e2b_new(&o, &f->e2b, e);
+    for (size_t i = 0; i < ARRAY_LEN(kinds); i++) {
+        if (kinds[i]->make(&o, &f->planes[i], e) < 0)
+            return err_wrap(e, "%s", kinds[i]->name);
+        if (kinds[i]->documented)
+            documented[o.ndocumented++] = f->planes[i];
+    }
+    return 0;
 }
 
 static int make_proxy(struct front *f, struct err *e)
 {
-    struct proxy_opts o = {.loop = f->loop, .engine = f->engine, .admit = e2b_admit, .arg = f->e2b};
+    struct proxy_opts o = {
+        .loop = f->loop, .engine = f->engine, .admit = e2b_admit, .arg = plane_of(f, &e2b_kind)};
 
     _Static_assert(PROXY_HOST_MAX == E2B_HOST_MAX, "one Host, two names");
     return proxy_new(&o, &f->proxy, e);
-}
-
-static int make_native(struct front *f, struct err *e)
-{
-    return native_new(f->engine, f->auth, &f->config, f->cloudflare, &f->native, e);
 }
 
 static int settings(struct front *f, int argc, char **argv, struct err *e)
@@ -334,8 +313,7 @@ static int settings(struct front *f, int argc, char **argv, struct err *e)
 static int make_all(struct front *f, struct err *e)
 {
     static int (*const parts[])(struct front * f, struct err * e) = {
-        make_loop,       make_store,  make_auth, make_tokens, make_engine,
-        make_cloudflare, make_native, make_e2b,  make_proxy};
+        make_loop, make_store, make_auth, make_tokens, make_engine, make_planes, make_proxy};
 
     for (size_t i = 0; i < ARRAY_LEN(parts); i++)
         if (parts[i](f, e) < 0)
@@ -347,14 +325,15 @@ static int make_all(struct front *f, struct err *e)
  * tell their planes that it is over. */
 static void unmake(struct front *f)
 {
-    if (f->native != NULL)
-        native_plane(f->native)->server = NULL;
+    for (size_t i = 0; i < ARRAY_LEN(kinds); i++)
+        if (f->planes[i] != NULL)
+            f->planes[i]->server = NULL;
     http_server_free(f->server);
     proxy_free(f->proxy);
     engine_free(f->engine);
-    native_free(f->native);
-    cloudflare_free(f->cloudflare);
-    e2b_free(f->e2b);
+    for (size_t i = 0; i < ARRAY_LEN(kinds); i++)
+        if (f->planes[i] != NULL)
+            kinds[i]->free(f->planes[i]);
     token_free(f->tokens);
     auth_free(f->auth);
     store_close(f->store);

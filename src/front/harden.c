@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/own.h"
+#include "wire/front.h"
 
 static int check_user(struct err *e)
 {
@@ -55,7 +56,7 @@ int harden(int keeper_fd, struct err *e)
     if (check_user(e) < 0 || check_capabilities(e) < 0)
         return -1;
     if (prctl(PR_SET_DUMPABLE, 0) < 0 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ||
-        prctl(PR_SET_NAME, "cove-front") < 0 || prctl(PR_SET_PDEATHSIG, SIGTERM) < 0)
+        prctl(PR_SET_NAME, FRONT_NAME) < 0 || prctl(PR_SET_PDEATHSIG, SIGTERM) < 0)
         return err_sys(e, "prctl");
     return check_parent(keeper_fd, e);
 }

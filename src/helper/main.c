@@ -1,21 +1,20 @@
-/* main.c - cove-helper: work on trees inside a sandbox, one call per process.
+/* main.c - cove-helper: works on files inside a sandbox, one process per call.
  *
- * EXTEND  Another kind of work: a row here and a file that does it. */
+ * EXTEND  Another call: a row here, and a file in the folder of its kind. */
 #include <locale.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
 
 #include "base/own.h"
-#include "helper/args.h"
-#include "helper/export.h"
-#include "helper/files.h"
-#include "helper/import.h"
-#include "helper/names.h"
-#include "helper/pack.h"
-#include "helper/place.h"
-#include "helper/say.h"
-#include "helper/watch.h"
+#include "helper/archive/pack.h"
+#include "helper/archive/put.h"
+#include "helper/call/call.h"
+#include "helper/call/names.h"
+#include "helper/files/files.h"
+#include "helper/image/export.h"
+#include "helper/image/import.h"
+#include "helper/watch/watch.h"
 
 static int run_import(int argc, char **argv)
 {
@@ -26,40 +25,30 @@ static int run_import(int argc, char **argv)
 
 static const struct {
     const char *name;
-    int (*run)(int argc, char **argv); /* what follows the name; the exit status */
-} works[] = {
+    int (*run)(int argc, char **argv); /* the arguments after the name; returns the exit status */
+} calls[] = {
     {"chmod", chmod_main},   {"chown", chown_main},     {"copy", copy_main},
     {"export", export_main}, {"import", run_import},    {"list", list_main},
     {"mkdir", mkdir_main},   {"move", move_main},       {"pack", pack_main},
     {"read", read_main},     {"remove", remove_main},   {"search", search_main},
-    {"stat", stat_main},     {"symlink", symlink_main}, {"unpack", place_main},
+    {"stat", stat_main},     {"symlink", symlink_main}, {"unpack", put_main},
     {"watch", watch_main},   {"write", write_main},     {"xattrs", xattrs_main},
 };
 
-/* With root's power, for somebody else: whose home "~" is. */
-static int look_for(int argc, char **argv)
+int main(int argc, char **argv)
 {
     const char *user = args_get(&(struct args){argc, argv}, "for");
     struct err e;
 
-    return user == NULL || names_take_home(user, &e) == 0 ? 0 : say_failed(stderr, &e);
-}
-
-static int run(int (*work)(int argc, char **argv), int argc, char **argv)
-{
-    int status = look_for(argc, argv);
-
-    return status != 0 ? status : work(argc, argv);
-}
-
-int main(int argc, char **argv)
-{
-    prctl(PR_SET_NAME, "cove-helper"); /* executed from an fd it would be named after that */
-    /* glibc's own, needs no file: libarchive converts names from UTF-8 to this. */
+    prctl(PR_SET_NAME, "cove-helper"); /* executed from an fd, its name would be the fd's */
+    /* built into glibc, needs no file; libarchive converts names from UTF-8 to this charset */
     setlocale(LC_ALL, "C.UTF-8");
-    for (size_t i = 0; argc >= 2 && i < ARRAY_LEN(works); i++)
-        if (strcmp(works[i].name, argv[1]) == 0)
-            return run(works[i].run, argc - 2, argv + 2);
-    fputs("cove-helper: called by cove-init only\n", stderr);
+    /* as root on behalf of a user: "~" is the home of that user */
+    if (user != NULL && names_take_home(user, &e) < 0)
+        return say_failed(stderr, &e);
+    for (size_t i = 0; argc >= 2 && i < ARRAY_LEN(calls); i++)
+        if (strcmp(calls[i].name, argv[1]) == 0)
+            return calls[i].run(argc - 2, argv + 2);
+    fputs("cove-helper is only called by cove-init\n", stderr);
     return 64;
 }

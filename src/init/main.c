@@ -1,9 +1,9 @@
-/* main.c - cove-init: a nursery, and what is born there: pid 1 of one sandbox, which
+/* main.c - cove-init: the nursery, and the children it forks: each is pid 1 of one sandbox,
  * boots and then serves the front. */
 #include "base/clock.h"
-#include "init/boot.h"
-#include "init/nursery.h"
-#include "init/serve.h"
+#include "init/boot/boot.h"
+#include "init/boot/nursery.h"
+#include "init/serve/serve.h"
 
 static int newborn(void)
 {
@@ -13,7 +13,7 @@ static int newborn(void)
     struct err e;
 
     if (boot_receive(&b, &e) < 0)
-        return 1; /* the keeper is gone, or not ours: nothing began */
+        return 1; /* the keeper is gone, or of another version; nothing was changed */
     if (boot_run(&b, &e) < 0) {
         boot_answer(&e);
         return 1;

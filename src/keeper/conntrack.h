@@ -28,7 +28,10 @@ struct conntrack { /* the keeper's, zeroed */
     uint32_t first;               /* the address of range 0 */
     bool waiting[NETWORK_RANGES]; /* for the next walk */
     bool walked[NETWORK_RANGES];  /* the thread's while there is one */
-    uint64_t begun, ended;        /* walks; the same: none is under way */
+    uint64_t begun, ended;        /* walks; the last that began, the last that saw all */
+    bool walking;                 /* one is under way */
+    bool failed;                  /* the thread's, likewise */
+    unsigned fails;               /* walks that failed, in a row */
     uint64_t begun_ms;            /* when the last one did */
 };
 

@@ -4,6 +4,8 @@
 
 #include "keeper/host.h"
 
+/* Until the front of a keeper that was killed has ended; it is helped after a while. */
+int front_wait_old(struct keeper *k, struct err *e);
 int front_start(struct keeper *k, struct err *e);
 void front_ready(struct keeper *k); /* it serves: `cove serve` says so, once */
 void front_ended(struct keeper *k); /* its socket is closed: start another */

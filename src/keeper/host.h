@@ -4,6 +4,7 @@
 
 #include "base/cidr.h"
 #include "keeper/conntrack.h"
+#include "keeper/disk_reserve.h"
 #include "keeper/forwarding.h"
 #include "keeper/nursery.h"
 #include "keeper/sandbox.h"
@@ -30,10 +31,13 @@ struct disk {
     struct list removals;                     /* under way, see disk_remove() */
     int qgroups_fd;                           /* directory of the quotas' counters in sysfs */
     bool simple; /* simple quotas (since 6.7): far cheaper than the full ones */
+    struct reserve reserve;
 };
 
 struct ids {
-    int fd; /* /run/cove/idranges, shared by all daemons of the host */
+    char dir[64]; /* /run/cove, unless a test says otherwise */
+    int fd;       /* `idranges` in it, shared by all daemons of the host */
+    bool unswept; /* ids_sweep() waits for a sandbox whose range is not known */
 };
 
 #define NETWORK_RESOLVERS 2u
@@ -43,23 +47,25 @@ struct ids {
 struct network {
     bool egress;       /* sandboxes can have it, and do unless they ask for none */
     char why_not[200]; /* when not */
+    bool powerless;    /* nor is anything of ours on the host, and CAP_NET_ADMIN is gone */
     uint32_t subnet, mtu;
     uint32_t resolvers[NETWORK_RESOLVERS];
     size_t nresolvers;
     struct cidr allowed[NETWORK_ALLOWED]; /* by the operator, of what is private */
     size_t nallowed;
     struct forwarding forwarding;
-    struct mnl_socket *nl, *watch;
+    struct netlink *nl;
+    struct mnl_socket *watch;
     struct loop_io watch_io;
     struct nft_ctx *nft;
     struct conntrack conntrack;
 };
 
-/* DIR/records (record.c). */
+/* DIR/sandboxes (record.c). */
 struct records {
     int fd;
     uint32_t n;     /* places there are */
-    uint32_t *free; /* room for all of them; nfree of them nobody's */
+    uint32_t *free; /* room for all of them; the first nfree are free places */
     uint32_t nfree;
 };
 
@@ -70,6 +76,7 @@ struct keeper {
     char dir[512]; /* the state directory, absolute */
     char host_boot[40];
     int dir_fd, run_fd, front_fd, lock_fd, listen_fd;
+    int damaged_fd; /* DIR/damaged (quarantine.h) */
     struct records records;
     bool overlay_by_path; /* rootfs.c: an older kernel */
     bool ending;          /* `cove stop --all`: nothing is to run on */
@@ -126,6 +133,9 @@ int privileges_give_up(int cap, struct err *e);
 int host_boot_read(struct keeper *k, struct err *e);
 /* Opens DIR and everything in it, locked. */
 int dirs_open(struct keeper *k, struct err *e);
+/* What the process is that the lock file names. GONE: also if another program has its pid. */
+enum holder { HOLDER_GONE, HOLDER_DYING, HOLDER_ALIVE };
+enum holder dirs_holder(pid_t pid);
 
 int cgroup_open(struct keeper *k, struct err *e);
 void cgroup_close_all(struct keeper *k); /* removes the daemon's own groups, if empty */
@@ -155,9 +165,11 @@ uint64_t cgroup_oom_kills(struct sandbox *sb);
 int ids_open(struct keeper *k, struct err *e);
 /* For an adopted sandbox: its range is leased, also when /run/cove was lost. */
 void ids_keep(struct sandbox *sb);
-/* Gives back every range of this daemon that no sandbox has. */
+/* Gives back every range of this daemon that no sandbox has, as soon as that is certain. */
 void ids_sweep(struct keeper *k);
 uid_t ids_base(const struct sandbox *sb);
+/* The range that its init runs in, by what the kernel says of it. */
+int ids_find(struct sandbox *sb, struct err *e);
 
 /* One way to give a sandbox a disk of bounded size. */
 enum disk_rest { DISK_GONE, DISK_EMPTY, DISK_STAYS };
@@ -186,24 +198,26 @@ struct disk_way {
 };
 int disk_open(struct keeper *k, struct err *e);
 void disk_close(struct keeper *k);
-/* Fails where nothing that is made now would stay. */
-int disk_check(const struct keeper *k, struct err *e);
+/* Fails where nothing that is made now would stay, or too little space is left for it. */
+int disk_check(struct keeper *k, struct err *e);
 int disk_limit(struct sandbox *sb, struct err *e);
 int disk_counters(struct sandbox *sb, int *ret_used, int *ret_quota, struct err *e);
 /* Takes disk `name` away, which takes as long as a tenant cared to make it: a worker does
  * it. 0 once there is none; until then 1, and asking again begins what failed anew. */
 int disk_remove(struct keeper *k, const char *name);
-/* Removes disks that belong to no sandbox. */
+/* Removes emptied disks of an earlier keeper. A disk without a record is put into quarantine:
+ * the front knows whether a client was ever told of it. */
 void disk_sweep(struct keeper *k);
 
 int records_open(struct keeper *k, struct err *e);
 /* Answers `ok` when what was written before is durable. */
 int records_flush(struct keeper *k, uint32_t seq, struct err *e);
-/* Each record, once, before there are any sandboxes: `whole` or only with its name. The
- * place is then whoever takes it (sandbox.place), or given to records_drop(). */
+/* Each record, once, before there are any sandboxes: `whole`, or damaged and only with its id.
+ * The place then belongs to the sandbox (sandbox.place), or is given to records_drop(). */
 typedef int record_fn(struct keeper *k, const struct record *rec, uint32_t place, bool whole,
                       struct err *e);
 int records_each(struct keeper *k, record_fn *fn, struct err *e);
+/* Keeps its bytes in DIR/damaged and frees the place. */
 void records_drop(struct keeper *k, uint32_t place);
 
 /* The compiled filter belongs to the keeper. */

@@ -134,7 +134,7 @@ int keeper_come_up(struct keeper *k, struct err *e)
         if (steps[i].run(k, e) < 0)
             return err_wrap(e, "%s", steps[i].what);
     pool_open(k);
-    if (pool_adopt(k, e) < 0)
+    if (sandbox_adopt_all(k, e) < 0)
         return -1;
     ids_sweep(k);
     disk_sweep(k);
@@ -164,7 +164,8 @@ static int watch_signals(struct keeper *k, struct err *e)
 
 static void blank(struct keeper *k)
 {
-    k->dir_fd = k->run_fd = k->records.fd = k->front_fd = k->lock_fd = k->listen_fd = -1;
+    k->dir_fd = k->run_fd = k->damaged_fd = k->records.fd = k->front_fd = k->lock_fd =
+        k->listen_fd = -1;
     k->init_fd = k->helper_fd = k->disk.fd = k->disk.qgroups_fd = k->ids.fd = -1;
     k->network.watch_io.fd = k->cgroups.v2_fd = -1;
     nursery_init(k);
@@ -207,8 +208,8 @@ int keeper_load(struct keeper *k, int argc, char *const *argv, struct err *e)
 
 static int serve(struct keeper *k, struct err *e)
 {
-    if (listen_open(k, e) < 0 || template_make_first(k, e) < 0 || watch_signals(k, e) < 0 ||
-        front_start(k, e) < 0)
+    if (front_wait_old(k, e) < 0 || listen_open(k, e) < 0 || template_make_first(k, e) < 0 ||
+        watch_signals(k, e) < 0 || front_start(k, e) < 0)
         return -1;
     pool_refill(k);
     return loop_run(k->loop, e) < 0 ? -1 : front_check(k, e);

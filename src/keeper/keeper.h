@@ -13,6 +13,6 @@ int keeper_main(int argc, char **argv);
 /* `cove stop [--all]` and `cove doctor`, which work without a daemon too. `state` may be
  * NULL: where it is by default. */
 int keeper_stop_main(bool all, const char *state);
-int keeper_doctor_main(void);
+int keeper_doctor_main(const char *state);
 
 #endif

@@ -1,4 +1,4 @@
-/* nursery.h - the process in which inits are born (init/nursery.h), seen from here:
+/* nursery.h - the process in which inits are born (init/boot/nursery.h), seen from here:
  * started with the first order, again if somebody killed it, and ended with us.
  *
  * A birth takes most of a millisecond, nearly all of it the kernel's new network

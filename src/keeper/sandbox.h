@@ -14,6 +14,7 @@
 
 #include "base/err.h"
 #include "base/id.h"
+#include "base/limits.h"
 #include "base/list.h"
 #include "base/map.h"
 #include "config/config.h"
@@ -39,33 +40,26 @@ enum phase {
     PHASE_STOPPED,  /* somebody's, nothing runs, the disk is there */
     PHASE_DYING,    /* being torn down; a new keeper goes on with that */
     PHASE_IMPORT,   /* unpacks a template, for this front only; a new keeper tears it down */
+    PHASE_DAMAGED,  /* in quarantine (quarantine.h): what there is of it stays as it is */
     PHASE_COUNT
 };
 const char *phase_name(enum phase p);
 
 enum freeze { FREEZE_COMMANDS, FREEZE_ALL, FREEZE_COUNT }; /* freezer.h */
 
-struct limits {
-    uint64_t cpu_milli, memory, pids, disk, nofile;
-};
-
 enum network_bits {
     NETWORK_EGRESS = 1, /* a way out; without it: loopback only */
     NETWORK_RULED = 2,  /* rules of its own may stand in the firewall */
 };
 
-#define RECORD_MAGIC 0x636f7665u
-#define RECORD_VERSION 1u
-
-/* The record: a place in DIR/records begins with exactly this. */
+/* The record, as record.c reads and writes it. */
 #define PLACE_NONE UINT32_MAX
 struct record {
-    uint32_t magic, version;
     uint32_t phase;
     uint32_t stage; /* stages that may be up: 0..STAGE_COUNT */
     char id[32];
     char boot_id[40];
-    char host_boot[40]; /* the host's boot id when it last ran: another means a reboot */
+    char host_boot[40]; /* the host's boot id when `range` was leased: another means a reboot */
     char template[64];  /* the name asked for */
     char layer[64];     /* the version of it that this disk stands on */
     char reason[256];   /* why it is stopped */
@@ -73,7 +67,7 @@ struct record {
     uint32_t network;   /* bits of enum network_bits */
     struct limits limits;
     uint64_t created_ms;
-    uint64_t sum; /* of everything above */
+    uint32_t told; /* a client knows of it: without a row it is a sandbox whose row was lost */
 };
 
 struct sandbox {
@@ -123,7 +117,7 @@ struct sandbox {
 
 struct stage {
     const char *name;
-    /* 0: up. 1: it will be, and then calls sandbox_go_on(), or pool_failed(). */
+    /* 0: up. 1: it will be, and then calls sandbox_go_on(), or sandbox_failed(). */
     int (*up)(struct sandbox *sb, struct err *e);
     /* Idempotent: also called for a stage that may or may not have been up.
      * 0: gone. 1: not yet, call again. Never fails for good. */
@@ -163,7 +157,7 @@ int init_down(struct sandbox *sb);
 struct sandbox *sandbox_new(struct keeper *k, const char *id, struct err *e);
 void sandbox_free(struct sandbox *sb);
 /* Runs the stages from where it is; on failure they are left to the teardown queue.
- * After success it goes on by itself: pool_booted() or pool_failed() is called. */
+ * After success it goes on by itself: sandbox_booted() or sandbox_failed() is called. */
 int sandbox_up(struct sandbox *sb, struct err *e);
 /* The same for a stage that has waited. */
 void sandbox_go_on(struct sandbox *sb);
@@ -173,5 +167,10 @@ int sandbox_down(struct sandbox *sb);
 /* record.c */
 int record_save(struct sandbox *sb, bool durable, struct err *e);
 void record_remove(struct sandbox *sb);
+/* A copy of the record as it is when the disk is made, on that disk: what the files stand on
+ * can be read there when the record cannot. */
+void record_copy(struct sandbox *sb, bool only_if_missing);
+/* -1: there is none, or it is damaged too. */
+int record_copy_read(struct keeper *k, const char *id, struct record *ret);
 
 #endif

@@ -1,6 +1,6 @@
 /* snapshot.h - a sandbox's files as they were at one moment, kept.
  *
- *   DIR/snapshots/ID    the record
+ *   DIR/snapshots/ID    the record, sealed (sealed.h), and its twin (file.h)
  *   DIR/disk/.snap-ID   the disk as it was, read-only: its `upper` is one more layer on
  *                       what the sandbox stood on
  *
@@ -26,10 +26,10 @@
 enum snapshot_flags {
     SNAPSHOT_WANTED = 1, /* by somebody; else it stays only while something stands on it */
     SNAPSHOT_BARE = 2,   /* was imported: no disk of its own, it is just what it stands on */
+    SNAPSHOT_TOLD = 4,   /* a client knows of it, as record.told */
 };
 
 struct snapshot_record {
-    uint32_t magic, version;
     char id[32];
     char under[64];    /* the version that it stands on */
     char template[64]; /* the name that the sandbox was made from */
@@ -37,12 +37,12 @@ struct snapshot_record {
     uint32_t stack;    /* snapshots that it is or stands on: 1... */
     uint32_t flags;    /* enum snapshot_flags */
     uint64_t bytes, created_ms;
-    uint64_t sum; /* of everything above */
 };
 
 struct snapshot {
     struct list link;
     struct snapshot_record rec;
+    bool damaged; /* both copies of its record: only the id is known, and nothing is removed */
 };
 
 struct snapshots {
@@ -77,7 +77,7 @@ uint64_t snapshot_held(struct keeper *k, const char *sandbox);
 
 /* snapshot_take.c: of a sandbox that runs, is paused or is stopped; the answer comes by
  * itself. */
-int pool_snapshot(struct keeper *k, uint32_t seq, const char *id, struct err *e);
+int sandbox_snapshot(struct keeper *k, uint32_t seq, const char *id, struct err *e);
 /* From there: durable when it returns. */
 int snapshot_keep(struct keeper *k, struct snapshot *s, struct err *e);
 
@@ -85,6 +85,8 @@ int snapshot_keep(struct keeper *k, struct snapshot *s, struct err *e);
  * id. Durable when it returns. */
 int snapshot_adopt(struct keeper *k, const char *id, uint64_t bytes, struct err *e);
 
+/* A client was told of it. */
+int snapshot_told(struct keeper *k, const char *id, struct err *e);
 /* Nobody wants it any more. */
 int snapshot_forget(struct keeper *k, const char *id, struct err *e);
 /* A sandbox that stood on `version` is gone. */

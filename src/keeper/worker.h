@@ -26,6 +26,8 @@ int worker_open(struct keeper *k, struct err *e);
 void worker_give(struct work *w);
 /* For what takes one flush of a disk and no more: it waits behind nothing else. */
 void worker_give_short(struct work *w);
+/* For the reserve of the disks: a tenant that fills one must not wait for removals. */
+void worker_give_reserve(struct work *w);
 /* Something was given whose `done` has not been called yet. */
 bool worker_is_busy(void);
 

@@ -1,9 +1,9 @@
-/* bash.h - what we use of bash, whose headers are on no machine that only runs it.
+/* bash.h - the functions and variables of bash that we use; its headers are not installed with it.
  *
  * These names and shapes are the same from bash 5.1 to 5.3: tried with 5.1.4, 5.2.15, 5.2.37
  * and 5.3.15, with glibc and musl, with bash's own malloc and without. 5.0 has no
- * restore_sigmask(). Whoever lacks one that is not weak does not load the object, and no session
- * begins: it is linked so that this does not wait for the first call that needs it. */
+ * restore_sigmask(). A bash that lacks one that is not weak does not load the object, and the
+ * session does not start: the object is linked with -z now, so that this shows at once. */
 #ifndef SHELL_BASH_H
 #define SHELL_BASH_H
 
@@ -29,10 +29,10 @@ struct builtin {
 };
 #define BUILTIN_ENABLED 1
 
-/* Why bash goes to its top. */
+/* Why bash jumps to top_level. */
 enum {
     FORCE_EOF = 1, /* set -u, ${x:?} */
-    DISCARD = 2,   /* an error that ends what is read at that moment */
+    DISCARD = 2,   /* an error that ends the current input line */
     EXITPROG = 3,  /* all other ways out; `exit`, before 5.2 */
     ERREXIT = 4,   /* set -e */
     EXITBLTIN = 6, /* `exit` */
@@ -43,7 +43,7 @@ extern void longjmp(void *env, int value) __attribute__((noreturn));
 extern void siglongjmp(void *env, int value) __attribute__((noreturn));
 extern void __longjmp_chk(void *env, int value) __attribute__((noreturn));
 
-/* Reading and running. */
+/* Parsing and running. */
 struct command;
 extern struct command *global_command;
 extern int EOF_Reached, line_number, executing, stdin_redir, parse_and_execute_level;
@@ -56,7 +56,7 @@ void with_input_from_string(char *text, const char *name);
 void reset_parser(void);
 int close_buffered_fd(int fd);
 
-/* How it went. */
+/* The status. */
 extern volatile int last_command_exit_value;
 extern int (*this_shell_builtin)(struct word_list *);
 int exit_builtin(struct word_list *);
@@ -76,7 +76,7 @@ void initialize_signals(int again);
 void restore_traps(void) __attribute__((weak)); /* from 5.2 on */
 void restore_sigmask(void);
 
-/* Whatever has to be undone. */
+/* Unwinding. */
 void begin_unwind_frame(const char *name);
 void add_unwind_protect(void (*undo)(void *), void *arg);
 void run_unwind_protects(void);
@@ -86,7 +86,7 @@ void stop_making_children(void);
 void cleanup_the_pipeline(void);
 extern int pipeline_pgrp, shell_pgrp;             /* pid_t */
 extern int job_control;                           /* set -m */
-void close_pgrp_pipe(void) __attribute__((weak)); /* where it has such a pipe */
+void close_pgrp_pipe(void) __attribute__((weak)); /* on systems where bash has it */
 void top_level_cleanup(void);
 
 /* Variables. */
@@ -115,12 +115,12 @@ void *bind_variable(const char *name, char *value, int flags);
 int unbind_variable(const char *name);
 char *get_string_value(const char *name);
 
-/* Other builtins, by their names, be they switched off. */
+/* Other builtins, by name, even if disabled. */
 int (*builtin_address(char *name))(struct word_list *);
 void *find_function(const char *name);
 char *sh_single_quote(const char *text);
 
-/* Where it is. */
+/* The working directory. */
 extern const char *this_command_name;
 int cd_builtin(struct word_list *);
 char *get_working_directory(const char *who);

@@ -1,23 +1,24 @@
-/* begin.c - how bash comes to have our loop for its top: init names this object in LD_PRELOAD,
- * and bash's first and only script loads it as a builtin and calls that. Of neither is there
- * a trace when the first command looks. */
+/* begin.c - how bash enters our loop: init names this object in LD_PRELOAD, and the one script of
+ * bash loads it as a builtin and calls it. When the first command runs no trace of either is
+ * left. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "shell/bash.h"
 #include "shell/call.h"
+#include "shell/exits.h"
+#include "shell/fifos.h"
 #include "shell/kept.h"
 #include "shell/kernel.h"
-#include "shell/lines.h"
 #include "shell/loop.h"
-#include "shell/ways.h"
 
 static struct kept object = {.fd = SHELL_OBJECT_FD};
 
 #define PRELOAD "LD_PRELOAD="
 
-/* Without what is ours; false: that was all. /proc/PID/environ shows these bytes, too. */
+/* Removes our entry from LD_PRELOAD, in place: /proc/PID/environ shows these bytes. False: the
+ * variable is empty now. */
 static bool forget_ours(char *variable)
 {
     static const char ours[] = PRELOAD SHELL_OBJECT;
@@ -36,7 +37,7 @@ static bool forget_ours(char *variable)
     return true;
 }
 
-/* It is for bash only, not for what that starts; somebody else's may stand behind it. */
+/* LD_PRELOAD of ours is for bash only, not for its children; a client's may follow it. */
 __attribute__((constructor)) static void forget_preload(void)
 {
     char **to = environ;
@@ -56,7 +57,7 @@ static void hide_name(void)
     enable_builtin(&first);
 }
 
-/* The script has the name of its file, which is ours: $0, and what stands before an error. */
+/* $0, and the prefix of errors, would be the path of our script. */
 static void take_name(void)
 {
     static const char name[] = "bash";
@@ -67,22 +68,22 @@ static void take_name(void)
         array_insert(source->value, 0, name);
 }
 
-/* It does not return, so bash's own top and its script are not needed any more. */
+/* Never returns, so the unwind list and the script of bash are not needed any more. */
 static int start(struct word_list *list)
 {
-    if (list == NULL || !lines_begin(list->word->word))
+    if (list == NULL || !fifos_begin(list->word->word))
         return 1;
-    ways_begin();
+    exits_begin();
     run_unwind_protects();
     hide_name();
     take_name();
-    if (kept_is_there(&object)) /* BASH_ENV may have put something of its own there */
+    if (kept_is_valid(&object)) /* BASH_ENV may have put another file there */
         close_fd(object.fd);
     close_buffered_fd(default_buffered_input);
     default_buffered_input = -1;
     last_command_exit_value = 0;
     set_pipestatus_from_exit(0);
-    lines_close_output();
+    fifos_close_output();
     loop();
 }
 

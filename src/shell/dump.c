@@ -1,12 +1,12 @@
-/* dump.c - everything the shell knows, printed for another bash to take in.
+/* dump.c - prints the state of the shell as text that another bash can eval.
  *
  * The builtins that print it are called by their address: no name is looked up that a command
- * could have taken or switched off, nothing is traced, and neither $? nor a trap notices. */
+ * could have redefined or disabled, nothing is traced, and $? and traps are not affected. */
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "shell/bash.h"
-#include "shell/dump.h"
+#include "shell/loop.h"
 
 static bool call(const char *name, const char *option, const char *arg)
 {
@@ -36,9 +36,9 @@ static bool say_cwd(void)
     return ok;
 }
 
-/* In an order in which nothing changes what comes behind it: functions are read with the
- * shopts they were written with, set -e and set -k come late, aliases count from the end on.
- * Whoever takes it in does so by `builtin`. */
+/* In an order in which no part changes how the next is read: functions are read with the shopts
+ * they were defined with, set -e and set -k come late, aliases are expanded only at the end.
+ * The reader uses `builtin`, so a function of that name prevents the dump. */
 bool dump(void)
 {
     static const struct {

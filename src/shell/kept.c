@@ -19,7 +19,7 @@ bool kept_note(struct kept *k)
     return true;
 }
 
-bool kept_is_there(const struct kept *k)
+bool kept_is_valid(const struct kept *k)
 {
     struct stat st;
 
@@ -31,7 +31,7 @@ bool kept_put(struct kept *k, int fd)
 {
     int from = KEPT_FROM;
 
-    do { /* ulimit -n may leave no room up there */
+    do { /* ulimit -n may be lower */
         k->fd = (int)sys(SYS_fcntl, fd, F_DUPFD_CLOEXEC, from, 0);
         from = from > 10 ? 10 : from - 1;
     } while (k->fd < 0 && from >= 3);

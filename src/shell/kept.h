@@ -1,5 +1,5 @@
-/* kept.h - fds that stay open while commands run, unless a command has closed one, or put
- * something else there: so each is looked at before it is used. */
+/* kept.h - fds that stay open while commands run. A command may close one, or put another file
+ * there: so each is checked (fstat) before it is used. */
 #ifndef SHELL_KEPT_H
 #define SHELL_KEPT_H
 
@@ -12,10 +12,10 @@ struct kept {
     ino_t ino;
 };
 
-/* What is open as k->fd now is what it should be from now on. */
+/* Remembers the file that is open as k->fd now. */
 bool kept_note(struct kept *k);
-bool kept_is_there(const struct kept *k);
-/* Takes `fd` over, to where scripts have none; false: it is no fd, or there is no room. */
+bool kept_is_valid(const struct kept *k);
+/* Takes `fd` over and moves it above the fds that scripts use; false: not an fd, or no room. */
 bool kept_put(struct kept *k, int fd);
 
 #endif

@@ -1,5 +1,5 @@
-/* kernel.h - the few calls of the kernel, made by hand: no libc is ours to rely on, and errno
- * is bash's. What fails is negative. */
+/* kernel.h - a few system calls without libc: we are linked to none, and errno is bash's. On
+ * failure they return -errno. */
 #ifndef SHELL_KERNEL_H
 #define SHELL_KERNEL_H
 

@@ -6,18 +6,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "shell/around.h"
 #include "shell/bash.h"
 #include "shell/call.h"
-#include "shell/dump.h"
-#include "shell/lines.h"
-#include "shell/ways.h"
+#include "shell/scope.h"
 
-#define KEEP_MAX 65536u /* a larger text's memory is given back */
+#include "shell/exits.h"
+#include "shell/fifos.h"
+
+#define KEEP_MAX 65536u /* the memory of a larger text is freed */
 #define STATUS_UNREADABLE 2
-#define TRAPS (65 + 3) /* EXIT, the signals, and DEBUG, ERR and RETURN, as bash counts them */
+#define TRAPS (65 + 3) /* EXIT, the signals, DEBUG, ERR and RETURN, as bash numbers them */
 
-static struct command *current; /* what runs, until it is disposed of */
+static struct command *current; /* the one that runs, until it is freed */
 
 static void dispose_current(void)
 {
@@ -28,7 +28,7 @@ static void dispose_current(void)
         dispose_command(c);
 }
 
-/* What comes next in the text, to `current`; false: bash cannot make anything of it. */
+/* Parses the next command of the text into `current`; false: a syntax error. */
 static bool read_next(void)
 {
     bool ok;
@@ -36,9 +36,9 @@ static bool read_next(void)
     executing = 0;
     if (temporary_env != NULL)
         dispose_used_env_vars();
-    ways.phase = READING;
+    exits.phase = READING;
     ok = read_command() == 0;
-    ways.phase = RUNNING;
+    exits.phase = RUNNING;
     current = ok ? global_command : NULL;
     global_command = NULL;
     return ok;
@@ -49,13 +49,13 @@ static void run(char *text)
     line_number = 0;
     with_input_from_string(text, "bash");
     EOF_Reached = 0;
-    while (EOF_Reached == 0 && !ways.stopped) {
+    while (EOF_Reached == 0 && !exits.interrupted) {
         if (!read_next()) {
             last_command_exit_value = STATUS_UNREADABLE;
             set_pipestatus_from_exit(STATUS_UNREADABLE);
             break;
         }
-        if (current != NULL && !read_but_dont_execute && !ways.stopped) {
+        if (current != NULL && !read_but_dont_execute && !exits.interrupted) {
             executing = 1;
             stdin_redir = 0;
             execute_command(current);
@@ -66,8 +66,9 @@ static void run(char *text)
     reset_parser();
 }
 
-/* Who was being started: else the next command's status is theirs, and with set -m its children
- * join a process group that is no more, or wait for one whose leader never comes. */
+/* The pipeline that was being started. Otherwise the next command would get its status, and with
+ * set -m its children would join a process group that is gone, or wait for a leader that never
+ * comes. */
 static void forget_pipeline(void)
 {
     stop_making_children();
@@ -78,7 +79,7 @@ static void forget_pipeline(void)
         close_pgrp_pipe();
 }
 
-/* What bash says while it undoes things twice is nobody's. */
+/* Unwinds as bash does at its top. Errors from unwinding twice are not printed. */
 static void tidy_up(void)
 {
     static char heap[512];
@@ -93,7 +94,7 @@ static void tidy_up(void)
         setvbuf(stderr, heap, _IOFBF, sizeof(heap));
     top_level_cleanup();
     running_trap = 0;
-    for (int sig = 0; sig < TRAPS; sig++) /* they may have been run, one within another */
+    for (int sig = 0; sig < TRAPS; sig++) /* traps may be nested */
         run_trap_cleanup(sig);
     variable_context = 0;
     if (shell_variables != global_variables && reset_local_contexts != NULL)
@@ -101,7 +102,7 @@ static void tidy_up(void)
     shell_variables = global_variables;
     dispose_current();
     reset_parser();
-    shell_eof_token = 0; /* else it still looks for the end of a $( ) */
+    shell_eof_token = 0; /* else the parser still looks for the end of a $( ) */
     restore_sigmask();
     if (mute) {
         __fpurge(stderr);
@@ -109,48 +110,44 @@ static void tidy_up(void)
     }
 }
 
-/* 0: to its end; else why not. */
+/* 0: it ran to its end; else the reason of the jump. */
 static int attempt(char *text)
 {
     int why = __sigsetjmp(top_level, 0);
 
     if (why == 0) {
-        ways_to_here();
-        ways.phase = RUNNING;
+        exits_lead_here();
+        exits.phase = RUNNING;
         run(text);
     }
-    ways.phase = WAITING;
+    exits.phase = WAITING;
     return why;
 }
 
-static bool is_exit(int why)
-{
-    return why == EXITBLTIN || (why == EXITPROG && this_shell_builtin == exit_builtin);
-}
-
-/* A child that failed before it was anything else ends here. */
+/* A forked child that failed before its exec exits here. */
 static void take_status(int why)
 {
     if (why == LEFT_BY_EXIT)
-        last_command_exit_value = ways.exit_status;
+        last_command_exit_value = exits.exit_status;
     else if (why == DISCARD && last_command_exit_value == 0)
         last_command_exit_value = 1;
-    if (!ways_is_shell())
+    if (!is_session_shell())
         exit_shell(last_command_exit_value);
 }
 
 static void leave(char letter)
 {
-    ways.phase = LEAVING;
-    lines_reply(letter, last_command_exit_value);
+    exits.phase = LEAVING;
+    fifos_reply(letter, last_command_exit_value);
     exit_shell(last_command_exit_value);
 }
 
-/* It was left, and goes on. */
+/* The command was left by a jump, and the shell goes on. */
 static void come_back(int why)
 {
     tidy_up();
-    if (why == LEFT_BY_EXIT) { /* an `exec` has let go of them, and EXIT's was run */
+    if (why ==
+        LEFT_BY_EXIT) { /* a failed `exec` has reset the signals, and the EXIT trap has run */
         initialize_signals(1);
         if (restore_traps != NULL)
             restore_traps();
@@ -160,58 +157,59 @@ static void come_back(int why)
 static void run_call(const struct shell_call *call, char *bytes)
 {
     char *env = bytes + call->cwd, *text = env + call->env;
-    bool here;
+    bool here, is_exit;
     int why = 0;
 
-    ways.goes_on = (call->flags & SHELL_GOES_ON) != 0;
-    lines_open_stdio(call->input);
+    exits.survives_exit = (call->flags & SHELL_SURVIVES_EXIT) != 0;
+    fifos_open_stdio(call->input);
     if (last_command_exit_value != call->status) {
         last_command_exit_value = call->status;
         set_pipestatus_from_exit(call->status);
     }
     line_number = 1;
-    here = call->cwd == 0 || around_go(bytes);
+    here = call->cwd == 0 || scope_cd(bytes);
     if ((call->flags & SHELL_DUMP) != 0) {
         last_command_exit_value = dump() ? 0 : 1;
     } else if (here) {
-        around_enter(env, call->env);
+        scope_enter(env, call->env);
         why = attempt(text);
     } else {
         last_command_exit_value = 1;
     }
     if (why != 0)
         take_status(why);
-    if (is_exit(why) && !ways.stopped && !ways.goes_on)
+    is_exit = why == EXITBLTIN || (why == EXITPROG && this_shell_builtin == exit_builtin);
+    if (is_exit && !exits.interrupted && !exits.survives_exit)
         leave('e');
     if (why != 0)
         come_back(why);
-    ways_end();
-    make_funcname_visible(0); /* an error below an `eval` leaves it so */
+    exits_end();
+    make_funcname_visible(0); /* an error inside an `eval` leaves it visible */
     run_unwind_protects();
-    lines_close_output();
-    around_back();
+    fifos_close_output();
+    scope_cd_back();
     if (read_but_dont_execute)
         leave('q');
-    lines_reply(why == 0 || why == DISCARD ? 'n' : 'x', last_command_exit_value);
+    fifos_reply(why == 0 || why == DISCARD ? 'n' : 'x', last_command_exit_value);
 }
 
-/* While nobody waits for us: what every call needs, whatever the last one did to it. */
+/* Between calls, when init does not wait: restores what the last call may have changed. */
 static void prepare(void)
 {
-    lines_open_null();
-    ways_prepare();
+    fifos_open_null();
+    exits_prepare();
 }
 
-/* `small` has `have` bytes of calls already: init is made to send two of them by a reply that is
- * a lie. Returns where all of this one is. */
+/* `small` may have `have` bytes of calls already: a forged reply makes init send the next one
+ * early. Returns where the whole call is. */
 static char *take_call(struct shell_call *call, char small[KEEP_MAX], size_t *have, size_t *size)
 {
     char *bytes = small;
 
     if (*have < sizeof(*call))
-        *have += lines_take(small + *have, sizeof(*call) - *have, KEEP_MAX - *have);
-    ways.phase = TAKING;
-    ways.killed = false;
+        *have += fifos_take(small + *have, sizeof(*call) - *have, KEEP_MAX - *have);
+    exits.phase = TAKING;
+    exits.killed = false;
     memcpy(call, small, sizeof(*call));
     *size = sizeof(*call) + call->cwd + call->env + call->text;
     if (*size > KEEP_MAX) {
@@ -222,7 +220,7 @@ static char *take_call(struct shell_call *call, char small[KEEP_MAX], size_t *ha
     }
     if (*have < *size)
         *have +=
-            lines_take(bytes + *have, *size - *have, (bytes == small ? KEEP_MAX : *size) - *have);
+            fifos_take(bytes + *have, *size - *have, (bytes == small ? KEEP_MAX : *size) - *have);
     return bytes;
 }
 
@@ -231,8 +229,8 @@ void loop(void)
     static char small[KEEP_MAX];
     size_t have = 0, size;
 
-    prepare(); /* before anybody can ask for a stop */
-    lines_reply('r', 0);
+    prepare(); /* before init can interrupt */
+    fifos_reply('r', 0);
     for (;; prepare()) {
         struct shell_call call;
         char *bytes = take_call(&call, small, &have, &size);

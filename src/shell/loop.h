@@ -1,17 +1,22 @@
-/* loop.h - the top of a session's bash: it takes a call, runs it, says how it went, and waits
- * for the next, for as long as there is one.
+/* loop.h - the main loop of a session's bash: takes a call from init, runs it, replies how it
+ * ended, and waits for the next.
  *
- * All of this folder is a builtin that bash loads (`enable -f`), so nothing of ours is a text
- * that bash reads: there is no name in it that a command could take, nothing that is traced,
- * no trap. The promise is that every way out of a command (ways.h) leads back to here, in the
- * same process with all that it knows: set -e, set -u, errors, `exit`, a stop.
+ * This folder is a builtin that bash loads (`enable -f`). So bash reads no text of ours: there
+ * is no name that a command could redefine, nothing that set -x traces, no trap. The promise:
+ * every way out of a command (exits.h) leads back to this loop, in the same process with its
+ * state: set -e, set -u, errors, `exit`, an interrupt.
  *
- * It is freestanding, and speaks with the kernel itself (kernel.h), for it is loaded by whatever
- * bash and libc a template has. What it does not trust is the command it ran: that may have
- * closed or replaced any fd of ours (kept.h). */
+ * It is freestanding and calls the kernel itself (kernel.h): the bash and the libc that load it
+ * are the template's. It does not trust the command it ran, which may have closed or replaced
+ * any fd of ours (kept.h). */
 #ifndef SHELL_LOOP_H
 #define SHELL_LOOP_H
 
+#include <stdbool.h>
+
 void loop(void) __attribute__((noreturn));
+
+/* dump.c: prints the state of the shell on stdout; false: some of it could not be printed. */
+bool dump(void);
 
 #endif

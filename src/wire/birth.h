@@ -1,4 +1,4 @@
-/* birth.h - how the keeper orders a newborn from the nursery (init/nursery.h).
+/* birth.h - how the keeper orders a newborn from the nursery (init/boot/nursery.h).
  *
  * One struct birth_order with the files of enum birth_fd over a SOCK_SEQPACKET pair,
  * one struct birth_answer back, with a pidfd when it went well; never two at a time.

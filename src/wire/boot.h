@@ -12,8 +12,8 @@
 
 #define BOOT_FD 3
 /* Who a sandbox with a network sends everything to: an address that nobody has, since
- * eth0 leads to the host's other end of the veth and nowhere else (keeper/netlink.c).
- * Name servers are this address and the next; see keeper/firewall.c. */
+ * eth0 leads to the host's other end of the veth and nowhere else (keeper/network/netlink.c).
+ * Name servers are this address and the next; see keeper/network/firewall.c. */
 #define BOOT_GATEWAY 0xa9fe0101u /* 169.254.1.1 */
 #define BOOT_RESOLV_CONF "nameserver 169.254.1.1\nnameserver 169.254.1.2\n"
 #define BOOT_FILTER_MAX (24u << 10) /* bytes of compiled seccomp filter */

@@ -1,6 +1,6 @@
 /* fds.h - one message with files attached to it, over a SOCK_SEQPACKET pair between
  * two programs of ours. What comes from a tenant is taken apart elsewhere
- * (front/engine/fdpass_take.c). */
+ * (front/engine/files/fdpass_take.c). */
 #ifndef WIRE_FDS_H
 #define WIRE_FDS_H
 

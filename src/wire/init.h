@@ -9,8 +9,8 @@
  * they arrived: the first byte a process ever printed is at 0. A cursor is the
  * position of the next byte wanted.
  *
- * EXTEND  A new message: a row here, a case in init/serve.c, a caller in
- *         front/engine, a seed in fuzz/seeds/wire_init. */
+ * EXTEND  A new request: a row here, a row in init/serve/requests.c (test_init_requests.c
+ *         fails without it), a caller in front/engine, a seed in fuzz/seeds/wire_init. */
 #ifndef WIRE_INIT_H
 #define WIRE_INIT_H
 
@@ -18,7 +18,18 @@
 #include "wire/file.h"
 #include "wire/wire.h"
 
+/* Inits that an earlier release started run on after an upgrade, so this front speaks to every
+ * version from INIT_VERSION_OLDEST on. Fields are only appended and messages only added: an older
+ * init skips fields and answers `unsupported` to a request it does not know, and the missing
+ * end of its answers reads as zero. tests/fixtures has the tables of each release, and test_wire.c
+ * holds them against these. A change that cannot be made that way raises INIT_VERSION, and what
+ * asks for it looks at the version that `hello` said. */
 #define INIT_VERSION 1u
+#define INIT_VERSION_OLDEST 1u
+static inline bool init_is_understood(uint32_t version)
+{
+    return version >= INIT_VERSION_OLDEST && version <= INIT_VERSION;
+}
 
 #define INIT_CONNS_MAX 512u /* to one init; it hangs up on the next */
 #define INIT_ID_MAX 64u
@@ -218,7 +229,7 @@ enum init_event_kind {
  *  session_interrupt -> ok (value 1: a command was running);  session_commands -> proc..., end
  *  session_start  -> started: a process from the state that the session has when its turn
  *                comes, that is, when the commands before it are over */
-#define INIT_MSGS(X) \
+#define INIT_ANSWERS(X) \
     X(INIT_HELLO,     init_hello,     1,  INIT_HELLO_FIELDS) \
     X(INIT_FAIL,      init_fail,      2,  INIT_FAIL_FIELDS) \
     X(INIT_OK,        init_ok,        3,  INIT_OK_FIELDS) \
@@ -233,7 +244,8 @@ enum init_event_kind {
     X(INIT_SCREEN,    init_screen,    14, INIT_SCREEN_FIELDS) \
     X(INIT_FD,        init_fd,        17, INIT_FD_FIELDS) \
     X(INIT_FILE,      init_file,      18, INIT_FILE_FIELDS) \
-    X(INIT_LINE,      init_line,      19, INIT_LINE_FIELDS) \
+    X(INIT_LINE,      init_line,      19, INIT_LINE_FIELDS)
+#define INIT_REQUESTS(X) \
     X(INIT_START,     init_start,     32, INIT_START_FIELDS) \
     X(INIT_ATTACH,    init_attach,    33, INIT_ATTACH_FIELDS) \
     X(INIT_STDIN,     init_stdin,     34, INIT_STDIN_FIELDS) \
@@ -261,6 +273,7 @@ enum init_event_kind {
     X(INIT_WRITE,     init_write,     65, INIT_WRITE_FIELDS) \
     X(INIT_CONNECT,   init_connect,   76, INIT_CONNECT_FIELDS) \
     X(INIT_JOURNAL,   init_journal,   77, INIT_JOURNAL_FIELDS)
+#define INIT_MSGS(X) INIT_ANSWERS(X) INIT_REQUESTS(X)
 /* clang-format on */
 
 #define X(kind, s, number, fields) kind = number,

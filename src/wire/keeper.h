@@ -5,11 +5,12 @@
  * state of the conversation a request is allowed (OpenSSH's monitor): before the
  * front has asked for the list of what exists, nothing may be changed.
  *
- * EXTEND  A new operation: a row here, a row in keeper/ops.c, a caller in
+ * EXTEND  A new operation: a row here, a row in keeper/host/ops.c, a caller in
  *         front/engine, a seed in fuzz/seeds/wire_keeper. */
 #ifndef WIRE_KEEPER_H
 #define WIRE_KEEPER_H
 
+#include "base/limits.h"
 #include "wire/image.h"
 #include "wire/rules.h"
 #include "wire/wire.h"
@@ -19,40 +20,44 @@
 #define KEEPER_TEXT_MAX 500u
 #define KEEPER_PATH_MAX 4096u
 
-enum keeper_state { KEEPER_RUNNING, KEEPER_STOPPED, KEEPER_PAUSED };
+#define WIRE_LIMIT(F, S, member, ...) F(S, U64, member, 0)
+
+enum keeper_state { KEEPER_RUNNING, KEEPER_STOPPED, KEEPER_PAUSED, KEEPER_DAMAGED };
 
 /* clang-format off */
 /* answers and news */
 #define KEEPER_FAIL_FIELDS(F, S)     F(S, STR, code, 32) F(S, STR, message, KEEPER_TEXT_MAX)
 #define KEEPER_OK_FIELDS(F, S)       F(S, U64, value, 0)
-#define KEEPER_SANDBOX_FIELDS(F, S)  F(S, STR, id, KEEPER_ID_MAX) F(S, U32, state, KEEPER_PAUSED) \
+#define KEEPER_SANDBOX_FIELDS(F, S)  F(S, STR, id, KEEPER_ID_MAX) F(S, U32, state, KEEPER_DAMAGED) \
                                      F(S, STR, template, KEEPER_NAME_MAX) F(S, STR, boot_id, 64) \
                                      F(S, STR, reason, KEEPER_TEXT_MAX) \
-                                     F(S, U64, cpu_milli, 0) F(S, U64, memory, 0) F(S, U64, pids, 0) \
-                                     F(S, U64, disk, 0) F(S, U64, nofile, 0) F(S, U64, created_ms, 0) \
+                                     LIMITS(WIRE_LIMIT, F, S) F(S, U64, created_ms, 0) \
                                      F(S, BYTES, settings, IMAGE_SETTINGS_MAX) \
-                                     F(S, STR, network, 16) F(S, U32, address, UINT32_MAX)
+                                     F(S, STR, network, 16) F(S, U32, address, UINT32_MAX) F(S, U32, told, 1)
 #define KEEPER_TEMPLATE_FIELDS(F, S) F(S, STR, name, KEEPER_NAME_MAX) F(S, STR, state, 32) F(S, U64, bytes, 0) \
                                      F(S, U64, files, 0) F(S, U64, created_ms, 0) F(S, STR, note, KEEPER_TEXT_MAX) \
                                      F(S, STR, id, KEEPER_ID_MAX) F(S, STR, format, 16) F(S, U32, layers, 0) \
                                      F(S, BYTES, settings, IMAGE_SETTINGS_MAX)
 #define KEEPER_END_FIELDS(F, S)      F(S, U64, count, 0)
 #define KEEPER_STATS_FIELDS(F, S)    F(S, U64, sandboxes, 0) F(S, U64, pooled, 0) F(S, U64, teardown, 0) \
-                                     F(S, U64, sandboxes_max, 0) F(S, U64, disk_total, 0) F(S, U64, disk_free, 0)
+                                     F(S, U64, sandboxes_max, 0) F(S, U64, disk_total, 0) F(S, U64, disk_free, 0) \
+                                     F(S, U64, disk_allocated, 0) F(S, U64, disk_used, 0) F(S, U64, reserve_wanted, 0) \
+                                     F(S, U64, reserve, 0) F(S, U32, disk_low, 0) F(S, U32, disk_backed, 0) \
+                                     F(S, STR, refuses, 32) /* creates, with this code; "": takes them */
 #define KEEPER_DIED_FIELDS(F, S)     F(S, STR, id, KEEPER_ID_MAX) F(S, STR, reason, KEEPER_TEXT_MAX)
 #define KEEPER_PROGRESS_FIELDS(F, S) F(S, STR, text, KEEPER_TEXT_MAX) F(S, U64, done, 0) F(S, U64, total, 0)
 #define KEEPER_COUNT_FIELDS(F, S)    F(S, STR, id, KEEPER_ID_MAX) F(S, U64, in_bytes, 0) F(S, U64, in_packets, 0) \
                                      F(S, U64, out_bytes, 0) F(S, U64, out_packets, 0)
 #define KEEPER_SNAP_FIELDS(F, S)     F(S, STR, id, KEEPER_ID_MAX) F(S, STR, sandbox, KEEPER_ID_MAX) \
-                                     F(S, STR, template, KEEPER_NAME_MAX) F(S, U64, bytes, 0) F(S, U64, created_ms, 0)
+                                     F(S, STR, template, KEEPER_NAME_MAX) F(S, U64, bytes, 0) F(S, U64, created_ms, 0) \
+                                     F(S, U32, damaged, 1) F(S, U32, told, 1)
 #define KEEPER_POINT_FIELDS(F, S)    F(S, STR, id, KEEPER_ID_MAX) F(S, U64, cpu_us, 0) F(S, U64, memory, 0) \
                                      F(S, U64, cache, 0) F(S, U64, disk, 0) F(S, U64, pids, 0) \
                                      F(S, U64, in_bytes, 0) F(S, U64, out_bytes, 0)
 /* requests */
-#define KEEPER_LIST_FIELDS(F, S)     F(S, U32, unused, 0)
+#define KEEPER_LIST_FIELDS(F, S)     F(S, U32, settings, 1)
 #define KEEPER_CREATE_FIELDS(F, S)   F(S, STR, template, KEEPER_NAME_MAX) F(S, STR, network, 16) \
-                                     F(S, U64, cpu_milli, 0) F(S, U64, memory, 0) F(S, U64, pids, 0) \
-                                     F(S, U64, disk, 0) F(S, U64, nofile, 0) F(S, BYTES, rules, WIRE_RULES_BYTES) \
+                                     LIMITS(WIRE_LIMIT, F, S) F(S, BYTES, rules, WIRE_RULES_BYTES) \
                                      F(S, STR, snapshot, KEEPER_ID_MAX)
 #define KEEPER_BOOT_FIELDS(F, S)     F(S, STR, id, KEEPER_ID_MAX) F(S, BYTES, rules, WIRE_RULES_BYTES)
 #define KEEPER_DESTROY_FIELDS(F, S)  F(S, STR, id, KEEPER_ID_MAX)
@@ -79,8 +84,12 @@ enum keeper_state { KEEPER_RUNNING, KEEPER_STOPPED, KEEPER_PAUSED };
                                      F(S, STR, path, KEEPER_PATH_MAX) F(S, U32, read_only, 1)
 #define KEEPER_UNMOUNT_FIELDS(F, S)  F(S, STR, id, KEEPER_ID_MAX) F(S, STR, path, KEEPER_PATH_MAX)
 #define KEEPER_FLUSH_FIELDS(F, S)    F(S, U32, unused, 0)
+#define KEEPER_TOLD_FIELDS(F, S)     F(S, STR, id, KEEPER_ID_MAX)
+#define KEEPER_RECOVER_FIELDS(F, S)  F(S, STR, id, KEEPER_ID_MAX) F(S, STR, boot_id, 64) F(S, STR, network, 16) \
+                                     LIMITS(WIRE_LIMIT, F, S) F(S, U64, created_ms, 0)
 
-/*  list      -> sandbox..., end     what exists and was given out
+/*  list      -> sandbox..., end     what exists and was given out; with the settings of its image
+ *                                   only if asked for
  *  create    -> sandbox             running, its init listening; or fail. From `snapshot` if one
  *                                   is named, else from `template`
  *  boot      -> sandbox             a stopped one, on its old disk; fail conflict if running
@@ -111,6 +120,9 @@ enum keeper_state { KEEPER_RUNNING, KEEPER_STOPPED, KEEPER_PAUSED };
  *                                   with the next boot
  *  unmount   -> ok                  fail not_found if none of those is there
  *  flush     -> ok                  what was given before is on the disk: a client may hear of it
+ *  told      (no answer)            a client was told of this sandbox or snapshot: its row is on the disk
+ *  recover   -> sandbox             a damaged one becomes what it was, running or stopped; its record
+ *                                   is made of what the front was told and what is found
  *  died      (news, seq 0)          an init ended without being asked to */
 #define KEEPER_MSGS(X) \
     X(KEEPER_FAIL,      keeper_fail,      1,  KEEPER_FAIL_FIELDS) \
@@ -147,7 +159,9 @@ enum keeper_state { KEEPER_RUNNING, KEEPER_STOPPED, KEEPER_PAUSED };
     X(KEEPER_SAMPLE,    keeper_sample,    67, KEEPER_SAMPLE_FIELDS) \
     X(KEEPER_MOUNT,     keeper_mount,     90, KEEPER_MOUNT_FIELDS) \
     X(KEEPER_UNMOUNT,   keeper_unmount,   91, KEEPER_UNMOUNT_FIELDS) \
-    X(KEEPER_FLUSH,     keeper_flush,     92, KEEPER_FLUSH_FIELDS)
+    X(KEEPER_FLUSH,     keeper_flush,     92, KEEPER_FLUSH_FIELDS) \
+    X(KEEPER_RECOVER,   keeper_recover,   93, KEEPER_RECOVER_FIELDS) \
+    X(KEEPER_TOLD,      keeper_told,      94, KEEPER_TOLD_FIELDS)
 /* clang-format on */
 
 #define X(kind, s, number, fields) kind = number,

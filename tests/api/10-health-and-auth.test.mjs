@@ -25,6 +25,12 @@ test('health is answered without a key', async () => {
   assert.deepEqual(a.json, { ok: true });
 });
 
+test('whether sandboxes can be made is answered without a key', async () => {
+  const a = await d.call('GET', '/ready', undefined, { key: null });
+  assert.equal(a.status, 200, a.text);
+  assert.deepEqual(a.json, { ok: true, reserve: 'enough' });
+});
+
 test('HEAD is answered like GET, without a body', async () => {
   const a = await d.call('HEAD', '/health', undefined, { key: null });
   assert.equal(a.status, 200);

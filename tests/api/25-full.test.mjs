@@ -20,6 +20,8 @@ test('a host that is full says so with Retry-After, and takes the next one when 
   assert.equal(a.status, 503, a.text);
   assert.equal(a.json.error.code, 'unavailable');
   assert.ok(Number(a.headers['retry-after']) >= 1);
+  const ready = await d.call('GET', '/ready', undefined, { key: null });
+  assert.deepEqual([ready.status, ready.json.ok, ready.json.reason], [503, false, 'unavailable']);
   await d.del(`${S}/${made[0].id}`);
   const again = await poll('there is room again', async () => {
     const b = await d.call('POST', S, {});

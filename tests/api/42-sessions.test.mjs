@@ -90,7 +90,7 @@ test('a session that never began is not there, nor is anything of it, and its id
   await d.exec(id, 'echo "sleep 1234 & exit 3" > /tmp/ends');
   for (const env of [{ SHELLOPTS: 'noexec' }, { BASH_ENV: '/tmp/ends' }]) {
     const error = await d.fails(422, 'cannot_start', 'POST', S, { id: 'x', env });
-    assert.match(error.message, /before it began: .*BASH_ENV/);
+    assert.match(error.message, /before it was ready: .*BASH_ENV/);
     await d.fails(404, 'not_found', 'GET', `${S}/x`);
     assert.deepEqual((await d.get(S)).sessions, []);
     assert.equal((await d.exec(id, 'pgrep -fx "sleep 1234"; ls /dev/cove', { user: 'root' })).stdout, '');
@@ -103,7 +103,7 @@ for (const [what, program] of [['another program', 'cp /bin/true /bin/bash'], ['
     const box = (await d.sandbox()).id;
     await d.exec(box, `mv /bin/bash /bin/real; ${program}`, { user: 'root' });
     const error = await d.fails(422, 'cannot_start', 'POST', `/v1/sandboxes/${box}/sessions`, {});
-    assert.match(error.message, /^the session could not be started: \/bin\/bash ended with 127 before it began: it must be a bash/);
+    assert.match(error.message, /^the session could not be started: \/bin\/bash exited with 127 before it was ready: it must be bash 5.1/);
     await d.call('DELETE', `/v1/sandboxes/${box}`);
   });
 
@@ -473,12 +473,12 @@ test('set -e and set -u stop the command there; the session goes on with them on
 
 test('an exec, a kill and the like end it with what happened', async () => {
   const cases = [
-    ['exec true', /ended with 0/],
-    ['exec sh -c "exit 5"', /ended with 5/],
+    ['exec true', /exited with 0/],
+    ['exec sh -c "exit 5"', /exited with 5/],
     ['kill -9 $$', /signal 9/],
     ['kill $$', /signal 15/],
     ['trap "echo bye > /tmp/bye" EXIT; exit 4', /exited with 4/],
-    ['set -n', /runs none any more \(set -n\)/],
+    ['set -n', /no longer runs commands \(set -n\)/],
   ];
   for (const [command, why] of cases) {
     const s = await open();

@@ -42,7 +42,7 @@ test('what is missing or wrong is said, with the status of its kind', async () =
   await cove(['create', '--id', 'dup', id]);
   assert.equal((await cove(['create', '--id', 'dup', id])).status, 75);
   assert.equal((await cove(['exec', id, 'dup', 'exit 4'])).status, 4);
-  assert.match((await cove(['exec', id, 'dup', 'true'])).stderr, /has ended: its shell exited with 4/);
+  assert.match((await cove(['exec', id, 'dup', 'true'])).stderr, /has ended: the shell exited with 4/);
   await cove(['delete', id, 'dup']);
 });
 

@@ -18,7 +18,7 @@ function routesInSource() {
   const found = new Set();
   for (const plane of ['native', 'cloudflare']) {
     const dir = path.join(ROOT_DIR, 'src/front/planes', plane);
-    const texts = fs.readdirSync(dir).filter((f) => /\.[ch]$/.test(f)).map((f) => fs.readFileSync(path.join(dir, f), 'utf8'));
+    const texts = fs.readdirSync(dir, { recursive: true }).filter((f) => /\.[ch]$/.test(f)).map((f) => fs.readFileSync(path.join(dir, f), 'utf8'));
     const namesIn = (text) => Object.fromEntries([...text.matchAll(/^#define (\w+) "([^"]*)"/gm)].map((m) => [m[1], m[2]]));
     const shared = Object.assign({}, ...texts.map(namesIn));
     for (const text of texts) {

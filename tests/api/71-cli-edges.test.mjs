@@ -215,7 +215,7 @@ test('an answer without words has some of ours', async () => {
   await new Promise((resolve) => stranger.listen(0, '127.0.0.1', resolve));
   const env = { COVE_URL: `http://127.0.0.1:${stranger.address().port}` };
   try {
-    for (const [args, words] of [[['ls', 'x'], /answer is empty/], [['cp', 'x:y', 'z'], /answer is empty/], [['exec', 'x', 'true'], /gives no reason/]]) {
+    for (const [args, words] of [[['ls', 'x'], /answer is empty/], [['cp', 'x:y', 'z'], /answer is empty/], [['exec', 'x', 'true'], /gave no reason/]]) {
       const r = await cove(args, { env });
       assert.equal(r.status, 70, `${args}`);
       assert.match(r.stderr, words);
@@ -283,5 +283,5 @@ test('a second Ctrl-C ends also what nobody can be told to end', async () => {
     return end;
   });
   assert.equal(r.status, 75, r.stderr);
-  assert.match(r.stderr, /interrupted; \w+ may still run in/);
+  assert.match(r.stderr, /interrupted, and the server does not answer; command \w+ may still run in/);
 });

@@ -82,7 +82,7 @@ test('a part of stdin that may be lost is said, also after another break', async
   const r = await byWayOf(each(first(/^POST \S+\/processes /), first(/\/stdin /)), (cove) =>
     cove(['exec', id, 'sh', '-c', 'cat; exec sleep 1000'], { input: 'half' }));
   assert.equal(r.status, 75, r.stderr);
-  assert.match(r.stderr, /^cove exec: stdin may have arrived in part: /);
+  assert.match(r.stderr, /^cove exec: a part of stdin may be lost: /);
 });
 
 test('run deletes its sandbox when the daemon is back', async () => {

@@ -39,8 +39,8 @@ async function nothingElse() {
   await poll('only what templates need is stored', async () => {
     const { templates } = await d.get('/v1/templates');
     const ours = templates.filter((t) => t.name !== 'base');
-    assert.deepEqual(dirOf('images/names').filter((n) => n !== '.new'), ours.map((t) => t.name).sort());
-    assert.deepEqual(dirOf('images/versions').filter((n) => n !== '.new'), [...new Set(ours.map((t) => t.id))].sort());
+    assert.deepEqual(dirOf('images/names').filter((n) => !n.startsWith('.')), ours.map((t) => t.name).sort());
+    assert.deepEqual(dirOf('images/versions').filter((n) => !n.startsWith('.')), [...new Set(ours.map((t) => t.id))].sort());
     const disk = `/proc/${d.keeper.pid}/root${d.dir}/disk`;
     const stores = fs.readdirSync(disk).filter((n) => n.startsWith('.image-'));
     const layers = stores.flatMap((s) => fs.readdirSync(path.join(disk, s, 'root/layers')));

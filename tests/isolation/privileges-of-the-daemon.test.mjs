@@ -133,10 +133,10 @@ test('a host where set-user-id programs may be dumped is refused', async () => {
   }
 });
 
-test('the state directory is as src/keeper/dirs.c says', () => {
+test('the state directory is as src/keeper/host/dirs.c says', () => {
   const want = {
-    '.': [0, 0o711], lock: [0, 0o600], tag: [0, 0o600], 'api-key': [0, 0o600], front: ['cove', 0o700], run: [0, 0o711],
-    records: [0, 0o600], 'disk.img': [0, 0o600], disk: [0, 0o700], templates: [0, 0o700], snapshots: [0, 0o700], images: [0, 0o700], dev: [0, 0o700], layers: [0, 0o700],
+    '.': [0, 0o711], lock: [0, 0o600], tag: [0, 0o600], '.copy-tag': [0, 0o600], 'api-key': [0, 0o600], front: ['cove', 0o700], run: [0, 0o711],
+    sandboxes: [0, 0o600], records: [0, 0o700], damaged: [0, 0o700], 'disk.img': [0, 0o600], disk: [0, 0o700], templates: [0, 0o700], snapshots: [0, 0o700], images: [0, 0o700], dev: [0, 0o700], layers: [0, 0o700],
   };
   for (const name of ['.', ...fs.readdirSync(d.dir)]) {
     assert.ok(name in want, `${name}: the test does not say whose it is`);

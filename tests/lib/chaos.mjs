@@ -10,7 +10,8 @@ const S = '/v1/sandboxes';
 const RANGES = '/run/cove/idranges';
 const TAG_LEN = 8;
 const SPARES_MAX = 64;
-const PLACE = 1024; // of a record (src/keeper/record.c)
+const PLACE = 2048; // of a record (src/keeper/life/record.h)
+const ID_AT = 28; // in it: after the head and the length of the first field
 
 /** Random numbers from a seed: COVE_CHAOS_SEED replays a run. */
 export class Dice {
@@ -90,12 +91,12 @@ function rangesOf(d, tag) {
   return n;
 }
 
-/** The records of a daemon: sandbox id -> where its place begins in DIR/records. */
+/** The records of a daemon: sandbox id -> where its place begins in DIR/sandboxes. */
 export function recordsOf(dir) {
-  const all = fs.readFileSync(path.join(dir, 'records'));
+  const all = fs.readFileSync(path.join(dir, 'sandboxes'));
   const found = new Map();
   for (let at = 0; at < all.length; at += PLACE) {
-    if (all.toString('latin1', at, at + 4) === 'evoc') found.set(/^[a-z0-9]*/.exec(all.toString('latin1', at + 16, at + 48))[0], at);
+    if (all.toString('latin1', at, at + 4) === 'covr') found.set(/^[a-z0-9]*/.exec(all.toString('latin1', at + ID_AT, at + ID_AT + 31))[0], at);
   }
   return found;
 }

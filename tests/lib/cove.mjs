@@ -101,8 +101,9 @@ process.on('exit', () => {
 
 export class Daemon {
   /** `wrap`: a command that ends by executing the daemon; `inside`: the same for everything of it, and
-   * `agent`: how to reach what listens there. */
-  constructor({ args = [], env = {}, dir, wrap = [], inside = [], agent = {} } = {}) {
+   * `agent`: how to reach what listens there. `bin` may be changed between two starts. */
+  constructor({ args = [], env = {}, dir, wrap = [], inside = [], agent = {}, bin = BIN } = {}) {
+    this.bin = bin;
     this.dir = dir ?? fs.mkdtempSync(path.join(os.tmpdir(), 'cove-test-'));
     fs.chmodSync(this.dir, 0o711);
     this.args = args;
@@ -122,16 +123,17 @@ export class Daemon {
     if (!this.args.includes('--pool')) args.push('--pool', '2');
     // no test sends anything out of this machine; those of the network build an internet
     if (!this.args.includes('--network')) args.push('--network', 'none');
-    const [file, ...words] = [...this.inside, ...this.wrap, BIN, ...args, ...this.args];
+    const [file, ...words] = [...this.inside, ...this.wrap, this.bin, ...args, ...this.args];
     this.keeper = spawn(file, words, {
       env: { ...process.env, ...this.env },
       stdio: ['ignore', 'pipe', 'pipe'],
       detached: true, // a process group of its own, as in a terminal
     });
     running.add(this);
+    const keeper = this.keeper; // another may be started before this one has ended
     this.exited = new Promise((resolve) => {
-      this.keeper.on('exit', (code, signal) => {
-        running.delete(this);
+      keeper.on('exit', (code, signal) => {
+        if (this.keeper === keeper) running.delete(this);
         resolve({ code, signal });
       });
     });
@@ -263,13 +265,13 @@ export class Daemon {
 
   /** The real CLI against this daemon. */
   cli(args, opts = {}) {
-    const [file, ...all] = [...this.inside, BIN, ...args];
+    const [file, ...all] = [...this.inside, this.bin, ...args];
     return run(file, all, { ...opts, env: this.cliEnv(opts.env) });
   }
 
   /** The CLI as a child to play with; see finished(). */
   cliSpawn(args, { env, stdio = ['ignore', 'pipe', 'pipe'] } = {}) {
-    return spawn(BIN, args, { env: this.cliEnv(env), stdio });
+    return spawn(this.bin, args, { env: this.cliEnv(env), stdio });
   }
 
   // ---- ending it, gently or not ----
@@ -322,7 +324,7 @@ export class Daemon {
   async stop() {
     this.agent?.destroy();
     const tag = tagOf(this.dir);
-    const [file, ...all] = [...this.inside, BIN, 'stop', '--all', '--state', this.dir];
+    const [file, ...all] = [...this.inside, this.bin, 'stop', '--all', '--state', this.dir];
     const r = await run(file, all);
     const log = `${r.stdout}${r.stderr}\n--- log of the daemon\n${this.log.slice(-4000)}`;
     assert.equal(r.status, 0, `cove stop --all failed: ${log}`);

@@ -165,13 +165,14 @@ export class Internet {
     });
   }
 
-  /** A daemon on the host, with egress unless `args` say otherwise. */
-  daemon({ args = [] } = {}) {
+  /** A daemon on the host, with egress unless `args` say otherwise; `inside`: a command that runs it and all its tools. */
+  daemon({ args = [], inside = [], bin } = {}) {
     const relay = this.socket;
     let port = 0;
     const d = new Daemon({
+      bin,
       args: [...(args.includes('--network') ? [] : ['--network', 'egress']), ...(args.includes('--resolvers') ? [] : ['--resolvers', DNS]), ...args],
-      inside: this.in(this.host),
+      inside: this.in(this.host, ...inside),
       agent: {
         createConnection: (o) => {
           const s = net.connect(relay);

@@ -38,7 +38,7 @@ struct rig {
     struct peer keeper;
     int engine_fd, run_fd;
     char dir[32];
-    int ready, lost;
+    int ready, lost, told;
     uint32_t snapshots_seq;
     int flushes; /* of its records that the keeper was asked for, and answered */
     bool no_flushes;
@@ -157,18 +157,22 @@ static inline void keeper_ok_to(struct rig *r, uint32_t seq)
     keeper_say(r, KEEPER_OK, seq, &(struct keeper_ok){0});
 }
 
-/* Part of every create, and said here for all of them. */
+/* Part of every create and delete, and said here for all of them. */
 static inline void rig_answer_flush(struct rig *r)
 {
     struct wire_head head;
     const char *body;
 
-    if (r->no_flushes || r->g == NULL || r->keeper.fd < 0 || !peer_has(&r->keeper, &head, &body) ||
-        head.type != KEEPER_FLUSH)
-        return;
-    buf_consume(&r->keeper.in, WIRE_HEAD + head.len);
-    keeper_ok_to(r, head.seq);
-    r->flushes++;
+    while (r->g != NULL && r->keeper.fd >= 0 && peer_has(&r->keeper, &head, &body) &&
+           (head.type == KEEPER_TOLD || (head.type == KEEPER_FLUSH && !r->no_flushes))) {
+        buf_consume(&r->keeper.in, WIRE_HEAD + head.len);
+        if (head.type == KEEPER_TOLD) {
+            r->told++;
+            continue;
+        }
+        keeper_ok_to(r, head.seq);
+        r->flushes++;
+    }
 }
 
 static inline struct keeper_sandbox keeper_box(const char *id, enum keeper_state state)
@@ -246,6 +250,7 @@ static inline void rig_new(struct rig *r)
     CHECK_INT(config_load(&r->config, 0, NULL, &e), 0);
     CHECK_INT(loop_new(&r->loop, &e), 0);
     CHECK_INT(store_open(path, &r->store, &e), 0);
+    CHECK_INT(store_set_joined(r->store, &e), 0); /* one that has been used before */
 }
 
 /* Starts the engine up to its questions for the lists; returns the seq of the first. */
@@ -255,6 +260,7 @@ static inline uint32_t rig_start(struct rig *r)
                             .config = &r->config,
                             .store = r->store,
                             .run_fd = r->run_fd,
+                            .first_key = "root",
                             .on_ready = rig_on_ready,
                             .on_lost = rig_on_lost,
                             .arg = r};

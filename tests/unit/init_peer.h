@@ -20,7 +20,7 @@
 #include <unistd.h>
 
 #include "base/str.h"
-#include "init/serve.h"
+#include "init/serve/serve.h"
 #include "wire/init.h"
 
 #define PEER_DEADLINE_S 20

@@ -1,4 +1,4 @@
-/* tar_of.h - archives for tests of what reads them, made in memory by libarchive. */
+/* tar_of.h - makes archives in memory, for tests. */
 #ifndef TAR_OF_H
 #define TAR_OF_H
 
@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "helper/source.h"
+#include "helper/archive/source.h"
 
 #define TAR_ROOM (4u << 20)
 
@@ -39,7 +39,7 @@ static void tar_begin(void)
     tar_begin_as(archive_write_set_format_pax_restricted);
 }
 
-/* An empty file of root's; what else it is to have is set before tar_put(). */
+/* Starts an entry: an empty file that belongs to root. Set more before tar_put(). */
 static struct archive_entry *tar_file(const char *name)
 {
     archive_entry_clear(tar_new.en);
@@ -55,7 +55,7 @@ static void tar_put(void)
     CHECK_INT(archive_write_header(tar_new.a, tar_new.en), ARCHIVE_OK);
 }
 
-/* The archive, as a file to be read from; the caller closes it. */
+/* The archive as a file to read; the caller closes it. */
 static int tar_end(void)
 {
     int fd = memfd_create("tar", MFD_CLOEXEC);

@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "front/auth/auth.h"
-#include "front/store/inside.h"
+#include "front/store/internal.h"
 #include "front/store/store.h"
 
 /* echo -n cove_abc | sha256sum */

@@ -26,7 +26,7 @@ static bool help;
         args_parse(&a, c, (int)ARRAY_LEN(argv_), (char **)argv_, &help, &e);                       \
     })
 
-TEST(options_may_stand_before_and_behind_operands_in_all_their_forms)
+TEST(options_are_accepted_before_and_after_operands_in_all_forms)
 {
     CHECK_INT(PARSE(&plain, "-f", "one", "--dir", "d", "--meta=a=b", "two", "--meta", "c"), 0);
     CHECK_INT(a.noperands, 2);
@@ -39,7 +39,7 @@ TEST(options_may_stand_before_and_behind_operands_in_all_their_forms)
     CHECK_STR(args_value(&a, "dir"), "d");
 }
 
-TEST(an_option_given_several_times_is_seen_in_order)
+TEST(values_of_a_repeated_option_come_in_order)
 {
     size_t at = 0;
 
@@ -49,7 +49,7 @@ TEST(an_option_given_several_times_is_seen_in_order)
     CHECK(args_next(&a, "meta", &at) == NULL);
 }
 
-TEST(what_belongs_to_the_command_is_left_alone)
+TEST(options_of_the_command_to_run_are_not_parsed)
 {
     CHECK_INT(PARSE(&runner, "box", "-f", "ls", "-f", "--dir", "--help", "--"), 0);
     CHECK_INT(a.noperands, 6);
@@ -70,7 +70,7 @@ TEST(two_dashes_end_the_options)
     CHECK_STR(a.operands[0], "-");
 }
 
-TEST(what_cannot_be_understood_is_said)
+TEST(usage_errors_name_the_option_or_argument)
 {
     CHECK_INT(PARSE(&plain, "x", "--nope"), -1);
     CHECK_HAS(e.msg, "--nope");
@@ -86,7 +86,7 @@ TEST(what_cannot_be_understood_is_said)
     CHECK_INT(e.kind, ERR_INVALID);
 }
 
-TEST(help_wins_over_what_is_missing)
+TEST(help_is_shown_even_if_operands_are_missing)
 {
     CHECK_INT(PARSE(&runner, "--help"), 0);
     CHECK(help);
@@ -94,7 +94,7 @@ TEST(help_wins_over_what_is_missing)
     CHECK(help);
 }
 
-TEST(a_raw_command_gets_everything_as_it_is)
+TEST(a_raw_command_gets_all_arguments_unparsed)
 {
     CHECK_INT(PARSE(&raw, "--state", "x", "--", "y"), 0);
     CHECK(!help);

@@ -2,7 +2,7 @@
 
 #include "base/id.h"
 #include "base/str.h"
-#include "cli/event.h"
+#include "cli/run/event.h"
 #include "json/write.h"
 
 static struct err e;
@@ -16,7 +16,7 @@ static void check(const char *json, const char *want, size_t n)
     CHECK(n == 0 || memcmp(buf_data(&out), want, n) == 0);
 }
 
-TEST(text_and_base64_become_bytes_again)
+TEST(text_and_base64_are_decoded)
 {
     check("{\"data\":\"\"}", "", 0);
     check("{\"data\":\"plain\"}", "plain", 5);
@@ -25,7 +25,7 @@ TEST(text_and_base64_become_bytes_again)
     check("{\"data\":\"\\u20ac\\ud83d\\ude00\"}", "\xe2\x82\xac\xf0\x9f\x98\x80", 7);
 }
 
-TEST(what_is_written_in_another_way_is_read_too)
+TEST(events_in_unusual_form_are_decoded_too)
 {
     check("{ \"data\" : \"x\" }", "x", 1);
     check("{\"encoding\":\"base64\",\"data\":\"eA==\"}", "x", 1);
@@ -34,7 +34,7 @@ TEST(what_is_written_in_another_way_is_read_too)
           22);
 }
 
-TEST(what_is_no_event_is_refused)
+TEST(malformed_events_are_refused)
 {
     static const char *const bad[] = {"",
                                       "{}",
@@ -51,7 +51,7 @@ TEST(what_is_no_event_is_refused)
         CHECK_INT(event_bytes(bad[i], strlen(bad[i]), &out, &e), -1);
 }
 
-TEST(whatever_our_writer_writes_comes_back)
+TEST(bytes_survive_our_json_writer_and_this_decoder)
 {
     unsigned char bytes[512];
 

@@ -1,11 +1,11 @@
 #include "unit.h"
 
-#include "cli/keys.h"
+#include "cli/terminal/keys.h"
 
 static struct keys k;
 static struct err e;
 
-/* What of `typed` is the program's; a '!' at the end: the keys were pressed. */
+/* What the program gets of `text`; a '!' at the end: the detach keys were found. */
 static const char *typed(const char *keys, const char *text)
 {
     static struct buf out = BUF_INIT(256);
@@ -21,7 +21,7 @@ static const char *typed(const char *keys, const char *text)
     return buf_cstr(&out);
 }
 
-TEST(what_is_typed_passes_and_the_keys_do_not)
+TEST(typed_text_passes_and_the_detach_keys_do_not)
 {
     CHECK_STR(typed("ctrl-],d", "hello"), "hello");
     CHECK_STR(typed("ctrl-],d", "he\035d"), "he!");
@@ -29,7 +29,7 @@ TEST(what_is_typed_passes_and_the_keys_do_not)
     CHECK_STR(typed("none", "\035d"), "\035d");
 }
 
-TEST(what_only_begins_like_the_keys_arrives_whole)
+TEST(a_beginning_of_the_detach_keys_is_passed_on_after_another_key)
 {
     CHECK_STR(typed("ctrl-],d", "\035x"), "\035x");
     CHECK_STR(typed("ctrl-],d", "\035\035d"), "\035!");
@@ -38,7 +38,7 @@ TEST(what_only_begins_like_the_keys_arrives_whole)
     CHECK_STR(typed("ctrl-],d", "\035"), ""); /* held until the next key decides */
 }
 
-TEST(keys_come_in_one_read_too_and_nothing_behind_them_is_looked_at)
+TEST(keys_after_the_detach_keys_are_dropped)
 {
     autobuf struct buf out = BUF_INIT(64);
 
@@ -47,14 +47,14 @@ TEST(keys_come_in_one_read_too_and_nothing_behind_them_is_looked_at)
     CHECK_STR(buf_cstr(&out), "ab");
 }
 
-TEST(what_are_no_keys_is_said)
+TEST(malformed_detach_keys_are_refused)
 {
     static const char *const bad[] = {"",      "ctrl-", "ctrl-1", "ctrl-ab",
                                       "alt-x", "a,",    ",a",     "a,b,c,d,e,f,g,h,i"};
 
     for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
         CHECK_INT(keys_parse(&k, bad[i], &e), -1);
-        CHECK_HAS(e.msg, "are no keys");
+        CHECK_HAS(e.msg, "is not a list");
     }
     CHECK_INT(keys_parse(&k, "a,b,c,d,e,f,g,h", &e), 0);
 }

@@ -1,6 +1,6 @@
 #include "unit.h"
 
-#include "cli/screen.h"
+#include "cli/terminal/screen.h"
 
 /* What must be printed after `text`, given in pieces of `piece` bytes. */
 static const char *undo(const char *text, size_t piece)
@@ -23,14 +23,14 @@ static const char *undo(const char *text, size_t piece)
         CHECK_STR(undo(text, 1000), want);                                                         \
     } while (0)
 
-TEST(what_was_not_touched_needs_nothing)
+TEST(nothing_is_reset_if_no_mode_differs)
 {
     SAME("hello\033[31m world\033[0m\033[2J\033[1;1H", "");
     SAME("\033[?1049h\033[?25lvi\033[?25h\033[?1049l", "");
     SAME("\033]0;title\007\033(B\033=", "");
 }
 
-TEST(what_was_switched_on_is_switched_off_the_last_first)
+TEST(modes_are_reset_in_reverse_order)
 {
     SAME("\033[?1049h\033[?25l", "\033[?25h\033[?1049l\033[0m\033>");
     SAME("\033[?1000;1006;2004h", "\033[?2004l\033[?1006l\033[?1000l\033[0m\033>");
@@ -38,17 +38,17 @@ TEST(what_was_switched_on_is_switched_off_the_last_first)
     SAME("\033[?1049h\033[?1049h", "\033[?1049l\033[0m\033>");
 }
 
-TEST(a_reset_undoes_it_all)
+TEST(a_terminal_reset_clears_all_modes)
 {
     SAME("\033[?1049h\033[?25l\033c", "");
 }
 
-TEST(modes_that_mean_nothing_to_us_are_left_alone)
+TEST(other_modes_are_not_tracked)
 {
     SAME("\033[?12h\033[?2026h\033[4h\033[25l", "");
 }
 
-TEST(a_sequence_without_end_is_forgotten)
+TEST(a_sequence_that_is_too_long_is_dropped)
 {
     char text[300] = "\033[?";
 

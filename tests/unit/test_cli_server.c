@@ -1,9 +1,9 @@
 #include "unit.h"
 
-#include "cli/client.h"
-#include "cli/path.h"
+#include "cli/client/client.h"
+#include "cli/client/path.h"
 
-TEST(a_url_is_host_and_port_and_no_more)
+TEST(a_url_has_only_host_and_port)
 {
     /* clang-format off */
     static const struct { const char *url, *host, *port; } good[] = {
@@ -31,7 +31,7 @@ TEST(a_url_is_host_and_port_and_no_more)
         CHECK_INT(server_parse_url(&s, bad[i], &e), -1);
 }
 
-TEST(a_key_is_taken_from_the_environment_and_only_if_it_can_be_one)
+TEST(a_key_from_the_environment_is_checked)
 {
     struct server s;
     struct err e;
@@ -49,7 +49,7 @@ TEST(a_key_is_taken_from_the_environment_and_only_if_it_can_be_one)
     CHECK_INT(server_find(&s, &e), -1);
 }
 
-TEST(what_the_user_typed_cannot_change_the_path)
+TEST(names_are_encoded_in_the_path)
 {
     char p[PATH_TEXT_MAX];
 
@@ -62,7 +62,7 @@ TEST(what_the_user_typed_cannot_change_the_path)
     CHECK_STR(path_query(p, "/v1/x?a=1", "cursor", NULL), "/v1/x?a=1");
 }
 
-TEST(a_name_of_any_length_makes_a_path)
+TEST(a_name_that_is_too_long_is_cut)
 {
     char p[PATH_TEXT_MAX], name[10000];
 

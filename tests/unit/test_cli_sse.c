@@ -2,7 +2,7 @@
 
 #include <stdio.h>
 
-#include "cli/sse.h"
+#include "cli/client/sse.h"
 
 struct heard {
     char text[512];
@@ -42,23 +42,23 @@ static void check_all_steps(const char *text, const char *want)
     }
 }
 
-TEST(an_event_is_told_when_its_empty_line_has_come_however_it_was_cut)
+TEST(an_event_is_complete_at_its_empty_line_however_input_is_split)
 {
     check_all_steps("id: 7\nevent: stdout\ndata: {\"a\":1}\n\n", "[stdout|7|{\"a\":1}]");
 }
 
-TEST(all_three_line_ends_are_line_ends)
+TEST(lf_cr_and_crlf_end_a_line)
 {
     check_all_steps("data: a\r\n\r\ndata: b\r\rdata: c\n\n",
                     "[message||a][message||b][message||c]");
 }
 
-TEST(lines_of_data_are_joined_and_one_blank_is_taken_off)
+TEST(data_lines_are_joined_and_one_leading_blank_is_removed)
 {
     check_all_steps("data:a\ndata:  b\ndata\n\n", "[message||a\n b\n]");
 }
 
-TEST(comments_and_unknown_fields_are_skipped_and_no_data_is_no_event)
+TEST(comments_unknown_fields_and_events_without_data_are_skipped)
 {
     check_all_steps(": keep-alive\n\nretry: 5\nevent: x\n\ndata: y\n\n", "[message||y]");
 }
@@ -68,12 +68,12 @@ TEST(an_id_is_kept_until_the_next_one)
     check_all_steps("id: 1\ndata: a\n\ndata: b\n\n", "[message|1|a][message|1|b]");
 }
 
-TEST(an_event_without_its_end_is_not_told)
+TEST(an_incomplete_event_is_not_reported)
 {
     check_all_steps("data: a\n\ndata: b\n", "[message||a]");
 }
 
-TEST(an_event_larger_than_the_bound_is_refused)
+TEST(an_event_above_the_limit_is_refused)
 {
     autofree char *big = malloc(SSE_EVENT_MAX + 100);
     struct heard h = {.n = 0};

@@ -1,6 +1,6 @@
 #include "unit.h"
 
-#include "front/planes/cloudflare/inside.h"
+#include "front/planes/cloudflare/internal.h"
 
 static struct err e;
 static struct buf out = BUF_INIT(64u << 10);

@@ -4,7 +4,7 @@
 #include <sys/stat.h>
 
 #include "front/planes/e2b/entry.h"
-#include "front/planes/e2b/inside.h"
+#include "front/planes/e2b/internal.h"
 
 static struct err e;
 static struct buf out = BUF_INIT(64u << 10);

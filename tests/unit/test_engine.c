@@ -1,7 +1,9 @@
 /* test_engine.c - sandboxes: the join, lists, events, and what a keeper may do to us. */
 #include "engine_rows.h"
 
-#include "front/engine/inside.h"
+#include <sqlite3.h>
+
+#include "front/engine/internal.h"
 
 TEST(every_event_in_every_state_of_a_sandbox_is_decided)
 {
@@ -36,6 +38,8 @@ static const struct cell {
     {STORE_DELETING, KEEPER_RUNNING, "none",    1, 0},
     {STORE_DELETING, KEEPER_STOPPED, "none",    1, 0},
     {STORE_DELETING, KEEPER_PAUSED,  "none",    1, 0},
+    {NO,             KEEPER_DAMAGED, "none",    1, 0},
+    {STORE_DELETING, KEEPER_DAMAGED, "none",    1, 0},
     /* clang-format on */
 };
 
@@ -78,6 +82,109 @@ TEST(the_join_does_what_each_cell_of_its_table_says)
 {
     for (size_t i = 0; i < ARRAY_LEN(cells); i++)
         try_cell(&cells[i]);
+}
+
+/* The row is what it may become again; its end does not count. */
+TEST(a_damaged_sandbox_keeps_its_row_and_has_no_end)
+{
+    for (int row = 0; row < STORE_STATE_COUNT; row++) {
+        struct keeper_sandbox box = keeper_box("sb", KEEPER_DAMAGED);
+        struct rig r;
+        struct err e;
+
+        if (row == STORE_DELETING)
+            continue;
+        start_with(&r, (enum store_state)row, clock_real_ms() - 5000, &box);
+        CHECK_STR(state_of(&r, "sb"), "damaged");
+        CHECK_INT(loop_turn(r.loop, 0, &e), 0);
+        CHECK_STR(state_of(&r, "sb"), "damaged");
+        CHECK_INT(rows(&r).n, 1);
+        CHECK_INT(rows(&r).state, row);
+        rig_free(&r);
+    }
+}
+
+static void recovered(struct rig *r, enum keeper_state state, const char *expected)
+{
+    struct keeper_sandbox box = keeper_box("sb", KEEPER_DAMAGED), now = keeper_box("sb", state);
+    struct told t = {0};
+    union rig_msg m;
+    uint32_t seq;
+
+    start_with(r, STORE_RUNNING, clock_real_ms() - 5000, &box);
+    engine_recover(r->g, KEY, "sb", told_sandbox, &t);
+    seq = keeper_hear(r, KEEPER_RECOVER, &m);
+    CHECK_STR(m.keeper_recover.id, "sb");
+    CHECK_STR(m.keeper_recover.boot_id, "boot-1");
+    /* Killed from here on, the next front finds it recovered and goes by the row. */
+    CHECK(rows(r).ends_ms > clock_real_ms());
+    CHECK_INT(rows(r).state, STORE_RUNNING);
+    keeper_say(r, KEEPER_SANDBOX, seq, &now);
+    RIG_UNTIL(r, t.n == 1);
+    CHECK_STR(t.state, expected);
+    CHECK_STR(state_of(r, "sb"), expected);
+    CHECK_INT(rows(r).state, row_of(expected));
+}
+
+TEST(a_recovered_sandbox_is_what_the_keeper_says_and_is_not_deleted_by_an_old_end)
+{
+    struct rig r;
+
+    recovered(&r, KEEPER_RUNNING, "running");
+    CHECK(rows(&r).ends_ms > clock_real_ms());
+    rig_free(&r);
+    recovered(&r, KEEPER_STOPPED, "stopped");
+    CHECK(rows(&r).ends_ms > clock_real_ms());
+    rig_free(&r);
+    recovered(&r, KEEPER_PAUSED, "paused");
+    CHECK_INT(rows(&r).ends_ms, 0);
+    rig_free(&r);
+}
+
+static int store_forget_joined(struct rig *r)
+{
+    char path[64];
+    sqlite3 *db;
+    struct err e;
+    int bad;
+
+    store_close(r->store);
+    snprintf(path, sizeof(path), "%s/cove.db", r->dir);
+    bad = sqlite3_open(path, &db) != SQLITE_OK ||
+          sqlite3_exec(db, "DELETE FROM counters WHERE name = 'joined'", NULL, NULL, NULL) !=
+              SQLITE_OK;
+    sqlite3_close(db);
+    return bad ? -1 : store_open(path, &r->store, &e);
+}
+
+TEST(a_new_database_that_meets_sandboxes_destroys_none_of_them)
+{
+    struct keeper_sandbox box = keeper_box("sb", KEEPER_RUNNING);
+    struct rig r;
+    struct err e;
+    uint32_t seq;
+
+    rig_new(&r);
+    CHECK_INT(store_forget_joined(&r), 0);
+    for (int i = 0; i < 2; i++) { /* nor at the second try */
+        seq = rig_start(&r);
+        keeper_say(&r, KEEPER_SANDBOX, seq, &box);
+        keeper_say(&r, KEEPER_END, seq, &(struct keeper_end){0});
+        keeper_say(&r, KEEPER_END, r.snapshots_seq, &(struct keeper_end){0});
+        RIG_UNTIL(&r, r.lost);
+        CHECK(!r.ready);
+        CHECK_INT(recv(r.keeper.fd, &e, 1, MSG_DONTWAIT), -1); /* nothing was asked for */
+        rig_stop(&r);
+        r.lost = 0;
+    }
+    free(r.config.accept);
+    r.config.accept = strdup("lost-database");
+    seq = rig_start(&r);
+    keeper_say(&r, KEEPER_SANDBOX, seq, &box);
+    rig_join(&r, seq);
+    CHECK_INT(rows(&r).n, 1);
+    CHECK_STR(engine_get(r.g, "root", "sb")->template, "base");
+    rig_free(&r);
 }
 
 TEST(a_sandbox_that_a_keeper_lost_says_why_it_is_stopped)

@@ -1,7 +1,7 @@
 /* test_engine_idle.c - sandboxes that are paused when nobody uses them. */
 #include "engine_rig.h"
 
-#include "front/engine/inside.h"
+#include "front/engine/internal.h"
 
 #define IDLE_MS 40
 

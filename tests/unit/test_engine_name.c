@@ -1,7 +1,7 @@
 /* test_engine_name.c - sandboxes that are made at the first use of their name. */
 #include "engine_rows.h"
 
-#include "front/engine/inside.h"
+#include "front/engine/internal.h"
 
 static const struct create_opts opts = {.key = KEY};
 

@@ -1,7 +1,7 @@
 /* test_engine_pause.c - a sandbox is paused and goes on, and who wants it meanwhile. */
 #include "engine_rows.h"
 
-#include "front/engine/inside.h"
+#include "front/engine/internal.h"
 
 /* The kernel remembers it; what follows is for the end it has no more. */
 TEST(the_row_follows_a_pause_and_a_resume)

@@ -2,9 +2,9 @@
 
 #include <string.h>
 
-#include "helper/glob.h"
+#include "helper/tree/glob.h"
 
-TEST(a_pattern_without_a_slash_is_a_name_at_any_depth)
+TEST(a_pattern_without_a_slash_matches_names_at_any_depth)
 {
     CHECK(glob_match("*.o", "a.o"));
     CHECK(glob_match("*.o", "x/y/a.o"));
@@ -14,7 +14,7 @@ TEST(a_pattern_without_a_slash_is_a_name_at_any_depth)
     CHECK(glob_match("**", "a/b/c"));
 }
 
-TEST(a_pattern_with_a_slash_begins_at_the_top)
+TEST(a_pattern_with_a_slash_matches_from_the_top)
 {
     CHECK(glob_match("./a", "a"));
     CHECK(glob_match("/a", "a"));
@@ -22,11 +22,11 @@ TEST(a_pattern_with_a_slash_begins_at_the_top)
     CHECK(glob_match("src/*.c", "src/x.c"));
     CHECK(!glob_match("src/*.c", "src/y/x.c"));
     CHECK(!glob_match("src/*.c", "z/src/x.c"));
-    CHECK(glob_match("src/", "a/src")); /* a slash at the end says nothing */
+    CHECK(glob_match("src/", "a/src")); /* a slash at the end is ignored */
     CHECK(glob_match("build/", "build"));
 }
 
-TEST(two_stars_are_any_number_of_directories)
+TEST(two_stars_match_any_number_of_directories)
 {
     CHECK(glob_match("**/x", "x"));
     CHECK(glob_match("**/x", "a/b/x"));
@@ -39,7 +39,7 @@ TEST(two_stars_are_any_number_of_directories)
     CHECK(glob_match("a/**/b/**/c", "a/b/x/b/c"));
 }
 
-TEST(characters_and_sets)
+TEST(question_marks_and_sets_match_one_character)
 {
     CHECK(glob_match("?", "x"));
     CHECK(!glob_match("?", "xy"));
@@ -58,7 +58,7 @@ TEST(characters_and_sets)
     CHECK(!glob_match("*a*b*c", "xxaxxbxx"));
 }
 
-TEST(no_pattern_takes_for_ever)
+TEST(no_pattern_takes_exponential_time)
 {
     char pattern[GLOB_MAX + 2] = "", path[4001];
 
@@ -77,5 +77,5 @@ TEST(no_pattern_takes_for_ever)
     path[3999] = '\0';
     CHECK(!glob_match(pattern, path));
     memset(pattern, '*', GLOB_MAX + 1);
-    CHECK(!glob_match(pattern, "x")); /* longer than a pattern may be */
+    CHECK(!glob_match(pattern, "x")); /* longer than GLOB_MAX */
 }

@@ -1,14 +1,14 @@
 /* test_helper_links.c - files under several names. */
 #include "unit.h"
 
-#include "helper/links.h"
+#include "helper/archive/links.h"
 
 static struct stat file(unsigned long ino)
 {
     return (struct stat){.st_dev = 7, .st_ino = ino};
 }
 
-TEST(a_file_is_known_by_its_first_name)
+TEST(a_hard_link_is_recognized_by_its_first_name)
 {
     struct links *l = links_new();
     struct stat one = file(1), two = file(2), other = {.st_dev = 8, .st_ino = 1};
@@ -22,7 +22,7 @@ TEST(a_file_is_known_by_its_first_name)
     links_free(l);
 }
 
-TEST(past_the_bound_each_name_is_a_file_of_its_own)
+TEST(above_the_limit_hard_links_are_separate_files)
 {
     struct links *l = links_new();
     struct stat first = file(1), late = file(LINKS_MAX + 10);

@@ -1,6 +1,5 @@
-/* Directories with more in them than a test should make: what the kernel would say of
- * them is made up here. They are listed in a child, since list_main() is for a program
- * that ends with it. */
+/* Directories with more entries than a test should create: the answers of the kernel are faked
+ * here. They are listed in a child process, since list_main() keeps static state. */
 #include "unit.h"
 
 #include <dirent.h>
@@ -13,8 +12,8 @@
 #include <sys/wait.h>
 
 #include "endless.h"
-#include "helper/files.h"
-#include "helper/walk.h"
+#include "helper/files/files.h"
+#include "helper/tree/walk.h"
 #include "wire/file.h"
 
 /* As list.c and walk.c have them. */
@@ -57,7 +56,7 @@ static long tell_names(char *to, size_t room)
     return (long)at;
 }
 
-/* In place of libc's. */
+/* Replacements for libc functions. */
 long syscall(long number, ...)
 {
     long (*libc)(long, ...);
@@ -107,7 +106,7 @@ static void names_are(size_t count, size_t len, size_t target)
 void __real_qsort(void *at, size_t n, size_t size, int (*compare)(const void *, const void *));
 void __wrap_qsort(void *at, size_t n, size_t size, int (*compare)(const void *, const void *));
 
-/* To sort millions takes seconds too, and our names come in order. */
+/* Sorting millions takes seconds, and our names are in order already. */
 void __wrap_qsort(void *at, size_t n, size_t size, int (*compare)(const void *, const void *))
 {
     const char *p = at;
@@ -121,7 +120,7 @@ void __wrap_qsort(void *at, size_t n, size_t size, int (*compare)(const void *, 
 
 /* ---- listing ---- */
 
-static char said[8192]; /* on stdout; with a NUL behind it... */
+static char said[8192]; /* on stdout, with a NUL after it... */
 static size_t nsaid;
 static char failed[512]; /* ...and on stderr */
 
@@ -169,11 +168,11 @@ TEST(a_million_entries_are_sorted_by_size_and_one_more_is_refused)
 
     names_are(LIST_SORT_MAX + 1, DIGITS, 0);
     CHECK_INT(list_by_size(), 1);
-    CHECK_STR(failed, "E limit more than 1000000 entries: only by name\n");
+    CHECK_STR(failed, "E limit more than 1000000 entries: only sort=name is possible\n");
     CHECK_INT(nsaid, 0);
 }
 
-TEST(what_is_remembered_of_their_paths_and_targets_has_a_bound)
+TEST(memory_for_paths_and_targets_is_limited)
 {
     const size_t path = strlen(DIR_PATH "/") + DIGITS + 1, each = 4096;
 
@@ -184,11 +183,11 @@ TEST(what_is_remembered_of_their_paths_and_targets_has_a_bound)
 
     names_are(LIST_TEXT_MAX / each + 1, DIGITS, each - path - 1);
     CHECK_INT(list_by_size(), 1);
-    CHECK_STR(failed, "E limit no memory for so many entries\n");
+    CHECK_STR(failed, "E limit no memory for so many entries: only sort=name is possible\n");
     CHECK_INT(nsaid, 0);
 }
 
-TEST(the_longest_path_is_a_place_to_go_on_from)
+TEST(the_longest_path_works_as_a_cursor)
 {
     names_are(2, PATH_ROOM - 1 - strlen(DIR_PATH "/"), 0);
     CHECK_INT(list_by_size(), 0);
@@ -211,7 +210,7 @@ static int walk(struct err *e)
     return walk_below(&w, open(DIR_PATH, O_RDONLY | O_DIRECTORY | O_CLOEXEC), DIR_PATH, e);
 }
 
-TEST(the_names_of_one_directory_have_a_bound)
+TEST(memory_for_the_names_of_one_directory_is_limited)
 {
     struct err e = {0};
 

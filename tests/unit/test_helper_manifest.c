@@ -1,6 +1,6 @@
 #include "unit.h"
 
-#include "helper/manifest.h"
+#include "helper/image/manifest.h"
 
 #define A64 "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
 #define B64 "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb"
@@ -16,7 +16,7 @@ static int docker(const char *text)
     return manifest_docker(text, strlen(text), &m, &e);
 }
 
-TEST(a_docker_manifest_names_one_image)
+TEST(a_docker_manifest_must_have_one_image)
 {
     CHECK_INT(docker("[{\"Config\":\"c\",\"Layers\":[\"a\",\"b\"]}]"), 0);
     CHECK_INT(docker("[]"), -1);
@@ -54,7 +54,7 @@ TEST(an_index_gives_the_image_for_this_machine)
                    "\",\"platform\":{\"os\":\"linux\",\"architecture\":\"s390x\"}}]}",
                    &r),
               -1);
-    CHECK_HAS(e.msg, "none of its 1 images");
+    CHECK_HAS(e.msg, "none of the 1 images");
     CHECK_INT(
         pick("{\"manifests\":[{\"mediaType\":\"text/plain\",\"digest\":\"sha256:" A64 "\"}]}", &r),
         -1);
@@ -74,7 +74,7 @@ static int oci(const char *media, const char *digest)
     return manifest_oci(text, strlen(text), &m, &e);
 }
 
-TEST(a_layer_has_a_known_type_and_a_whole_digest)
+TEST(layers_with_unknown_type_or_bad_digest_are_refused)
 {
     CHECK_INT(oci(LAYER, "sha256:" B64), 0);
     CHECK_INT(oci(LAYER "+encrypted", "sha256:" B64), -1);
@@ -112,7 +112,7 @@ TEST(an_image_for_another_machine_is_refused)
     CHECK_HAS(e.msg, "linux/arm64");
 }
 
-TEST(a_chain_id_is_that_of_the_oci_image_spec)
+TEST(chain_ids_follow_the_oci_image_spec)
 {
     char chain[SHA256_HEX] = "";
 

@@ -1,6 +1,6 @@
 #include "unit.h"
 
-#include "helper/members.h"
+#include "helper/image/members.h"
 #include "tar_of.h"
 
 static struct err e;
@@ -28,7 +28,7 @@ static void put_files(unsigned n)
     }
 }
 
-TEST(an_image_archive_has_so_many_files_beside_directories_and_not_one_more)
+TEST(an_image_archive_with_too_many_files_is_refused)
 {
     int dir = tar_dir(), fd;
 
@@ -76,7 +76,7 @@ static int extract_one(int dir, const char *name, const char *link)
     return extract(dir);
 }
 
-TEST(the_name_of_a_file_of_an_image_archive_ends_as_does_that_of_a_link)
+TEST(names_and_link_targets_that_are_too_long_are_refused)
 {
     char longest[MEMBERS_NAME_MAX + 1], longer[MEMBERS_NAME_MAX + 1];
     int dir = tar_dir();
@@ -88,14 +88,14 @@ TEST(the_name_of_a_file_of_an_image_archive_ends_as_does_that_of_a_link)
     members_free(&m);
     CHECK_INT(extract_one(dir, longer, NULL), -1);
     CHECK_INT(e.kind, ERR_TOO_LARGE);
-    CHECK_HAS(e.msg, "too long names");
+    CHECK_HAS(e.msg, "names that are too long");
     CHECK(!tar_has(dir, "0"));
     members_free(&m);
     CHECK_INT(extract_one(dir, "link", longest), 0);
     members_free(&m);
     CHECK_INT(extract_one(dir, "link", longer), -1);
     CHECK_INT(e.kind, ERR_INVALID);
-    CHECK_HAS(e.msg, "its link is too long");
+    CHECK_HAS(e.msg, "the target of the link is too long");
     members_free(&m);
     tar_clean(dir);
 }

@@ -1,6 +1,6 @@
 #include "unit.h"
 
-#include "helper/path.h"
+#include "helper/tree/path.h"
 
 static char out[PATH_ROOM];
 
@@ -11,7 +11,7 @@ static const char *clean(const char *from)
     return path_clean(from, "the name", out, &e) == 0 ? out : NULL;
 }
 
-TEST(dots_and_doubled_slashes_mean_nothing)
+TEST(dots_and_doubled_slashes_are_removed)
 {
     CHECK_STR(clean("a/b"), "a/b");
     CHECK_STR(clean("./a//b/./"), "a/b");
@@ -34,7 +34,7 @@ TEST(a_name_that_leads_out_is_refused)
     CHECK(clean("//") == NULL);
 }
 
-TEST(length_and_depth_have_a_bound)
+TEST(length_and_depth_are_limited)
 {
     char name[3 * PATH_ROOM] = "";
 
@@ -55,7 +55,7 @@ TEST(length_and_depth_have_a_bound)
     CHECK(clean(name) == NULL);
 }
 
-TEST(a_link_is_inside_only_if_no_chain_of_such_links_leads_out)
+TEST(a_link_is_inside_only_if_no_chain_of_links_leads_out)
 {
     CHECK(path_link_is_inside("l", "a/b"));
     CHECK(path_link_is_inside("d/l", "../a"));

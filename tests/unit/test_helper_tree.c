@@ -6,7 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "helper/tree.h"
+#include "helper/tree/tree.h"
 
 static char top[32];
 static struct err e;
@@ -34,7 +34,7 @@ static void make_deep(int at, unsigned depth)
     close(dir);
 }
 
-TEST(directories_in_one_another_are_removed_up_to_a_depth_and_no_further)
+TEST(trees_are_removed_up_to_the_depth_limit)
 {
     int at = open_top();
     unsigned fds = (unsigned)dup(at);
@@ -47,12 +47,12 @@ TEST(directories_in_one_another_are_removed_up_to_a_depth_and_no_further)
     make_deep(at, TREE_DEPTH_MAX + 1);
     CHECK_INT(tree_remove(at, "d", &e), -1);
     CHECK_INT(e.kind, ERR_LIMIT);
-    CHECK_HAS(e.msg, "more than 400 directories in one another");
+    CHECK_HAS(e.msg, "more than 400 directories deep");
     CHECK_INT(faccessat(at, "d/d", F_OK, 0), 0);
-    CHECK_INT(dup(at), fds); /* whatever was opened on the way is closed */
+    CHECK_INT(dup(at), fds); /* no fd was leaked */
     close((int)fds);
 
-    /* One level less, and it goes. */
+    /* one level less can be removed */
     CHECK_INT(renameat(at, "d/d", at, "e"), 0);
     CHECK_INT(tree_remove(at, "d", &e), 0);
     CHECK_INT(tree_remove(at, "e", &e), 0);

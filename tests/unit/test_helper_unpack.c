@@ -7,9 +7,9 @@
 #include <sys/stat.h>
 #include <zlib.h>
 
-#include "helper/dirs.h"
-#include "helper/source.h"
-#include "helper/tar.h"
+#include "helper/archive/dirs.h"
+#include "helper/archive/source.h"
+#include "helper/archive/tar.h"
 
 /* ---- sources ---- */
 
@@ -50,7 +50,7 @@ static ssize_t read_all(int fd, char *to, size_t room, struct err *e)
     return n < 0 ? -1 : (ssize_t)len;
 }
 
-TEST(plain_bytes_come_out_as_they_are)
+TEST(uncompressed_bytes_are_unchanged)
 {
     char got[64];
     struct err e;
@@ -61,7 +61,7 @@ TEST(plain_bytes_come_out_as_they_are)
     CHECK_INT(read_all(file_of("\x1f", 1), got, sizeof(got), &e), 1);
 }
 
-TEST(gzip_comes_out_whole_also_in_several_members)
+TEST(gzip_with_several_members_is_decompressed)
 {
     unsigned char packed[256];
     size_t n = gzip_of("hello ", 6, packed, sizeof(packed));
@@ -74,7 +74,7 @@ TEST(gzip_comes_out_whole_also_in_several_members)
     CHECK(memcmp(got, "hello world", 11) == 0);
 }
 
-TEST(what_is_cut_or_continued_by_something_else_is_an_error)
+TEST(truncated_input_and_trailing_bytes_are_errors)
 {
     unsigned char packed[256];
     size_t n = gzip_of("hello", 5, packed, sizeof(packed));
@@ -85,12 +85,12 @@ TEST(what_is_cut_or_continued_by_something_else_is_an_error)
     CHECK_HAS(e.msg, "ends too early");
     packed[n] = 'x';
     CHECK_INT(read_all(file_of(packed, n + 1), got, sizeof(got), &e), -1);
-    CHECK_HAS(e.msg, "bytes behind its end");
+    CHECK_HAS(e.msg, "bytes after its end");
     packed[n / 2] ^= 0xff;
     CHECK_INT(read_all(file_of(packed, n), got, sizeof(got), &e), -1);
 }
 
-TEST(both_digests_are_of_everything)
+TEST(both_digests_cover_all_bytes)
 {
     unsigned char packed[256];
     size_t n = gzip_of("abc", 3, packed, sizeof(packed));
@@ -114,7 +114,7 @@ TEST(both_digests_are_of_everything)
 
 /* ---- tar ---- */
 
-TEST(a_tar_without_its_end_is_cut)
+TEST(a_tar_without_end_mark_is_refused)
 {
     static char block[1024];
     static struct tar t;
@@ -140,7 +140,7 @@ TEST(a_tar_without_its_end_is_cut)
 
 /* ---- directories ---- */
 
-TEST(what_is_remembered_of_directories_has_a_bound)
+TEST(memory_for_directories_is_limited)
 {
     struct timespec then = {0};
     struct dirs d;

@@ -1,11 +1,11 @@
-/* How much an archive may have of each thing. It comes from a source that hashes
- * nothing: with digests, half a million entries would take seconds. */
+/* The limits of unpack.h. The archive comes from a fake source that hashes nothing: with
+ * digests, half a million entries would take seconds. */
 #include "unit.h"
 
 #include <sys/xattr.h>
 
-#include "helper/path.h"
-#include "helper/unpack.h"
+#include "helper/archive/unpack.h"
+#include "helper/tree/path.h"
 #include "tar_of.h"
 
 /* ---- a source: the file, or `repeat` times one entry and the end ---- */
@@ -96,7 +96,7 @@ static int unpack_to(int dir, unsigned flags, size_t repeat)
     return r;
 }
 
-TEST(all_layers_together_have_so_many_entries_and_not_one_more)
+TEST(an_image_with_too_many_entries_is_refused)
 {
     int dir = tar_dir();
 
@@ -135,7 +135,7 @@ static void entry_of(const char *name)
     close(fd);
 }
 
-TEST(a_layer_has_so_many_removals_and_not_one_more)
+TEST(a_layer_with_too_many_removals_is_refused)
 {
     int dir = tar_dir();
 
@@ -145,12 +145,12 @@ TEST(a_layer_has_so_many_removals_and_not_one_more)
     CHECK_INT(unpack_to(dir, UNPACK_MARKS, UNPACK_MARKS_MAX + 1), -1);
     CHECK_INT(e.kind, ERR_TOO_LARGE);
     CHECK_HAS(e.msg, "more than 500000 removals in one layer");
-    CHECK_INT(count.entries, UNPACK_MARKS_MAX + 1); /* it was the last that was one too many */
+    CHECK_INT(count.entries, UNPACK_MARKS_MAX + 1); /* the last one exceeded the limit */
     CHECK(!tar_has(dir, "dir"));
     tar_clean(dir);
 }
 
-TEST(the_names_of_removals_have_a_bound_too)
+TEST(memory_for_the_names_of_removals_is_limited)
 {
     char name[PATH_ROOM] = "";
     int dir = tar_dir();
@@ -162,7 +162,7 @@ TEST(the_names_of_removals_have_a_bound_too)
                      "which-is-more-than-most-directories-have-or-will-ever-have-but-as-much-as-"
                      "an-archive-may-say/");
     strcat(name, ".wh.gone");
-    each = strlen(name) - strlen(".wh.") + 2; /* its kind and its end */
+    each = strlen(name) - strlen(".wh.") + 2; /* the kind and the NUL */
     entry_of(name);
     tar_begin();
     CHECK_INT(unpack_to(dir, UNPACK_MARKS, UNPACK_MARKS_MAX), -1);
@@ -172,7 +172,7 @@ TEST(the_names_of_removals_have_a_bound_too)
     tar_clean(dir);
 }
 
-/* ---- what a file has ---- */
+/* ---- attributes and owners ---- */
 
 static void put_with_xattrs(const char *name, unsigned n)
 {
@@ -186,7 +186,7 @@ static void put_with_xattrs(const char *name, unsigned n)
     tar_put();
 }
 
-TEST(a_file_has_so_many_extended_attributes_and_with_one_more_it_is_not_made)
+TEST(a_file_with_too_many_extended_attributes_is_not_created)
 {
     int dir = tar_dir();
     char path[64], v[8];
@@ -216,21 +216,21 @@ static int unpack_owned(int dir, const char *name, int64_t uid, int64_t gid)
     return unpack_to(dir, UNPACK_OWNERS, 0);
 }
 
-TEST(an_owner_that_no_sandbox_has_is_refused_and_the_file_not_made)
+TEST(a_file_with_an_owner_above_the_limit_is_not_created)
 {
     int dir = tar_dir();
 
     count = (struct unpack_count){0};
     CHECK_INT(unpack_owned(dir, "user", UNPACK_ID_MAX + 1, 0), -1);
     CHECK_INT(e.kind, ERR_INVALID);
-    CHECK_STR(e.msg, "'user' belongs to 65536:0; a sandbox has ids up to 65535");
+    CHECK_STR(e.msg, "'user' belongs to 65536:0; the largest id in a sandbox is 65535");
     CHECK_INT(unpack_owned(dir, "group", 0, UNPACK_ID_MAX + 1), -1);
-    CHECK_STR(e.msg, "'group' belongs to 0:65536; a sandbox has ids up to 65535");
+    CHECK_STR(e.msg, "'group' belongs to 0:65536; the largest id in a sandbox is 65535");
     CHECK(!tar_has(dir, "user") && !tar_has(dir, "group"));
     tar_clean(dir);
 }
 
-TEST(the_last_owner_that_a_sandbox_has_may_own)
+TEST(the_largest_owner_id_is_accepted)
 {
     struct stat st;
     int dir;

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "helper/changes.h"
-#include "helper/watched.h"
+#include "helper/watch/changes.h"
+#include "helper/watch/watched.h"
 
 static char *said;
 static size_t nsaid;
@@ -34,7 +34,7 @@ static void close_changes(struct changes *c)
     fclose(c->to);
 }
 
-TEST(the_same_again_is_told_once_and_what_is_between_is_kept)
+TEST(a_repeated_change_is_reported_once_unless_another_came_between)
 {
     struct changes c;
 
@@ -55,7 +55,7 @@ TEST(the_same_again_is_told_once_and_what_is_between_is_kept)
     CHECK_HAS(said, "create f f\ncreate f f\n");
 }
 
-TEST(half_a_move_waits_for_the_other_and_holds_up_what_follows)
+TEST(half_a_move_waits_for_the_other_and_delays_later_changes)
 {
     struct changes c;
 
@@ -75,7 +75,7 @@ TEST(half_a_move_waits_for_the_other_and_holds_up_what_follows)
     close_changes(&c);
 }
 
-TEST(a_move_to_where_nobody_looks_is_a_delete_and_from_there_a_create)
+TEST(a_move_to_an_excluded_path_is_a_delete_and_from_there_a_create)
 {
     struct changes c;
 
@@ -90,7 +90,7 @@ TEST(a_move_to_where_nobody_looks_is_a_delete_and_from_there_a_create)
     CHECK_STR(said, "delete f seen\ncreate f seen2\n");
 }
 
-TEST(the_same_path_is_another_thing_once_what_it_is_in_has_gone)
+TEST(a_repeated_change_is_reported_again_after_a_directory_above_went_away)
 {
     struct changes c;
 
@@ -107,7 +107,7 @@ TEST(the_same_path_is_another_thing_once_what_it_is_in_has_gone)
     CHECK_STR(said, "create f d/f\ndelete d e\nmove d o d\ncreate f d/f\n");
 }
 
-TEST(two_halves_that_are_not_of_one_thing_are_told_for_themselves)
+TEST(two_halves_of_different_files_are_reported_separately)
 {
     struct changes c;
 
@@ -119,7 +119,7 @@ TEST(two_halves_that_are_not_of_one_thing_are_told_for_themselves)
     CHECK_STR(said, "delete d d\n");
 }
 
-TEST(what_was_before_a_loss_is_told_before_it)
+TEST(changes_before_an_overflow_are_reported_before_it)
 {
     struct changes c;
 
@@ -143,7 +143,7 @@ TEST(no_byte_of_a_name_can_end_a_line)
     CHECK_STR(said, "create f a%20b%0A%25%FF\n");
 }
 
-TEST(more_than_is_held_is_told_before_its_time)
+TEST(changes_above_the_limit_are_reported_early)
 {
     struct changes c;
     char name[32];
@@ -188,7 +188,7 @@ TEST(paths_follow_directories_that_move)
     CHECK(watched_out(c, "moved") == a);
     CHECK(watched_child(c, "moved", true) == a && watched_child(c, "moved", false) == NULL);
     CHECK_INT(watched_path(b, "f", path), -1);
-    CHECK(watched_put(&ws, 3, b, "ring") == c); /* never into itself */
+    CHECK(watched_put(&ws, 3, b, "ring") == c); /* never below itself */
     CHECK_INT(watched_path(c, "f", path), 0);
     CHECK_STR(path, "c/f");
     watched_drop(&ws, c, count, NULL);
@@ -198,7 +198,7 @@ TEST(paths_follow_directories_that_move)
     CHECK(ws.root == NULL && ws.n == 0);
 }
 
-TEST(directories_beyond_the_bound_are_not_watched_and_room_is_made_by_those_that_go)
+TEST(directories_above_the_limit_are_watched_after_others_went_away)
 {
     static struct watches ws;
     struct watched *root = watched_put(&ws, 1, NULL, "");

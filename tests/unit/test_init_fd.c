@@ -1,4 +1,4 @@
-/* What init opens and connects, and passes out; against a real one. */
+/* test_init_fd.c - fds that init opens or connects and passes to the front; with a real init. */
 #include "unit.h"
 
 #include "init_peer.h"
@@ -47,7 +47,7 @@ static void fails(struct scene *s, const char *user, const char *path, const cha
     CHECK_INT(s->p.passed, -1);
 }
 
-TEST(a_file_is_opened_as_the_user_and_passed)
+TEST(an_open_file_is_passed_if_the_user_may_read_it)
 {
     struct init_open m = {.user = "65534"};
     struct scene s;
@@ -69,7 +69,7 @@ TEST(a_file_is_opened_as_the_user_and_passed)
     scene_close(&s);
 }
 
-TEST(what_is_not_a_file_of_the_root_is_not_opened)
+TEST(only_regular_files_of_the_root_mount_are_opened)
 {
     struct scene s;
 
@@ -106,7 +106,7 @@ static int server(int family, unsigned *port)
     return fd;
 }
 
-TEST(a_port_of_either_loopback_is_connected_to)
+TEST(connect_finds_a_port_on_127_0_0_1_and_on_ipv6_loopback)
 {
     struct init_connect m = {.timeout_ms = 5000};
     struct scene s;
@@ -135,7 +135,7 @@ TEST(a_port_of_either_loopback_is_connected_to)
     scene_close(&s);
 }
 
-TEST(a_port_that_takes_nobody_is_waited_for_no_longer_than_asked)
+TEST(connecting_to_a_port_that_never_accepts_times_out)
 {
     struct init_connect m = {.timeout_ms = 100};
     struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};

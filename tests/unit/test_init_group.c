@@ -1,4 +1,4 @@
-/* How long a group was frozen, measured: what init does where the kernel does not say. In a
+/* test_init_group.c - frozen time, measured by init where the kernel does not count it. In a
  * real cgroup, made here: nothing else tells of a freeze. */
 #include "unit.h"
 
@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "init/group.h"
+#include "init/run/group.h"
 
 #define TURNS 5000
 #define MS 1000000u
@@ -68,7 +68,7 @@ static void until(struct loop *l, const struct groups *gs, bool frozen)
     CHECK(turns < TURNS);
 }
 
-TEST(the_time_of_a_freeze_is_counted_while_it_lasts_and_kept_afterwards)
+TEST(frozen_time_counts_during_and_after_a_freeze)
 {
     uint64_t start, counted, passed;
     struct groups gs;

@@ -1,12 +1,12 @@
-/* What commands print becomes lines, numbered; what is too much is counted. */
+/* test_init_journal.c - output becomes numbered lines; dropped ones are counted. */
 #include "unit.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "base/clock.h"
-#include "init/journal.h"
-#include "init/proc.h"
+#include "init/run/journal.h"
+#include "init/run/proc.h"
 
 static struct {
     struct loop *loop;
@@ -82,7 +82,7 @@ static void turn_until(unsigned told)
         CHECK_INT(loop_turn(rig.loop, 2000, &e), 0);
 }
 
-TEST(lines_are_put_together_from_pieces_each_stream_by_itself)
+TEST(lines_are_joined_from_pieces_for_each_stream_separately)
 {
     begin();
     prints("one\ntw");
@@ -102,7 +102,7 @@ TEST(lines_are_put_together_from_pieces_each_stream_by_itself)
     end();
 }
 
-TEST(a_long_line_comes_in_pieces_and_no_character_is_cut)
+TEST(a_long_line_is_split_between_characters)
 {
     char *text = malloc(3 * INIT_LINE_MAX);
 
@@ -122,7 +122,7 @@ TEST(a_long_line_comes_in_pieces_and_no_character_is_cut)
     end();
 }
 
-TEST(a_flood_is_counted_and_said_and_the_journal_goes_on_behind_it)
+TEST(a_flood_is_dropped_and_counted_and_later_lines_are_kept)
 {
     char line[64 + 1];
     uint64_t kept;
@@ -146,7 +146,7 @@ TEST(a_flood_is_counted_and_said_and_the_journal_goes_on_behind_it)
     end();
 }
 
-TEST(what_nobody_reads_is_dropped_the_oldest_first)
+TEST(unread_lines_are_dropped_the_oldest_first)
 {
     char line[1024];
 

@@ -2,7 +2,7 @@
 
 #include <stdio.h>
 
-#include "init/reply.h"
+#include "init/session/reply.h"
 
 static struct reply got;
 static size_t used;
@@ -30,14 +30,14 @@ TEST(a_reply_is_a_letter_and_a_status)
     CHECK_INT(used, 5);
 }
 
-TEST(half_a_line_is_waited_for)
+TEST(an_incomplete_line_needs_more_bytes)
 {
     CHECK_INT(says(""), 0);
     CHECK_INT(says("n"), 0);
     CHECK_INT(says("n25"), 0);
 }
 
-TEST(what_is_no_reply_is_nobodys)
+TEST(rejects_malformed_lines)
 {
     static const char *const other[] = {"\n",    "n\n",   "n256\n", "n1000\n", "n-1\n", "n 1\n",
                                         "n1 \n", "n1x\n", "k0\n",   "0\n",     " n0\n", "N0\n"};
@@ -51,7 +51,7 @@ TEST(what_is_no_reply_is_nobodys)
     CHECK_INT(used, strlen("+ traced\nn\nx3\n"));
 }
 
-TEST(who_says_nothing_in_the_bytes_it_has_says_nothing)
+TEST(REPLY_MAX_bytes_without_a_reply_are_an_error)
 {
     char text[REPLY_MAX];
 

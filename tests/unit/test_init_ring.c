@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-#include "init/ring.h"
+#include "init/run/ring.h"
 #include "wire/init.h"
 
 static struct ring_budget budget = {.max = 1u << 30};

@@ -1,10 +1,10 @@
 #include "unit.h"
 
-#include "init/script.h"
+#include "init/session/script.h"
 
 static struct buf out = BUF_INIT(65536);
 
-TEST(names_that_bash_would_not_take_are_no_variables)
+TEST(rejects_variable_names_that_bash_rejects)
 {
     CHECK(script_is_variable("A="));
     CHECK(script_is_variable("_a9=x=y"));
@@ -15,14 +15,14 @@ TEST(names_that_bash_would_not_take_are_no_variables)
     CHECK(!script_is_variable("a"));
 }
 
-TEST(a_word_in_quotes_cannot_end_early)
+TEST(a_quote_in_a_word_does_not_end_it)
 {
     buf_clear(&out);
     script_quote(&out, "it's $(x) `y` \\", 15);
     CHECK_STR(buf_cstr(&out), "'it'\\''s $(x) `y` \\'");
 }
 
-TEST(variables_of_a_call_are_words_in_quotes)
+TEST(variables_of_a_call_are_quoted)
 {
     static const char env[] = "A=it's\0B=\0C=x=y";
     static const char want[] = "A='it'\\''s'\0B=''\0C='x=y'";
@@ -34,7 +34,7 @@ TEST(variables_of_a_call_are_words_in_quotes)
     CHECK(memcmp(buf_data(&out), want, sizeof(want)) == 0);
 }
 
-TEST(a_shell_is_told_its_directory)
+TEST(the_script_passes_the_directory_to_the_builtin)
 {
     buf_clear(&out);
     script_begin(&out, "/dev/cove/12");

@@ -3,8 +3,8 @@
 #include <arpa/inet.h>
 #include <netinet/in.h>
 
-#include "init/conn.h"
-#include "init/proc.h"
+#include "init/run/proc.h"
+#include "init/talk/conn.h"
 #include "init_peer.h"
 
 #define OWN_EXEC (INIT_START_OWN | INIT_START_FORGET)
@@ -71,7 +71,7 @@ static void check_fail(struct peer *p, const char *code, const char *text)
     CHECK_HAS(p->m.fail.message, text);
 }
 
-/* Gone, or a zombie that init is about to bury. */
+/* Gone, or a zombie that init is about to reap. */
 static bool is_dead(pid_t pid)
 {
     char path[64], text[256] = "";
@@ -85,7 +85,7 @@ static bool is_dead(pid_t pid)
     return text[0] == '\0' || strstr(text, ") Z") != NULL;
 }
 
-TEST(init_speaks_first_and_says_its_version)
+TEST(init_sends_hello_with_its_version_first)
 {
     struct bench b = bench_open();
 
@@ -110,7 +110,7 @@ TEST(both_streams_and_the_exit_code_arrive_separately_and_verbatim)
     bench_close(&b);
 }
 
-TEST(a_signal_is_told_as_128_and_its_number)
+TEST(death_by_a_signal_is_exit_code_128_plus_its_number)
 {
     struct bench b = bench_open();
 
@@ -148,7 +148,7 @@ TEST(a_command_runs_as_the_user_named)
     bench_close(&b);
 }
 
-TEST(what_cannot_start_says_why_and_leaves_nothing)
+TEST(a_failed_start_says_why_and_leaves_no_record)
 {
     static const struct {
         const char *program, *cwd, *user, *says;
@@ -187,7 +187,7 @@ static void write_script(const char *path, const char *text)
     close(fd);
 }
 
-TEST(a_script_without_an_interpreter_line_is_run_by_the_shell)
+TEST(a_script_without_an_interpreter_line_is_run_by_sh)
 {
     struct bench b = bench_open();
     struct init_start m;
@@ -201,7 +201,7 @@ TEST(a_script_without_an_interpreter_line_is_run_by_the_shell)
     CHECK_HAS(buf_cstr(&b.out), "hello from /tmp/cove-unit-script-");
     write_script(path, "#!/nope/interpreter\n");
     peer_ask(&b.peer, INIT_START, &m, INIT_FAIL);
-    check_fail(&b.peer, "cannot_start", "the interpreter it names is not in this sandbox");
+    check_fail(&b.peer, "cannot_start", "its interpreter");
     unlink(path);
     bench_close(&b);
 }
@@ -277,7 +277,7 @@ TEST(an_owner_that_reads_slowly_makes_the_process_wait_and_misses_nothing)
     bench_close(&b);
 }
 
-TEST(an_owner_that_goes_away_stops_neither_process_nor_reading)
+TEST(a_process_runs_on_and_is_read_after_its_owner_left)
 {
     struct bench b = bench_open();
     struct peer other;
@@ -293,8 +293,8 @@ TEST(an_owner_that_goes_away_stops_neither_process_nor_reading)
     bench_close(&b);
 }
 
-/* Who would own the output does so when the owner has gone, and not before. */
-TEST(who_takes_over_from_an_owner_makes_the_process_wait_and_misses_nothing)
+/* The next owner owns the output when the first has left, and not before. */
+TEST(the_next_owner_makes_the_process_wait_and_misses_nothing)
 {
     struct bench b = bench_open();
     struct init_attach at = {.id = "flood", .flags = INIT_ATTACH_FOLLOW | INIT_ATTACH_OWN};
@@ -384,14 +384,14 @@ TEST(a_background_child_that_holds_the_pipe_does_not_delay_the_end)
     peer_send(&b.peer, INIT_ATTACH, &at);
     CHECK_INT(peer_collect(&b.peer, &b.out, &b.err), INIT_EXIT);
     peer_ask(&b.peer, INIT_WAIT_LOG, &log, INIT_FAIL);
-    check_fail(&b.peer, "gone", "ended before");
+    check_fail(&b.peer, "gone", "ended without");
     peer_ask(&b.peer, INIT_STDIN, &in, INIT_FAIL);
     check_fail(&b.peer, "not_found", "feeder");
     kill_tree(&b.peer, "bg", 0);
     bench_close(&b);
 }
 
-TEST(the_end_of_a_whole_one_waits_for_everybody_who_holds_its_output)
+TEST(with_WHOLE_the_end_waits_for_every_writer_of_its_output)
 {
     struct bench b = bench_open();
 
@@ -404,7 +404,7 @@ TEST(the_end_of_a_whole_one_waits_for_everybody_who_holds_its_output)
     bench_close(&b);
 }
 
-TEST(a_whole_one_that_is_killed_signalled_or_out_of_time_waits_for_nobody)
+TEST(with_WHOLE_a_kill_signal_or_timeout_ends_the_wait_for_writers)
 {
     static const char script[] = "setsid sleep 1000 & echo early; exec sleep 1000";
     static const char gone[] = "setsid sleep 1000 & echo early";
@@ -435,7 +435,7 @@ TEST(a_whole_one_that_is_killed_signalled_or_out_of_time_waits_for_nobody)
     bench_close(&b);
 }
 
-TEST(a_process_is_found_by_its_pid_too_and_an_ended_one_gives_up_its_id_when_asked)
+TEST(a_process_is_found_by_pid_and_REUSE_frees_the_id_of_an_ended_one)
 {
     struct bench b = bench_open();
     struct init_start m = peer_words("tag", INIT_START_REUSE, "true", NULL);
@@ -480,7 +480,7 @@ TEST(a_timeout_kills_the_whole_tree_and_keeps_what_was_printed)
     bench_close(&b);
 }
 
-TEST(a_timeout_stands_still_while_the_sandbox_is_paused)
+TEST(a_timeout_does_not_run_while_the_sandbox_is_paused)
 {
     struct bench b = bench_open();
     struct init_start m = peer_words("paused", 0, "sleep", "1000", NULL);
@@ -493,7 +493,7 @@ TEST(a_timeout_stands_still_while_the_sandbox_is_paused)
     peer_write_file(b.init.cgroup, "cgroup.freeze", "1");
     if (access(stat, F_OK) == 0) {
         peer_ask(&b.peer, INIT_WAIT, &w, INIT_FAIL);
-        check_fail(&b.peer, "timeout", "in time");
+        check_fail(&b.peer, "timeout", "timed out after");
     }
     peer_write_file(b.init.cgroup, "cgroup.freeze", "0");
     wait_exit(&b.peer, "paused");
@@ -517,7 +517,7 @@ TEST(a_process_that_ignores_term_dies_when_its_grace_is_over)
     bench_close(&b);
 }
 
-TEST(a_process_that_listens_to_term_ends_before_its_grace)
+TEST(a_process_that_handles_term_ends_before_its_grace)
 {
     struct bench b = bench_open();
     struct init_wait_log log = {.id = "polite", .text = {"ready", 5}, .timeout_ms = 10000};
@@ -530,7 +530,7 @@ TEST(a_process_that_listens_to_term_ends_before_its_grace)
     bench_close(&b);
 }
 
-TEST(children_left_behind_by_an_ended_process_can_be_killed)
+TEST(children_that_outlive_their_process_can_be_killed)
 {
     struct bench b = bench_open();
     pid_t left;
@@ -620,7 +620,7 @@ TEST(a_signal_goes_to_the_root_or_to_the_tree)
     bench_close(&b);
 }
 
-TEST(a_text_is_found_across_chunks_and_its_position_told)
+TEST(a_text_is_found_across_chunks_with_its_position)
 {
     struct bench b = bench_open();
     struct init_wait_log log = {.id = "log", .text = {"aab needle", 10}, .timeout_ms = 10000};
@@ -633,7 +633,7 @@ TEST(a_text_is_found_across_chunks_and_its_position_told)
     log.since = 16;
     log.timeout_ms = 20;
     peer_ask(&b.peer, INIT_WAIT_LOG, &log, INIT_FAIL);
-    check_fail(&b.peer, "timeout", "in time");
+    check_fail(&b.peer, "timeout", "timed out after");
     log.since = 0;
     log.timeout_ms = 0;
     log.streams = INIT_STDERR;
@@ -642,7 +642,7 @@ TEST(a_text_is_found_across_chunks_and_its_position_told)
     bench_close(&b);
 }
 
-TEST(waiting_for_a_port_ends_when_somebody_listens)
+TEST(waiting_for_a_port_ends_when_a_server_listens)
 {
     struct bench b = bench_open();
     struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
@@ -654,7 +654,7 @@ TEST(waiting_for_a_port_ends_when_somebody_listens)
     CHECK_INT(getsockname(fd, (struct sockaddr *)&a, &len), 0);
     m.port = ntohs(a.sin_port);
     peer_ask(&b.peer, INIT_WAIT_PORT, &m, INIT_FAIL);
-    check_fail(&b.peer, "timeout", "in time");
+    check_fail(&b.peer, "timeout", "timed out after");
     m.timeout_ms = 10000;
     peer_send(&b.peer, INIT_WAIT_PORT, &m);
     CHECK_INT(listen(fd, 4), 0);
@@ -680,7 +680,7 @@ static void serve_once(int listener, const char *answer)
     close(fd);
 }
 
-TEST(waiting_for_http_ends_with_the_wanted_status_and_no_other)
+TEST(waiting_for_http_ends_only_with_the_wanted_status)
 {
     struct bench b = bench_open();
     struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
@@ -775,7 +775,7 @@ TEST(a_bad_frame_ends_that_connection_only)
     bench_close(&b);
 }
 
-TEST(a_request_of_a_newer_front_is_refused_by_name_of_our_version)
+TEST(an_unknown_request_is_refused_with_our_version)
 {
     struct bench b = bench_open();
     struct wire_head h = {.type = 999, .seq = ++b.peer.seq};
@@ -807,7 +807,7 @@ TEST(connections_beyond_the_limit_are_closed_and_the_others_live)
     bench_close(&b);
 }
 
-TEST(fds_are_back_after_load)
+TEST(no_fd_leaks_under_load)
 {
     struct bench b = bench_open();
     int before;
@@ -820,14 +820,14 @@ TEST(fds_are_back_after_load)
     bench_close(&b);
 }
 
-TEST(a_child_that_is_frozen_before_it_begins_does_not_hold_init_for_long)
+TEST(a_child_that_is_frozen_before_exec_is_killed)
 {
     struct bench b = bench_open();
     struct init_start m = peer_words("", OWN_EXEC, "true", NULL);
 
     peer_write_file(b.init.cgroup, "cgroup.freeze", "1");
     peer_ask(&b.peer, INIT_START, &m, INIT_FAIL);
-    check_fail(&b.peer, "cannot_start", "stopped before it began");
+    check_fail(&b.peer, "cannot_start", "killed before exec");
     peer_write_file(b.init.cgroup, "cgroup.freeze", "0");
     run(&b, OWN_EXEC, "exit 0");
     bench_close(&b);
@@ -849,7 +849,7 @@ TEST(a_fork_bomb_dies_with_its_process)
     bench_close(&b);
 }
 
-/* Not with `wait`, which would be watching. */
+/* Not with `wait`, which is a watch. */
 static void await_end(struct peer *p, const char *id)
 {
     for (int i = 0; i < 1000 && get(p, id) == INIT_PROC && p->m.proc.state != INIT_EXITED; i++)
@@ -858,7 +858,7 @@ static void await_end(struct peer *p, const char *id)
     CHECK_INT(p->m.proc.state, INIT_EXITED);
 }
 
-TEST(one_on_a_leash_ends_when_its_owner_goes_away)
+TEST(a_leashed_process_ends_when_its_owner_leaves)
 {
     struct bench b = bench_open();
     struct peer other;
@@ -871,7 +871,7 @@ TEST(one_on_a_leash_ends_when_its_owner_goes_away)
     bench_close(&b);
 }
 
-TEST(one_on_a_leash_hears_of_it_before_its_stdin_ends)
+TEST(a_leashed_process_gets_TERM_before_its_stdin_ends)
 {
     struct bench b = bench_open();
     struct init_stdin in = {.data = {"half", 4}};
@@ -888,7 +888,7 @@ TEST(one_on_a_leash_hears_of_it_before_its_stdin_ends)
     bench_close(&b);
 }
 
-TEST(a_leash_counts_only_the_time_that_nobody_watches)
+TEST(a_leash_counts_only_time_without_a_watch)
 {
     struct bench b = bench_open();
     struct init_start m = peer_words("led", INIT_START_LEASH, "/bin/sh", "-c", "sleep 1000", NULL);
@@ -908,7 +908,7 @@ TEST(a_leash_counts_only_the_time_that_nobody_watches)
     bench_close(&b);
 }
 
-TEST(what_is_the_fronts_own_is_in_no_list_but_its_own)
+TEST(the_fronts_own_processes_are_only_in_their_own_list)
 {
     struct bench b = bench_open();
     struct init_list list = {.own = 0};
@@ -922,7 +922,7 @@ TEST(what_is_the_fronts_own_is_in_no_list_but_its_own)
     bench_close(&b);
 }
 
-TEST(a_gentle_time_limit_asks_first)
+TEST(a_gentle_time_limit_sends_TERM_first)
 {
     struct bench b = bench_open();
     struct init_start m =

@@ -1,8 +1,8 @@
 #include "unit.h"
 
-#include "init/sockets.h"
+#include "init/syscalls/sockets.h"
 
-TEST(only_those_count_whose_memory_nobody_counts)
+TEST(only_netlink_packet_and_raw_sockets_count)
 {
     char text[] = "protocol  size sockets  memory press maxhdr\n"
                   "PACKET    1600      2      -1   NI       0   no\n"
@@ -15,7 +15,7 @@ TEST(only_those_count_whose_memory_nobody_counts)
     CHECK_INT(sockets_count(text), 1432);
 }
 
-TEST(a_text_that_is_none_counts_nothing)
+TEST(a_malformed_text_counts_nothing)
 {
     char empty[] = "", cut[] = "NETLINK", shorter[] = "NETLINK 1096", word[] = "RAW 1 many\n\n \n";
 

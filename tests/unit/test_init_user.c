@@ -6,7 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "init/user.h"
+#include "init/run/user.h"
 
 #define PASSWD                                                                                     \
     "root:x:0:0:root:/root:/bin/bash\n"                                                            \
@@ -105,7 +105,7 @@ TEST(numbers_work_with_and_without_an_entry)
     root_close(&r);
 }
 
-TEST(nobody_is_invented)
+TEST(an_unknown_user_is_an_error)
 {
     static const char *const specs[] = {"bob",    "broken", "negative", "huge",
                                         "",       "-1",     "1000:",    ":5",
@@ -137,7 +137,7 @@ TEST(root_works_without_any_file)
     root_close(&r);
 }
 
-TEST(a_fifo_in_place_of_passwd_does_not_hold_us)
+TEST(a_fifo_in_place_of_passwd_does_not_block)
 {
     struct root r = root_open(NULL, NULL);
     struct user u;
@@ -182,7 +182,7 @@ TEST(a_huge_file_is_read_only_in_part)
     root_close(&r);
 }
 
-TEST(a_line_with_a_nul_or_a_giant_field_is_passed_over)
+TEST(a_line_with_a_nul_or_a_giant_field_is_skipped)
 {
     static const char nul[] = "user:x:1:1::/a\0b:/bin/sh\nuser:x:2:2::/home:/bin/sh\n";
     struct root r = root_open(NULL, NULL);
@@ -200,7 +200,7 @@ TEST(a_line_with_a_nul_or_a_giant_field_is_passed_over)
     root_close(&r);
 }
 
-TEST(more_groups_than_we_set_are_left_out)
+TEST(groups_beyond_USER_GROUPS_MAX_are_left_out)
 {
     struct root r = root_open(PASSWD, NULL);
     char text[8192];

@@ -1,4 +1,4 @@
-/* Small files that init writes itself, while somebody inside moves what is on the way. */
+/* test_init_write.c - small files that init writes, while directories of the path are moved. */
 #include "unit.h"
 
 #include <fcntl.h>
@@ -11,7 +11,7 @@
 #include <sys/syscall.h>
 
 #include "base/own.h"
-#include "init/file.h"
+#include "init/files/file.h"
 #include "wire/file.h"
 
 #define TRIES 5000
@@ -59,7 +59,7 @@ static int write_in_vain(void)
     return file_write(root, &m, &answer, &e);
 }
 
-TEST(what_could_not_be_filled_goes_and_nothing_else_however_directories_are_swapped)
+TEST(only_the_unfilled_file_is_removed_however_directories_are_swapped)
 {
     pthread_t t;
 

@@ -3,9 +3,9 @@
 #include <fcntl.h>
 #include <stdio.h>
 
-#include "keeper/firewall.h"
 #include "keeper/network.h"
-#include "keeper/resolvers.h"
+#include "keeper/network/firewall.h"
+#include "keeper/network/resolvers.h"
 
 TEST(a_chain_allows_before_it_denies_and_holds_only_numbers)
 {

@@ -7,8 +7,8 @@
 
 #include "endless.h"
 #include "front/plane/viewer.h"
-#include "front/planes/native/git.h"
-#include "front/planes/native/inside.h"
+#include "front/planes/native/git/git.h"
+#include "front/planes/native/internal.h"
 #include "front/planes/native/native.h"
 #include "native_engine.h"
 #include "json/read.h"
@@ -16,19 +16,19 @@
 #define SANDBOX "/v1/sandboxes/abc"
 #define PROCESS SANDBOX "/processes/p"
 
-static struct native *native;
+static struct plane *native;
 static struct config config;
 
 static void handle(struct http_req *r)
 {
-    plane_handle(native_plane(native), r);
+    plane_handle(native, r);
 }
 
 static void open_all(void)
 {
     memset(&fake, 0, sizeof(fake));
     CHECK_INT(config_load(&config, 0, NULL, &e), 0);
-    CHECK_INT(native_new(NULL, NULL, &config, NULL, &native, &e), 0);
+    CHECK_INT(native_kind.make(&(struct plane_opts){.config = &config}, &native, &e), 0);
     begin(handle);
 }
 
@@ -37,8 +37,8 @@ static void close_all(void)
     http_server_free(server);
     server = NULL;
     settle();
-    CHECK(list_empty(&native_plane(native)->calls));
-    native_free(native);
+    CHECK(list_empty(&native->calls));
+    native_kind.free(native);
     config_free(&config);
     end();
 }
@@ -231,10 +231,10 @@ TEST(a_client_that_leaves_before_the_engine_answers_is_forgotten)
     open_all();
     request("POST", "/v1/sandboxes", "{}");
     client_leaves();
-    CHECK(!list_empty(&native_plane(native)->calls));
+    CHECK(!list_empty(&native->calls));
     fake.got(fake.arg, &fake_sandbox, NULL);
     settle();
-    CHECK(list_empty(&native_plane(native)->calls));
+    CHECK(list_empty(&native->calls));
     request("DELETE", SANDBOX, "");
     client_leaves();
     fake.done(fake.arg, NULL);
@@ -393,7 +393,7 @@ TEST(a_client_that_leaves_lets_go_of_the_command_and_nothing_else)
         out(INIT_STDOUT, 0, "a", 1);
         client_leaves();
         CHECK(!fake.stream.open);
-        CHECK(list_empty(&native_plane(native)->calls));
+        CHECK(list_empty(&native->calls));
     }
     close_all();
 }
@@ -632,7 +632,7 @@ TEST(a_server_that_ends_lets_go_of_what_can_be_resumed)
     open_all();
     request("GET", "/v1/events", "");
     CHECK(fake.watch.open);
-    plane_drain(native_plane(native));
+    plane_drain(native);
     settle();
     CHECK(!fake.watch.open);
     CHECK_HAS(heard(), "\r\n0\r\n\r\n");
@@ -873,14 +873,16 @@ static void check_refs(json_t *doc, json_t *j)
 
 TEST(openapi_is_json_and_says_every_route)
 {
+    const struct buf *openapi;
     json_t *doc;
 
     open_all();
-    doc = json_loadb(buf_data(&native->openapi), native->openapi.len, JSON_REJECT_DUPLICATES, NULL);
+    openapi = &CONTAINER_OF(native, struct native, plane)->openapi;
+    doc = json_loadb(buf_data(openapi), openapi->len, JSON_REJECT_DUPLICATES, NULL);
     CHECK(doc != NULL);
     CHECK_STR(json_string_value(at(doc, "openapi")), "3.1.0");
-    for (size_t i = 0; i < native->plane.nrows; i++) {
-        const struct surface_row *row = &native->plane.rows[i];
+    for (size_t i = 0; i < native->nrows; i++) {
+        const struct surface_row *row = &native->rows[i];
         char method[16];
         json_t *op;
 

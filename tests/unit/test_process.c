@@ -2,7 +2,7 @@
 #include "engine_rig.h"
 
 #include "front/engine/command.h"
-#include "front/engine/talk.h"
+#include "front/engine/talk/talk.h"
 
 struct seen {
     int started, outputs, truncated, exits, ends, fails, drains;

@@ -7,7 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "front/store/inside.h"
+#include "front/store/internal.h"
 
 static char dir[64];
 

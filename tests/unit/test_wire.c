@@ -1,5 +1,8 @@
 #include "unit.h"
 
+#include <stdio.h>
+#include <stdlib.h>
+
 #include "wire/init.h"
 #include "wire/keeper.h"
 
@@ -159,4 +162,48 @@ TEST(every_row_of_both_tables_is_found_by_its_number_and_no_other_is)
         found += (i != NULL) + (k != NULL);
     }
     CHECK(found >= 36);
+}
+
+static const struct wire_msg *message(const char *wall, unsigned number)
+{
+    return strcmp(wall, "init") == 0 ? init_msg((uint16_t)number) : keeper_msg((uint16_t)number);
+}
+
+/* A line of a fixture: the wall, the number and name of a message, its fields as name:type. */
+static void check_line(char *line)
+{
+    char *at, *wall = strtok_r(line, " \n", &at), *number = strtok_r(NULL, " \n", &at);
+    char *name = strtok_r(NULL, " \n", &at), text[128];
+    const struct wire_msg *m = message(wall, (unsigned)atoi(number));
+    size_t i = 0;
+
+    CHECK(m != NULL);
+    CHECK_STR(m->name, name);
+    for (char *field; (field = strtok_r(NULL, " \n", &at)) != NULL; i++) {
+        CHECK(i < m->nfields);
+        snprintf(text, sizeof(text), "%s:%d", m->fields[i].name, (int)m->fields[i].type);
+        CHECK_STR(text, field);
+    }
+}
+
+/* Inits of that release run on after an upgrade. */
+TEST(every_message_of_0_1_0_still_has_its_number_and_its_fields_in_their_order)
+{
+    FILE *f = fopen(FIXTURES "/wire-0.1.0.txt", "re");
+    char line[4096];
+    size_t n = 0;
+
+    CHECK(f != NULL);
+    for (; fgets(line, sizeof(line), f) != NULL; n++)
+        check_line(line);
+    fclose(f);
+    CHECK_INT(n, 42);
+}
+
+TEST(inits_of_the_oldest_release_to_this_one_are_understood_and_no_others)
+{
+    CHECK(!init_is_understood(INIT_VERSION_OLDEST - 1));
+    CHECK(init_is_understood(INIT_VERSION_OLDEST));
+    CHECK(init_is_understood(INIT_VERSION));
+    CHECK(!init_is_understood(INIT_VERSION + 1));
 }

@@ -5,9 +5,8 @@
 #include <string.h>
 
 #include "base/own.h"
-#include "front/engine/life.h"
+#include "front/engine/internal.h"
 
-#define ENGINE_GRAVES_MAX (4u << 20)
 #define ENGINE_POINTS_MAX (16u << 20)
 
 static void on_died(void *arg, const struct keeper_died *m)
@@ -64,6 +63,8 @@ int engine_new(const struct engine_opts *opts, struct engine **ret, struct err *
     list_init(&g->logbook.waiting);
     buf_init(&g->points, ENGINE_POINTS_MAX);
     buf_init(&g->graves, ENGINE_GRAVES_MAX);
+    buf_init(&g->graves_flushed, ENGINE_GRAVES_MAX);
+    list_init(&g->burying.link);
     if (engine_start(g, e) < 0) {
         engine_free(g);
         return -1;
@@ -87,7 +88,6 @@ void engine_free(struct engine *g)
 {
     if (g == NULL)
         return;
-    life_bury_now(g);
     loop_timer_stop(g->loop, &g->bury);
     loop_timer_stop(g->loop, &g->meter);
     life_save_now(g);
@@ -112,6 +112,7 @@ void engine_free(struct engine *g)
     map_free(&g->boxes);
     free(g->order);
     buf_free(&g->graves);
+    buf_free(&g->graves_flushed);
     buf_free(&g->points);
     free(g);
 }
@@ -156,6 +157,15 @@ static void stat_answer(struct stat_call *c, const struct keeper_stats *m)
         s.sandboxes_max = m->sandboxes_max;
         s.disk_total = m->disk_total;
         s.disk_free = m->disk_free;
+        s.disk_allocated = m->disk_allocated;
+        s.disk_used = m->disk_used;
+        s.reserve_wanted = m->reserve_wanted;
+        s.reserve = m->reserve;
+        s.disk_low = m->disk_low;
+        s.disk_backed = m->disk_backed;
+        s.joined = true;
+        s.refuses = m->refuses[0] != '\0';
+        s.why = err_from_code(m->refuses);
     }
     take_ptr (&c->cb)(c->arg, &s);
 }

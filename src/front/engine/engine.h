@@ -18,6 +18,7 @@
 #include "base/buf.h"
 #include "base/cidr.h"
 #include "base/err.h"
+#include "base/limits.h"
 #include "config/config.h"
 #include "loop/loop.h"
 
@@ -32,17 +33,20 @@ struct store;
 #define ENGINE_PLANE_MAX (4u << 10) /* bytes that a plane keeps with a sandbox */
 #define ENGINE_NAME_MAX 128u        /* bytes of the name of a sandbox */
 
-enum sandbox_state { SANDBOX_RUNNING, SANDBOX_PAUSED, SANDBOX_STOPPED, SANDBOX_STATE_COUNT };
+/* damaged: the keeper cannot vouch for it; nothing but recover and delete is done with it. */
+enum sandbox_state {
+    SANDBOX_RUNNING,
+    SANDBOX_PAUSED,
+    SANDBOX_STOPPED,
+    SANDBOX_DAMAGED,
+    SANDBOX_STATE_COUNT
+};
 #define SANDBOX_BIT(state) (1u << (state))
-const char *sandbox_state_name(enum sandbox_state s); /* "running", "paused", "stopped" */
+const char *sandbox_state_name(enum sandbox_state s); /* "running", "paused"... */
 
 /* What happens when the timeout passes. Their numbers are in the database. */
 enum sandbox_end { SANDBOX_END_DELETE, SANDBOX_END_STOP, SANDBOX_END_PAUSE, SANDBOX_END_COUNT };
 const char *sandbox_end_name(enum sandbox_end s); /* "delete", "stop", "pause" */
-
-struct sandbox_limits {
-    uint64_t cpu_milli, memory, pids, disk, nofile; /* 0: the configured default */
-};
 
 /* What a sandbox with a network may reach: an allow that matches decides first, then
  * a deny; what nothing speaks of is allowed. The operator's refusals come before. */
@@ -69,7 +73,7 @@ struct sandbox {
     size_t env_len;
     const char *image; /* what its template's image says: user, workdir, then env, each with */
     size_t image_len;  /* its NUL; 0: not from an image */
-    struct sandbox_limits limits;
+    struct limits limits;
     uint64_t created_ms, ends_ms; /* ends_ms 0: never, and always so while it is paused */
     uint64_t changed_ms;          /* when it last became running, paused or stopped */
     uint64_t timeout_ms;          /* as asked for at creation; 0: none */
@@ -78,7 +82,7 @@ struct sandbox {
     uint64_t idle_ms; /* paused when nobody has used it for so long; 0: never */
     bool log_output;  /* what commands print is in its log */
     const char *boot_id;
-    const char *reason; /* why it is stopped, else "" */
+    const char *reason; /* why it is stopped or damaged, else "" */
 };
 
 struct engine_opts {
@@ -86,6 +90,7 @@ struct engine_opts {
     const struct config *config; /* borrowed for ever */
     struct store *store;         /* borrowed for ever */
     int keeper_fd, run_fd;       /* borrowed for ever */
+    const char *first_key;       /* id of the key that gets what a lost database knew */
     /* Called once, when the join is done and requests may be served. */
     void (*on_ready)(void *arg);
     /* The keeper is gone, or speaks nonsense: the front must exit. */
@@ -121,8 +126,8 @@ struct create_opts { /* all borrowed for the call */
     const char *plane;    /* for the plane itself, kept as it is; or NULL */
     const char *env;      /* strv bytes */
     size_t env_len;
-    struct sandbox_limits limits;
-    uint64_t timeout_ms; /* 0: never */
+    struct limits limits; /* 0: the configured default */
+    uint64_t timeout_ms;  /* 0: never */
     enum sandbox_end on_timeout;
     bool auto_resume;
     uint64_t idle_ms; /* paused when nobody has used it for so long; 0: never */
@@ -170,7 +175,11 @@ enum resume_end {
  * being paused or stopped that is waited for first. ERR_CONFLICT if it runs. */
 void engine_resume(struct engine *g, const char *key, const char *id, enum resume_end end,
                    uint64_t timeout_ms, engine_sandbox_cb *cb, void *arg);
-/* The same, but one that runs is fine, and only lives longer if that is more than it
+/* A damaged one becomes what it was: it runs on if its init does, else it is stopped, with its
+ * files. ERR_CONFLICT if it is not damaged, or what is left of it does not suffice. */
+void engine_recover(struct engine *g, const char *key, const char *id, engine_sandbox_cb *cb,
+                    void *arg);
+/* The same as engine_resume(), but one that runs is fine, and only lives longer if that is more than it
  * has: its changed_ms tells whether it was resumed. Without `memory` as RESUME_COLD_FOR. */
 void engine_connect(struct engine *g, const char *key, const char *id, bool memory,
                     uint64_t timeout_ms, engine_sandbox_cb *cb, void *arg);
@@ -338,7 +347,12 @@ void engine_unwatch(struct engine_watch *w);
 struct engine_stats {
     uint64_t by_state[SANDBOX_STATE_COUNT];
     uint64_t creates, create_failures, deletes, execs, processes, init_connections;
-    uint64_t pooled, teardown, sandboxes_max, disk_total, disk_free; /* the keeper's */
+    /* the keeper's */
+    uint64_t pooled, teardown, sandboxes_max, disk_total, disk_free;
+    uint64_t disk_allocated, disk_used, reserve_wanted, reserve, disk_low, disk_backed;
+    bool joined;       /* it answered */
+    bool refuses;      /* creates, now... */
+    enum err_kind why; /* ...with this */
 };
 struct sandbox_traffic {
     const char *id;

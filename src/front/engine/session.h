@@ -1,4 +1,4 @@
-/* session.h - shells that remember, in a sandbox: see init/session.h for what they are.
+/* session.h - shells that remember, in a sandbox: see init/session/session.h for what they are.
  *
  * In the manner of process.h. A command of a session is, once it is queued, looked at
  * as any process: by process_attach(), process_get() and process_wait(), under the

@@ -19,6 +19,7 @@ struct snapshot {
     const char *template; /* that this one was made from */
     uint64_t bytes;       /* at most, beyond the template; shared with whoever has the same */
     uint64_t created_ms;
+    bool damaged; /* no sandbox can be made from it; those that were made keep their files */
 };
 
 /* `s` is borrowed for the call; NULL on failure. */

@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <sys/socket.h>
 
-#include "front/proxy/inside.h"
+#include "front/proxy/internal.h"
 
 static void hold_client(struct relay *y, bool hold)
 {

@@ -8,7 +8,7 @@
 
 #include "base/own.h"
 #include "base/str.h"
-#include "front/proxy/inside.h"
+#include "front/proxy/internal.h"
 
 #define HEADER_NAME_MAX 256 /* a longer one is not passed on */
 

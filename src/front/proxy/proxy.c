@@ -13,7 +13,7 @@
 
 #include "base/own.h"
 #include "front/engine/fdpass.h"
-#include "front/proxy/inside.h"
+#include "front/proxy/internal.h"
 
 #define SWEEP_MS 2000 /* how soon relays into a sandbox that is gone end */
 
@@ -85,7 +85,8 @@ static void on_sweep(struct loop_timer *t)
     LIST_EACH (&p->relays, y, struct relay, link) {
         const struct sandbox *s = engine_find(p->engine, y->target.id);
 
-        if (!y->waking && (s == NULL || s->state == SANDBOX_STOPPED || !is_open(p, s, &y->target)))
+        if (!y->waking && (s == NULL || s->state == SANDBOX_STOPPED ||
+                           s->state == SANDBOX_DAMAGED || !is_open(p, s, &y->target)))
             relay_fail(y, 502, PROXY_NOT_FOUND);
     }
 }

@@ -11,8 +11,8 @@
  *
  * The socket comes from the sandbox's init, connected inside: services on 127.0.0.1
  * are reached, whatever the sandbox's network. */
-#ifndef PROXY_PROXY_H
-#define PROXY_PROXY_H
+#ifndef FRONT_PROXY_PROXY_H
+#define FRONT_PROXY_PROXY_H
 
 #include "base/err.h"
 #include "front/proxy/target.h"

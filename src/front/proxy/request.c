@@ -9,7 +9,7 @@
 #include <sys/socket.h>
 
 #include "base/own.h"
-#include "front/proxy/inside.h"
+#include "front/proxy/internal.h"
 #include "http/http.h"
 #include "http/parse.h"
 

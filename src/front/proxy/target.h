@@ -4,8 +4,8 @@
  * serves must not be able to name another one by a header. Else the headers
  * E2b-Sandbox-Id and E2b-Sandbox-Port do, on hosts that no page of a sandbox has:
  * localhost, an address, `sandbox.<domain>`. */
-#ifndef PROXY_TARGET_H
-#define PROXY_TARGET_H
+#ifndef FRONT_PROXY_TARGET_H
+#define FRONT_PROXY_TARGET_H
 
 #include "front/engine/engine.h"
 

@@ -1,5 +1,5 @@
 /* counters.c - numbers that are given out once in the life of a state directory. */
-#include "front/store/inside.h"
+#include "front/store/internal.h"
 
 int store_reserve(struct store *s, const char *counter, uint64_t count, uint64_t *ret_first,
                   struct err *e)
@@ -23,4 +23,28 @@ int store_reserve(struct store *s, const char *counter, uint64_t count, uint64_t
         return r == 1 ? err_set(e, ERR_INTERNAL, "database: a counter twice") : r;
     }
     return r < 0 ? r : err_set(e, ERR_INTERNAL, "database: counter %s gave nothing", counter);
+}
+
+#define JOINED "joined" /* store.c: databases of release 0.1.0 are given it by their migration */
+
+int store_is_joined(struct store *s, bool *ret, struct err *e)
+{
+    sqlite3_stmt *q =
+        store_stmt(s, STMT_JOINED, "SELECT 1 FROM counters WHERE name = '" JOINED "'", e);
+    int r = q == NULL ? -1 : store_step(s, q, e);
+
+    if (r < 0)
+        return -1;
+    *ret = r == 1;
+    sqlite3_reset(q);
+    return 0;
+}
+
+int store_set_joined(struct store *s, struct err *e)
+{
+    sqlite3_stmt *q =
+        store_stmt(s, STMT_SET_JOINED,
+                   "INSERT OR IGNORE INTO counters (name, next) VALUES ('" JOINED "', 1)", e);
+
+    return q == NULL ? -1 : store_do(s, q, e);
 }

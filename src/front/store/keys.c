@@ -1,7 +1,7 @@
 /* keys.c - the table of API keys: hashes only. */
 #include <string.h>
 
-#include "front/store/inside.h"
+#include "front/store/internal.h"
 
 int store_key_put(struct store *s, const struct store_key *k, struct err *e)
 {

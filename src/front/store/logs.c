@@ -1,5 +1,5 @@
 /* logs.c - what happened to sandboxes, in words. Numbered in the order of time. */
-#include "front/store/inside.h"
+#include "front/store/internal.h"
 
 #define PRUNE_AT_ONCE 2000u /* some milliseconds, in which nobody is served */
 

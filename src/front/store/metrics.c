@@ -1,6 +1,6 @@
 /* metrics.c - points of what sandboxes used. Numbered in the order of time, so that the
  * oldest are the lowest. */
-#include "front/store/inside.h"
+#include "front/store/internal.h"
 
 #define PRUNE_AT_ONCE "20000" /* so that nobody waits long for it */
 

@@ -1,6 +1,6 @@
 /* sandboxes.c - the table of sandboxes. Rows of deleted ones are deleted. */
 #include "base/own.h"
-#include "front/store/inside.h"
+#include "front/store/internal.h"
 
 enum column_type { COLUMN_TEXT, COLUMN_NUMBER, COLUMN_BYTES };
 

@@ -1,5 +1,5 @@
 /* snapshots.c - the table of snapshots. */
-#include "front/store/inside.h"
+#include "front/store/internal.h"
 
 int store_snapshot_insert(struct store *s, struct store_snapshot *row, struct err *e)
 {

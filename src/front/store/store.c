@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "base/own.h"
-#include "front/store/inside.h"
+#include "front/store/internal.h"
 
 #define STORE_BUSY_MS 500
 #define STORE_VFS "cove"
@@ -62,6 +62,8 @@ static const char *const migrations[] = {
     "ALTER TABLE sandboxes ADD COLUMN log_output INTEGER NOT NULL DEFAULT 0;"
     "ALTER TABLE sandboxes ADD COLUMN log_boot TEXT NOT NULL DEFAULT '';"
     "ALTER TABLE sandboxes ADD COLUMN log_next INTEGER NOT NULL DEFAULT 0;",
+    /* store_is_joined(): a database that has a key has been used */
+    "INSERT INTO counters (name, next) SELECT 'joined', 1 WHERE EXISTS (SELECT 1 FROM keys);",
 };
 
 int store_fail(struct store *s, const char *what, struct err *e)

@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
+#include "base/limits.h"
 
 struct store;
 
@@ -42,9 +43,10 @@ struct store_bytes {
 };
 
 /* clang-format off */
+#define STORE_LIMIT(X, _, member, ...) X(NUMBER, member)
 #define STORE_SANDBOX_COLUMNS(X) \
     X(TEXT, id) X(TEXT, key) X(NUMBER, state) X(TEXT, template) X(TEXT, network) X(TEXT, metadata) \
-    X(BYTES, env) X(NUMBER, cpu_milli) X(NUMBER, memory) X(NUMBER, pids) X(NUMBER, disk) X(NUMBER, nofile) \
+    X(BYTES, env) LIMITS(STORE_LIMIT, X, _) \
     X(NUMBER, created_ms) X(NUMBER, ends_ms) X(NUMBER, on_timeout) X(TEXT, boot_id) X(TEXT, reason) \
     X(BYTES, image) X(BYTES, rules) X(TEXT, plane) X(TEXT, name) X(NUMBER, timeout_ms) X(NUMBER, auto_resume) \
     X(NUMBER, changed_ms) X(TEXT, snapshot) X(NUMBER, idle_ms) X(NUMBER, log_output) X(TEXT, log_boot) X(NUMBER, log_next)
@@ -188,5 +190,10 @@ int store_tunnel_delete(struct store *s, const char *sandbox, unsigned port, str
  * first number of a new counter is 1. */
 int store_reserve(struct store *s, const char *counter, uint64_t count, uint64_t *ret_first,
                   struct err *e);
+
+/* Whether this database has ever been joined with what exists; then what has no row in it is what
+ * no client was told of. A new one has not: it may stand in for one that was lost. */
+int store_is_joined(struct store *s, bool *ret, struct err *e);
+int store_set_joined(struct store *s, struct err *e);
 
 #endif

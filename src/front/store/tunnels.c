@@ -2,7 +2,7 @@
  * its sandbox's. */
 #include <stdio.h>
 
-#include "front/store/inside.h"
+#include "front/store/internal.h"
 
 int store_tunnel_put(struct store *s, const char *sandbox, const struct store_tunnel *t,
                      struct err *e)

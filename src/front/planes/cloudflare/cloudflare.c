@@ -7,7 +7,7 @@
 
 #include "base/own.h"
 #include "base/str.h"
-#include "front/planes/cloudflare/inside.h"
+#include "front/planes/cloudflare/internal.h"
 #include "http/http.h"
 
 #define ID_MAX 128u
@@ -192,33 +192,41 @@ const char *bridge_scheme(const struct call *c)
     return strchr(domain, ':') != NULL || strcmp(domain, "localhost") == 0 ? "http" : "https";
 }
 
-int cloudflare_new(struct engine *g, struct auth *a, const struct config *c, unsigned port,
-                   struct plane **ret, struct err *e)
+static int cloudflare_make(const struct plane_opts *o, struct plane **ret, struct err *e)
 {
+    const char *domain = o->config->domain;
     struct cloudflare *p = calloc(1, sizeof(*p));
 
     if (p == NULL)
         return err_set(e, ERR_INTERNAL, "out of memory");
-    if (strlen(c->domain) >= sizeof(p->domain)) {
+    if (strlen(domain) >= sizeof(p->domain)) {
         free(p);
         return err_set(e, ERR_INVALID, "domain: at most %u bytes", DOMAIN_MAX - 1);
     }
-    if (*c->domain != '\0')
-        str_fmt(p->domain, sizeof(p->domain), "%s", c->domain);
+    if (*domain != '\0')
+        str_fmt(p->domain, sizeof(p->domain), "%s", domain);
     else
-        str_fmt(p->domain, sizeof(p->domain), "localhost:%u", port);
-    if (plane_init(&p->plane, &manner, g, a, c, e) < 0) {
+        str_fmt(p->domain, sizeof(p->domain), "localhost:%u", o->port);
+    if (plane_init(&p->plane, &manner, o->engine, o->auth, o->config, e) < 0) {
         free(p);
-        return err_wrap(e, "Cloudflare bridge");
+        return -1;
     }
     *ret = &p->plane;
     return 0;
 }
 
-void cloudflare_free(struct plane *p)
+static void cloudflare_free(struct plane *p)
 {
-    if (p == NULL)
-        return;
     plane_free(p);
     free(CONTAINER_OF(p, struct cloudflare, plane));
 }
+
+static const struct plane_door doors[] = {{"/v1/sandbox"}, {"/v1/pool"}, {0}};
+
+const struct plane_kind cloudflare_kind = {
+    .name = "Cloudflare's sandbox bridge",
+    .doors = doors,
+    .documented = true,
+    .make = cloudflare_make,
+    .free = cloudflare_free,
+};

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "front/plane/maps.h"
-#include "front/planes/cloudflare/inside.h"
+#include "front/planes/cloudflare/internal.h"
 
 static int take_argv(struct bridge_command *c, json_t *argv, struct err *e)
 {

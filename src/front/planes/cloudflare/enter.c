@@ -6,7 +6,7 @@
 
 #include "base/str.h"
 #include "front/engine/file.h"
-#include "front/planes/cloudflare/inside.h"
+#include "front/planes/cloudflare/internal.h"
 
 #define BOOTS_MAX 2 /* of one call: what dies as soon as it runs is not booted for ever */
 

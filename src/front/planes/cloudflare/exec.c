@@ -11,7 +11,7 @@
 #include "front/engine/process.h"
 #include "front/plane/exit.h"
 #include "front/plane/output.h"
-#include "front/planes/cloudflare/inside.h"
+#include "front/planes/cloudflare/internal.h"
 
 #define SESSION_MAKES 2
 #define EXEC_EVENT_MAX (INIT_CHUNK_MAX / 3 * 4 + 64u)

@@ -5,7 +5,7 @@
 
 #include "base/own.h"
 #include "front/plane/transfer.h"
-#include "front/planes/cloudflare/inside.h"
+#include "front/planes/cloudflare/internal.h"
 
 /* ---- one file ---- */
 

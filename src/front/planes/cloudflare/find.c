@@ -1,7 +1,7 @@
 /* find.c - processes and terminals of a sandbox: all of them, or the one that a path
  * names. A sandbox that was never used has none, and is not made by looking. */
 #include "base/own.h"
-#include "front/planes/cloudflare/inside.h"
+#include "front/planes/cloudflare/internal.h"
 #include "front/planes/cloudflare/process.h"
 
 #define LIST_BYTES_MAX (4u << 20)

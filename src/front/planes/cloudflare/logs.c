@@ -5,7 +5,7 @@
 #include "base/own.h"
 #include "base/str.h"
 #include "front/plane/output.h"
-#include "front/planes/cloudflare/inside.h"
+#include "front/planes/cloudflare/internal.h"
 #include "front/planes/cloudflare/process.h"
 
 #define LOGS_EVENT_MAX (INIT_CHUNK_MAX / 3 * 4 + 1024u)

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/own.h"
-#include "front/planes/cloudflare/inside.h"
+#include "front/planes/cloudflare/internal.h"
 
 struct mount_in {
     json_t *bucket, *binding, *path, *options;

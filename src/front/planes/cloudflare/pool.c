@@ -1,6 +1,6 @@
 /* pool.c - the sandboxes kept ready. The pool is the operator's and keeps itself full,
  * so that priming and emptying it have nothing to do. */
-#include "front/planes/cloudflare/inside.h"
+#include "front/planes/cloudflare/internal.h"
 
 struct config_view {
     uint64_t target, refresh, max, batch;

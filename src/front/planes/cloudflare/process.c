@@ -7,7 +7,7 @@
 #include "base/own.h"
 #include "front/plane/exit.h"
 #include "front/plane/maps.h"
-#include "front/planes/cloudflare/inside.h"
+#include "front/planes/cloudflare/internal.h"
 
 #define SIGNAL_DEFAULT 15u
 #define SIGNAL_MAX 64u

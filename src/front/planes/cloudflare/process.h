@@ -1,6 +1,6 @@
 /* process.h - how the bridge's preview describes a process, and its end. */
-#ifndef CLOUDFLARE_PROCESS_H
-#define CLOUDFLARE_PROCESS_H
+#ifndef FRONT_PLANES_CLOUDFLARE_PROCESS_H
+#define FRONT_PLANES_CLOUDFLARE_PROCESS_H
 
 #include "front/engine/process.h"
 #include "front/plane/call.h"

@@ -9,7 +9,7 @@
 
 #include "base/own.h"
 #include "front/plane/viewer.h"
-#include "front/planes/cloudflare/inside.h"
+#include "front/planes/cloudflare/internal.h"
 
 #define PTY_GRACE_MS 5000u
 #define PTY_PREFIX "pty-"

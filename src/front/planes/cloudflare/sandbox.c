@@ -3,7 +3,7 @@
 
 #include "base/id.h"
 #include "base/str.h"
-#include "front/planes/cloudflare/inside.h"
+#include "front/planes/cloudflare/internal.h"
 
 #define ID_BYTES 16u
 
@@ -91,7 +91,8 @@ static SHAPE(running_shape, "BridgeRunning", "Whether a sandbox runs.", running_
 static void sandbox_running(struct call *c, const void *in)
 {
     const struct sandbox *s = engine_by_name(c->plane->engine, c->key, call_param(c, 0));
-    bool runs = s != NULL ? s->state != SANDBOX_STOPPED : find_issued(c) != NULL;
+    bool runs = s != NULL ? s->state == SANDBOX_RUNNING || s->state == SANDBOX_PAUSED
+                          : find_issued(c) != NULL;
 
     (void)in;
     call_reply_shape(c, &running_shape, &(struct running_view){runs});

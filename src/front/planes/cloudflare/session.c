@@ -5,7 +5,7 @@
 #include "base/clock.h"
 #include "base/own.h"
 #include "front/plane/maps.h"
-#include "front/planes/cloudflare/inside.h"
+#include "front/planes/cloudflare/internal.h"
 
 void bridge_session_make(struct call *c, const char *name, session_cb *cb, void *arg)
 {

@@ -9,7 +9,7 @@
 #include "base/str.h"
 #include "front/plane/maps.h"
 #include "front/plane/viewer.h"
-#include "front/planes/cloudflare/inside.h"
+#include "front/planes/cloudflare/internal.h"
 #include "front/planes/cloudflare/process.h"
 
 #define CURSOR_MAX 24u

@@ -5,7 +5,7 @@
 
 #include "base/own.h"
 #include "base/str.h"
-#include "front/planes/cloudflare/inside.h"
+#include "front/planes/cloudflare/internal.h"
 
 #define PORT_MIN 1024u
 #define PORT_TAKEN 3000u /* the reference's own */

@@ -3,7 +3,7 @@
 
 #include "base/sha256.h"
 #include "base/str.h"
-#include "front/planes/cloudflare/inside.h"
+#include "front/planes/cloudflare/internal.h"
 #include "wire/init.h"
 
 /* Drops the last part of a path. */

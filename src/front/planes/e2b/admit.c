@@ -3,7 +3,7 @@
 
 #include "base/own.h"
 #include "base/str.h"
-#include "front/planes/e2b/inside.h"
+#include "front/planes/e2b/internal.h"
 #include "http/http.h"
 
 #define PORT_MARK "${PORT}"
@@ -20,10 +20,10 @@ static void mask(const char *text, unsigned port, char out[E2B_HOST_MAX])
                 mark + strlen(PORT_MARK));
 }
 
-bool e2b_admit(void *e2b, struct http_req *r, const struct sandbox *s, unsigned port,
+bool e2b_admit(void *plane, struct http_req *r, const struct sandbox *s, unsigned port,
                char host[E2B_HOST_MAX], const char **ret_why)
 {
-    const struct e2b *p = e2b;
+    const struct e2b *p = CONTAINER_OF((struct plane *)plane, struct e2b, api);
     struct e2b_options o = e2b_options_of(s);
 
     host[0] = '\0';

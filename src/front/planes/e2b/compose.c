@@ -6,7 +6,7 @@
 #include "base/str.h"
 #include "front/plane/transfer.h"
 #include "front/planes/e2b/entry.h"
-#include "front/planes/e2b/inside.h"
+#include "front/planes/e2b/internal.h"
 #include "json/write.h"
 
 #define SOURCES_MAX 100u

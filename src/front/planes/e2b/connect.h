@@ -4,8 +4,8 @@
  * the status that goes with the code. A stream is asked for with one envelope and
  * answered 200 whatever happens: envelopes, the last of which says how it ended. Where
  * that one is missing the client knows that the sandbox is gone: see connect_cut(). */
-#ifndef E2B_CONNECT_H
-#define E2B_CONNECT_H
+#ifndef FRONT_PLANES_E2B_CONNECT_H
+#define FRONT_PLANES_E2B_CONNECT_H
 
 #include <stdbool.h>
 #include <stdint.h>

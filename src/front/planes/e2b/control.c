@@ -6,7 +6,7 @@
 #include "base/str.h"
 #include "front/engine/terminal.h"
 #include "front/planes/e2b/connect.h"
-#include "front/planes/e2b/inside.h"
+#include "front/planes/e2b/internal.h"
 #include "front/planes/e2b/process.h"
 #include "front/planes/e2b/proto.h"
 #include "json/write.h"

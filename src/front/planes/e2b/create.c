@@ -4,7 +4,7 @@
 #include "base/own.h"
 #include "base/str.h"
 #include "front/plane/maps.h"
-#include "front/planes/e2b/inside.h"
+#include "front/planes/e2b/internal.h"
 #include "front/planes/e2b/network.h"
 
 #define CREATE_BODY_MAX (256u << 10)

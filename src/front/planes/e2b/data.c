@@ -9,7 +9,7 @@
 #include "base/own.h"
 #include "base/str.h"
 #include "front/planes/e2b/connect.h"
-#include "front/planes/e2b/inside.h"
+#include "front/planes/e2b/internal.h"
 #include "front/planes/e2b/signature.h"
 #include "json/write.h"
 
@@ -247,8 +247,9 @@ static bool tell_origin(struct http_req *r)
     return true;
 }
 
-void e2b_data(struct e2b *p, struct http_req *r, const char *id)
+void e2b_data(struct plane *api, struct http_req *r, const char *id)
 {
+    struct e2b *p = CONTAINER_OF(api, struct e2b, api);
     const struct sandbox *s;
 
     if (tell_origin(r))

@@ -6,7 +6,7 @@
 
 #include "base/own.h"
 #include "base/str.h"
-#include "front/planes/e2b/inside.h"
+#include "front/planes/e2b/internal.h"
 #include "http/http.h"
 #include "json/write.h"
 
@@ -74,7 +74,7 @@ static int set_domain(struct e2b *p, struct err *e)
     return 0;
 }
 
-int e2b_new(const struct e2b_opts *o, struct e2b **ret, struct err *e)
+static int e2b_make(const struct plane_opts *o, struct plane **ret, struct err *e)
 {
     struct e2b *p = calloc(1, sizeof(*p));
 
@@ -84,31 +84,47 @@ int e2b_new(const struct e2b_opts *o, struct e2b **ret, struct err *e)
     if (set_domain(p, e) < 0 ||
         plane_init(&p->api, &api_manner, o->engine, o->auth, o->config, e) < 0) {
         free(p);
-        return err_wrap(e, "E2B's API");
+        return -1;
     }
     if (e2b_data_init(p, e) < 0) {
         plane_free(&p->api);
         free(p);
-        return err_wrap(e, "E2B's API");
+        return -1;
     }
-    *ret = p;
+    *ret = &p->api;
     return 0;
 }
 
-void e2b_free(struct e2b *p)
+static void e2b_free(struct plane *api)
 {
-    if (p == NULL)
-        return;
+    struct e2b *p = CONTAINER_OF(api, struct e2b, api);
+
     e2b_data_free(p);
     e2b_pollers_free(p);
-    plane_free(&p->api);
+    plane_free(api);
     free(p);
 }
 
-struct plane *e2b_api(struct e2b *p)
+/* A signed URL says by its signature alone whose file it means. */
+static void handle_signed(struct plane *p, struct http_req *r)
 {
-    return &p->api;
+    e2b_data(p, r, NULL);
 }
+
+/* clang-format off */
+static const struct plane_door doors[] = {
+    {"/v2"}, {"/v3"}, {"/sandboxes"}, {"/snapshots"}, {"/templates"}, {"/volumes"}, {"/secrets"}, {"/teams"},
+    {"/files", handle_signed},
+    {0},
+};
+/* clang-format on */
+
+const struct plane_kind e2b_kind = {
+    .name = "E2B's API",
+    .doors = doors,
+    .make = e2b_make,
+    .free = e2b_free,
+};
 
 /* ---- what surfaces share ---- */
 

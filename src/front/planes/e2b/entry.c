@@ -8,7 +8,7 @@
 
 #include "base/own.h"
 #include "base/str.h"
-#include "front/planes/e2b/inside.h"
+#include "front/planes/e2b/internal.h"
 
 #define NS 1000000000u
 #define DIRECTORY_SIZE 4096u /* what clients expect to be more than nothing */

@@ -3,8 +3,8 @@
  *
  * Records come as file_work() tells them when asked to `resolve`: an entry, for a link
  * the entry of what it leads to (of mode 0 if it leads nowhere), then its metadata. */
-#ifndef E2B_ENTRY_H
-#define E2B_ENTRY_H
+#ifndef FRONT_PLANES_E2B_ENTRY_H
+#define FRONT_PLANES_E2B_ENTRY_H
 
 #include "front/engine/file.h"
 #include "json/write.h"

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/own.h"
-#include "front/planes/e2b/inside.h"
+#include "front/planes/e2b/internal.h"
 #include "json/write.h"
 
 #define ENVS_BYTES_MAX (1u << 20)

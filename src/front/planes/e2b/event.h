@@ -3,13 +3,13 @@
  *
  * An entry is looked up when the event is told, one at a time; until it is there later
  * events wait here, and whoever reads them should read no more (event_waits()). */
-#ifndef E2B_EVENT_H
-#define E2B_EVENT_H
+#ifndef FRONT_PLANES_E2B_EVENT_H
+#define FRONT_PLANES_E2B_EVENT_H
 
 #include "base/list.h"
 #include "front/engine/watch.h"
 #include "front/planes/e2b/entry.h"
-#include "front/planes/e2b/inside.h"
+#include "front/planes/e2b/internal.h"
 
 #define EVENT_WAITING_MAX 65536u /* then ERR_LIMIT, once */
 

@@ -1,8 +1,8 @@
 /* files.h - what both ways through /files share. */
-#ifndef E2B_FILES_H
-#define E2B_FILES_H
+#ifndef FRONT_PLANES_E2B_FILES_H
+#define FRONT_PLANES_E2B_FILES_H
 
-#include "front/planes/e2b/inside.h"
+#include "front/planes/e2b/internal.h"
 #include "front/planes/e2b/signature.h"
 
 struct files_in {

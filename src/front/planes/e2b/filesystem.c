@@ -9,7 +9,7 @@
 #include "front/plane/transfer.h"
 #include "front/planes/e2b/connect.h"
 #include "front/planes/e2b/entry.h"
-#include "front/planes/e2b/inside.h"
+#include "front/planes/e2b/internal.h"
 
 #define PIECE (64u << 10)  /* of a listing, sent at a time */
 #define DEPTH_MAX 1000000u /* as deep as it goes */

@@ -6,7 +6,7 @@
 #include "base/clock.h"
 #include "base/own.h"
 #include "front/engine/metrics.h"
-#include "front/planes/e2b/inside.h"
+#include "front/planes/e2b/internal.h"
 #include "json/write.h"
 
 #define LOGS_BYTES_MAX (32u << 20)

@@ -1,7 +1,7 @@
 /* metadata.h - what an upload says of its file: X-Metadata-NAME headers, kept as
  * extended attributes (ENTRY_XATTR). Names are lower case. */
-#ifndef E2B_METADATA_H
-#define E2B_METADATA_H
+#ifndef FRONT_PLANES_E2B_METADATA_H
+#define FRONT_PLANES_E2B_METADATA_H
 
 #include "base/buf.h"
 #include "base/err.h"

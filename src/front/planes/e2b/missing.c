@@ -2,7 +2,7 @@
  * shape, so that a client shows words and not a puzzle. docs/e2b.md lists them.
  *
  * EXTEND  Offering one: its row leaves this table for a surface's. */
-#include "front/planes/e2b/inside.h"
+#include "front/planes/e2b/internal.h"
 
 static void missing(struct call *c, const void *in)
 {

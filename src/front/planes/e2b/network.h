@@ -1,9 +1,9 @@
 /* network.h - what E2B's create and update say about a sandbox's network. */
-#ifndef E2B_NETWORK_H
-#define E2B_NETWORK_H
+#ifndef FRONT_PLANES_E2B_NETWORK_H
+#define FRONT_PLANES_E2B_NETWORK_H
 
 #include "front/engine/engine.h"
-#include "front/planes/e2b/inside.h"
+#include "front/planes/e2b/internal.h"
 #include "json/read.h"
 
 struct network_rules {

@@ -2,7 +2,7 @@
  * sandbox as a small JSON object. */
 #include <string.h>
 
-#include "front/planes/e2b/inside.h"
+#include "front/planes/e2b/internal.h"
 #include "json/read.h"
 #include "json/write.h"
 

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/str.h"
-#include "front/planes/e2b/inside.h"
+#include "front/planes/e2b/internal.h"
 
 /* Appends the parts of `path` to the `len` bytes of `out`, which stay: without "//", "." and
  * "..", by the letters alone, as Go cleans one. Where `above`, what leads out of them is kept. */

@@ -12,7 +12,7 @@
 #include "base/str.h"
 #include "front/plane/maps.h"
 #include "front/planes/e2b/connect.h"
-#include "front/planes/e2b/inside.h"
+#include "front/planes/e2b/internal.h"
 #include "json/write.h"
 
 #define ARGS_MAX 65536u

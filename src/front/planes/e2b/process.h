@@ -2,8 +2,8 @@
  *
  *   process.c   Start and Connect: streams of what a command prints
  *   control.c   List, SendInput, CloseStdin, SendSignal, Update */
-#ifndef E2B_PROCESS_H
-#define E2B_PROCESS_H
+#ifndef FRONT_PLANES_E2B_PROCESS_H
+#define FRONT_PLANES_E2B_PROCESS_H
 
 #include "base/err.h"
 #include "front/engine/process.h"

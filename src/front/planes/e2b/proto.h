@@ -1,7 +1,7 @@
 /* proto.h - what protobuf's JSON allows that plain JSON fields do not say: bytes in
  * several kinds of base64, enums by name or number. */
-#ifndef E2B_PROTO_H
-#define E2B_PROTO_H
+#ifndef FRONT_PLANES_E2B_PROTO_H
+#define FRONT_PLANES_E2B_PROTO_H
 
 #include "base/buf.h"
 #include "base/err.h"

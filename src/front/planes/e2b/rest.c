@@ -1,6 +1,6 @@
 /* rest.c - E2B's sandboxes at rest: pause and resume. Connecting, which resumes too,
  * is in sandboxes.c. */
-#include "front/planes/e2b/inside.h"
+#include "front/planes/e2b/internal.h"
 
 #define RESUME_S 15 /* where a resume says nothing */
 

@@ -6,7 +6,7 @@
 #include "base/str.h"
 #include "front/plane/maps.h"
 #include "front/plane/query.h"
-#include "front/planes/e2b/inside.h"
+#include "front/planes/e2b/internal.h"
 #include "http/http.h"
 
 #define TIMEOUT_V2_S 300
@@ -54,7 +54,7 @@ static const struct surface_input list_input = {SURFACE_INPUT(list_fields, struc
 static const struct surface_input list_v1_input = {SURFACE_INPUT(list_v1_fields, struct list_in),
                                                    .defaults = list_v1_defaults};
 
-/* "running", "paused" or both with a comma; what is stopped is paused to E2B. */
+/* "running", "paused" or both with a comma; a stopped or damaged one is paused to E2B. */
 static int decode_states(const char *text, unsigned *ret, struct err *e)
 {
     static const struct {
@@ -62,7 +62,8 @@ static int decode_states(const char *text, unsigned *ret, struct err *e)
         unsigned bits;
     } states[] = {
         {"running", SANDBOX_BIT(SANDBOX_RUNNING)},
-        {"paused", SANDBOX_BIT(SANDBOX_PAUSED) | SANDBOX_BIT(SANDBOX_STOPPED)},
+        {"paused",
+         SANDBOX_BIT(SANDBOX_PAUSED) | SANDBOX_BIT(SANDBOX_STOPPED) | SANDBOX_BIT(SANDBOX_DAMAGED)},
     };
 
     *ret = 0;

@@ -9,7 +9,7 @@
 #include "base/clock.h"
 #include "base/own.h"
 #include "base/str.h"
-#include "front/planes/e2b/inside.h"
+#include "front/planes/e2b/internal.h"
 #include "http/http.h"
 
 static void add(EVP_MD_CTX *md, const char *text)

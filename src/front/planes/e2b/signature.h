@@ -4,8 +4,8 @@
  *
  * without padding; PATH and USER as in the query, EXPIRATION in seconds since 1970.
  * Such a URL may come without the id of its sandbox. */
-#ifndef E2B_SIGNATURE_H
-#define E2B_SIGNATURE_H
+#ifndef FRONT_PLANES_E2B_SIGNATURE_H
+#define FRONT_PLANES_E2B_SIGNATURE_H
 
 #include <stdbool.h>
 

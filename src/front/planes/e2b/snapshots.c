@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/own.h"
-#include "front/planes/e2b/inside.h"
+#include "front/planes/e2b/internal.h"
 #include "http/http.h"
 #include "json/write.h"
 

@@ -3,7 +3,7 @@
 
 #include "base/own.h"
 #include "front/engine/snapshot.h"
-#include "front/planes/e2b/inside.h"
+#include "front/planes/e2b/internal.h"
 #include "json/write.h"
 
 #define LIST_BYTES_MAX (4u << 20)

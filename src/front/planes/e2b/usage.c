@@ -7,7 +7,7 @@
 #include "base/clock.h"
 #include "base/own.h"
 #include "base/str.h"
-#include "front/planes/e2b/inside.h"
+#include "front/planes/e2b/internal.h"
 #include "json/write.h"
 
 #define POINT_BYTES_MAX 512u

@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "base/own.h"
-#include "front/planes/e2b/inside.h"
+#include "front/planes/e2b/internal.h"
 #include "front/planes/e2b/network.h"
 #include "json/write.h"
 

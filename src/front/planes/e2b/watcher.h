@@ -1,6 +1,6 @@
 /* watcher.h - what a stream of events (watch.c) and a poll for them (poll.c) share. */
-#ifndef E2B_WATCHER_H
-#define E2B_WATCHER_H
+#ifndef FRONT_PLANES_E2B_WATCHER_H
+#define FRONT_PLANES_E2B_WATCHER_H
 
 #include "front/planes/e2b/connect.h"
 #include "front/planes/e2b/event.h"

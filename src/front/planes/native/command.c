@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/own.h"
-#include "front/planes/native/inside.h"
+#include "front/planes/native/internal.h"
 
 void command_opts_free(struct command_opts *c)
 {

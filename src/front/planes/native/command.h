@@ -1,7 +1,7 @@
 /* command.h - what exec and processes have in common: how a command is described
  * in a request. */
-#ifndef NATIVE_COMMAND_H
-#define NATIVE_COMMAND_H
+#ifndef FRONT_PLANES_NATIVE_COMMAND_H
+#define FRONT_PLANES_NATIVE_COMMAND_H
 
 #include "front/engine/process.h"
 #include "front/plane/exit.h"

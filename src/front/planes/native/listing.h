@@ -4,8 +4,8 @@
  * A cursor names the last row of the page before, by its time and its id. If that row is
  * gone meanwhile the next page begins with what is as old or younger: a row may be told
  * twice then, and none is left out. */
-#ifndef NATIVE_LISTING_H
-#define NATIVE_LISTING_H
+#ifndef FRONT_PLANES_NATIVE_LISTING_H
+#define FRONT_PLANES_NATIVE_LISTING_H
 
 #include "base/buf.h"
 #include "front/engine/process.h"

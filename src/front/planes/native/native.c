@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/own.h"
-#include "front/planes/native/inside.h"
+#include "front/planes/native/internal.h"
 #include "http/http.h"
 #include "json/write.h"
 
@@ -62,42 +62,49 @@ static const struct plane_manner manner = {
     .write_error = write_error,
 };
 
-int native_new(struct engine *g, struct auth *a, const struct config *c, const struct plane *beside,
-               struct native **ret, struct err *e)
+static void native_free(struct plane *p)
 {
-    struct native *n = calloc(1, sizeof(*n));
-    const struct plane *planes[2] = {NULL, beside};
-    size_t nplanes = beside != NULL ? 2 : 1;
+    struct native *n = CONTAINER_OF(p, struct native, plane);
 
-    if (n == NULL)
-        return err_set(e, ERR_INTERNAL, "out of memory");
-    buf_init(&n->openapi, OPENAPI_MAX);
-    buf_init(&n->page, OPENAPI_MAX);
-    if (plane_init(&n->plane, &manner, g, a, c, e) < 0) {
-        free(n);
-        return err_wrap(e, "native API");
-    }
-    planes[0] = &n->plane;
-    if (openapi_write(planes, nplanes, &n->openapi, e) < 0 ||
-        document_page(planes, nplanes, &n->page, e) < 0) {
-        native_free(n);
-        return err_wrap(e, "native API");
-    }
-    *ret = n;
-    return 0;
-}
-
-void native_free(struct native *n)
-{
-    if (n == NULL)
-        return;
-    plane_free(&n->plane);
+    plane_free(p);
     buf_free(&n->openapi);
     buf_free(&n->page);
     free(n);
 }
 
-struct plane *native_plane(struct native *n)
+/* The document has our rows first, then those of the planes that share it. */
+static int native_make(const struct plane_opts *o, struct plane **ret, struct err *e)
 {
-    return &n->plane;
+    const struct plane *all[8];
+    struct native *n = calloc(1, sizeof(*n));
+    size_t count = 1;
+
+    if (n == NULL)
+        return err_set(e, ERR_INTERNAL, "out of memory");
+    buf_init(&n->openapi, OPENAPI_MAX);
+    buf_init(&n->page, OPENAPI_MAX);
+    if (plane_init(&n->plane, &manner, o->engine, o->auth, o->config, e) < 0) {
+        free(n);
+        return -1;
+    }
+    all[0] = &n->plane;
+    for (size_t i = 0; i < o->ndocumented && count < ARRAY_LEN(all); i++)
+        all[count++] = o->documented[i];
+    if (openapi_write(all, count, &n->openapi, e) < 0 ||
+        document_page(all, count, &n->page, e) < 0) {
+        native_free(&n->plane);
+        return -1;
+    }
+    *ret = &n->plane;
+    return 0;
 }
+
+static const struct plane_door doors[] = {{"/v1"}, {"/health"}, {"/ready"}, {"/metrics"}, {0}};
+
+const struct plane_kind native_kind = {
+    .name = "native API",
+    .doors = doors,
+    .documented = true,
+    .make = native_make,
+    .free = native_free,
+};

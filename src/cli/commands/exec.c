@@ -1,0 +1,42 @@
+/* exec.c - `cove exec`: runs a command in an existing sandbox. */
+#include "cli/client/client.h"
+#include "cli/cmd.h"
+#include "cli/commands/request.h"
+#include "cli/run/remote.h"
+#include "cli/terminal/attach.h"
+
+static const struct cmd_opt opts[] = {REQUEST_COMMAND_OPTS, {0}};
+
+static int exec(const struct args *a, struct err *e)
+{
+    autojson json_t *command = json_object();
+    struct server s;
+
+    if (request_command(a, 1, command, e) < 0)
+        return -1;
+    if (server_find(&s, e) < 0)
+        return -1;
+    if (args_flag(a, "tty"))
+        return attach_start(&s, a->operands[0], command, KEYS_DEFAULT, e);
+    if (remote_catch_signals(e) < 0)
+        return -1;
+    return remote_run(&s, a->operands[0], command, e);
+}
+
+const struct cmd cmd_exec = {
+    .name = "exec",
+    .usage = "exec [OPTIONS] SANDBOX [--] COMMAND...",
+    .summary = "run a command in a sandbox and wait until it ends",
+    .about =
+        "Exits with the status of the command: 128 + N if signal N killed it, 124 after "
+        "--timeout.\n"
+        "Stdin is passed on unless it is a terminal. Ctrl-C interrupts the command, a second one\n"
+        "kills it. If the daemon restarts, the command and its output continue; only if a part of\n"
+        "stdin may be lost, the command is killed and that is an error. With -t it is like\n"
+        "`cove shell`: the command continues after you detach.",
+    .opts = opts,
+    .min = 2,
+    .max = CMD_ANY,
+    .command_at = 2,
+    .run = exec,
+};

@@ -1,0 +1,198 @@
+/* help.c - `cove help`, and the documents that are generated from the same tables. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "cli/cmd.h"
+#include "config/config.h"
+#include "cove-version.h"
+
+#define TEXT_MAX (1u << 20)
+
+static int help(const struct args *a, struct err *e)
+{
+    autobuf struct buf out = BUF_INIT(TEXT_MAX);
+    const struct cmd *c = NULL;
+    const char *nearest;
+
+    if (a->noperands > 0) {
+        c = cmd_find(a->operands[0]);
+        nearest = c == NULL ? cmd_nearest(a->operands[0]) : NULL;
+        if (c == NULL)
+            return err_set(e, ERR_INVALID, "unknown command '%.40s'%s%s%s", a->operands[0],
+                           nearest != NULL ? "; did you mean '" : "",
+                           nearest != NULL ? nearest : "", nearest != NULL ? "'?" : "");
+    }
+    if (c != NULL)
+        cmd_write_help(c, &out);
+    else
+        cmd_write_help_all(&out);
+    fputs(buf_cstr(&out), stdout);
+    return 0;
+}
+
+const struct cmd cmd_help = {
+    .name = "help",
+    .usage = "help [COMMAND]",
+    .summary = "show the help of a command, or list all commands",
+    .max = 1,
+    .run = help,
+};
+
+static void docs_errors(struct buf *out)
+{
+    buf_adds(out, "# Errors\n\n"
+                  "Generated from `src/base/err.h` by `make docs`.\n\n"
+                  "The API answers `{\"error\":{\"code\",\"message\",\"request_id\"}}`; the CLI "
+                  "prints the message and exits\nwith the status below. For `internal` the "
+                  "message stays in the daemon's log, under the request id.\n\n"
+                  "| code | HTTP | exit | meaning |\n|---|---|---|---|\n");
+    for (int i = 0; i < ERR_KIND_COUNT; i++)
+        buf_addf(out, "| `%s` | %d | %d | %s |\n", err_code((enum err_kind)i),
+                 err_http((enum err_kind)i), err_exit((enum err_kind)i),
+                 err_meaning((enum err_kind)i));
+}
+
+static void docs_config(struct buf *out)
+{
+    buf_adds(out, "# Settings of `cove serve`\n\n"
+                  "Generated from `src/config/config.h` by `make docs`.\n\n"
+                  "Each is an option (`--name value`) and a line of the file given with `--config` "
+                  "(`name = value`).\nThe command line wins over the file, the file over the "
+                  "default.\n\n| name | default | meaning |\n|---|---|---|\n");
+    for (size_t i = 0; i < config_nkeys; i++)
+        buf_addf(out, "| `%s` | %s%s%s | %s |\n", config_keys[i].name,
+                 *config_keys[i].def != '\0' ? "`" : "", config_keys[i].def,
+                 *config_keys[i].def != '\0' ? "`" : "", config_keys[i].doc);
+}
+
+static void docs_commands(struct buf *out)
+{
+    buf_adds(out,
+             "# Commands\n\nGenerated from the tables in `src/cli/commands/` by `make docs`.\n");
+    for (size_t i = 0; i < cmd_count; i++) {
+        if (cmd_all[i]->summary == NULL)
+            continue;
+        buf_addf(out, "\n## cove %s\n\n```\n", cmd_all[i]->name);
+        cmd_write_help(cmd_all[i], out);
+        buf_adds(out, "```\n");
+    }
+}
+
+/* Escapes text for troff: dots and quotes at the start of a line, backslashes, dashes. */
+static void man_text(struct buf *out, const char *s)
+{
+    for (bool first = true; *s != '\0'; s++) {
+        if (first && (*s == '.' || *s == '\''))
+            buf_adds(out, "\\&");
+        if (*s == '\\' || *s == '-')
+            buf_addc(out, '\\');
+        if (*s == '\\')
+            buf_addc(out, 'e');
+        else
+            buf_addc(out, *s);
+        first = *s == '\n';
+    }
+}
+
+static void man_opt(struct buf *out, const struct cmd_opt *o)
+{
+    buf_adds(out, ".TP\n.B ");
+    if (o->letter != 0)
+        buf_addf(out, "\\-%c\\fR,\\fB ", o->letter);
+    buf_adds(out, "\\-\\-");
+    man_text(out, o->name);
+    if (o->value != NULL)
+        buf_addf(out, " \\fI%s\\fR", o->value);
+    buf_addc(out, '\n');
+    man_text(out, o->doc);
+    buf_addc(out, '\n');
+}
+
+static void man_command(struct buf *out, const struct cmd *c)
+{
+    buf_addf(out, ".SS %s\n.B cove ", c->name);
+    man_text(out, c->usage);
+    buf_adds(out, "\n.PP\n");
+    man_text(out, c->summary);
+    buf_adds(out, ".\n");
+    if (c->about != NULL) {
+        buf_adds(out, ".PP\n.nf\n"); /* keep its line breaks */
+        man_text(out, c->about);
+        buf_adds(out, "\n.fi\n");
+    }
+    for (const struct cmd_sub *s = c->subs; s != NULL && s->name != NULL; s++) {
+        buf_addf(out, ".TP\n.B %s %s\n", s->name, s->operands);
+        man_text(out, s->doc);
+        buf_addc(out, '\n');
+    }
+    for (const struct cmd_opt *o = c->opts; o != NULL && o->name != NULL; o++)
+        man_opt(out, o);
+}
+
+static void docs_man(struct buf *out)
+{
+    static const char *const wants[] = {"TEXT", "N", "SIZE", "TIME"}; /* by type of the setting */
+
+    buf_addf(out,
+             ".\\\" Generated from the tables in src/cli/commands by `make docs`.\n"
+             ".TH COVE 1 \"\" \"cove %s\"\n.SH NAME\ncove \\- sandboxes for AI agents, on machines "
+             "you own\n.SH SYNOPSIS\n.B cove\n.I COMMAND\n[OPTIONS] [ARGUMENTS]\n.SH COMMANDS\n",
+             COVE_VERSION);
+    for (size_t i = 0; i < cmd_count; i++)
+        if (cmd_all[i]->summary != NULL)
+            man_command(out, cmd_all[i]);
+    buf_adds(out, ".SH SETTINGS\nOptions of \\fBcove serve\\fR, and lines (name = value) of the "
+                  "file given with \\fB\\-\\-config\\fR.\n");
+    for (size_t i = 0; i < config_nkeys; i++)
+        man_opt(out, &(struct cmd_opt){.name = config_keys[i].name,
+                                       .value = wants[config_keys[i].type],
+                                       .doc = config_keys[i].doc});
+    buf_adds(out,
+             ".SH ENVIRONMENT\n.TP\n.B COVE_URL\nthe server, as http://HOST:PORT\n"
+             ".TP\n.B COVE_API_KEY\nthe API key\n.PP\nWithout them, root uses the "
+             "daemon that was started last on this machine, from\n\\fI/run/cove/default\\fR.\n"
+             ".SH FILES\n.TP\n.I /var/lib/cove\nthe default state directory "
+             "(\\fB\\-\\-state\\fR): all data of the daemon\n"
+             ".TP\n.I DIR/api-key\nthe first API key; only root can read it\n"
+             ".TP\n.I /run/cove/default\nURL and key file of the daemon that was started last\n"
+             ".SH EXIT STATUS\n\\fBrun\\fR, \\fBexec\\fR, \\fBshell\\fR and \\fBsession exec\\fR "
+             "exit with the status of "
+             "the command they ran. Otherwise 0, 64 after a usage error, 74 if stdout could not be "
+             "written, or:\n");
+    for (int i = 0; i < ERR_KIND_COUNT; i++) {
+        buf_addf(out, ".TP\n.B %d\n%s: ", err_exit((enum err_kind)i), err_code((enum err_kind)i));
+        man_text(out, err_meaning((enum err_kind)i));
+        buf_addc(out, '\n');
+    }
+}
+
+static int docs(const struct args *a, struct err *e)
+{
+    static const struct {
+        const char *name;
+        void (*write)(struct buf *out);
+    } rows[] = {
+        {"errors", docs_errors},
+        {"config", docs_config},
+        {"commands", docs_commands},
+        {"man", docs_man},
+    };
+    autobuf struct buf out = BUF_INIT(TEXT_MAX);
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+        if (strcmp(a->operands[0], rows[i].name) == 0)
+            rows[i].write(&out);
+    if (out.len == 0)
+        return err_set(e, ERR_INVALID, "unknown document '%.40s'", a->operands[0]);
+    fputs(buf_cstr(&out), stdout);
+    return 0;
+}
+
+const struct cmd cmd_docs = {
+    .name = "internal-docs",
+    .usage = "internal-docs errors|config|commands|man",
+    .min = 1,
+    .max = 1,
+    .run = docs,
+};

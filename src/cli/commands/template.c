@@ -1,0 +1,263 @@
+/* template.c - `cove template`: manages the root filesystems that sandboxes start from. */
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/own.h"
+#include "cli/client/client.h"
+#include "cli/client/path.h"
+#include "cli/client/sse.h"
+#include "cli/commands/request.h"
+#include "cli/commands/sub.h"
+#include "cli/files/pack.h"
+#include "cli/files/stream.h"
+#include "cli/table.h"
+
+/* clang-format off */
+static const struct cmd_opt opts[] = {
+    {0, "json", NULL, "print JSON"},
+    {0, "debootstrap", "SUITE", "build: the Debian release, such as bookworm"},
+    {0, "packages", "LIST", "build: additional packages, separated by commas"},
+    {0, "mirror", "URL", "build: the package mirror [debootstrap's default]"},
+    {0},
+};
+/* clang-format on */
+
+/* clang-format off */
+static const struct table_column columns[] = {
+    {"NAME",  "name",       table_text},
+    {"STATE", "state",      table_text},
+    {"SIZE",  "bytes",      table_size},
+    {"FILES", "files",      table_number},
+    {"AGE",   "created_at", table_age},
+    {"NOTE",  "note",       table_text},
+    {0},
+};
+/* clang-format on */
+
+static int list(const struct args *a, const struct server *s, struct err *e)
+{
+    autojson json_t *answer = NULL;
+
+    if (client_call(s, "GET", "/v1/templates", NULL, &answer, e) < 0)
+        return -1;
+    request_print_list(a, answer, "templates", columns);
+    return 0;
+}
+
+#define PROGRESS_MAX 120 /* bytes shown of one progress message */
+
+struct progress {
+    bool shown; /* a progress line is on the terminal */
+    bool done;
+    json_t *answer; /* data of the event `done` */
+};
+
+static int on_event(void *arg, const struct sse *s, const char *data, size_t len, struct err *e)
+{
+    struct progress *p = arg;
+    autojson json_t *j = json_loadb(data, len, 0, NULL);
+    json_t *error = json_object_get(j, "error");
+    json_int_t done = json_integer_value(json_object_get(j, "done"));
+    json_int_t total = json_integer_value(json_object_get(j, "total"));
+    const char *text = json_string_value(json_object_get(j, "text"));
+
+    if (error != NULL)
+        return err_set(e, err_from_code(json_string_value(json_object_get(error, "code"))), "%s",
+                       json_string_value(json_object_get(error, "message"))
+                           ?: "the server gave no reason");
+    if (strcmp(s->event, "done") == 0 && !p->done) {
+        p->done = true;
+        p->answer = json_incref(j);
+    }
+    if (strcmp(s->event, "progress") == 0 && isatty(STDERR_FILENO)) {
+        autofree char *shown = table_printable(text != NULL ? text : "", PROGRESS_MAX);
+
+        fprintf(stderr, "\r\033[K%s", shown);
+        if (total > 0)
+            fprintf(stderr, " %lld%%", (long long)(done * 100 / total));
+        p->shown = true;
+    }
+    return 0;
+}
+
+static int read_progress(struct reply *r, struct progress *p, struct err *e)
+{
+    enum reply_event ev = REPLY_MORE;
+    struct sse s;
+    const char *text;
+    size_t n;
+    int ret = 0;
+
+    sse_init(&s);
+    while (ret == 0 && (ev = reply_read(r, &text, &n, e)) > REPLY_END)
+        if (ev == REPLY_MORE)
+            reply_wait(r);
+        else
+            ret = sse_feed(&s, text, n, on_event, p, e);
+    sse_free(&s);
+    if (p->shown)
+        fputs("\r\033[K", stderr);
+    if (ret < 0 || ev == REPLY_BROKEN)
+        return -1;
+    return p->done ? 0
+                   : err_set(e, ERR_UNAVAILABLE,
+                             "the server closed the stream before the template was finished; `cove "
+                             "template list` "
+                             "shows its state");
+}
+
+/* Sends a request that makes a template, and shows its progress on a terminal. `bar` shows
+ * the upload, or is NULL. */
+static int watch(const struct server *s, const struct call *c, bool json, struct bar *bar,
+                 struct err *e)
+{
+    autoreply struct reply *r = NULL;
+    autojson json_t *answer = NULL;
+    struct progress p = {0};
+    int ret = reply_open(s, c, &r, e);
+
+    if (bar != NULL)
+        bar_end(bar);
+    if (ret < 0)
+        return -1;
+    ret = reply_is_sse(r) ? read_progress(r, &p, e) : reply_json(r, &answer, e);
+    if (ret == 0 && json)
+        request_print(answer != NULL ? answer : p.answer);
+    json_decref(p.answer);
+    return ret;
+}
+
+static int refresh(const struct args *a, const struct server *s, struct err *e)
+{
+    char path[PATH_TEXT_MAX];
+    struct call c = {.method = "POST",
+                     .path = path_template(path, a->operands[1], "refresh"),
+                     .accept = "text/event-stream"};
+
+    return watch(s, &c, args_flag(a, "json"), NULL, e);
+}
+
+/* ---- add ---- */
+
+static int add(const struct args *a, const struct server *s, struct err *e)
+{
+    static struct upload u; /* too large for the stack */
+    struct bar bar = {.what = "sending"};
+    char path[PATH_TEXT_MAX];
+    struct call c = {.method = "PUT",
+                     .path = path_template(path, a->operands[1], ""),
+                     .accept = "text/event-stream",
+                     .next = upload_next,
+                     .arg = &u};
+    int r = upload_open(&u, a->operands[2], &bar, e);
+
+    if (r == 0)
+        r = watch(s, &c, args_flag(a, "json"), &bar, e);
+    if (r == 0 && u.pack != NULL && pack_left_out(u.pack) > 0)
+        cmd_complain("template", "%lu devices or sockets were left out", pack_left_out(u.pack));
+    upload_close(&u);
+    return r;
+}
+
+/* ---- build ---- */
+
+static int add_packages(json_t *how, const char *text, struct err *e)
+{
+    json_t *list = json_array();
+
+    json_object_set_new(how, "packages", list);
+    while (text != NULL && *text != '\0') {
+        size_t n = strcspn(text, ", ");
+
+        if (n > 0 && json_array_append_new(list, json_stringn(text, n)) < 0)
+            return err_set(e, ERR_INVALID, "--packages is not UTF-8");
+        text += n;
+        text += strspn(text, ", ");
+    }
+    return 0;
+}
+
+static int build(const struct args *a, const struct server *s, struct err *e)
+{
+    const char *suite = args_value(a, "debootstrap");
+    autojson json_t *how = json_object(), *body = json_object();
+    char path[PATH_TEXT_MAX];
+    struct call c = {.method = "POST",
+                     .path = path_template(path, a->operands[1], "build"),
+                     .json = body,
+                     .accept = "text/event-stream"};
+
+    if (suite == NULL)
+        return err_set(e, ERR_INVALID, "build: --debootstrap SUITE is missing");
+    if (request_text(how, "suite", suite, "--debootstrap", e) < 0 ||
+        request_text(how, "mirror", args_value(a, "mirror"), "--mirror", e) < 0 ||
+        add_packages(how, args_value(a, "packages"), e) < 0)
+        return -1;
+    json_object_set(body, "debootstrap", how);
+    return watch(s, &c, args_flag(a, "json"), NULL, e);
+}
+
+/* ---- show, delete, alias ---- */
+
+static int show(const struct args *a, const struct server *s, struct err *e)
+{
+    autojson json_t *answer = NULL;
+    char path[PATH_TEXT_MAX];
+
+    if (client_call(s, "GET", path_template(path, a->operands[1], ""), NULL, &answer, e) < 0)
+        return -1;
+    request_print(answer);
+    return 0;
+}
+
+static int delete (const struct args *a, const struct server *s, struct err *e)
+{
+    char path[PATH_TEXT_MAX];
+
+    return client_call(s, "DELETE", path_template(path, a->operands[1], ""), NULL, NULL, e);
+}
+
+static int alias(const struct args *a, const struct server *s, struct err *e)
+{
+    autojson json_t *body = json_object(), *answer = NULL;
+    char path[PATH_TEXT_MAX];
+
+    if (request_text(body, "alias", a->operands[2], "ALIAS", e) < 0)
+        return -1;
+    if (client_call(s, "POST", path_template(path, a->operands[1], "alias"), body, &answer, e) < 0)
+        return -1;
+    if (args_flag(a, "json"))
+        request_print(answer);
+    return 0;
+}
+
+/* clang-format off */
+static const struct cmd_sub subs[] = {
+    {"list",    "",                "list all templates", list},
+    {"show",    "NAME",            "show one as JSON, with the settings of its image", show},
+    {"add",     "NAME FILE|DIR|-", "make a template of an archive, of a directory, or of an archive on stdin", add},
+    {"build",   "NAME",            "make a template of Debian packages, in a temporary sandbox", build},
+    {"alias",   "NAME ALIAS",      "add another name for a template", alias},
+    {"delete",  "NAME",            "delete a template; refused while a sandbox uses it", delete},
+    {"refresh", "NAME",            "make `base` again from the files of this host", refresh},
+    {0},
+};
+/* clang-format on */
+
+const struct cmd cmd_template = {
+    .name = "template",
+    .usage =
+        "template list|show|add|build|alias|delete|refresh [OPTIONS] [NAME] [FILE|DIR|-|ALIAS]",
+    .summary = "manage templates: the root filesystems that sandboxes start from",
+    .about = "An archive is a tar of a root filesystem, or an image in the format of `docker save` "
+             "or an\n"
+             "OCI layout; plain, gzip or zstd. `build` needs --debootstrap. Sandboxes that use an "
+             "older\n"
+             "version of a template keep it.",
+    .opts = opts,
+    .subs = subs,
+    .min = 1,
+    .max = CMD_ANY,
+    .run = sub_run,
+};

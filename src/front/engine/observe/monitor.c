@@ -1,0 +1,126 @@
+/* monitor.c - one quiet connection per running sandbox, for news of its processes.
+ *
+ * What an init says here becomes events that others share a ring with, so a
+ * flood is slowed down: past MONITOR_BURST in a second we stop reading, and the
+ * init may drop what it likes. */
+#include "base/clock.h"
+#include "base/own.h"
+#include "front/engine/internal.h"
+#include "json/write.h"
+
+#define MONITOR_BURST 200
+#define MONITOR_CALM_MS 1000
+#define MONITOR_RETRY_MS 100
+#define MONITOR_RETRY_MAX_MS 10000
+#define MONITOR_DATA_MAX 1024
+
+static const struct talk_kind kind = {INIT_MONITOR, {{INIT_EVENT, TALK_MORE}}};
+
+static struct box *box_of_monitor(struct monitor *m)
+{
+    return CONTAINER_OF(m, struct box, monitor);
+}
+
+static void on_calm(struct loop_timer *t)
+{
+    struct monitor *m = CONTAINER_OF(t, struct monitor, calm);
+
+    m->burst = 0;
+    talk_pause(&m->talk, false);
+}
+
+static void count(struct monitor *m)
+{
+    uint64_t now = clock_mono_ms();
+
+    if (now - m->burst_ms >= MONITOR_CALM_MS) {
+        m->burst_ms = now;
+        m->burst = 0;
+    }
+    if (++m->burst < MONITOR_BURST)
+        return;
+    talk_pause(&m->talk, true);
+    loop_timer_set(box_of_monitor(m)->g->loop, &m->calm, MONITOR_CALM_MS, on_calm);
+}
+
+static const struct {
+    const char *event, *noun;
+    bool end;
+} kinds[] = {
+    [INIT_EVENT_STARTED] = {"process.started", "process", false},
+    [INIT_EVENT_EXITED] = {"process.exited", "process", true},
+    [INIT_EVENT_SESSION_CREATED] = {"session.created", "session", false},
+    [INIT_EVENT_SESSION_ENDED] = {"session.ended", "session", true},
+};
+
+static void say(struct box *b, const struct init_event *ev)
+{
+    autobuf struct buf data = BUF_INIT(MONITOR_DATA_MAX);
+    struct json_w w;
+
+    jw_init(&w, &data);
+    jw_open(&w);
+    jw_kstr(&w, kinds[ev->kind].noun, ev->id);
+    jw_ku64(&w, "pid", ev->pid);
+    if (kinds[ev->kind].end) {
+        jw_ku64(&w, "exit_code", ev->code);
+        jw_ku64(&w, "signal", ev->signal);
+    }
+    if (ev->kind == INIT_EVENT_EXITED)
+        jw_kbool(&w, "timed_out", ev->flags & INIT_EXIT_TIMED_OUT);
+    jw_close(&w);
+    if (!data.failed)
+        events_add_at(b->g, b, kinds[ev->kind].event, ev->at_ms, buf_cstr(&data));
+}
+
+static int on_msg(struct talk *t, uint16_t type, const union talk_msg *msg, struct err *e)
+{
+    struct monitor *m = CONTAINER_OF(t, struct monitor, talk);
+
+    (void)type;
+    (void)e;
+    m->failures = 0;
+    say(box_of_monitor(m), &msg->init_event);
+    count(m);
+    return 0;
+}
+
+/* What happened meanwhile nobody has heard. */
+static void on_retry(struct loop_timer *t)
+{
+    struct box *b = box_of_monitor(CONTAINER_OF(t, struct monitor, retry));
+
+    monitor_start(b);
+    events_lost(b->g, b);
+}
+
+/* The keeper says when an init has died; until then this may be a full backlog,
+ * or an init that misbehaves. One of another version stays unwatched. */
+static void on_fail(struct talk *t, const struct err *e)
+{
+    struct monitor *m = CONTAINER_OF(t, struct monitor, talk);
+    struct box *b = box_of_monitor(m);
+    uint64_t ms = (uint64_t)MONITOR_RETRY_MS << (m->failures < 10 ? m->failures : 10);
+
+    loop_timer_stop(b->g->loop, &m->calm);
+    if (!box_has_init(b) || e->kind == ERR_UNSUPPORTED)
+        return;
+    m->failures++;
+    loop_timer_set(b->g->loop, &m->retry, ms < MONITOR_RETRY_MAX_MS ? ms : MONITOR_RETRY_MAX_MS,
+                   on_retry);
+}
+
+void monitor_start(struct box *b)
+{
+    static const struct talk_ops ops = {.on_msg = on_msg, .on_fail = on_fail};
+    struct init_monitor ask = {0};
+
+    talk_begin(&b->monitor.talk, &b->peer, &kind, &ask, 0, &ops);
+}
+
+void monitor_stop(struct box *b)
+{
+    loop_timer_stop(b->g->loop, &b->monitor.retry);
+    loop_timer_stop(b->g->loop, &b->monitor.calm);
+    talk_end(&b->monitor.talk);
+}

@@ -1,0 +1,224 @@
+/* name.c - a sandbox by a name that its key chose, made when it is first used.
+ *
+ * A name belongs to its key, is part of the sandbox's row and means at most one
+ * sandbox. Whoever asks for it while that one is being made waits for it, in order;
+ * so one sandbox is made however many ask, and all are told the same. The moment a
+ * sandbox is to be deleted its name is free. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/own.h"
+#include "front/engine/internal.h"
+
+struct name {
+    struct map_node node;
+    struct engine *g;
+    struct box *box;
+    struct list making;  /* in the engine's list, until who asked is told... */
+    struct list waiters; /* ...which these are */
+    engine_prepare *prepare;
+    char id[KEEPER_ID_MAX + 1]; /* of the new one that is being prepared */
+    char text[];                /* KEY/NAME; no key has a slash in it */
+};
+
+#define TEXT_MAX (ENGINE_KEY_MAX + 1 + ENGINE_NAME_MAX)
+
+static bool name_is_valid(const char *name)
+{
+    size_t n = strlen(name);
+
+    return n > 0 && n <= ENGINE_NAME_MAX;
+}
+
+static struct name *find(struct engine *g, const char *key, const char *name)
+{
+    char text[TEXT_MAX + 1];
+    struct map_node *n;
+
+    if (!name_is_valid(name) || strlen(key) > ENGINE_KEY_MAX)
+        return NULL;
+    stpcpy(stpcpy(stpcpy(text, key), "/"), name);
+    n = map_get(&g->names, text);
+    return n == NULL ? NULL : CONTAINER_OF(n, struct name, node);
+}
+
+static struct name *name_new(struct engine *g, const char *key, const char *name)
+{
+    struct name *n = calloc(1, sizeof(*n) + strlen(key) + 1 + strlen(name) + 1);
+
+    if (n == NULL)
+        return NULL;
+    n->g = g;
+    list_init(&n->making);
+    list_init(&n->waiters);
+    stpcpy(stpcpy(stpcpy(n->text, key), "/"), name);
+    if (map_put(&g->names, &n->node, n->text) == 0)
+        return n;
+    free(n);
+    return NULL;
+}
+
+static void name_free(struct name *n)
+{
+    list_del(&n->making);
+    map_del(&n->g->names, &n->node);
+    free(n);
+}
+
+/* ---- whose it is ---- */
+
+int name_attach(struct box *b)
+{
+    struct name *n;
+
+    if (*b->pub.name == '\0')
+        return 0;
+    n = find(b->g, b->pub.key, b->pub.name);
+    if (n != NULL && n->box != NULL) {
+        log_error("sandboxes %s and %s have one name; the second has none now", n->box->pub.id,
+                  b->pub.id);
+        return 0;
+    }
+    if (n == NULL)
+        n = name_new(b->g, b->pub.key, b->pub.name);
+    if (n == NULL)
+        return -1;
+    n->box = b;
+    b->named = n;
+    return 0;
+}
+
+/* One that ends before those who wait were told of it is left to on_prepared(). */
+void name_detach(struct box *b)
+{
+    struct name *n = take_ptr(&b->named);
+
+    if (n != NULL && list_empty(&n->making))
+        name_free(n);
+    else if (n != NULL)
+        n->box = NULL;
+}
+
+void names_free(struct engine *g)
+{
+    struct name *n;
+
+    while ((n = LIST_FIRST(&g->making, struct name, making)) != NULL) {
+        engine_drop_waiters(&n->waiters);
+        name_free(n);
+    }
+    map_free(&g->names);
+}
+
+/* ---- what planes ask ---- */
+
+/* Nobody has it before those who waited for it. */
+static bool is_made(const struct name *n)
+{
+    return n->box != NULL && list_empty(&n->making);
+}
+
+const struct sandbox *engine_by_name(struct engine *g, const char *key, const char *name)
+{
+    struct name *n = find(g, key, name);
+
+    return n == NULL || !is_made(n) ? NULL : &n->box->pub;
+}
+
+/* Those who want it gone come in their turn: who asked before them is told of it, and who
+ * asked after them has to ask again. */
+static void tell(struct engine *g, struct waiter *w, const char *id, const struct err *e)
+{
+    struct life_news news = {.waiter = w};
+    struct box *b = e == NULL ? box_find(g, id) : NULL;
+
+    list_del(&w->link);
+    if (w->done != NULL && b != NULL)
+        life_event(b, LIFE_DELETE, &news);
+    else if (w->got != NULL && b != NULL && b->named == NULL)
+        waiter_fail(w, ERR_GONE, "sandbox %s was deleted", id);
+    else
+        waiter_answer(w, id, w->done != NULL ? NULL : e);
+}
+
+static void on_prepared(void *arg, const struct err *e)
+{
+    struct name *n = arg;
+    struct engine *g = n->g;
+    char id[KEEPER_ID_MAX + 1];
+    struct list waiters;
+    struct waiter *w;
+
+    strcpy(id, n->id);
+    list_init(&waiters);
+    while ((w = LIST_FIRST(&n->waiters, struct waiter, link)) != NULL) {
+        list_del(&w->link);
+        list_add_tail(&waiters, &w->link);
+    }
+    list_del(&n->making);
+    if (n->box == NULL)
+        name_free(n);
+    while ((w = LIST_FIRST(&waiters, struct waiter, link)) != NULL)
+        tell(g, w, id, e);
+}
+
+static void on_made(void *arg, const struct sandbox *s, const struct err *e)
+{
+    struct name *n = arg;
+
+    if (s != NULL)
+        strcpy(n->id, s->id);
+    if (s != NULL && n->prepare != NULL)
+        n->prepare(n->g, s, on_prepared, n);
+    else
+        on_prepared(n, e);
+}
+
+void engine_named(struct engine *g, const char *name, const struct create_opts *o,
+                  engine_sandbox_cb *cb, void *arg)
+{
+    struct waiter *w = waiter_new(g, NULL, cb, arg);
+    struct create_opts named = *o;
+    struct name *n = find(g, o->key, name);
+
+    if (n != NULL && is_made(n)) {
+        waiter_answer(w, n->box->pub.id, NULL);
+        return;
+    }
+    if (n != NULL) {
+        if (w != NULL)
+            list_add_tail(&n->waiters, &w->link);
+        return;
+    }
+    if (!name_is_valid(name)) {
+        waiter_fail(w, ERR_INVALID, "a name has 1 to %u bytes", ENGINE_NAME_MAX);
+        return;
+    }
+    n = w == NULL ? NULL : name_new(g, o->key, name);
+    if (n == NULL) {
+        waiter_fail(w, ERR_INTERNAL, "out of memory");
+        return;
+    }
+    list_add_tail(&g->making, &n->making);
+    list_add_tail(&n->waiters, &w->link);
+    named.name = name;
+    n->prepare = o->prepare;
+    engine_create(g, &named, on_made, n);
+}
+
+void engine_delete_named(struct engine *g, const char *key, const char *name, engine_done_cb *cb,
+                         void *arg)
+{
+    struct waiter *w = waiter_new(g, cb, NULL, arg);
+    struct name *n = find(g, key, name);
+
+    if (w == NULL)
+        return;
+    if (n == NULL)
+        waiter_answer(w, "", NULL);
+    else if (!is_made(n))
+        list_add_tail(&n->waiters, &w->link);
+    else
+        tell(g, w, n->box->pub.id, NULL);
+}

@@ -1,0 +1,38 @@
+/* owners.c - whose sandboxes they are, counted. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/own.h"
+#include "front/engine/internal.h"
+
+static int by_key(const void *x, const void *y)
+{
+    return strcmp(*(const char *const *)x, *(const char *const *)y);
+}
+
+void engine_each(struct engine *g, void (*each)(void *arg, const struct sandbox *s), void *arg)
+{
+    for (size_t i = 0; i < g->norder; i++)
+        if (box_of(g, g->order[i]->pub.key, g->order[i]->pub.id) != NULL)
+            each(arg, &g->order[i]->pub);
+}
+
+void engine_owners(struct engine *g, void (*each)(void *arg, const char *key, size_t sandboxes),
+                   void *arg)
+{
+    autofree const char **keys = calloc(g->norder + 1, sizeof(*keys));
+    size_t n = 0;
+
+    if (keys == NULL)
+        return;
+    for (size_t i = 0; i < g->norder; i++)
+        if (box_of(g, g->order[i]->pub.key, g->order[i]->pub.id) != NULL)
+            keys[n++] = g->order[i]->pub.key;
+    qsort(keys, n, sizeof(*keys), by_key);
+    for (size_t i = 0, first = 0; i < n; i++) {
+        if (i + 1 < n && strcmp(keys[i], keys[i + 1]) == 0)
+            continue;
+        each(arg, keys[i], i + 1 - first);
+        first = i + 1;
+    }
+}

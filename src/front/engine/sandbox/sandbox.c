@@ -1,0 +1,440 @@
+/* sandbox.c - what planes ask of sandboxes: create, get, delete, pause, resume, timeout. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/id.h"
+#include "base/log.h"
+#include "base/own.h"
+#include "base/str.h"
+#include "front/engine/image.h"
+#include "front/engine/internal.h"
+
+#define SANDBOX_TEMPLATE "base"
+#define SANDBOX_TIMEOUT_MAX (1ull << 50)
+
+/* ---- create ---- */
+
+struct create {
+    struct engine *g;
+    struct waiter *waiter; /* NULL once the client was told that it took too long */
+    struct store_sandbox row;
+    char snapshot[KEEPER_ID_MAX + 1]; /* that the keeper makes it from; or "" */
+    struct buf rules;                 /* packed */
+    struct flush flush;               /* of its row */
+    char id[KEEPER_ID_MAX + 1];       /* meanwhile */
+    char text[];                      /* what the row points to */
+};
+
+static const char *keep(char **at, const char *text)
+{
+    char *to = *at;
+
+    *at = stpcpy(to, text) + 1;
+    return to;
+}
+
+static struct create *create_new(struct engine *g, const struct create_opts *o)
+{
+    const char *template = o->template != NULL ? o->template : SANDBOX_TEMPLATE;
+    const char *network = o->network != NULL ? o->network : "";
+    const char *metadata = o->metadata != NULL ? o->metadata : "{}";
+    const char *plane = o->plane != NULL ? o->plane : "";
+    const char *name = o->name != NULL ? o->name : "";
+    size_t len = strlen(o->key) + strlen(template) + strlen(network) + strlen(metadata) +
+                 strlen(plane) + strlen(name) + 6;
+    struct create *c = calloc(1, sizeof(*c) + len + o->env_len);
+    char *at = c == NULL ? NULL : c->text;
+
+    if (c == NULL)
+        return NULL;
+    buf_init(&c->rules, WIRE_RULES_BYTES);
+    box_pack_rules(&c->rules, o->rules, o->nrules);
+    c->g = g;
+    c->row.key = keep(&at, o->key);
+    c->row.template = keep(&at, template);
+    c->row.network = keep(&at, network);
+    c->row.metadata = keep(&at, metadata);
+    c->row.plane = keep(&at, plane);
+    c->row.name = keep(&at, name);
+    c->row.env = (struct store_bytes){at, o->env_len};
+    if (o->env_len > 0)
+        memcpy(at, o->env, o->env_len);
+    c->row.on_timeout = o->on_timeout;
+    c->row.timeout_ms = o->timeout_ms;
+    c->row.auto_resume = o->auto_resume;
+    c->row.idle_ms = o->idle_ms;
+    c->row.log_output = o->log_output == CREATE_LOG_DEFAULT ? g->o.config->logs_output
+                                                            : o->log_output == CREATE_LOG_OUTPUT;
+    c->row.log_boot = "";
+    LIMITS_COPY(&c->row, &o->limits);
+    LIMITS_DEFAULT(&c->row, g->o.config);
+    return c;
+}
+
+static void create_end(struct create *c, const char *id, const struct err *e)
+{
+    c->g->ncreates--;
+    c->g->stats.creates += e == NULL;
+    c->g->stats.create_failures += e != NULL;
+    waiter_answer(c->waiter, id, e);
+    buf_free(&c->rules);
+    free(c);
+}
+
+static int insert(struct store *s, struct store_sandbox *row, struct err *e)
+{
+    if (store_begin_light(s, e) == 0 && store_sandbox_insert(s, row, e) == 0 &&
+        store_commit(s, e) == 0)
+        return 0;
+    store_rollback(s);
+    return -1;
+}
+
+/* On record first, then in memory: what a client is told of survives us. */
+static struct box *create_keep(struct create *c, const struct keeper_sandbox *m, struct err *e)
+{
+    autobuf struct buf image = BUF_INIT(IMAGE_SETTINGS_MAX);
+    struct engine *g = c->g;
+    struct box *b;
+
+    if (m->settings.len > 0 && image_defaults(m->settings.p, m->settings.len, &image, e) < 0)
+        return NULL;
+    c->row.image = (struct store_bytes){buf_data(&image), image.len};
+    c->row.id = m->id;
+    if (c->snapshot[0] != '\0') {
+        c->row.template = m->template;
+        c->row.snapshot = snap_pub(g, c->snapshot) != NULL ? c->snapshot : "";
+    } else {
+        c->row.snapshot = "";
+    }
+    c->row.network = m->network;
+    c->row.rules = (struct store_bytes){buf_data(&c->rules), c->rules.len};
+    c->row.state = STORE_RUNNING;
+    c->row.boot_id = m->boot_id;
+    c->row.reason = "";
+    LIMITS_COPY(&c->row, m);
+    c->row.created_ms = c->row.changed_ms = clock_real_ms();
+    c->row.ends_ms = c->row.timeout_ms == 0 ? 0 : c->row.created_ms + c->row.timeout_ms;
+    if (insert(g->o.store, &c->row, e) < 0)
+        return NULL;
+    b = box_add(g, &c->row);
+    if (b == NULL)
+        err_set(e, ERR_INTERNAL, "sandbox %s: out of memory", m->id);
+    else
+        b->pub.address = m->address;
+    return b;
+}
+
+static void create_ask(struct create *c);
+
+/* There is no template of that name, but the client has a snapshot of it. */
+static bool is_snapshot(struct create *c, const struct err *why)
+{
+    const struct snapshot *s;
+
+    if (why == NULL || why->kind != ERR_NOT_FOUND || c->snapshot[0] != '\0' || c->waiter == NULL)
+        return false;
+    s = engine_snapshot_get(c->g, c->row.key, c->row.template);
+    if (s != NULL)
+        str_fmt(c->snapshot, sizeof(c->snapshot), "%s", s->id);
+    return s != NULL;
+}
+
+static void create_drop(void *arg)
+{
+    struct create *c = arg;
+
+    free(c->waiter);
+    buf_free(&c->rules);
+    free(c);
+}
+
+static void drop_flush(struct flush *w)
+{
+    create_drop(CONTAINER_OF(w, struct create, flush));
+}
+
+/* Somebody may have found it in a list and deleted it: waiter.c looks again. */
+static void on_durable(struct flush *w, const struct err *e)
+{
+    struct create *c = CONTAINER_OF(w, struct create, flush);
+    struct box *b = box_find(c->g, c->id);
+    struct life_news none = {0};
+
+    if (b != NULL && e == NULL)
+        join_told(c->g, b->pub.id);
+    if (b != NULL && e == NULL)
+        events_say(c->g, b, "sandbox.created", "template", b->pub.template);
+    else if (b != NULL)
+        life_event(b, LIFE_DELETE, &none);
+    create_end(c, c->id, e);
+}
+
+static void on_created(void *arg, const void *msg, const struct err *why)
+{
+    const struct keeper_sandbox *m = msg;
+    struct create *c = arg;
+    struct box *b = NULL;
+    struct err e;
+
+    if (is_snapshot(c, why)) {
+        create_ask(c);
+        return;
+    }
+    if (why != NULL)
+        e = *why;
+    else if (!id_is_valid(m->id, KEEPER_ID_MAX) || box_find(c->g, m->id) != NULL)
+        err_set(&e, ERR_INTERNAL, "the keeper named a sandbox '%s'", m->id);
+    else if (c->waiter == NULL) {
+        err_set(&e, ERR_UNAVAILABLE, "it took too long");
+        life_destroy_leftover(c->g, m->id);
+    } else {
+        b = create_keep(c, m, &e);
+        if (b == NULL)
+            life_destroy_leftover(c->g, m->id);
+    }
+    if (b == NULL) {
+        if (e.kind == ERR_INTERNAL)
+            log_error("create: %s", e.msg);
+        create_end(c, "", &e);
+        return;
+    }
+    life_begin(b);
+    str_fmt(c->id, sizeof(c->id), "%s", b->pub.id);
+    c->flush = (struct flush){.records = true, .drop = drop_flush};
+    flush_then(c->g->flusher, &c->flush, on_durable);
+}
+
+static void on_create_late(void *arg, const struct err *e)
+{
+    struct create *c = arg;
+
+    waiter_answer(take_ptr(&c->waiter), "", e);
+}
+
+static int check_create(struct engine *g, const struct create_opts *o, struct err *e)
+{
+    if (!g->ready)
+        return err_set(e, ERR_UNAVAILABLE, "starting; try again");
+    if (g->ncreates >= g->o.config->creates)
+        return err_set(e, ERR_UNAVAILABLE, "%zu sandboxes are being created already; try again",
+                       g->ncreates);
+    if (strlen(o->key) > ENGINE_KEY_MAX)
+        return err_set(e, ERR_INVALID, "the key's id is too long");
+    if (o->metadata != NULL && strlen(o->metadata) > ENGINE_METADATA_MAX)
+        return err_set(e, ERR_TOO_LARGE, "metadata: more than %u bytes", ENGINE_METADATA_MAX);
+    if (o->plane != NULL && strlen(o->plane) > ENGINE_PLANE_MAX)
+        return err_set(e, ERR_TOO_LARGE, "options: more than %u bytes", ENGINE_PLANE_MAX);
+    if (o->env_len > ENGINE_ENV_MAX)
+        return err_set(e, ERR_TOO_LARGE, "env: more than %u bytes", ENGINE_ENV_MAX);
+    if (o->template != NULL && strlen(o->template) > KEEPER_NAME_MAX)
+        return err_set(e, ERR_NOT_FOUND, "no such template");
+    if (o->network != NULL && strcmp(o->network, "none") != 0 && strcmp(o->network, "egress") != 0)
+        return err_set(e, ERR_INVALID, "network: '%.32s' is neither none nor egress", o->network);
+    if (o->nrules > ENGINE_RULES_MAX)
+        return err_set(e, ERR_INVALID, "network: more than %u rules", ENGINE_RULES_MAX);
+    if (o->timeout_ms > SANDBOX_TIMEOUT_MAX)
+        return err_set(e, ERR_INVALID, "timeout_ms is too large");
+    return command_check_env(o->env, o->env_len, e);
+}
+
+static void create_ask(struct create *c)
+{
+    static const struct keeper_asker asker = {
+        .last = on_created, .late = on_create_late, .drop = create_drop};
+    struct keeper_create ask = {.template = c->row.template,
+                                .network = c->row.network,
+                                .rules = {buf_data(&c->rules), (uint32_t)c->rules.len},
+                                .snapshot = c->snapshot};
+
+    LIMITS_COPY(&ask, &c->row);
+    keeper_ask(c->g->keeper, KEEPER_CREATE, &ask, &asker, c);
+}
+
+void create_from(struct engine *g, const struct create_opts *o, const char *snapshot,
+                 engine_sandbox_cb *cb, void *arg)
+{
+    struct waiter *w = waiter_new(g, NULL, cb, arg);
+    struct create *c = NULL;
+    struct err e;
+
+    if (check_create(g, o, &e) < 0) {
+        waiter_answer(w, "", &e);
+        return;
+    }
+    c = w == NULL ? NULL : create_new(g, o);
+    if (c == NULL) {
+        waiter_fail(w, ERR_INTERNAL, "out of memory");
+        return;
+    }
+    c->waiter = w;
+    str_fmt(c->snapshot, sizeof(c->snapshot), "%s", snapshot);
+    g->ncreates++;
+    create_ask(c);
+}
+
+void engine_create(struct engine *g, const struct create_opts *o, engine_sandbox_cb *cb, void *arg)
+{
+    const char *what = o->snapshot != NULL ? o->snapshot : o->template;
+    const struct snapshot *s = what == NULL ? NULL : engine_snapshot_get(g, o->key, what);
+
+    if (o->snapshot != NULL && o->template != NULL)
+        waiter_fail(waiter_new(g, NULL, cb, arg), ERR_INVALID,
+                    "template and snapshot: it is made from one of them");
+    else if (o->snapshot != NULL && s == NULL)
+        waiter_fail(waiter_new(g, NULL, cb, arg), ERR_NOT_FOUND, "no snapshot %.64s", o->snapshot);
+    else if (s != NULL && (o->snapshot != NULL || strcmp(s->id, what) == 0))
+        create_from(g, o, s->id, cb, arg);
+    else
+        create_from(g, o, "", cb, arg);
+}
+
+/* ---- the rest of its life ---- */
+
+const struct sandbox *engine_get(struct engine *g, const char *key, const char *id)
+{
+    struct box *b = box_of(g, key, id);
+
+    return b == NULL ? NULL : &b->pub;
+}
+
+const struct sandbox *engine_find(struct engine *g, const char *id)
+{
+    struct box *b = box_find(g, id);
+
+    return b == NULL ? NULL : engine_get(g, b->pub.key, id);
+}
+
+void engine_delete(struct engine *g, const char *key, const char *id, engine_done_cb *cb, void *arg)
+{
+    struct life_news n = {.waiter = waiter_new(g, cb, NULL, arg)};
+    struct box *b = box_find(g, id);
+
+    if (b == NULL || strcmp(b->pub.key, key) != 0)
+        waiter_fail(n.waiter, ERR_NOT_FOUND, "no sandbox %.64s", id);
+    else
+        life_event(b, LIFE_DELETE, &n);
+}
+
+void engine_pause(struct engine *g, const char *key, const char *id, bool memory,
+                  engine_sandbox_cb *cb, void *arg)
+{
+    struct life_news n = {.waiter = waiter_new(g, NULL, cb, arg), .no_memory = !memory};
+    struct box *b = box_of(g, key, id);
+
+    if (b == NULL)
+        waiter_fail(n.waiter, ERR_NOT_FOUND, "no sandbox %.64s", id);
+    else
+        life_event(b, LIFE_PAUSE, &n);
+}
+
+void engine_resume(struct engine *g, const char *key, const char *id, enum resume_end end,
+                   uint64_t timeout_ms, engine_sandbox_cb *cb, void *arg)
+{
+    struct life_news n = {
+        .waiter = waiter_new(g, NULL, cb, arg), .end = end, .timeout_ms = timeout_ms};
+    struct box *b = box_of(g, key, id);
+
+    if (b == NULL)
+        waiter_fail(n.waiter, ERR_NOT_FOUND, "no sandbox %.64s", id);
+    else if (timeout_ms > SANDBOX_TIMEOUT_MAX)
+        waiter_fail(n.waiter, ERR_INVALID, "timeout_ms is too large");
+    else
+        life_event(b, LIFE_RESUME, &n);
+}
+
+void engine_recover(struct engine *g, const char *key, const char *id, engine_sandbox_cb *cb,
+                    void *arg)
+{
+    struct life_news n = {.waiter = waiter_new(g, NULL, cb, arg)};
+    struct box *b = box_of(g, key, id);
+
+    if (b == NULL)
+        waiter_fail(n.waiter, ERR_NOT_FOUND, "no sandbox %.64s", id);
+    else
+        life_event(b, LIFE_RECOVER, &n);
+}
+
+void engine_connect(struct engine *g, const char *key, const char *id, bool memory,
+                    uint64_t timeout_ms, engine_sandbox_cb *cb, void *arg)
+{
+    struct box *b = box_of(g, key, id);
+    struct err e;
+
+    if (b == NULL || b->life != LIFE_RUNNING)
+        engine_resume(g, key, id, memory ? RESUME_FOR : RESUME_COLD_FOR, timeout_ms, cb, arg);
+    else if (engine_extend(g, key, id, timeout_ms, &e) < 0)
+        waiter_answer(waiter_new(g, NULL, cb, arg), id, &e);
+    else
+        waiter_answer(waiter_new(g, NULL, cb, arg), id, NULL);
+}
+
+void engine_wake(struct engine *g, const char *key, const char *id, engine_sandbox_cb *cb,
+                 void *arg)
+{
+    struct waiter *w = waiter_new(g, NULL, cb, arg);
+    struct life_news n = {.waiter = w, .end = RESUME_WAKE};
+    struct err e;
+    struct box *b = box_running(g, key, id, &e);
+
+    if (b == NULL)
+        waiter_answer(w, "", &e);
+    else if (b->life == LIFE_RUNNING)
+        waiter_answer(w, id, NULL);
+    else
+        life_event(b, LIFE_RESUME, &n);
+}
+
+static int set_end(struct box *b, uint64_t ends_ms, struct err *e)
+{
+    if (store_sandbox_set_ends(b->g->o.store, b->pub.id, ends_ms, e) < 0)
+        return -1;
+    b->pub.ends_ms = ends_ms;
+    if (b->life == LIFE_BOOTING) /* the last word counts */
+        b->wished_end = ends_ms;
+    life_arm(b);
+    return 0;
+}
+
+static struct box *box_with_end(struct engine *g, const char *key, const char *id,
+                                uint64_t timeout_ms, struct err *e)
+{
+    struct box *b = box_of(g, key, id);
+
+    if (b == NULL || b->life == LIFE_STUCK)
+        err_set(e, ERR_NOT_FOUND, "no sandbox %.64s", id);
+    else if (b->life == LIFE_DAMAGED)
+        life_fail_damaged(b, e);
+    else if (b->life == LIFE_PAUSED)
+        err_set(e, ERR_CONFLICT, "sandbox %s is paused and has no end; resume it with one", id);
+    else if (b->life == LIFE_THAWING)
+        err_set(e, ERR_CONFLICT, "sandbox %s is being resumed; try again", id);
+    else if (timeout_ms > SANDBOX_TIMEOUT_MAX)
+        err_set(e, ERR_INVALID, "timeout_ms is too large");
+    else
+        return b;
+    return NULL;
+}
+
+int engine_set_timeout(struct engine *g, const char *key, const char *id, uint64_t timeout_ms,
+                       struct err *e)
+{
+    struct box *b = box_with_end(g, key, id, timeout_ms, e);
+
+    return b == NULL ? -1 : set_end(b, timeout_ms == 0 ? 0 : clock_real_ms() + timeout_ms, e);
+}
+
+int engine_extend(struct engine *g, const char *key, const char *id, uint64_t timeout_ms,
+                  struct err *e)
+{
+    struct box *b = box_with_end(g, key, id, timeout_ms, e);
+    uint64_t ends_ms = clock_real_ms() + timeout_ms;
+
+    if (b == NULL)
+        return -1;
+    if (b->pub.ends_ms == 0 || (timeout_ms != 0 && ends_ms <= b->pub.ends_ms))
+        return 0;
+    return set_end(b, timeout_ms == 0 ? 0 : ends_ms, e);
+}

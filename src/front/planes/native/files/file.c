@@ -1,0 +1,106 @@
+/* file.c - see file.h. */
+#include "front/planes/native/files/file.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/etag.h"
+
+struct file_at file_at_of(const struct call *c, const struct file_in *in)
+{
+    return (struct file_at){
+        .key = c->key, .sandbox = call_param(c, 0), .path = in->path, .user = in->user};
+}
+
+/* clang-format off */
+static const struct shape_field file_fields[] = {
+    {"path", SHAPE_BYTES, offsetof(struct file_view, path), "Where it is."},
+    {"name", SHAPE_BYTES, offsetof(struct file_view, name), "The last part of the path."},
+    {"type", SHAPE_STR, offsetof(struct file_view, type), "file, directory, symlink, fifo, socket or device."},
+    {"size", SHAPE_U64, offsetof(struct file_view, size), "In bytes."},
+    {"mode", SHAPE_STR, offsetof(struct file_view, mode_text), "Permissions, octal, as 0644."},
+    {"owner", SHAPE_STR, offsetof(struct file_view, owner), "Name of the user it belongs to; \"\" if there is none of that uid."},
+    {"group", SHAPE_STR, offsetof(struct file_view, group), "Name of its group; \"\" if there is none of that gid."},
+    {"uid", SHAPE_U64, offsetof(struct file_view, uid), "The owner's number."},
+    {"gid", SHAPE_U64, offsetof(struct file_view, gid), "The group's number."},
+    {"modified_at", SHAPE_TIME, offsetof(struct file_view, modified_ms), "When its content last changed.", SHAPE_NULLABLE},
+    {"inode", SHAPE_U64, offsetof(struct file_view, inode), "Its number on the disk."},
+    {"links", SHAPE_U64, offsetof(struct file_view, links), "How many names it has."},
+    {"target", SHAPE_BYTES, offsetof(struct file_view, target), "What a symlink says.", SHAPE_OMITTED},
+    {"etag", SHAPE_STR, offsetof(struct file_view, etag_text), "Of a file: this state of it, for If-Match and If-None-Match.", SHAPE_OMITTED},
+};
+SHAPE(file_shape, "File", "A file, directory or anything else that has a name.", file_fields);
+/* clang-format on */
+
+static const char *type_of(mode_t mode)
+{
+    return S_ISREG(mode)    ? "file"
+           : S_ISDIR(mode)  ? "directory"
+           : S_ISLNK(mode)  ? "symlink"
+           : S_ISFIFO(mode) ? "fifo"
+           : S_ISSOCK(mode) ? "socket"
+                            : "device";
+}
+
+static struct shape_bytes bytes(const char *s)
+{
+    return (struct shape_bytes){s, strlen(s)};
+}
+
+static const char *name_of(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+
+    return slash != NULL && slash[1] != '\0' ? slash + 1 : path;
+}
+
+void file_view(struct file_view *v, const struct file_entry *f)
+{
+    struct etag_parts parts = {f->ino, f->size, f->mtime_ns, f->ctime_ns};
+
+    *v = (struct file_view){.path = bytes(f->path),
+                            .name = bytes(name_of(f->path)),
+                            .target =
+                                f->target[0] != '\0' ? bytes(f->target) : (struct shape_bytes){0},
+                            .type = type_of(f->mode),
+                            .owner = f->owner,
+                            .group = f->group,
+                            .size = f->size,
+                            .uid = f->uid,
+                            .gid = f->gid,
+                            .inode = f->ino,
+                            .links = f->nlink,
+                            .modified_ms = f->mtime_ns / 1000000u};
+    snprintf(v->mode, sizeof(v->mode), "%04o", f->mode & 07777u);
+    v->mode_text = v->mode;
+    if (S_ISREG(f->mode)) {
+        etag_make(&parts, v->etag);
+        v->etag_text = v->etag;
+    }
+}
+
+void file_reply(struct call *c, const struct file_entry *f)
+{
+    struct file_view v;
+
+    file_view(&v, f);
+    call_reply_shape(c, &file_shape, &v);
+}
+
+int file_mode(const char *text, uint32_t *ret, struct err *e)
+{
+    uint32_t mode = 0;
+
+    *ret = FILE_MODE_NONE;
+    if (text == NULL)
+        return 0;
+    if (strlen(text) == 0 || strlen(text) > 5 || strspn(text, "01234567") != strlen(text))
+        return err_set(e, ERR_INVALID, "mode: octal digits, as 0644");
+    for (; *text != '\0'; text++)
+        mode = mode * 8 + (uint32_t)(*text - '0');
+    if (mode > 07777)
+        return err_set(e, ERR_INVALID, "mode: at most 7777");
+    *ret = mode;
+    return 0;
+}

@@ -1,0 +1,69 @@
+/* internal.h - what the files of the native API share; private to them.
+ *
+ * EXTEND  A new surface: a file, its table in SURFACES below, and meson.build. */
+#ifndef FRONT_PLANES_NATIVE_INTERNAL_H
+#define FRONT_PLANES_NATIVE_INTERNAL_H
+
+#include "front/auth/auth.h"
+#include "front/engine/engine.h"
+#include "front/plane/call.h"
+#include "front/plane/plane.h"
+#include "front/plane/shape.h"
+#include "front/plane/surface.h"
+
+#define SURFACES(X)                                                                                \
+    X(sandboxes)                                                                                   \
+    X(life)                                                                                        \
+    X(snapshots)                                                                                   \
+    X(forks)                                                                                       \
+    X(metrics)                                                                                     \
+    X(archive)                                                                                     \
+    X(exec)                                                                                        \
+    X(processes)                                                                                   \
+    X(process_waits)                                                                               \
+    X(process_stdin)                                                                               \
+    X(terminals)                                                                                   \
+    X(logs)                                                                                        \
+    X(sessions)                                                                                    \
+    X(session_commands)                                                                            \
+    X(git)                                                                                         \
+    X(git_log)                                                                                     \
+    X(git_diff)                                                                                    \
+    X(git_clone)                                                                                   \
+    X(git_commit)                                                                                  \
+    X(events)                                                                                      \
+    X(files)                                                                                       \
+    X(file_lists)                                                                                  \
+    X(file_changes)                                                                                \
+    X(network)                                                                                     \
+    X(templates)                                                                                   \
+    X(keys)                                                                                        \
+    X(document)                                                                                    \
+    X(watches)                                                                                     \
+    X(watch)                                                                                       \
+    X(system)
+
+#define X(name) extern const struct surface_row surface_##name[];
+SURFACES(X)
+#undef X
+
+/* The progress event of whatever takes long. */
+struct progress_view {
+    const char *text;
+    uint64_t done, total;
+};
+extern const struct shape progress_shape;
+
+struct native {
+    struct plane plane;
+    struct buf openapi, page;
+};
+
+#define DOCUMENT_TOKEN "token" /* the parameter that may hold the key, where a row has it */
+
+/* The page for people, from the same. */
+int document_page(const struct plane *const *planes, size_t n, struct buf *out, struct err *e);
+/* The document, from the rows of planes that share no path. */
+int openapi_write(const struct plane *const *planes, size_t n, struct buf *out, struct err *e);
+
+#endif

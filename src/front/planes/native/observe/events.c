@@ -1,0 +1,107 @@
+/* events.c - news of your sandboxes, as they happen. A reader that is too slow is
+ * let go rather than waited for; it comes back with the last id it saw. */
+#include <string.h>
+
+#include "base/own.h"
+#include "base/str.h"
+#include "front/planes/native/internal.h"
+
+#define BACKLOG_MAX (1u << 20)
+
+static void unwatch(void *handle)
+{
+    engine_unwatch(handle);
+}
+
+static const struct call_source watch_source = {.take_back = unwatch};
+
+struct events_in {
+    const char *sandbox;
+};
+static const struct json_field events_fields[] = {
+    {"sandbox", JSON_FIELD_STR, offsetof(struct events_in, sandbox), 1, 64, false,
+     "Only events of this sandbox."},
+};
+static const struct surface_input events_input = {SURFACE_INPUT(events_fields, struct events_in)};
+
+struct watcher {
+    struct call *c;
+    char sandbox[65]; /* "": all */
+};
+
+/* clang-format off */
+static const struct shape_field event_fields[] = {
+    {"seq", SHAPE_U64, offsetof(struct engine_event, seq), "Its number, which is its id too."},
+    {"at", SHAPE_TIME, offsetof(struct engine_event, at_ms), "When it happened."},
+    {"kind", SHAPE_STR, offsetof(struct engine_event, kind), "What happened, as sandbox.created; the name of the event too."},
+    {"sandbox", SHAPE_STR, offsetof(struct engine_event, sandbox), "The sandbox it happened to."},
+    {"data", SHAPE_ANY, offsetof(struct engine_event, data), "The rest, which depends on the kind."},
+};
+static SHAPE(event_shape, "Event", "Something that happened.", event_fields);
+/* clang-format on */
+
+/* With an id: who comes back behind it is not told again. */
+static void tell_gap(struct call *c, const char *id)
+{
+    autobuf struct buf data = BUF_INIT(16);
+
+    buf_adds(&data, "{}");
+    call_event(c, id, "truncated", &data);
+}
+
+static void on_event(void *arg, const struct engine_event *ev)
+{
+    struct watcher *w = arg;
+    char id[24];
+
+    if (w->sandbox[0] != '\0' && ev->sandbox != NULL && strcmp(w->sandbox, ev->sandbox) != 0)
+        return;
+    str_fmt(id, sizeof(id), "%llu", (unsigned long long)ev->seq);
+    if (ev->kind == NULL) {
+        tell_gap(w->c, id);
+        return;
+    }
+    call_event_shape(w->c, id, ev->kind, &event_shape, ev);
+    if (w->c->r != NULL && http_backlog(w->c->r) > BACKLOG_MAX)
+        call_end(w->c);
+}
+
+static int last_seen(struct call *c, uint64_t *ret, struct err *e)
+{
+    const char *last = http_header(c->r, "Last-Event-ID");
+
+    *ret = UINT64_MAX;
+    if (last != NULL && str_u64(last, UINT64_MAX - 1, ret) < 0)
+        return err_set(e, ERR_INVALID, "Last-Event-ID: expected a number");
+    return 0;
+}
+
+static void events_get(struct call *c, const void *query)
+{
+    const struct events_in *in = query;
+    struct watcher *w = call_state(c, sizeof(*w), NULL);
+    uint64_t after;
+    struct err e;
+
+    if (w == NULL)
+        return;
+    if (last_seen(c, &after, &e) < 0) {
+        call_fail(c, &e);
+        return;
+    }
+    w->c = c;
+    str_fmt(w->sandbox, sizeof(w->sandbox), "%s", in->sandbox != NULL ? in->sandbox : "");
+    call_begin(c, CALL_SSE);
+    call_expect(c, &watch_source, engine_watch(c->plane->engine, c->key, after, on_event, w));
+}
+
+/* clang-format off */
+const struct surface_row surface_events[] = {
+    {{"GET", "/v1/events"}, SCOPE_READ, events_get, "watchEvents",
+     "News of your sandboxes and processes, from now on or from the last id you saw.",
+     .query = &events_input, .status = 200,
+     .events = "named for their kind (Event); truncated when some before it may be missing",
+     .event_shapes = {&event_shape}, .flags = SURFACE_RESUME},
+    {.op = NULL},
+};
+/* clang-format on */

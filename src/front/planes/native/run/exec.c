@@ -1,0 +1,333 @@
+/* exec.c - one command: nothing of it stays but what it wrote to disk.
+ *
+ * Three ways to have its output, by Accept: whole, as JSON at the end; as events
+ * while it runs; or as bare bytes for a pipe (stdout and stderr as they come; how
+ * it ended is not told, since HTTP has no place for it). In all three a client
+ * that does not read makes the command wait, and one that leaves changes nothing. */
+#include "front/planes/native/run/exec.h"
+
+#include <string.h>
+
+#include "base/own.h"
+#include "base/str.h"
+#include "front/plane/collect.h"
+#include "front/plane/output.h"
+#include "front/planes/native/command.h"
+#include "front/planes/native/internal.h"
+
+#define OUTPUT_DEFAULT (1u << 20)
+#define OUTPUT_MAX (64u << 20)
+#define EVENT_MAX (8u * INIT_CHUNK_MAX) /* a chunk, escaped at the worst */
+
+struct exec_in {
+    struct command cmd;
+    const char *input, *input_base64;
+    uint64_t max_output;
+};
+
+struct exec {
+    struct call *c;
+    enum call_accept how;
+    struct collect kept[OUTPUT_STREAMS]; /* CALL_JSON */
+    struct output sent;                  /* CALL_SSE */
+    struct buf event;
+    bool of_session;
+    uint64_t started_ms;
+    char id[INIT_ID_MAX + 1]; /* of a session's command */
+};
+
+/* ---- answers ---- */
+
+struct exec_view {
+    struct exit_view exit;
+    struct shape_bytes out, err;
+    bool out_truncated, err_truncated;
+    uint64_t out_dropped, err_dropped, out_cut_at, err_cut_at;
+    uint64_t duration_ms;
+    const char *id, *session; /* of a session's command */
+};
+
+/* clang-format off */
+#define RESULT_FIELDS \
+    {"exit_code", SHAPE_U64, offsetof(struct exec_view, exit.code), \
+     "Exit code; 128 and the signal's number after a signal, 124 after the time limit."}, \
+    {"signal", SHAPE_STR, offsetof(struct exec_view, exit.signal), "The signal that ended it, as SIGTERM.", SHAPE_NULLABLE}, \
+    {"timed_out", SHAPE_BOOL, offsetof(struct exec_view, exit.timed_out), "Its time limit passed and the whole tree was killed."}, \
+    {"core", SHAPE_BOOL, offsetof(struct exec_view, exit.core), "A core was dumped."}, \
+    {"killed", SHAPE_BOOL, offsetof(struct exec_view, exit.killed), "A kill was asked for."}, \
+    {"oom", SHAPE_BOOL, offsetof(struct exec_view, exit.oom), "The kernel killed it for want of memory."}, \
+    {"duration_ms", SHAPE_U64, offsetof(struct exec_view, duration_ms), "From its start to its end."}, \
+    {"cpu_ms", SHAPE_U64, offsetof(struct exec_view, exit.cpu_ms), "CPU time used, user and system."}, \
+    {"max_rss_kb", SHAPE_U64, offsetof(struct exec_view, exit.max_rss_kb), "Most memory it held at one time, in KiB."}
+
+#define OUTPUT_FIELDS \
+    {"stdout", SHAPE_BYTES, offsetof(struct exec_view, out), "What it printed; base64 when it is not UTF-8."}, \
+    {"stderr", SHAPE_BYTES, offsetof(struct exec_view, err), "What it printed as errors; base64 when it is not UTF-8."}, \
+    {"stdout_truncated", SHAPE_BOOL, offsetof(struct exec_view, out_truncated), "More than max_output was printed: the beginning and the end are here."}, \
+    {"stderr_truncated", SHAPE_BOOL, offsetof(struct exec_view, err_truncated), "More than max_output was printed: the beginning and the end are here."}, \
+    {"stdout_dropped", SHAPE_U64, offsetof(struct exec_view, out_dropped), "Bytes left out in the middle.", SHAPE_OMITTED}, \
+    {"stderr_dropped", SHAPE_U64, offsetof(struct exec_view, err_dropped), "Bytes left out in the middle.", SHAPE_OMITTED}, \
+    {"stdout_dropped_at", SHAPE_U64, offsetof(struct exec_view, out_cut_at), "Behind this many of the bytes shown.", SHAPE_OMITTED}, \
+    {"stderr_dropped_at", SHAPE_U64, offsetof(struct exec_view, err_cut_at), "Behind this many of the bytes shown.", SHAPE_OMITTED}
+static const struct shape_field result_fields[] = {RESULT_FIELDS, OUTPUT_FIELDS};
+static SHAPE(result_shape, "ExecResult", "How a command ended and what it printed.", result_fields);
+
+#define SESSION_FIELDS \
+    {"id", SHAPE_STR, offsetof(struct exec_view, id), "Its name among the commands of the session."}, \
+    {"interrupted", SHAPE_BOOL, offsetof(struct exec_view, exit.interrupted), "It was interrupted; its exit code is 130."}, \
+    {"session", SHAPE_STR, offsetof(struct exec_view, session), "running: the next command may come; or ended, with this one."}
+static const struct shape_field session_fields[] = {SESSION_FIELDS, RESULT_FIELDS, OUTPUT_FIELDS};
+SHAPE(exec_session_shape, "SessionResult", "How a command of a session ended and what it printed.", session_fields);
+static const struct shape_field session_exit_fields[] = {SESSION_FIELDS, RESULT_FIELDS};
+SHAPE(exec_session_exit_shape, "SessionExit", "How a command of a session ended; the exit event.", session_exit_fields);
+
+static const struct shape_field exit_fields[] = {RESULT_FIELDS};
+SHAPE(exec_exit_shape, "ExecExit", "How a command ended; the exit event.", exit_fields);
+
+struct start_view {
+    const char *id;
+    uint64_t pid, started_ms;
+};
+static const struct shape_field start_fields[] = {
+    {"id", SHAPE_STR, offsetof(struct start_view, id), "Its name while it runs."},
+    {"pid", SHAPE_U64, offsetof(struct start_view, pid), "Its number inside the sandbox."},
+    {"started_at", SHAPE_TIME, offsetof(struct start_view, started_ms), "When it started."},
+};
+SHAPE(exec_start_shape, "ExecStart", "The start event.", start_fields);
+/* clang-format on */
+
+static void fill_output(struct exec *x, struct exec_view *v)
+{
+    struct collect *out = &x->kept[0], *err = &x->kept[1];
+
+    v->out_dropped = collect_end(out);
+    v->err_dropped = collect_end(err);
+    v->out = shape_list(&out->head);
+    v->err = shape_list(&err->head);
+    v->out_truncated = v->out_dropped > 0;
+    v->err_truncated = v->err_dropped > 0;
+    v->out_cut_at = v->out_truncated ? out->cut_at : 0;
+    v->err_cut_at = v->err_truncated ? err->cut_at : 0;
+}
+
+/* ---- what the engine tells ---- */
+
+static void on_started(void *arg, const struct init_started *m)
+{
+    struct exec *x = arg;
+    struct start_view v = {m->id, m->pid, m->started_ms};
+
+    if (x->of_session) {
+        str_fmt(x->id, sizeof(x->id), "%.*s", (int)INIT_ID_MAX, session_ref_command(m->id));
+        v.id = x->id;
+    }
+    x->started_ms = m->started_ms;
+    if (x->how == CALL_JSON)
+        return;
+    call_begin(x->c, x->how);
+    if (x->how == CALL_SSE)
+        call_event_shape(x->c, NULL, "start", &exec_start_shape, &v);
+}
+
+static void send_event(struct exec *x, unsigned stream)
+{
+    char id[OUTPUT_ID_MAX];
+
+    call_event(x->c, output_id(&x->sent, id), output_name(stream), &x->event);
+}
+
+static void give_up(struct exec *x)
+{
+    struct err e;
+
+    err_set(&e, ERR_INTERNAL, "out of memory for the output");
+    call_fail(x->c, &e);
+}
+
+static void on_output(void *arg, const struct init_output *m)
+{
+    struct exec *x = arg;
+
+    if (x->how == CALL_RAW) {
+        call_write(x->c, m->data.p, m->data.len);
+    } else if (x->how == CALL_JSON) {
+        if (collect_add(&x->kept[m->stream == INIT_STDERR], m->data.p, m->data.len) < 0)
+            give_up(x);
+    } else {
+        buf_clear(&x->event);
+        if (output_take(&x->sent, m->stream, m->pos, m->data.p, m->data.len, &x->event))
+            send_event(x, m->stream);
+    }
+}
+
+static void end_events(struct exec *x, const struct exec_view *v)
+{
+    for (unsigned stream = INIT_STDOUT; stream <= INIT_STDERR; stream++) {
+        buf_clear(&x->event);
+        if (output_flush(&x->sent, stream, &x->event))
+            send_event(x, stream);
+    }
+    call_event_shape(x->c, NULL, "exit",
+                     x->of_session ? &exec_session_exit_shape : &exec_exit_shape, v);
+}
+
+static void never_ran(struct exec *x)
+{
+    struct err e;
+
+    err_set(&e, ERR_GONE, "the session ended before it came to this command");
+    call_fail(x->c, &e);
+}
+
+static void on_ended(void *arg, const struct init_exit *m)
+{
+    struct exec *x = arg;
+    struct exec_view v = {0};
+
+    if (!call_told(x->c))
+        return;
+    if ((m->flags & INIT_EXIT_NEVER_RAN) != 0) {
+        never_ran(x);
+        return;
+    }
+    exit_view_of(&v.exit, m);
+    v.id = x->id;
+    v.session = (m->flags & INIT_EXIT_SESSION_ENDED) != 0 ? "ended" : "running";
+    v.duration_ms = m->ended_ms > x->started_ms ? m->ended_ms - x->started_ms : 0;
+    if (x->how == CALL_JSON) {
+        fill_output(x, &v);
+        call_reply_shape(x->c, x->of_session ? &exec_session_shape : &result_shape, &v);
+        return;
+    }
+    if (x->how == CALL_SSE)
+        end_events(x, &v);
+    call_end(x->c);
+}
+
+static void on_fail(void *arg, const struct err *e)
+{
+    struct exec *x = arg;
+
+    if (call_told(x->c))
+        call_fail(x->c, e);
+}
+
+static const struct process_ops exec_ops = {
+    .on_started = on_started,
+    .on_output = on_output,
+    .on_exit = on_ended,
+    .on_fail = on_fail,
+};
+
+/* ---- the request ---- */
+
+/* clang-format off */
+static const struct json_field exec_fields[] = {
+    COMMAND_FIELDS(struct exec_in),
+    {"timeout_ms", JSON_FIELD_U64, offsetof(struct exec_in, cmd.timeout_ms), 0, COMMAND_TIMEOUT_MAX, false,
+     "After this many ms the whole tree is killed; 0: never; without it the configured default."},
+    {"stdin", JSON_FIELD_STR, offsetof(struct exec_in, input), 0, COMMAND_BODY_MAX, false,
+     "What the command reads from stdin; without it the end of file."},
+    {"stdin_base64", JSON_FIELD_STR, offsetof(struct exec_in, input_base64), 0, COMMAND_BODY_MAX, false,
+     "The same for bytes that are not text; not both."},
+    {"max_output", JSON_FIELD_U64, offsetof(struct exec_in, max_output), 1, OUTPUT_MAX, false,
+     "Bytes kept of each of stdout and stderr in a JSON answer; without it 1 MiB."},
+};
+/* clang-format on */
+
+static void exec_defaults(void *in, const struct config *c)
+{
+    struct exec_in *x = in;
+
+    x->cmd.timeout_ms = c->exec_ms;
+    x->max_output = OUTPUT_DEFAULT;
+}
+
+static const struct surface_input exec_input = {
+    SURFACE_INPUT(exec_fields, struct exec_in),
+    .body_max = COMMAND_BODY_MAX,
+    .defaults = exec_defaults,
+};
+
+static void exec_drop(void *state)
+{
+    struct exec *x = state;
+
+    for (size_t i = 0; i < OUTPUT_STREAMS; i++)
+        collect_free(&x->kept[i]);
+    buf_free(&x->event);
+}
+
+static void exec_init(struct exec *x, struct call *c, const struct exec_opts *opts)
+{
+    x->c = c;
+    x->how = opts->how;
+    x->of_session = opts->session != NULL;
+    for (size_t i = 0; i < OUTPUT_STREAMS; i++)
+        collect_init(&x->kept[i], opts->max_output);
+    buf_init(&x->event, EVENT_MAX);
+}
+
+void exec_start(struct call *c, const struct exec_opts *opts)
+{
+    struct exec *x = call_state(c, sizeof(*x), exec_drop);
+
+    if (x == NULL)
+        return;
+    exec_init(x, c, opts);
+    if (opts->session != NULL) {
+        call_expect(
+            c, &call_stream,
+            session_run(c->plane->engine, c->key, call_param(c, 0), opts->session, &exec_ops, x));
+        return;
+    }
+    call_expect(c, &call_stream,
+                process_run(c->plane->engine, c->key, call_param(c, 0), opts->o, opts->forget,
+                            &exec_ops, x));
+    if (opts->input != NULL)
+        process_feed_whole(c->handle, opts->input);
+}
+
+int exec_decode_input(const char *name, const char *text, const char *b64, struct buf *out,
+                      struct err *e)
+{
+    if (text != NULL && b64 != NULL)
+        return err_set(e, ERR_INVALID, "at most one of %s and %s_base64 is wanted", name, name);
+    if (text != NULL)
+        buf_adds(out, text);
+    else if (b64 != NULL && str_unbase64(out, b64, strlen(b64)) < 0)
+        return err_set(e, ERR_INVALID, "%s_base64: expected base64 with padding", name);
+    return out->failed ? err_set(e, ERR_TOO_LARGE, "%s: more than %zu bytes", name, out->max) : 0;
+}
+
+static void exec_run(struct call *c, const void *body)
+{
+    autocommand struct command_opts cmd = {0};
+    autobuf struct buf input = BUF_INIT(COMMAND_BODY_MAX);
+    const struct exec_in *in = body;
+    struct exec_opts opts = {.o = &cmd.o, .forget = true, .how = call_accept(c)};
+    struct err e;
+
+    if (command_decode(&in->cmd, &cmd, &e) < 0 ||
+        exec_decode_input("stdin", in->input, in->input_base64, &input, &e) < 0) {
+        call_fail(c, &e);
+        return;
+    }
+    opts.max_output = (size_t)in->max_output;
+    if (in->input != NULL || in->input_base64 != NULL)
+        opts.input = &input;
+    cmd.o.stdin_open = opts.input != NULL;
+    exec_start(c, &opts);
+}
+
+/* clang-format off */
+const struct surface_row surface_exec[] = {
+    {{"POST", "/v1/sandboxes/{id}/exec"}, SCOPE_RUN, exec_run, "exec",
+     "Runs one command to its end; a non-zero exit is a result, not an error.",
+     .body = &exec_input, .status = 200, .answers = {&result_shape},
+     .events = EXEC_EVENTS,
+     .event_shapes = {&exec_start_shape, &exec_exit_shape},
+     .flags = SURFACE_RAW_ANSWER},
+    {.op = NULL},
+};
+/* clang-format on */

@@ -1,0 +1,32 @@
+/* exec.h - a command whose output this call owns, until it ends or the client
+ * leaves: the command waits for a client that reads slowly, and no byte is lost. */
+#ifndef FRONT_PLANES_NATIVE_RUN_EXEC_H
+#define FRONT_PLANES_NATIVE_RUN_EXEC_H
+
+#include "front/engine/session.h"
+#include "front/plane/call.h"
+
+struct exec_opts {
+    const struct process_opts *o; /* borrowed for the call; or... */
+    struct session_exec *session; /* ...a command for a session; borrowed too */
+    bool forget;                  /* no record stays when it is over; not of a session's */
+    enum call_accept how;
+    size_t max_output; /* CALL_JSON: bytes kept of each stream */
+    struct buf *input; /* for stdin, or NULL; emptied; a session's has its own */
+};
+
+/* Runs it and answers. Uses call_state(). */
+void exec_start(struct call *c, const struct exec_opts *opts);
+
+/* The events of such a stream, for the row of whoever offers it. */
+#define EXEC_EVENTS                                                                                \
+    "start (ExecStart); stdout and stderr ({data, encoding?}), each with the position behind it "  \
+    "as its id; at last exit (ExecExit) or error (Error)"
+extern const struct shape exec_start_shape, exec_exit_shape;
+extern const struct shape exec_session_shape, exec_session_exit_shape; /* of a session's */
+
+/* stdin of a body, as text or as base64 (at most one of them); both NULL: none. */
+int exec_decode_input(const char *name, const char *text, const char *b64, struct buf *out,
+                      struct err *e);
+
+#endif

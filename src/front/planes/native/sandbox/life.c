@@ -1,0 +1,104 @@
+/* life.c - how long sandboxes live, and their rests: timeout, pause, resume. */
+#include "front/planes/native/command.h"
+#include "front/planes/native/internal.h"
+#include "front/planes/native/sandbox/sandbox_view.h"
+
+struct pause_in {
+    bool memory;
+};
+static const struct json_field pause_fields[] = {
+    {"memory", JSON_FIELD_BOOL, offsetof(struct pause_in, memory), 0, 0, false,
+     "true (the default): its processes stand still and go on later. false: only its files are "
+     "kept; it is stopped."},
+};
+
+static void pause_defaults(void *in, const struct config *c)
+{
+    (void)c;
+    ((struct pause_in *)in)->memory = true;
+}
+
+static const struct surface_input pause_input = {SURFACE_INPUT(pause_fields, struct pause_in),
+                                                 .defaults = pause_defaults};
+
+static void sandbox_pause(struct call *c, const void *in)
+{
+    const struct pause_in *p = in;
+
+    call_expect(c, &call_pending, NULL);
+    engine_pause(c->plane->engine, c->key, call_param(c, 0), p->memory, sandbox_told, c);
+}
+
+struct resume_in {
+    uint64_t timeout_ms; /* UINT64_MAX: not given */
+};
+static const struct json_field resume_fields[] = {
+    {"timeout_ms", JSON_FIELD_U64, offsetof(struct resume_in, timeout_ms), 0, COMMAND_TIMEOUT_MAX,
+     false,
+     "Lifetime in ms from now on; 0: until it is deleted; without it what it was made with."},
+};
+
+static void resume_defaults(void *in, const struct config *c)
+{
+    (void)c;
+    ((struct resume_in *)in)->timeout_ms = UINT64_MAX;
+}
+
+static const struct surface_input resume_input = {SURFACE_INPUT(resume_fields, struct resume_in),
+                                                  .defaults = resume_defaults};
+
+static void sandbox_resume(struct call *c, const void *in)
+{
+    const struct resume_in *r = in;
+    bool given = r->timeout_ms != UINT64_MAX;
+
+    call_expect(c, &call_pending, NULL);
+    engine_resume(c->plane->engine, c->key, call_param(c, 0), given ? RESUME_FOR : RESUME_AS_MADE,
+                  given ? r->timeout_ms : 0, sandbox_told, c);
+}
+
+struct timeout_in {
+    uint64_t timeout_ms;
+};
+static const struct json_field timeout_fields[] = {
+    {"timeout_ms", JSON_FIELD_U64, offsetof(struct timeout_in, timeout_ms), 0, COMMAND_TIMEOUT_MAX,
+     true, "Lifetime in ms from now on; 0: until it is deleted."},
+};
+static const struct surface_input timeout_input = {
+    SURFACE_INPUT(timeout_fields, struct timeout_in)};
+
+static void sandbox_timeout(struct call *c, const void *in)
+{
+    const struct timeout_in *t = in;
+    struct err e;
+
+    if (engine_set_timeout(c->plane->engine, c->key, call_param(c, 0), t->timeout_ms, &e) < 0)
+        call_fail(c, &e);
+    else
+        sandbox_reply(c, engine_get(c->plane->engine, c->key, call_param(c, 0)));
+}
+
+static void sandbox_recover(struct call *c, const void *in)
+{
+    (void)in;
+    call_expect(c, &call_pending, NULL);
+    engine_recover(c->plane->engine, c->key, call_param(c, 0), sandbox_told, c);
+}
+
+/* clang-format off */
+const struct surface_row surface_life[] = {
+    {{"POST",   "/v1/sandboxes/{id}/timeout"}, SCOPE_RUN, sandbox_timeout, "setSandboxTimeout",
+     "Sets how long a sandbox lives, from now on.",
+     .body = &timeout_input, .status = 200, .answers = {&sandbox_shape}},
+    {{"POST",   "/v1/sandboxes/{id}/pause"}, SCOPE_RUN, sandbox_pause, "pauseSandbox",
+     "Pauses a sandbox: nothing in it runs any more, and all of it is there to be resumed.",
+     .body = &pause_input, .status = 200, .answers = {&sandbox_shape}},
+    {{"POST",   "/v1/sandboxes/{id}/resume"}, SCOPE_RUN, sandbox_resume, "resumeSandbox",
+     "A paused sandbox goes on where it was; a stopped one boots again, with its files and a new boot id.",
+     .body = &resume_input, .status = 200, .answers = {&sandbox_shape}},
+    {{"POST",   "/v1/sandboxes/{id}/recover"}, SCOPE_RUN, sandbox_recover, "recoverSandbox",
+     "Recovers a damaged sandbox: it runs on if its processes can be reached, else it is stopped; its files are kept.",
+     .status = 200, .answers = {&sandbox_shape}},
+    {.op = NULL},
+};
+/* clang-format on */

@@ -1,0 +1,100 @@
+/* sandbox_view.c - see sandbox_view.h. */
+#include "front/planes/native/sandbox/sandbox_view.h"
+
+#include <string.h>
+
+#include "front/planes/native/internal.h"
+
+/* clang-format off */
+#define LIMIT(A, B, member, name, type, def, min, max, setting, api, ...) \
+    {#member, SHAPE_U64, offsetof(struct limits, member), api},
+static const struct shape_field limits_fields[] = {LIMITS(LIMIT, _, _)};
+#undef LIMIT
+static SHAPE(limits_shape, "Limits", "What a sandbox may use at most.", limits_fields);
+
+static const struct shape_field sandbox_fields[] = {
+    {"id", SHAPE_STR, offsetof(struct sandbox_view, id), "Its name in every other call."},
+    {"name", SHAPE_STR, offsetof(struct sandbox_view, name), "What a client of the Cloudflare bridge calls it.", SHAPE_OMITTED},
+    {"state", SHAPE_STR, offsetof(struct sandbox_view, state), "running, paused, stopped or damaged."},
+    {"reason", SHAPE_STR, offsetof(struct sandbox_view, reason), "Why it is stopped or damaged.", SHAPE_OMITTED},
+    {"template", SHAPE_STR, offsetof(struct sandbox_view, template), "What its root filesystem started as."},
+    {"snapshot", SHAPE_STR, offsetof(struct sandbox_view, snapshot), "The snapshot it was made from.", SHAPE_OMITTED},
+    {"network", SHAPE_STR, offsetof(struct sandbox_view, network), "Its network: egress, or none: loopback only."},
+    {"metadata", SHAPE_MAP, offsetof(struct sandbox_view, metadata), "As given at creation."},
+    {"env_names", SHAPE_STRV, offsetof(struct sandbox_view, env_names),
+     "Names of the variables given at creation; their values may be secrets and are never shown."},
+    {"created_at", SHAPE_TIME, offsetof(struct sandbox_view, created_ms), "When it was made."},
+    {"changed_at", SHAPE_TIME, offsetof(struct sandbox_view, changed_ms), "When it became what its state says."},
+    {"ends_at", SHAPE_TIME, offsetof(struct sandbox_view, ends_ms), "When its timeout passes; null: never, or not while it is paused.", SHAPE_NULLABLE},
+    {"on_timeout", SHAPE_STR, offsetof(struct sandbox_view, on_timeout), "What happens then: delete, stop or pause."},
+    {"auto_resume", SHAPE_BOOL, offsetof(struct sandbox_view, auto_resume), "A command for it while it is paused resumes it."},
+    {"log_output", SHAPE_BOOL, offsetof(struct sandbox_view, log_output), "What commands print is kept in its log."},
+    {"limits", SHAPE_OBJECT, offsetof(struct sandbox_view, limits), "What it may use at most.", SHAPE_ALWAYS, &limits_shape},
+    {"boot_id", SHAPE_STR, offsetof(struct sandbox_view, boot_id), "Another one after each resume from stopped."},
+};
+SHAPE(sandbox_shape, "Sandbox", "An isolated computer.", sandbox_fields);
+/* clang-format on */
+
+/* NAME=value, NAME=value... to NAME, NAME... */
+static void names_only(const char *env, size_t len, struct buf *out)
+{
+    for (size_t i = 0, n; i < len; i += n + 1) {
+        n = strnlen(env + i, len - i);
+        buf_add(out, env + i, strcspn(env + i, "="));
+        buf_addc(out, '\0');
+    }
+}
+
+void sandbox_view_of(struct sandbox_view *v, const struct sandbox *s, struct buf *names)
+{
+    names_only(s->env, s->env_len, names);
+    *v = (struct sandbox_view){
+        .id = s->id,
+        .name = s->name,
+        .state = sandbox_state_name(s->state),
+        .template = s->template,
+        .snapshot = s->snapshot,
+        .network = s->network,
+        .metadata = s->metadata,
+        .on_timeout = sandbox_end_name(s->on_timeout),
+        .boot_id = s->boot_id,
+        .reason = s->state == SANDBOX_STOPPED || s->state == SANDBOX_DAMAGED ? s->reason : NULL,
+        .created_ms = s->created_ms,
+        .changed_ms = s->changed_ms,
+        .auto_resume = s->auto_resume,
+        .log_output = s->log_output,
+        .ends_ms = s->ends_ms,
+        .limits = &s->limits,
+        .env_names = shape_list(names),
+    };
+}
+
+void sandbox_view_append(struct buf *list, const struct sandbox *s)
+{
+    autobuf struct buf names = BUF_INIT(ENGINE_ENV_MAX);
+    struct sandbox_view v;
+
+    sandbox_view_of(&v, s, &names);
+    shape_append(list, &sandbox_shape, &v);
+}
+
+void sandbox_reply(struct call *c, const struct sandbox *s)
+{
+    autobuf struct buf names = BUF_INIT(ENGINE_ENV_MAX);
+    struct sandbox_view v;
+
+    sandbox_view_of(&v, s, &names);
+    call_reply_shape(c, &sandbox_shape, &v);
+}
+
+void sandbox_told(void *arg, const struct sandbox *s, const struct err *e)
+{
+    struct call *c = arg;
+
+    if (!call_told(c))
+        return;
+    if (s == NULL)
+        call_fail(c, e);
+    else
+        sandbox_reply(c, s);
+}

@@ -1,0 +1,272 @@
+/* sandboxes.c - make, see, find, keep and end sandboxes. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/own.h"
+#include "front/planes/native/command.h"
+#include "front/planes/native/internal.h"
+#include "front/planes/native/sandbox/network.h"
+#include "front/planes/native/sandbox/sandbox_view.h"
+
+#define CREATE_BODY_MAX (256u << 10)
+#define NAME_MAX_BYTES 128u
+#define LIST_LIMIT 100u
+#define LIST_LIMIT_MAX 1000u
+#define LIST_BYTES_MAX (LIST_LIMIT_MAX * (ENGINE_METADATA_MAX + (8u << 10)))
+
+/* ---- answers ---- */
+
+/* clang-format off */
+struct page_view {
+    struct shape_bytes sandboxes;
+    const char *next;
+};
+static const struct shape_field page_fields[] = {
+    {"sandboxes", SHAPE_LIST, offsetof(struct page_view, sandboxes), "Oldest first.", SHAPE_ALWAYS, &sandbox_shape},
+    {"next_cursor", SHAPE_STR, offsetof(struct page_view, next), "Give it as `cursor` for the next page; null: this was the last.", SHAPE_NULLABLE},
+};
+static SHAPE(page_shape, "SandboxPage", "One page of a list of sandboxes.", page_fields);
+/* clang-format on */
+
+/* ---- create ---- */
+
+struct create_in {
+    const char *template, *snapshot, *on_timeout;
+    json_t *env, *metadata, *limits, *network;
+    uint64_t timeout_ms;
+    bool auto_resume, log_output;
+};
+
+/* clang-format off */
+#define LIMIT(A, B, member, name, type, def, min, max, setting, api, ...) \
+    {#member, JSON_FIELD_U64, offsetof(struct limits, member), (min), (max), false, api},
+static const struct json_field limits_in[] = {LIMITS(LIMIT, _, _)};
+#undef LIMIT
+
+static const struct json_field create_fields[] = {
+    {"template", JSON_FIELD_STR, offsetof(struct create_in, template), 1, NAME_MAX_BYTES, false, "What the root filesystem starts as; without it base."},
+    {"snapshot", JSON_FIELD_STR, offsetof(struct create_in, snapshot), 1, NAME_MAX_BYTES, false, "Id or name of a snapshot that it starts as, instead of a template."},
+    {"env", JSON_FIELD_STRMAP, offsetof(struct create_in, env), 0, MAPS_ENV_MAX, false, "Variables of every command in it."},
+    {"metadata", JSON_FIELD_STRMAP, offsetof(struct create_in, metadata), 0, MAPS_METADATA_MAX, false, "Your own names and values, shown and found again in lists."},
+    {"timeout_ms", JSON_FIELD_U64, offsetof(struct create_in, timeout_ms), 0, COMMAND_TIMEOUT_MAX, false, "Lifetime in ms; 0: until it is deleted; without it the configured default."},
+    {"on_timeout", JSON_FIELD_STR, offsetof(struct create_in, on_timeout), 1, NAME_MAX_BYTES, false, "What happens then: delete (the default), stop, which keeps the files, or pause, which keeps everything."},
+    {"auto_resume", JSON_FIELD_BOOL, offsetof(struct create_in, auto_resume), 0, 0, false, "While it is paused, a command for it resumes it, for as long as it was made for and at least 5 minutes."},
+    {"log_output", JSON_FIELD_BOOL, offsetof(struct create_in, log_output), 0, 0, false, "What commands print, line by line, is kept in its log; terminals excepted. Without it the configured default."},
+    {"limits", JSON_FIELD_ANY, offsetof(struct create_in, limits), 0, 0, false, "What it may use at most; what is not given is the configured default."},
+    {"network", JSON_FIELD_ANY, offsetof(struct create_in, network), 0, 0, false, "Its network; a string is taken as the mode. Without it: egress where the server can give it."},
+};
+/* clang-format on */
+
+static const struct surface_nested create_nested[] = {
+    {"limits", limits_in, ARRAY_LEN(limits_in)},
+    {"network", network_create_fields, NETWORK_CREATE_FIELDS},
+    {0}};
+
+static void create_defaults(void *in, const struct config *c)
+{
+    ((struct create_in *)in)->timeout_ms = c->timeout_ms;
+    ((struct create_in *)in)->log_output = c->logs_output != 0;
+}
+
+static const struct surface_input create_input = {
+    SURFACE_INPUT(create_fields, struct create_in),
+    .body_max = CREATE_BODY_MAX,
+    .defaults = create_defaults,
+    .nested = create_nested,
+};
+
+/* The place of `word` among the `n` names, or ERR_INVALID with all of them. */
+static int choose(const char *field, const char *word, const char *(*name)(int i), int n, int *ret,
+                  struct err *e)
+{
+    autobuf struct buf all = BUF_INIT(256);
+
+    for (int i = 0; i < n; i++) {
+        if (strcmp(word, name(i)) == 0) {
+            *ret = i;
+            return 0;
+        }
+        buf_addf(&all, "%s%s", i > 0 ? ", " : "", name(i));
+    }
+    return err_set(e, ERR_INVALID, "%s: expected one of %s", field, buf_cstr(&all));
+}
+
+static const char *end_name(int i)
+{
+    return sandbox_end_name((enum sandbox_end)i);
+}
+
+static const char *state_name(int i)
+{
+    return sandbox_state_name((enum sandbox_state)i);
+}
+
+static int decode_create(const struct create_in *in, struct create_opts *o, struct buf *env,
+                         char **metadata, struct sandbox_rule *rules, struct err *e)
+{
+    int end = SANDBOX_END_DELETE;
+
+    if (in->limits != NULL &&
+        json_decode(in->limits, limits_in, ARRAY_LEN(limits_in), &o->limits, e) < 0)
+        return err_wrap(e, "limits");
+    if (in->on_timeout != NULL &&
+        choose("on_timeout", in->on_timeout, end_name, SANDBOX_END_COUNT, &end, e) < 0)
+        return -1;
+    if (network_decode(in->network, &o->network, rules, &o->nrules, e) < 0)
+        return -1;
+    o->rules = rules;
+    if (maps_metadata(in->metadata, metadata, e) < 0 || maps_env(in->env, env, e) < 0)
+        return -1;
+    o->template = in->template;
+    o->snapshot = in->snapshot;
+    o->metadata = *metadata;
+    o->env = buf_data(env);
+    o->env_len = env->len;
+    o->timeout_ms = in->timeout_ms;
+    o->on_timeout = (enum sandbox_end)end;
+    o->auto_resume = in->auto_resume;
+    o->log_output = in->log_output ? CREATE_LOG_OUTPUT : CREATE_LOG_NO_OUTPUT;
+    return 0;
+}
+
+static void sandbox_create(struct call *c, const void *in)
+{
+    autobuf struct buf env = BUF_INIT(ENGINE_ENV_MAX);
+    autofree char *metadata = NULL;
+    struct create_opts o = {.key = c->key};
+    struct sandbox_rule rules[ENGINE_RULES_MAX];
+    struct err e;
+
+    if (decode_create(in, &o, &env, &metadata, rules, &e) < 0) {
+        call_fail(c, &e);
+        return;
+    }
+    call_expect(c, &call_pending, NULL);
+    engine_create(c->plane->engine, &o, sandbox_told, c);
+}
+
+/* ---- list ---- */
+
+struct list_in {
+    const char *state, *template, *cursor;
+    json_t *metadata;
+    uint64_t limit;
+};
+
+/* clang-format off */
+static const struct json_field list_fields[] = {
+    {"state", JSON_FIELD_STR, offsetof(struct list_in, state), 0, NAME_MAX_BYTES, false, "Only sandboxes in this state: running, paused or stopped."},
+    {"template", JSON_FIELD_STR, offsetof(struct list_in, template), 0, NAME_MAX_BYTES, false, "Only sandboxes of this template."},
+    {"metadata", JSON_FIELD_STRMAP, offsetof(struct list_in, metadata), 0, MAPS_METADATA_MAX, false, "Only sandboxes with this metadata: metadata.NAME=VALUE; all that are given must hold."},
+    {"limit", JSON_FIELD_U64, offsetof(struct list_in, limit), 1, LIST_LIMIT_MAX, false, "Sandboxes on one page; without it 100."},
+    {"cursor", JSON_FIELD_STR, offsetof(struct list_in, cursor), 0, 0, false, "next_cursor of the page before."},
+};
+/* clang-format on */
+
+static void list_defaults(void *in, const struct config *c)
+{
+    (void)c;
+    ((struct list_in *)in)->limit = LIST_LIMIT;
+}
+
+static const struct surface_input list_input = {SURFACE_INPUT(list_fields, struct list_in),
+                                                .defaults = list_defaults};
+
+static void add_sandbox(void *arg, const struct sandbox *s)
+{
+    sandbox_view_append(arg, s);
+}
+
+/* name, value, name, value... NULL. */
+static void metadata_pairs(json_t *metadata, const char *out[2 * MAPS_METADATA_MAX + 1])
+{
+    const char *name;
+    json_t *value;
+    size_t n = 0;
+
+    json_object_foreach(metadata, name, value)
+    {
+        out[n++] = name;
+        out[n++] = json_string_value(value);
+    }
+    out[n] = NULL;
+}
+
+static int list(struct call *c, const struct list_in *in, struct buf *rows, char **next,
+                struct err *e)
+{
+    const char *pairs[2 * MAPS_METADATA_MAX + 1];
+    struct list_opts o = {.key = c->key,
+                          .template = in->template,
+                          .metadata = pairs,
+                          .after = in->cursor,
+                          .limit = (size_t)in->limit};
+
+    int state;
+
+    metadata_pairs(in->metadata, pairs);
+    if (in->state != NULL &&
+        choose("state", in->state, state_name, SANDBOX_STATE_COUNT, &state, e) < 0)
+        return -1;
+    if (in->state != NULL)
+        o.states = SANDBOX_BIT(state);
+    return engine_list(c->plane->engine, &o, add_sandbox, rows, next, e);
+}
+
+static void sandbox_list(struct call *c, const void *in)
+{
+    autobuf struct buf rows = BUF_INIT(LIST_BYTES_MAX);
+    autofree char *next = NULL;
+    struct err e;
+
+    if (list(c, in, &rows, &next, &e) < 0)
+        call_fail(c, &e);
+    else
+        call_reply_shape(c, &page_shape, &(struct page_view){shape_list(&rows), next});
+}
+
+/* ---- one of them ---- */
+
+static void reply_current(struct call *c)
+{
+    const struct sandbox *s = engine_get(c->plane->engine, c->key, call_param(c, 0));
+    struct err e;
+
+    if (s != NULL) {
+        sandbox_reply(c, s);
+        return;
+    }
+    err_set(&e, ERR_NOT_FOUND, "no sandbox %.40s", call_param(c, 0));
+    call_fail(c, &e);
+}
+
+static void sandbox_get(struct call *c, const void *in)
+{
+    (void)in;
+    reply_current(c);
+}
+
+static void sandbox_delete(struct call *c, const void *in)
+{
+    (void)in;
+    call_expect(c, &call_pending, NULL);
+    engine_delete(c->plane->engine, c->key, call_param(c, 0), call_told_done, c);
+}
+
+/* clang-format off */
+const struct surface_row surface_sandboxes[] = {
+    {{"POST",   "/v1/sandboxes"}, SCOPE_RUN, sandbox_create, "createSandbox",
+     "Makes a sandbox and answers when commands can run in it.",
+     .body = &create_input, .status = 201, .answers = {&sandbox_shape}},
+    {{"GET",    "/v1/sandboxes"}, SCOPE_READ, sandbox_list, "listSandboxes",
+     "Lists the sandboxes of your key, oldest first, in pages.",
+     .query = &list_input, .status = 200, .answers = {&page_shape}},
+    {{"GET",    "/v1/sandboxes/{id}"}, SCOPE_READ, sandbox_get, "getSandbox",
+     "Shows a sandbox.",
+     .status = 200, .answers = {&sandbox_shape}},
+    {{"DELETE", "/v1/sandboxes/{id}"}, SCOPE_RUN, sandbox_delete, "deleteSandbox",
+     "Ends a sandbox and everything in it; answers when nothing of it runs any more.",
+     .status = 204},
+    {.op = NULL},
+};
+/* clang-format on */

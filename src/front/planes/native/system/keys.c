@@ -1,0 +1,249 @@
+/* keys.c - API keys: made, listed, revoked. A key itself is in one answer only,
+ * the one to the call that made it. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/own.h"
+#include "front/planes/native/internal.h"
+
+#define KEYS_BYTES_MAX (4u << 20)
+
+struct key_view {
+    const char *id, *name, *key;
+    uint64_t created_ms, sandboxes;
+    bool admin, revoked;
+};
+
+/* clang-format off */
+#define KEY_FIELDS \
+    {"id", SHAPE_STR, offsetof(struct key_view, id), "Its name in every other call; no secret."}, \
+    {"name", SHAPE_STR, offsetof(struct key_view, name), "As given."}, \
+    {"admin", SHAPE_BOOL, offsetof(struct key_view, admin), "Whether it may manage keys and templates."}, \
+    {"created_at", SHAPE_TIME, offsetof(struct key_view, created_ms), "When it was made; null if that is not known any more.", SHAPE_NULLABLE}
+
+static const struct shape_field key_fields[] = {
+    KEY_FIELDS,
+    {"sandboxes", SHAPE_U64, offsetof(struct key_view, sandboxes), "How many sandboxes it has."},
+    {"revoked", SHAPE_BOOL, offsetof(struct key_view, revoked), "True for one that is only listed because it still has sandboxes."},
+};
+static const struct shape_field new_key_fields[] = {
+    KEY_FIELDS,
+    {"key", SHAPE_STR, offsetof(struct key_view, key), "The key. It is not stored and cannot be shown again."},
+};
+static SHAPE(key_shape, "Key", "An API key; each sees only the sandboxes it made.", key_fields);
+static SHAPE(new_key_shape, "NewKey", "An API key that was just made.", new_key_fields);
+
+struct keys_view {
+    struct shape_bytes keys;
+};
+static const struct shape_field keys_fields[] = {
+    {"keys", SHAPE_LIST, offsetof(struct keys_view, keys), "Oldest first; at last what is revoked and still has sandboxes.", SHAPE_ALWAYS, &key_shape},
+};
+static SHAPE(keys_shape, "KeyList", "All API keys.", keys_fields);
+
+struct create_in {
+    const char *name;
+    bool admin;
+};
+static const struct json_field create_fields[] = {
+    {"name", JSON_FIELD_STR, offsetof(struct create_in, name), 0, AUTH_NAME_MAX, false, "What it is for, to recognise it by."},
+    {"admin", JSON_FIELD_BOOL, offsetof(struct create_in, admin), 0, 0, false, "Whether it may manage keys and templates."},
+};
+static const struct surface_input create_input = {SURFACE_INPUT(create_fields, struct create_in)};
+
+struct revoke_in {
+    bool delete_sandboxes;
+};
+static const struct json_field revoke_fields[] = {
+    {"delete_sandboxes", JSON_FIELD_BOOL, offsetof(struct revoke_in, delete_sandboxes), 0, 0, false,
+     "Also deletes its sandboxes, which nobody sees any more; without it they stay until their timeouts."},
+};
+static const struct surface_input revoke_input = {SURFACE_INPUT(revoke_fields, struct revoke_in)};
+/* clang-format on */
+
+static void key_create(struct call *c, const void *in)
+{
+    const struct create_in *wish = in;
+    char key[AUTH_KEY_SIZE];
+    struct auth_info info;
+    struct err e;
+
+    if (auth_create(c->plane->auth, wish->name != NULL ? wish->name : "", wish->admin, key, &info,
+                    &e) < 0) {
+        call_fail(c, &e);
+        return;
+    }
+    call_reply_shape(c, &new_key_shape,
+                     &(struct key_view){.id = info.id,
+                                        .name = info.name,
+                                        .admin = info.admin,
+                                        .created_ms = info.created_ms,
+                                        .key = key});
+    explicit_bzero(key, sizeof(key));
+}
+
+/* ---- list ---- */
+
+struct owner {
+    const char *key; /* points into the engine */
+    size_t sandboxes;
+    bool known;
+};
+
+struct listing {
+    struct engine *engine;
+    struct buf owners, rows;
+};
+
+static void add_owner(void *arg, const char *key, size_t sandboxes)
+{
+    struct listing *l = arg;
+
+    buf_add(&l->owners, &(struct owner){key, sandboxes, false}, sizeof(struct owner));
+}
+
+static int by_key(const void *x, const void *y)
+{
+    return strcmp(((const struct owner *)x)->key, ((const struct owner *)y)->key);
+}
+
+static void add_key(void *arg, const struct auth_info *k)
+{
+    struct listing *l = arg;
+    struct owner *o = NULL;
+
+    if (l->owners.len > 0) /* engine_owners() tells them in order */
+        o = bsearch(&(struct owner){.key = k->id}, buf_data(&l->owners), l->owners.len / sizeof(*o),
+                    sizeof(*o), by_key);
+    if (o != NULL)
+        o->known = true;
+    shape_append(&l->rows, &key_shape,
+                 &(struct key_view){.id = k->id,
+                                    .name = k->name,
+                                    .admin = k->admin,
+                                    .created_ms = k->created_ms,
+                                    .sandboxes = o != NULL ? o->sandboxes : 0});
+}
+
+static void add_revoked(struct listing *l)
+{
+    const struct owner *o = (const struct owner *)(const void *)buf_data(&l->owners);
+
+    for (size_t i = 0; i < l->owners.len / sizeof(*o); i++)
+        if (!o[i].known)
+            shape_append(
+                &l->rows, &key_shape,
+                &(struct key_view){
+                    .id = o[i].key, .name = "", .sandboxes = o[i].sandboxes, .revoked = true});
+}
+
+static void key_list(struct call *c, const void *in)
+{
+    struct listing l = {.owners = BUF_INIT(KEYS_BYTES_MAX), .rows = BUF_INIT(KEYS_BYTES_MAX)};
+
+    (void)in;
+    engine_owners(c->plane->engine, add_owner, &l);
+    auth_each(c->plane->auth, add_key, &l);
+    add_revoked(&l);
+    call_reply_shape(c, &keys_shape, &(struct keys_view){shape_list(&l.rows)});
+    buf_free(&l.owners);
+    buf_free(&l.rows);
+}
+
+/* ---- revoke ---- */
+
+struct purge {
+    struct call *c;
+    struct buf ids; /* each with its NUL */
+    size_t waiting;
+    bool failed;
+    struct err e; /* the first one */
+};
+
+static void purge_drop(void *state)
+{
+    buf_free(&((struct purge *)state)->ids);
+}
+
+static void add_id(void *arg, const struct sandbox *s)
+{
+    buf_add(arg, s->id, strlen(s->id) + 1);
+}
+
+static void deleted(void *arg, const struct err *e)
+{
+    struct purge *p = arg;
+
+    if (e != NULL && e->kind != ERR_NOT_FOUND && !p->failed) {
+        p->failed = true;
+        p->e = *e;
+    }
+    if (--p->waiting > 0 || !call_told(p->c))
+        return;
+    if (p->failed)
+        call_fail(p->c, &p->e);
+    else
+        call_reply_none(p->c);
+}
+
+static int list_ids(struct call *c, const char *key, struct buf *ids, struct err *e)
+{
+    struct list_opts all = {.key = key, .limit = SIZE_MAX};
+    autofree char *next = NULL;
+
+    return engine_list(c->plane->engine, &all, add_id, ids, &next, e);
+}
+
+static void delete_sandboxes(struct call *c, struct purge *p, const char *key)
+{
+    const char *ids = buf_data(&p->ids);
+
+    call_expect(c, &call_pending, NULL);
+    for (size_t at = 0; at < p->ids.len; at += strlen(ids + at) + 1)
+        p->waiting++;
+    for (size_t at = 0; at < p->ids.len; at += strlen(ids + at) + 1)
+        engine_delete(c->plane->engine, key, ids + at, deleted, p);
+}
+
+/* A key that is revoked already is found by the sandboxes it left. */
+static void key_revoke(struct call *c, const void *in)
+{
+    bool purge = ((const struct revoke_in *)in)->delete_sandboxes;
+    struct purge *p = call_state(c, sizeof(*p), purge_drop);
+    const char *id = call_param(c, 0);
+    struct err e;
+    int r;
+
+    if (p == NULL)
+        return;
+    p->c = c;
+    buf_init(&p->ids, KEYS_BYTES_MAX);
+    if (purge && list_ids(c, id, &p->ids, &e) < 0) {
+        call_fail(c, &e);
+        return;
+    }
+    r = auth_revoke(c->plane->auth, id, &e);
+    if (r == 0)
+        http_cut_others(c->r, id);
+    if (r < 0 && (e.kind != ERR_NOT_FOUND || p->ids.len == 0))
+        call_fail(c, &e);
+    else if (p->ids.len > 0)
+        delete_sandboxes(c, p, id);
+    else
+        call_reply_none(c);
+}
+
+/* clang-format off */
+const struct surface_row surface_keys[] = {
+    {{"POST",   "/v1/keys"}, SCOPE_ADMIN, key_create, "createKey",
+     "Makes an API key and shows it, once.",
+     .body = &create_input, .status = 201, .answers = {&new_key_shape}},
+    {{"GET",    "/v1/keys"}, SCOPE_ADMIN, key_list, "listKeys",
+     "Lists all API keys, without the keys themselves.",
+     .status = 200, .answers = {&keys_shape}},
+    {{"DELETE", "/v1/keys/{id}"}, SCOPE_ADMIN, key_revoke, "revokeKey",
+     "Takes an API key away: from now on nobody gets in with it, and who is in with it is out.",
+     .query = &revoke_input, .status = 204},
+    {.op = NULL},
+};
+/* clang-format on */

@@ -1,0 +1,84 @@
+/* internal.h - what the files of the proxy share; private to them.
+ *
+ *   proxy.c    the life of a relay         inward.c   to the server inside
+ *   request.c  the head that is sent       outward.c  what it answers, to the client
+ *   target.c   whom a request is for       refuse.c   when nothing inside can answer */
+#ifndef FRONT_PROXY_INTERNAL_H
+#define FRONT_PROXY_INTERNAL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/buf.h"
+#include "base/list.h"
+#include "front/proxy/proxy.h"
+#include "http/answer.h"
+#include "http/http.h"
+#include "loop/loop.h"
+
+#define PROXY_READ (64u << 10)
+#define PROXY_OUT_HIGH (256u << 10) /* waiting for the server inside: the client is paused... */
+#define PROXY_OUT_LOW (64u << 10)   /* ...until here */
+#define PROXY_OUT_MAX (PROXY_OUT_HIGH + PROXY_READ + HTTP_HEAD_MAX + 4096u)
+
+struct proxy {
+    struct proxy_opts o;
+    struct loop *loop; /* both of o */
+    struct engine *engine;
+    struct list relays;
+    struct loop_timer sweep;
+    char read[PROXY_READ]; /* shared: bytes are used before the next recv */
+};
+
+struct relay {
+    struct proxy *p;
+    struct list link;
+    struct proxy_target target;
+    struct http_req *r;         /* the client; NULL once it is a tunnel or answered */
+    struct http_tunnel *tunnel; /* or this */
+    struct fd_call *call;       /* while connecting */
+    bool waking;                /* before that: the sandbox was paused; cannot be taken back */
+    int fd;
+    struct loop_io io;
+    struct buf out;   /* not yet taken by the server inside */
+    bool chunked;     /* so is the body that goes in */
+    bool whole;       /* nothing more follows in `out` */
+    bool half_closed; /* ...and the server was told */
+    bool deaf;        /* it takes nothing more */
+    bool blocked;     /* the kernel takes no more for now */
+    bool held;        /* the client is paused */
+    bool stalled;     /* the client reads too slowly: the socket is not read */
+    bool begun;       /* the answer to the client */
+    struct answer answer;
+};
+
+/* proxy.c */
+void relay_free(struct relay *y);
+/* Before the answer has begun the client can be told; then it is cut. Either way the
+ * relay is gone, at once or soon. */
+void relay_fail(struct relay *y, int status, const char *message);
+/* The client's end, for whoever says the last word to it. */
+struct http_req *relay_client_end(struct relay *y);
+
+/* inward.c */
+/* Sends what is queued, and holds the client while that is too much. */
+void inward_flush(struct relay *y);
+void inward_begin(struct relay *y);
+extern const struct http_tunnel_ops relay_tunnel;
+void relay_watch(struct relay *y);
+
+/* outward.c */
+void outward_on_io(struct loop_io *io, uint32_t events);
+/* The client has read: on with it. */
+void outward_pump(struct relay *y);
+
+/* request.c: the head that is sent inside, for `host` and without the first `prefix` bytes of
+ * the path. *ret_chunked: so must the body be; *ret_upgrade: the client asked for another
+ * protocol. */
+void request_write(struct http_req *r, const char *host, size_t prefix, struct buf *out,
+                   bool *ret_chunked, bool *ret_upgrade);
+/* True for a header that means this connection and not the message: it is not passed
+ * on, in either direction. `connection` is the value of Connection, or NULL. */
+bool request_is_hop(const char *name, size_t len, const char *connection, size_t connection_len);
+
+#endif

@@ -1,0 +1,66 @@
+/* internal.h - what the files of the store share. */
+#ifndef FRONT_STORE_INTERNAL_H
+#define FRONT_STORE_INTERNAL_H
+
+#include <sqlite3.h>
+
+#include "front/store/store.h"
+
+enum store_stmt {
+    STMT_BEGIN,
+    STMT_COMMIT,
+    STMT_ROLLBACK,
+    STMT_SANDBOX_INSERT,
+    STMT_SANDBOX_LIFE,
+    STMT_SANDBOX_ENDS,
+    STMT_SANDBOX_RULES,
+    STMT_SANDBOX_DELETE,
+    STMT_SANDBOX_EACH,
+    STMT_KEY_PUT,
+    STMT_KEY_DELETE,
+    STMT_KEY_EACH,
+    STMT_TUNNEL_PUT,
+    STMT_TUNNEL_GET,
+    STMT_TUNNEL_COUNT,
+    STMT_TUNNEL_DELETE,
+    STMT_RESERVE,
+    STMT_JOINED,
+    STMT_SET_JOINED,
+    STMT_POINT_ADD,
+    STMT_POINT_EACH,
+    STMT_POINTS_PRUNE,
+    STMT_LOG_ADD,
+    STMT_LOG_FORWARD,
+    STMT_LOG_BACKWARD,
+    STMT_LOG_MARK,
+    STMT_LOG_COUNT,
+    STMT_OUTPUT_PRUNE,
+    STMT_LOGS_PRUNE,
+    STMT_LOGS_PRUNE_OUTPUT,
+    STMT_LOGS_PRUNE_OLD,
+    STMT_SNAPSHOT_INSERT,
+    STMT_SNAPSHOT_DELETE,
+    STMT_SNAPSHOT_EACH,
+    STMT_COUNT
+};
+
+struct store {
+    sqlite3 *db;
+    sqlite3_stmt *stmts[STMT_COUNT]; /* prepared at first use, kept */
+    bool light;                      /* no flush at this commit */
+    int log_fd;                      /* SQLite's log, the file to flush; -1: all is in memory */
+};
+
+/* The statement, reset and ready to bind; NULL with `e` set. */
+sqlite3_stmt *store_stmt(struct store *s, enum store_stmt which, const char *sql, struct err *e);
+/* 1: a row; 0: done, and reset; -1: failed, and reset. */
+int store_step(struct store *s, sqlite3_stmt *q, struct err *e);
+/* For statements that return no row. */
+int store_do(struct store *s, sqlite3_stmt *q, struct err *e);
+/* Sets `e` from what the database says. */
+int store_fail(struct store *s, const char *what, struct err *e);
+
+void store_bind_text(sqlite3_stmt *q, int at, const char *text);
+const char *store_text(sqlite3_stmt *q, int at); /* never NULL */
+
+#endif

@@ -1,0 +1,237 @@
+/* tree.c - see tree.h. */
+#include "helper/tree/tree.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/sysmacros.h>
+
+#include "base/own.h"
+#include "base/str.h"
+#include "helper/call/call.h"
+
+int tree_open(int fd, const char *path, int flags)
+{
+    struct open_how how = {.flags = (uint64_t)(flags | O_CLOEXEC),
+                           .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS |
+                                      RESOLVE_NO_MAGICLINKS | RESOLVE_NO_XDEV};
+
+    return (int)syscall(SYS_openat2, fd, *path == '\0' ? "." : path, &how, sizeof(how));
+}
+
+void tree_init(struct tree *t, int fd, const int *lower, unsigned nlower)
+{
+    *t = (struct tree){.fd = fd, .lower = lower, .nlower = nlower, .parent_fd = -1};
+}
+
+void tree_close(struct tree *t)
+{
+    drop_fd(&t->parent_fd);
+}
+
+/* stat() of `path` in the uppermost lower layer that has it; -1 if none has. */
+static int lower_stat(const struct tree *t, const char *path, struct stat *ret)
+{
+    for (unsigned i = t->nlower; i-- > 0;) {
+        autofd int fd = tree_open(t->lower[i], path, O_PATH | O_NOFOLLOW);
+
+        if (fd >= 0 && fstat(fd, ret) == 0)
+            return 0;
+    }
+    return -1;
+}
+
+/* Creates directory `name` in `parent`; `path` is its path from the top. */
+static int make_dir(struct tree *t, int parent, const char *name, const char *path, struct err *e)
+{
+    struct stat st;
+
+    if (mkdirat(parent, name, 0755) < 0)
+        return errno == EEXIST ? 0 : say_sys(e, "make", path);
+    if (lower_stat(t, path, &st) < 0 || !S_ISDIR(st.st_mode))
+        return 0;
+    if (fchownat(parent, name, st.st_uid, st.st_gid, AT_SYMLINK_NOFOLLOW) < 0 ||
+        fchmodat(parent, name, st.st_mode & 07777, 0) < 0)
+        return say_sys(e, "make", path);
+    return 0;
+}
+
+/* Creates and opens part by part, each in the fd of the one before: the tenant may replace a
+ * directory by a link meanwhile. */
+static int make_dirs(struct tree *t, char *path, struct err *e)
+{
+    autofd int at = tree_open(t->fd, "", O_PATH | O_DIRECTORY);
+
+    for (char *name = path, *slash; name != NULL; name = slash) {
+        int fd;
+
+        slash = strchr(name, '/');
+        if (slash != NULL)
+            *slash = '\0';
+        fd = tree_open(at, name, O_PATH | O_DIRECTORY);
+        if (fd < 0 && errno == ENOENT) {
+            if (make_dir(t, at, name, path, e) < 0)
+                return -1;
+            fd = tree_open(at, name, O_PATH | O_DIRECTORY);
+        }
+        if (fd < 0 && (errno == ELOOP || errno == ENOTDIR))
+            return err_set(e, ERR_INVALID, "'%.200s' is a link or a file, and something is in it",
+                           path);
+        if (fd < 0)
+            return say_sys(e, "open", path);
+        drop_fd(&at);
+        at = fd;
+        if (slash != NULL)
+            *slash++ = '/';
+    }
+    return take_fd(&at);
+}
+
+int tree_parent(struct tree *t, const char *path, struct err *e)
+{
+    size_t n = (size_t)(path_name(path) - path);
+    char parent[PATH_ROOM];
+    int fd;
+
+    memcpy(parent, path, n);
+    parent[n > 0 ? n - 1 : 0] = '\0';
+    if (t->parent_fd >= 0 && strcmp(parent, t->parent) == 0)
+        return t->parent_fd;
+    fd = tree_open(t->fd, parent, O_PATH | O_DIRECTORY);
+    if (fd < 0 && (fd = make_dirs(t, parent, e)) < 0)
+        return -1;
+    drop_fd(&t->parent_fd);
+    t->parent_fd = fd;
+    str_fmt(t->parent, sizeof(t->parent), "%s", parent);
+    return fd;
+}
+
+/* A whiteout of overlayfs is a character device 0/0; a user namespace may create that one. */
+static int mark(int dir, const char *name)
+{
+    return mknodat(dir, name, S_IFCHR, makedev(0, 0)) < 0 && errno != EEXIST ? -1 : 0;
+}
+
+int tree_whiteout(struct tree *t, const char *path, struct err *e)
+{
+    int parent = t->nlower == 0 ? 0 : tree_parent(t, path, e);
+    struct stat st;
+
+    if (t->nlower == 0)
+        return 0; /* there are no layers below */
+    if (parent < 0)
+        return -1;
+    /* removed and created again in one layer: hide what the layers below have in it */
+    if (fstatat(parent, path_name(path), &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(st.st_mode))
+        return tree_opaque(t, path, e);
+    return mark(parent, path_name(path)) < 0 ? say_sys(e, "mark as removed", path) : 0;
+}
+
+static int hide(struct tree *t, const char *path, unsigned depth, struct err *e);
+
+/* Hides one name that a lower layer has in directory `path`. */
+static int hide_name(struct tree *t, int dir, const char *path, const char *name, unsigned depth,
+                     struct err *e)
+{
+    char sub[PATH_ROOM];
+    struct stat st;
+
+    if (strlen(path) + strlen(name) + 2 > sizeof(sub))
+        return 0; /* no archive can have such a long path */
+    if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+        return mark(dir, name) < 0 ? say_sys(e, "mark as removed", name) : 0;
+    if (!S_ISDIR(st.st_mode))
+        return 0;
+    str_fmt(sub, sizeof(sub), "%s%s%s", path, *path != '\0' ? "/" : "", name);
+    return hide(t, sub, depth + 1, e);
+}
+
+static int hide_of(struct tree *t, int lower, int dir, const char *path, unsigned depth,
+                   struct err *e)
+{
+    autofd int fd = tree_open(lower, path, O_RDONLY | O_DIRECTORY);
+    DIR *d = fd < 0 ? NULL : fdopendir(fd);
+    int r = 0;
+
+    if (d == NULL)
+        return 0; /* this layer has no such directory */
+    take_fd(&fd);
+    for (struct dirent *de; r == 0 && (de = readdir(d)) != NULL;)
+        if (strcmp(de->d_name, ".") != 0 && strcmp(de->d_name, "..") != 0)
+            r = hide_name(t, dir, path, de->d_name, depth, e);
+    closedir(d);
+    return r;
+}
+
+static int hide(struct tree *t, const char *path, unsigned depth, struct err *e)
+{
+    autofd int dir = tree_open(t->fd, path, O_PATH | O_DIRECTORY);
+
+    if (dir < 0 || depth > PATH_DEPTH_MAX)
+        return say_sys(e, "open", path);
+    for (unsigned i = 0; i < t->nlower; i++)
+        if (hide_of(t, t->lower[i], dir, path, depth, e) < 0)
+            return -1;
+    return 0;
+}
+
+int tree_opaque(struct tree *t, const char *path, struct err *e)
+{
+    char inside[PATH_ROOM + 2];
+
+    if (t->nlower == 0)
+        return 0;
+    snprintf(inside, sizeof(inside), "%s/.",
+             path); /* so that tree_parent() opens the directory itself */
+    if (*path != '\0' && strlen(path) + 3 < PATH_ROOM && tree_parent(t, inside, e) < 0)
+        return -1;
+    return hide(t, path, 0, e);
+}
+
+static int remove_in(int fd, unsigned depth, struct err *e);
+
+static int remove_one(int dir, const char *name, unsigned depth, struct err *e)
+{
+    int fd;
+
+    if (unlinkat(dir, name, 0) == 0 || errno == ENOENT)
+        return 0;
+    if (errno != EISDIR)
+        return say_sys(e, "remove", name);
+    if (depth >= TREE_DEPTH_MAX)
+        return err_set(e, ERR_LIMIT, "the tree is more than %u directories deep", TREE_DEPTH_MAX);
+    fd = tree_open(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
+    if (fd < 0)
+        return say_sys(e, "remove", name);
+    if (remove_in(fd, depth + 1, e) < 0)
+        return -1;
+    return unlinkat(dir, name, AT_REMOVEDIR) < 0 ? say_sys(e, "remove", name) : 0;
+}
+
+/* Takes the fd. */
+static int remove_in(int fd, unsigned depth, struct err *e)
+{
+    DIR *d = fdopendir(fd);
+    int r = 0;
+
+    if (d == NULL) {
+        close(fd);
+        return say_sys(e, "list", "a directory to remove");
+    }
+    fchmod(fd,
+           0700); /* empties our own directories whatever their mode; other failures show below */
+    for (struct dirent *de; r == 0 && (de = readdir(d)) != NULL;)
+        if (strcmp(de->d_name, ".") != 0 && strcmp(de->d_name, "..") != 0)
+            r = remove_one(fd, de->d_name, depth, e);
+    closedir(d);
+    return r;
+}
+
+int tree_remove(int dir, const char *name, struct err *e)
+{
+    return remove_one(dir, name, 0, e);
+}

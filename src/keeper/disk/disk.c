@@ -1,0 +1,270 @@
+/* disk.c - a disk of bounded size for each sandbox; one file per way to give it.
+ *
+ * EXTEND  Another way (project quotas, an image per sandbox): a struct disk_way in
+ *         a file of its own, and a row here in order of preference. */
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/str.h"
+#include "keeper/disk.h"
+#include "keeper/internal.h"
+#include "keeper/quarantine.h"
+#include "keeper/snapshot.h"
+#include "keeper/worker.h"
+
+static const struct disk_way *const ways[] = {&disk_btrfs, &disk_unbounded};
+
+int disk_open(struct keeper *k, struct err *e)
+{
+    struct err first;
+    int r = -1;
+
+    list_init(&k->disk.removals);
+    for (size_t i = 0; i < ARRAY_LEN(ways) && r < 0; i++) {
+        k->disk.way = ways[i];
+        r = ways[i]->open(k, i == 0 ? &first : e);
+        if (r < 0 && ways[i]->file != NULL && faccessat(k->dir_fd, ways[i]->file, F_OK, 0) == 0) {
+            *e = first;
+            return -1;
+        }
+    }
+    if (r < 0) {
+        *e = first;
+        return err_wrap(e, "no disk with a limit (`--accept no-disk-limit` does without)");
+    }
+    log_info("disks of sandboxes: %s", k->disk.way->name);
+    return 0;
+}
+
+int disk_check(struct keeper *k, struct err *e)
+{
+    struct statvfs st;
+
+    if (fstatvfs(k->disk.fd, &st) < 0 || (st.f_flag & ST_RDONLY) == 0)
+        return reserve_check(k, e);
+    return err_set(
+        e, ERR_UNAVAILABLE,
+        "the disks of this host could not be written and are read-only: its operator has "
+        "to make room, run `cove stop --all` and start it again");
+}
+
+void disk_close(struct keeper *k)
+{
+    if (k->disk.way != NULL)
+        k->disk.way->close(k);
+}
+
+/* A disk that should be there is never made anew: the sandbox would come up without its files. */
+int disk_up(struct sandbox *sb, struct err *e)
+{
+    if (sb->keep_disk && faccessat(sb->k->disk.fd, sb->rec.id, F_OK, AT_SYMLINK_NOFOLLOW) < 0)
+        return err_sys(e, "its disk");
+    reserve_kick(sb->k);
+    if (sb->k->disk.way->make(sb, e) < 0)
+        return -1;
+    record_copy(sb, sb->keep_disk);
+    return 0;
+}
+
+int disk_limit(struct sandbox *sb, struct err *e)
+{
+    return sb->k->disk.way->limit(sb, e);
+}
+
+int disk_counters(struct sandbox *sb, int *ret_used, int *ret_quota, struct err *e)
+{
+    return sb->k->disk.way->counters(sb, ret_used, ret_quota, e);
+}
+
+uint64_t disk_quota(const struct sandbox *sb)
+{
+    return sb->rec.limits.disk + (sb->k->disk.simple ? snapshot_held(sb->k, sb->rec.id) : 0);
+}
+
+int disk_down(struct sandbox *sb)
+{
+    return sb->keep_disk ? 0 : disk_remove(sb->k, sb->rec.id);
+}
+
+/* ---- taking one away ---- */
+
+struct removal {
+    struct work work;
+    struct list link;
+    struct keeper *k;
+    bool reuse;
+    enum disk_rest rest;
+    char name[];
+};
+
+static void remove_run(struct work *w)
+{
+    struct removal *r = CONTAINER_OF(w, struct removal, work);
+
+    r->rest = r->k->disk.way->remove(r->k, r->name, r->reuse);
+}
+
+static void removed(struct work *w)
+{
+    struct removal *r = CONTAINER_OF(w, struct removal, work);
+    struct disk *d = &r->k->disk;
+
+    d->nemptying -= r->reuse;
+    list_del(&r->link);
+    if (r->rest == DISK_EMPTY)
+        d->way->spare(r->k, r->name);
+    sandbox_disk_removed(r->k, r->name);
+    free(r);
+}
+
+/* What a snapshot of it holds is counted for this disk, for good: it is nobody else's. */
+static bool is_reusable(struct keeper *k, const char *name)
+{
+    return k->disk.nspares + k->disk.nemptying < DISK_SPARES && snapshot_held(k, name) == 0;
+}
+
+static void start_removal(struct keeper *k, const char *name)
+{
+    size_t len = strlen(name) + 1;
+    struct removal *r = calloc(1, sizeof(*r) + len);
+
+    if (r == NULL)
+        return; /* whoever wants it gone asks again */
+    r->work = (struct work){.run = remove_run, .done = removed};
+    r->k = k;
+    r->reuse = is_reusable(k, name);
+    memcpy(r->name, name, len);
+    k->disk.nemptying += r->reuse;
+    list_add_tail(&k->disk.removals, &r->link);
+    worker_give(&r->work);
+    reserve_kick(k);
+}
+
+static bool is_being_removed(struct keeper *k, const char *name)
+{
+    struct removal *r;
+
+    LIST_EACH (&k->disk.removals, r, struct removal, link)
+        if (strcmp(r->name, name) == 0)
+            return true;
+    return false;
+}
+
+int disk_remove(struct keeper *k, const char *name)
+{
+    if (is_being_removed(k, name))
+        return 1;
+    if (faccessat(k->disk.fd, name, F_OK, AT_SYMLINK_NOFOLLOW) < 0 && errno == ENOENT)
+        return 0;
+    start_removal(k, name);
+    return 1;
+}
+
+void disk_sweep(struct keeper *k)
+{
+    int copy = openat(k->disk.fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *d = copy < 0 ? NULL : fdopendir(copy);
+    struct err e;
+
+    for (struct dirent *de; d != NULL && (de = readdir(d)) != NULL;) {
+        if (de->d_name[0] == '.' || map_get(&k->sandboxes, de->d_name) != NULL)
+            continue;
+        if (!id_is_valid(de->d_name, KEEPER_ID_MAX - 1))
+            disk_remove(k, de->d_name); /* a spare of an earlier keeper */
+        else if (quarantine_found(k, de->d_name, PLACE_NONE, "there is a disk, and no record", &e) <
+                 0)
+            log_error("disk %s, which has no record, stays: %s", de->d_name, e.msg);
+    }
+    if (d != NULL)
+        closedir(d);
+}
+
+int disk_make_dirs(int dfd, const char *id, struct err *e)
+{
+    autofd int fd = openat(dfd, id, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+    if (fd < 0)
+        return err_sys(e, "open the new disk");
+    if ((mkdirat(fd, "upper", 0755) < 0 && errno != EEXIST) ||
+        (mkdirat(fd, "work", 0700) < 0 && errno != EEXIST))
+        return err_sys(e, "prepare the new disk");
+    return 0;
+}
+
+struct emptying {
+    int top, *budget;
+    uint64_t lifted;
+};
+
+/* From wherever it is to the top, under a name that nothing there has. */
+static int lift(struct emptying *m, int dfd, const char *name)
+{
+    char to[32];
+    int r;
+
+    do {
+        str_fmt(to, sizeof(to), "lifted-%llu", (unsigned long long)m->lifted++);
+        r = renameat2(dfd, name, m->top, to, RENAME_NOREPLACE);
+    } while (r < 0 && errno == EEXIST);
+    return r;
+}
+
+static int clear_dir(struct emptying *m, int dfd, bool is_top);
+
+static int clear_below(struct emptying *m, const char *name)
+{
+    autofd int fd = openat(m->top, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+
+    return fd < 0 || clear_dir(m, fd, false) < 0 ? -1 : unlinkat(m->top, name, AT_REMOVEDIR);
+}
+
+static int clear_entry(struct emptying *m, int dfd, const char *name, bool is_top)
+{
+    if (--*m->budget < 0)
+        return -1;
+    if (unlinkat(dfd, name, 0) == 0)
+        return 0;
+    if (errno != EISDIR)
+        return -1;
+    if (unlinkat(dfd, name, AT_REMOVEDIR) == 0)
+        return 0;
+    if (errno != ENOTEMPTY)
+        return -1;
+    return is_top ? clear_below(m, name) : lift(m, dfd, name);
+}
+
+/* What it holds goes, or up: how many entries that were, or -1. */
+static int clear_dir(struct emptying *m, int dfd, bool is_top)
+{
+    autofd int copy = openat(dfd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *d = copy < 0 ? NULL : fdopendir(copy);
+    int n = 0;
+
+    if (d == NULL)
+        return -1;
+    take_fd(&copy);
+    for (struct dirent *de; n >= 0 && (de = readdir(d)) != NULL;)
+        if (strcmp(de->d_name, ".") != 0 && strcmp(de->d_name, "..") != 0)
+            n = clear_entry(m, dfd, de->d_name, is_top) < 0 ? -1 : n + 1;
+    closedir(d);
+    return n;
+}
+
+/* The names and depths are a tenant's: everything goes by fds, nothing follows a link, and
+ * what lies deeper is lifted up and not walked down to, so that no depth is too deep. */
+int disk_empty(int dfd, const char *id, int *budget)
+{
+    autofd int top = openat(dfd, id, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    struct emptying m = {.top = top, .budget = budget};
+    int n = top < 0 ? -1 : 1;
+
+    while (n > 0)
+        n = clear_dir(&m, top, true);
+    return n;
+}

@@ -1,0 +1,311 @@
+/* dirs.c - the state directory: who owns what in it, and who holds it.
+ *
+ *   DIR            root  0711   so that cove can pass through, and nobody can look
+ *   DIR/lock       root         held by the daemon that serves DIR; holds its pid
+ *   DIR/tag        root         the name by which the kernel's things show our ownership; twins (file.h)
+ *   DIR/api-key    root  0600   the first key
+ *   DIR/front      cove  0700   SQLite
+ *   DIR/run        root  0711   one socket per sandbox, cove's
+ *   DIR/sandboxes  root  0600   what exists (record.c)
+ *   DIR/records    root  0700   a directory, so that release 0.1.0 does not start here (record_v1.c)
+ *   DIR/damaged    root  0700   damaged things and the reasons (quarantine.h)
+ *   DIR/disk.img   root  0600   the disks; mounted at DIR/disk (disk/btrfs.c)
+ *   DIR/templates  root  0700   what root filesystems start as: `base`
+ *   DIR/images     root  0700   the other templates; their layers are in DIR/disk (image.h)
+ *   DIR/layers     root  0700   on older kernels, those of an overlay that is being made */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pwd.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+
+#include "base/log.h"
+#include "base/str.h"
+#include "keeper/file.h"
+#include "keeper/host.h"
+#include "keeper/life/record.h"
+#include "keeper/quarantine.h"
+
+#define HOLDER_TEXT 32
+#define LOCK_WAIT_MS 10000 /* for what is left of a daemon that was killed */
+#define LOCK_GRACE_MS 200  /* for one that looks well: it may be killed at this moment */
+#define LOCK_STEP_MS 10
+#define TAG_COPY ".copy-tag" /* file.h: its twin */
+#define PF_EXITING 0x4u      /* of /proc/PID/stat; not in a header for us */
+
+static int open_dir(int at, const char *name, mode_t mode, uid_t uid, gid_t gid, struct err *e)
+{
+    autofd int fd = -1;
+
+    if (mkdirat(at, name, mode) < 0 && errno != EEXIST)
+        return err_sys(e, "make %s", name);
+    fd = openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0 || fchown(fd, uid, gid) < 0 || fchmod(fd, mode) < 0)
+        return err_sys(e, "open %s", name);
+    return take_fd(&fd);
+}
+
+/* False only if something is in it that is not ours. An empty filesystem may have its
+ * lost+found, and who sets up many hosts may have put a key there. */
+static bool is_free(DIR *d)
+{
+    static const char *const nothing[] = {".", "..", "lost+found", "api-key"};
+
+    for (struct dirent *de; (de = readdir(d)) != NULL;) {
+        size_t i = 0;
+
+        while (i < ARRAY_LEN(nothing) && strcmp(de->d_name, nothing[i]) != 0)
+            i++;
+        if (i == ARRAY_LEN(nothing))
+            return false;
+    }
+    return true;
+}
+
+/* The directory will be root's and nobody else's to look into: by a slip of the hand that
+ * would be /tmp, or somebody's home. So it has our lock, or it is empty, or there is none. */
+static int check_state(const char *path, struct err *e)
+{
+    struct stat st;
+    DIR *d;
+    bool ours, tagged;
+
+    if (lstat(path, &st) == 0 && S_ISLNK(st.st_mode))
+        return err_set(e, ERR_INVALID, "%s is a symbolic link; name what it leads to", path);
+    d = opendir(path);
+    if (d == NULL)
+        return 0; /* making it says why not */
+    ours = fstatat(dirfd(d), "lock", &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode);
+    ours = ours || is_free(d);
+    tagged = faccessat(dirfd(d), "tag", F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+    closedir(d);
+    if (ours)
+        return 0;
+    /* A running daemon may still hold the removed lock: a new lock file would admit a second daemon. */
+    if (tagged)
+        return err_set(e, ERR_INVALID,
+                       "%s/lock is missing; end every `cove serve` that has this directory, then "
+                       "`touch %s/lock`",
+                       path, path);
+    return err_set(e, ERR_INVALID, "%s is not empty, and no state directory of Cove's", path);
+}
+
+static int make_parents(const char *path, struct err *e)
+{
+    char part[512];
+
+    str_fmt(part, sizeof(part), "%s", path);
+    for (char *p = part + 1; (p = strchr(p, '/')) != NULL; p++) {
+        *p = '\0';
+        if (mkdir(part, 0755) < 0 && errno != EEXIST)
+            return err_sys(e, "make %s", part);
+        *p = '/';
+    }
+    return 0;
+}
+
+static int find_cove(struct keeper *k, struct err *e)
+{
+    struct passwd *pw = getpwnam("cove");
+
+    if (pw == NULL)
+        return err_set(e, ERR_UNSUPPORTED,
+                       "there is no user `cove` to run the front as; make one with "
+                       "`useradd --system --no-create-home --shell /usr/sbin/nologin cove`");
+    if (pw->pw_uid == 0)
+        return err_set(e, ERR_UNSUPPORTED, "user `cove` is root: the front must not be");
+    k->cove_uid = pw->pw_uid;
+    k->cove_gid = pw->pw_gid;
+    return 0;
+}
+
+/* The pid in the lock file, as text without its newline. */
+static void read_holder(struct keeper *k, char text[HOLDER_TEXT])
+{
+    memset(text, 0, HOLDER_TEXT);
+    if (pread(k->lock_fd, text, HOLDER_TEXT - 1, 0) <= 0)
+        str_fmt(text, HOLDER_TEXT, "?");
+    text[strcspn(text, "\n")] = '\0';
+}
+
+static ssize_t read_proc(pid_t pid, const char *name, char *out, size_t room)
+{
+    char path[64];
+    autofd int fd = -1;
+    ssize_t n;
+
+    str_fmt(path, sizeof(path), "/proc/%d/%s", (int)pid, name);
+    fd = open(path, O_RDONLY | O_CLOEXEC);
+    n = fd < 0 ? -1 : read(fd, out, room - 1);
+    out[n < 0 ? 0 : n] = '\0';
+    return n;
+}
+
+/* A killed process has its files until its last thread is gone, and one that waits for a
+ * disk takes its time. kill(pid, 0) finds it all the while, and also when only its parent
+ * has not looked yet. */
+enum holder dirs_holder(pid_t pid)
+{
+    char text[4096], *end, state;
+    unsigned long long pending = 0;
+    unsigned flags;
+
+    if (read_proc(pid, "stat", text, sizeof(text)) <= 0)
+        return HOLDER_GONE;
+    end = strrchr(text, ')');
+    if (end == NULL || strstr(text, "(cove") == NULL)
+        return HOLDER_GONE; /* the number is another program's by now */
+    if (sscanf(end, ") %c %*d %*d %*d %*d %*d %u", &state, &flags) != 2)
+        return HOLDER_GONE;
+    if (state == 'Z' || state == 'X' || (flags & PF_EXITING) != 0)
+        return HOLDER_DYING;
+    if (read_proc(pid, "status", text, sizeof(text)) <= 0)
+        return HOLDER_GONE;
+    for (char *line = text; line != NULL; line = strchr(line, '\n')) {
+        unsigned long long set;
+
+        line += *line == '\n';
+        if (sscanf(line, "SigPnd: %llx", &set) == 1 || sscanf(line, "ShdPnd: %llx", &set) == 1)
+            pending |= set;
+    }
+    return (pending & 1ull << (SIGKILL - 1)) != 0 ? HOLDER_DYING : HOLDER_ALIVE;
+}
+
+/* Held by a daemon that lives: refused. By one that was killed, or by a child that it was
+ * just starting and that has a copy of everything for a moment: waited for. */
+static int lock_patiently(struct keeper *k, struct err *e)
+{
+    for (int waited = 0;; waited += LOCK_STEP_MS) {
+        enum holder is = HOLDER_ALIVE;
+        char text[HOLDER_TEXT];
+        uint64_t pid;
+
+        if (flock(k->lock_fd, LOCK_EX | LOCK_NB) == 0)
+            return 0;
+        read_holder(k, text);
+        if (str_u64(text, 1u << 30, &pid) == 0)
+            is = dirs_holder((pid_t)pid);
+        if (is == HOLDER_ALIVE && waited >= LOCK_GRACE_MS)
+            return err_set(e, ERR_CONFLICT, "another cove (pid %s) serves %s already", text,
+                           k->dir);
+        if (waited >= LOCK_WAIT_MS)
+            return err_set(e, ERR_CONFLICT,
+                           "the cove (pid %s) that served %s was killed and has not ended yet; "
+                           "try again",
+                           text, k->dir);
+        poll(NULL, 0, LOCK_STEP_MS);
+    }
+}
+
+static int lock(struct keeper *k, struct err *e)
+{
+    char text[HOLDER_TEXT];
+
+    k->lock_fd = openat(k->dir_fd, "lock", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (k->lock_fd < 0)
+        return err_sys(e, "open %s/lock", k->dir);
+    if (lock_patiently(k, e) < 0)
+        return -1;
+    str_fmt(text, sizeof(text), "%d\n", (int)getpid());
+    if (ftruncate(k->lock_fd, 0) < 0 || pwrite(k->lock_fd, text, strlen(text), 0) < 0)
+        return err_sys(e, "write %s/lock", k->dir);
+    return 0;
+}
+
+static int get_tag(struct keeper *k, const char *name, char out[TAG_LEN + 1], struct err *e)
+{
+    ssize_t n = file_get(k->dir_fd, name, out, TAG_LEN, e);
+
+    out[n < 0 ? 0 : n] = '\0';
+    return n < 0 ? -1 : n == (ssize_t)TAG_LEN && id_is_valid(out, TAG_LEN);
+}
+
+static int make_tag(struct keeper *k, struct err *e)
+{
+    static const char *const stores[] = {RECORD_STORE, "records"};
+    struct stat st;
+
+    for (size_t i = 0; i < ARRAY_LEN(stores); i++)
+        if (fstatat(k->dir_fd, stores[i], &st, AT_SYMLINK_NOFOLLOW) == 0)
+            return err_set(e, ERR_UNSUPPORTED,
+                           "%s/tag is damaged or missing, and so is its copy, " TAG_COPY
+                           ": write to it the %u characters after `cove-` in the name of the "
+                           "cgroup that its sandboxes run in; if none runs, any %u of a-z and 0-9",
+                           k->dir, TAG_LEN, TAG_LEN);
+    id_random(k->tag, TAG_LEN);
+    return 0;
+}
+
+/* Once chosen it stays: a later daemon finds its cgroups by it. With another one it would
+ * take all that run for ended, and boot them a second time on the same disks. Nothing but the
+ * copy tells whether it is the one that was chosen. */
+static int read_tag(struct keeper *k, struct err *e)
+{
+    char copy[TAG_LEN + 1];
+    int has = get_tag(k, "tag", k->tag, e), has_copy = has < 0 ? -1 : get_tag(k, TAG_COPY, copy, e);
+
+    if (has_copy < 0)
+        return -1;
+    if (has > 0 && has_copy > 0) {
+        if (strcmp(k->tag, copy) == 0)
+            return 0;
+        return err_set(e, ERR_UNSUPPORTED,
+                       "%s/tag says %s and its copy, " TAG_COPY ", says %s: one is damaged; remove "
+                       "the one that no cgroup of this host is named after (cove-TAG)",
+                       k->dir, k->tag, copy);
+    }
+    if (has_copy > 0) {
+        log_warn("%s/tag was damaged or missing; its copy takes its place", k->dir);
+        memcpy(k->tag, copy, sizeof(copy));
+    } else if (has == 0 && make_tag(k, e) < 0) {
+        return -1;
+    }
+    return file_put_twins(k->dir_fd, "tag", k->tag, TAG_LEN, e);
+}
+
+int host_boot_read(struct keeper *k, struct err *e)
+{
+    autofd int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd < 0 ? -1 : read(fd, k->host_boot, sizeof(k->host_boot) - 1);
+
+    if (n <= 0)
+        return err_sys(e, "read the host's boot id");
+    k->host_boot[n] = '\0';
+    k->host_boot[strcspn(k->host_boot, "\n")] = '\0';
+    return 0;
+}
+
+int dirs_open(struct keeper *k, struct err *e)
+{
+    char real[4096];
+
+    if (find_cove(k, e) < 0)
+        return -1;
+    if (k->config.state[0] != '/')
+        return err_set(e, ERR_INVALID, "--state wants an absolute path, not '%s'", k->config.state);
+    if (strlen(k->config.state) > 400)
+        return err_set(e, ERR_INVALID, "--state is longer than 400 bytes");
+    if (make_parents(k->config.state, e) < 0 || check_state(k->config.state, e) < 0)
+        return -1;
+    k->dir_fd = open_dir(AT_FDCWD, k->config.state, 0711, 0, 0, e);
+    if (k->dir_fd < 0)
+        return -1;
+    if (realpath(k->config.state, real) == NULL || strlen(real) > 400)
+        return err_set(e, ERR_INVALID, "cannot resolve --state %s", k->config.state);
+    str_fmt(k->dir, sizeof(k->dir), "%s", real);
+    if (lock(k, e) < 0 || read_tag(k, e) < 0)
+        return -1;
+    k->run_fd = open_dir(k->dir_fd, "run", 0711, 0, 0, e);
+    k->front_fd =
+        k->run_fd < 0 ? -1 : open_dir(k->dir_fd, "front", 0700, k->cove_uid, k->cove_gid, e);
+    k->damaged_fd = k->front_fd < 0 ? -1 : open_dir(k->dir_fd, "damaged", 0700, 0, 0, e);
+    if (k->damaged_fd < 0)
+        return -1;
+    quarantine_open(k);
+    return records_open(k, e);
+}

@@ -1,0 +1,493 @@
+/* doctor.c - what this host can and cannot give, in plain words.
+ *
+ * One row per thing looked at. A row that is a wall must hold, or the operator
+ * must have named it (--accept): there is never a silent fallback. */
+#include "keeper/doctor.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pwd.h>
+#include <seccomp.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/utsname.h>
+#include <sys/vfs.h>
+
+#include "base/str.h"
+#include "keeper/compat.h"
+#include "keeper/keeper.h"
+#include "keeper/network.h"
+#include "keeper/template_base.h"
+
+#define TEXT_MAX 240
+#define MiB(n) ((unsigned long long)(n) >> 20)
+
+enum verdict { GOOD, NOTE, MISSING };
+
+static uint64_t number_in(const char *path, uint64_t absent)
+{
+    autofd int fd = open(path, O_RDONLY | O_CLOEXEC);
+    char text[32];
+    ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+    uint64_t v;
+
+    if (n <= 0)
+        return absent;
+    text[n] = '\0';
+    text[strcspn(text, "\n")] = '\0';
+    return str_u64(text, UINT64_MAX, &v) < 0 ? absent : v;
+}
+
+static bool file_has(const char *path, const char *word)
+{
+    FILE *f = fopen(path, "re");
+    char line[1024];
+    bool found = false;
+
+    while (f != NULL && !found && fgets(line, sizeof(line), f) != NULL)
+        found = strstr(line, word) != NULL;
+    if (f != NULL)
+        fclose(f);
+    return found;
+}
+
+/* Asking for it loads its module, which /proc/filesystems does not know of before. */
+static bool has_filesystem(const char *name)
+{
+    autofd int fs = sys_fsopen(name, FSOPEN_CLOEXEC);
+
+    return fs >= 0 || file_has("/proc/filesystems", name);
+}
+
+/* ---- the rows ---- */
+
+static enum verdict see_kernel(char *text)
+{
+    struct utsname u;
+    unsigned major = 0, minor = 0;
+
+    uname(&u);
+    sscanf(u.release, "%u.%u", &major, &minor);
+    snprintf(text, TEXT_MAX, "Linux %.60s", u.release);
+    if (major > 6 || (major == 6 && minor >= 1))
+        return GOOD;
+    strcat(text, "; 6.1 or newer is needed (overlays of mapped layers)");
+    return MISSING;
+}
+
+static enum verdict see_user(char *text)
+{
+    struct passwd *pw = getpwnam("cove");
+
+    snprintf(text, TEXT_MAX,
+             pw != NULL ? "user cove (uid %u) runs the unprivileged half"
+                        : "no user cove to run the unprivileged half as",
+             pw != NULL ? (unsigned)pw->pw_uid : 0u);
+    return pw != NULL ? GOOD : MISSING;
+}
+
+static enum verdict see_userns(char *text)
+{
+    uint64_t max = number_in("/proc/sys/user/max_user_namespaces", 0);
+
+    snprintf(text, TEXT_MAX, "%llu user namespaces allowed", (unsigned long long)max);
+    return max > 0 ? GOOD : MISSING;
+}
+
+/* 1 makes every program that changed its ids dumpable by its new self: also one
+ * that init is just starting, and that still shares init's memory. */
+static enum verdict see_dumpable(char *text)
+{
+    bool open = number_in("/proc/sys/fs/suid_dumpable", 0) == 1;
+
+    snprintf(text, TEXT_MAX,
+             open ? "fs.suid_dumpable is 1: a tenant could read and write its sandbox's init; set "
+                    "it to 0 or 2"
+                  : "fs.suid_dumpable protects programs that change their ids");
+    return open ? MISSING : GOOD;
+}
+
+static enum verdict see_cgroup2(char *text)
+{
+    bool v2 = file_has("/proc/self/mounts", " cgroup2 ");
+    bool v1 = file_has("/proc/self/mounts", " cgroup ");
+
+    snprintf(text, TEXT_MAX,
+             !v2  ? "no cgroup v2 hierarchy is mounted"
+             : v1 ? "hybrid: v2 kills and freezes, v1 limits"
+                  : "pure v2");
+    return v2 ? GOOD : MISSING;
+}
+
+static enum verdict see_controller(const char *name, char *text)
+{
+    char needle[32];
+    bool there;
+
+    snprintf(needle, sizeof(needle), "%s\t", name);
+    there = file_has("/proc/cgroups", needle);
+    snprintf(text, TEXT_MAX, there ? "%s can be limited" : "no %s controller: no limit", name);
+    return there ? GOOD : MISSING;
+}
+
+static enum verdict see_cpu(char *text)
+{
+    return see_controller("cpu", text);
+}
+
+static enum verdict see_memory(char *text)
+{
+    return see_controller("memory", text);
+}
+
+static enum verdict see_pids(char *text)
+{
+    return see_controller("pids", text);
+}
+
+static enum verdict see_overlay(char *text)
+{
+    bool there = has_filesystem("overlay");
+
+    snprintf(text, TEXT_MAX, there ? "overlayfs is there" : "no overlayfs (modprobe overlay?)");
+    return there ? GOOD : MISSING;
+}
+
+static enum verdict see_disk(char *text)
+{
+    bool fs = has_filesystem("btrfs");
+    bool mkfs = access("/sbin/mkfs.btrfs", X_OK) == 0;
+    bool loop = access("/dev/loop-control", R_OK) == 0;
+
+    if (fs && mkfs && loop) {
+        snprintf(text, TEXT_MAX, "btrfs with quotas: every sandbox's disk is bounded");
+        return GOOD;
+    }
+    snprintf(text, TEXT_MAX, "disks cannot be bounded:%s%s%s", fs ? "" : " no btrfs in the kernel",
+             mkfs ? "" : " no mkfs.btrfs (package btrfs-progs)",
+             loop ? "" : " no /dev/loop-control");
+    return MISSING;
+}
+
+static enum verdict see_seccomp(char *text)
+{
+    bool there = access("/proc/sys/kernel/seccomp/actions_avail", R_OK) == 0;
+
+    snprintf(text, TEXT_MAX, there ? "seccomp filters work" : "no seccomp filters");
+    return there ? GOOD : MISSING;
+}
+
+static enum verdict see_files(char *text)
+{
+    struct rlimit r = {0};
+
+    getrlimit(RLIMIT_NOFILE, &r);
+    snprintf(text, TEXT_MAX, "%llu open files per process: room for about %llu sandboxes",
+             (unsigned long long)r.rlim_max, (unsigned long long)r.rlim_max / 4);
+    return r.rlim_max >= 4096 ? GOOD : NOTE;
+}
+
+static enum verdict see_pidmax(char *text)
+{
+    uint64_t n = number_in("/proc/sys/kernel/pid_max", 32768);
+
+    snprintf(text, TEXT_MAX, "kernel.pid_max %llu, shared by all sandboxes%s",
+             (unsigned long long)n,
+             n < 100000 ? "; raise it for many busy ones (sysctl kernel.pid_max=4194304)" : "");
+    return n < 100000 ? NOTE : GOOD;
+}
+
+static enum verdict see_ptys(char *text)
+{
+    uint64_t n = number_in("/proc/sys/kernel/pty/max", 4096);
+
+    snprintf(text, TEXT_MAX, "kernel.pty.max %llu, shared; each sandbox may hold %u",
+             (unsigned long long)n, SANDBOX_PTYS);
+    return n < 4096 ? NOTE : GOOD;
+}
+
+static enum verdict see_inotify(char *text)
+{
+    uint64_t n = number_in("/proc/sys/fs/inotify/max_user_instances", 128);
+    uint64_t w = number_in("/proc/sys/fs/inotify/max_user_watches", 8192);
+
+    snprintf(text, TEXT_MAX,
+             "%llu inotify instances, %llu watches for each sandbox (its own count)",
+             (unsigned long long)n, (unsigned long long)w);
+    return GOOD;
+}
+
+static enum verdict see_conntrack(char *text)
+{
+    uint64_t n = number_in("/proc/sys/net/netfilter/nf_conntrack_max", 0);
+
+    if (n == 0)
+        snprintf(text, TEXT_MAX, "no connection tracking in use (network `none` needs none)");
+    else
+        snprintf(
+            text, TEXT_MAX,
+            "nf_conntrack_max %llu, shared: full when %llu sandboxes have 1024 connections each",
+            (unsigned long long)n, (unsigned long long)n / 1024);
+    return n != 0 && n < 65536 ? NOTE : GOOD;
+}
+
+static enum verdict see_nft(char *text)
+{
+    return network_see_nft(text, TEXT_MAX) ? GOOD : NOTE;
+}
+
+static enum verdict see_uplink(char *text)
+{
+    return network_see_uplink(text, TEXT_MAX) ? GOOD : NOTE;
+}
+
+static enum verdict see_names(char *text)
+{
+    return network_see_names(text, TEXT_MAX) ? GOOD : NOTE;
+}
+
+static enum verdict see_forward(char *text)
+{
+    uint64_t on = number_in("/proc/sys/net/ipv4/ip_forward", 0);
+
+    snprintf(text, TEXT_MAX,
+             on == 1 ? "this host forwards packets already"
+                     : "this host is no router; Cove lets it forward for sandboxes only");
+    return GOOD;
+}
+
+static enum verdict see_base(char *text)
+{
+    char missing[128];
+
+    template_base_missing(missing, sizeof(missing));
+    snprintf(text, TEXT_MAX,
+             missing[0] != '\0' ? "the default template will lack: %s"
+                                : "the default template has all that people expect%s",
+             missing);
+    return missing[0] != '\0' ? NOTE : GOOD;
+}
+
+/* ---- the state directory ---- */
+
+/* DIR, or the deepest parent of it that exists. */
+static int open_nearest(const char *dir)
+{
+    char path[512];
+    int fd;
+
+    str_fmt(path, sizeof(path), "%s", dir);
+    while ((fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)) < 0 && errno == ENOENT) {
+        char *slash = strrchr(path, '/');
+
+        if (slash == NULL)
+            return open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        slash[slash == path] = '\0';
+    }
+    return fd;
+}
+
+static enum verdict see_image(int fd, uint64_t room, char *text)
+{
+    uint64_t size, used, allocated;
+    struct stat st;
+
+    if (fstat(fd, &st) < 0 || space_read_image(fd, &size, &used) < 0) {
+        snprintf(text, TEXT_MAX, "the image of the disks cannot be read");
+        return NOTE;
+    }
+    allocated = (uint64_t)st.st_blocks * 512;
+    snprintf(text, TEXT_MAX,
+             "%llu MiB of disks, %llu of them free%s; the host can give %llu more, the pool ends "
+             "at %llu",
+             MiB(size), MiB(size - used),
+             allocated < size ? ", NOT ALL ALLOCATED: writes can be lost if the host fills up" : "",
+             MiB(room), MiB(st.st_size));
+    return allocated < size || (room == 0 && size < (uint64_t)st.st_size) ? NOTE : GOOD;
+}
+
+/* Looks at what is there, whether or not a daemon runs on it. */
+static enum verdict see_reserve(const char *state, char *text)
+{
+    autofd int dir = open_nearest(state);
+    autofd int image = dir < 0 ? -1 : openat(dir, "disk.img", O_RDONLY | O_CLOEXEC);
+    uint64_t room = dir < 0 ? 0 : space_host_room(dir);
+    bool works = dir >= 0 && space_can_allocate(dir);
+
+    if (!works)
+        snprintf(text, TEXT_MAX,
+                 "the file system of %.100s cannot allocate ahead (fallocate): writes can be lost "
+                 "if it fills up",
+                 state);
+    else if (image >= 0)
+        return see_image(image, room, text);
+    else
+        snprintf(text, TEXT_MAX, "disks can be allocated ahead in %.100s: %llu MiB%s", state,
+                 MiB(room), room < RESERVE_MIN ? "; 2 GiB or more are better" : "");
+    return works && room >= RESERVE_MIN ? GOOD : NOTE;
+}
+
+/* clang-format off */
+static const struct row {
+    const char *name;
+    const char *wall; /* what --accept may name; "": nothing can replace it; NULL: no wall */
+    enum verdict (*see)(char *text);
+} rows[] = {
+    {"kernel",     "",                see_kernel},
+    {"user",       "",                see_user},
+    {"userns",     "",                see_userns},
+    {"dumps",      "",                see_dumpable},
+    {"cgroups",    "",                see_cgroup2},
+    {"cpu",        "no-cpu-limit",    see_cpu},
+    {"memory",     "no-memory-limit", see_memory},
+    {"pids",       "no-pids-limit",   see_pids},
+    {"overlay",    "",                see_overlay},
+    {"disk",       "no-disk-limit",   see_disk},
+    {"seccomp",    "",                see_seccomp},
+    {"files",      NULL,              see_files},
+    {"processes",  NULL,              see_pidmax},
+    {"terminals",  NULL,              see_ptys},
+    {"inotify",    NULL,              see_inotify},
+    {"nftables",   NULL,              see_nft},
+    {"uplink",     NULL,              see_uplink},
+    {"forwarding", NULL,              see_forward},
+    {"resolvers",  NULL,              see_names},
+    {"conntrack",  NULL,              see_conntrack},
+    {"template",   NULL,              see_base},
+};
+/* clang-format on */
+
+static bool known_wall(const char *name, size_t n)
+{
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++)
+        if (rows[i].wall != NULL && strlen(rows[i].wall) == n && n > 0 &&
+            strncmp(rows[i].wall, name, n) == 0)
+            return true;
+    return false;
+}
+
+/* What --accept may name besides walls. */
+static const char lost_database[] = "lost-database"; /* front/engine/sandbox/join.c */
+
+static int check_accept(const struct keeper *k, struct err *e)
+{
+    for (const char *p = k->config.accept; *p != '\0'; p += *p == ',') {
+        size_t n = strcspn(p, ",");
+
+        if (n > 0 && !known_wall(p, n) &&
+            (n != strlen(lost_database) || strncmp(p, lost_database, n) != 0))
+            return err_set(e, ERR_INVALID,
+                           "--accept %.*s: no wall is called that (see cove doctor)", (int)n, p);
+        p += n;
+    }
+    return 0;
+}
+
+int doctor_check(struct keeper *k, struct err *e)
+{
+    char text[TEXT_MAX + 80];
+
+    if (check_accept(k, e) < 0)
+        return -1;
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        const struct row *r = &rows[i];
+
+        if (r->wall == NULL || r->see(text) != MISSING)
+            continue;
+        if (*r->wall == '\0')
+            return err_set(e, ERR_UNSUPPORTED, "%s", text);
+        if (!config_accepts(&k->config, r->wall))
+            return err_set(e, ERR_UNSUPPORTED, "%s (`--accept %s` does without)", text, r->wall);
+    }
+    return 0;
+}
+
+/* Each sandbox needs a dozen processes to be of use, and four fds of ours. */
+uint64_t doctor_capacity(struct keeper *k)
+{
+    uint64_t n = number_in("/proc/sys/kernel/pid_max", 32768) / 12;
+    struct rlimit files;
+
+    if (getrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_cur / 4 < n)
+        n = files.rlim_cur / 4;
+    if (k->config.sandboxes != 0 && k->config.sandboxes < n)
+        n = k->config.sandboxes;
+    return n;
+}
+
+/* What the daemon has put into quarantine (quarantine.h): how many, each with its reason. */
+static size_t show_damage(const char *state)
+{
+    char path[600], why[TEXT_MAX];
+    DIR *d;
+    size_t n = 0;
+
+    snprintf(path, sizeof(path), "%.500s/damaged", state);
+    d = opendir(path);
+    for (struct dirent *de; d != NULL && (de = readdir(d)) != NULL;) {
+        autofd int fd = -1;
+        ssize_t got;
+
+        if (de->d_name[0] == '.')
+            continue;
+        fd = openat(dirfd(d), de->d_name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+        got = fd < 0 ? 0 : read(fd, why, sizeof(why) - 1);
+        why[got < 0 ? 0 : got] = '\0';
+        if (strncmp(de->d_name, "record-", 7) == 0)
+            str_fmt(why, sizeof(why),
+                    "a damaged record that names no sandbox, kept for inspection");
+        printf("%-8s %-10s %s: %s\n", "DAMAGED", "state", de->d_name, why);
+        if (id_is_valid(de->d_name, ID_LEN))
+            printf("%-8s %-10s `cove sandbox recover %s` keeps its files; `cove sandbox delete %s` "
+                   "removes them\n",
+                   "", "", de->d_name, de->d_name);
+        else if (strncmp(de->d_name, "template-", 9) == 0 ||
+                 strncmp(de->d_name, "snapshot-", 9) == 0)
+            printf(
+                "%-8s %-10s put its file back from a backup of the state directory, or delete it\n",
+                "", "");
+        n++;
+    }
+    if (d != NULL)
+        closedir(d);
+    return n;
+}
+
+int keeper_doctor_main(const char *state)
+{
+    char reserve[TEXT_MAX + 80];
+    enum verdict seen;
+    static const char *const marks[] = {[GOOD] = "ok", [NOTE] = "note", [MISSING] = "MISSING"};
+    char *const settings[] = {(char *)"--state", (char *)state};
+    struct config c;
+    bool fine = true;
+    struct err e;
+
+    if (geteuid() != 0) {
+        fprintf(stderr, "cove doctor: this needs root: it tries what `cove serve` does\n");
+        return err_exit(ERR_DENIED);
+    }
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        char text[TEXT_MAX + 80];
+        enum verdict v = rows[i].see(text);
+
+        printf("%-8s %-10s %s\n", marks[v], rows[i].name, text);
+        if (v == MISSING && rows[i].wall != NULL && *rows[i].wall != '\0')
+            printf("%-8s %-10s `cove serve --accept %s` does without\n", "", "", rows[i].wall);
+        fine = fine && v != MISSING;
+    }
+    if (config_load(&c, state != NULL ? 2 : 0, settings, &e) < 0) {
+        printf("%-8s %-10s %s\n", marks[NOTE], "state", e.msg);
+    } else {
+        seen = see_reserve(c.state, reserve);
+        printf("%-8s %-10s %s\n", marks[seen], "reserve", reserve);
+        if (show_damage(c.state) == 0)
+            printf("%-8s %-10s nothing in %s is damaged\n", marks[GOOD], "state", c.state);
+    }
+    config_free(&c);
+    printf(fine ? "\nThis host can run Cove.\n" : "\nThis host lacks something Cove needs.\n");
+    return fine ? 0 : err_exit(ERR_UNSUPPORTED);
+}

@@ -1,0 +1,539 @@
+/* ops.c - see ops.h. The table of operations is the whole power of the front. */
+#include "keeper/ops.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "base/log.h"
+#include "keeper/front.h"
+#include "keeper/image.h"
+#include "keeper/internal.h"
+#include "keeper/meter.h"
+#include "keeper/mount.h"
+#include "keeper/network.h"
+#include "keeper/pool.h"
+#include "keeper/quarantine.h"
+#include "keeper/snapshot.h"
+#include "keeper/template.h"
+
+#define LINK_IN_MAX (256u << 10)
+#define LINK_OUT_MAX (16u << 20) /* a list of every sandbox fits many times */
+
+/* When a request is allowed: first the front must have asked what exists. */
+enum when { WHEN_NEVER, WHEN_ALWAYS, WHEN_LISTED };
+
+struct link {
+    struct keeper *k;
+    int fd;
+    struct loop_io io;
+    struct buf in, out;
+    bool listed, ready;
+    uint32_t refresh_seq; /* of the one template refresh that may run */
+};
+
+static void lost(struct keeper *k, const char *why)
+{
+    log_warn("the front is gone: %s", why);
+    link_close(k);
+    front_ended(k);
+}
+
+static void flush(struct link *l)
+{
+    while (l->out.len > 0) {
+        ssize_t n = send(l->fd, buf_data(&l->out), l->out.len, MSG_NOSIGNAL | MSG_DONTWAIT);
+
+        if (n < 0)
+            break; /* EAGAIN: later; anything else shows on reading too */
+        buf_consume(&l->out, (size_t)n);
+    }
+    loop_io_set(l->k->loop, &l->io, EPOLLIN | (l->out.len > 0 ? (uint32_t)EPOLLOUT : 0u));
+}
+
+void link_send(struct keeper *k, uint16_t type, uint32_t seq, const void *msg)
+{
+    struct err e;
+
+    if (k->link == NULL || seq == ASK_FORGOTTEN)
+        return;
+    if (wire_put(&k->link->out, keeper_msg(type), seq, msg, &e) < 0)
+        log_error("answer to the front: %s", e.msg);
+    flush(k->link);
+}
+
+void link_fail(struct keeper *k, uint32_t seq, const struct err *e)
+{
+    struct keeper_fail m = {.code = err_code(e->kind), .message = e->msg};
+
+    link_send(k, KEEPER_FAIL, seq, &m);
+}
+
+static void send_sandbox(struct keeper *k, uint32_t seq, const struct sandbox *sb,
+                         struct wire_bytes settings)
+{
+    const struct record *r = &sb->rec;
+    struct keeper_sandbox m = {
+        .id = r->id,
+        .state = r->phase == PHASE_DAMAGED ? KEEPER_DAMAGED
+                 : r->phase != PHASE_GIVEN ? KEEPER_STOPPED
+                 : sb->paused              ? KEEPER_PAUSED
+                                           : KEEPER_RUNNING,
+        .template = r->template,
+        .boot_id = r->boot_id,
+        .reason = r->reason,
+        .created_ms = r->created_ms,
+        .settings = settings,
+        .network = network_mode(r->network),
+        .address = network_address(sb),
+        .told = r->told,
+    };
+
+    LIMITS_COPY(&m, &r->limits);
+    link_send(k, KEEPER_SANDBOX, seq, &m);
+}
+
+void link_sandbox(struct keeper *k, uint32_t seq, const struct sandbox *sb)
+{
+    send_sandbox(k, seq, sb, image_settings(k, sb->rec.layer));
+}
+
+/* ---- the operations ---- */
+
+static int op_list(struct keeper *k, uint32_t seq, const void *msg, struct err *e)
+{
+    bool settings = ((const struct keeper_list *)msg)->settings != 0;
+    struct keeper_end end = {0};
+
+    (void)e;
+    for (size_t i = 0; i < k->sandboxes.nslots; i++)
+        for (struct map_node *n = k->sandboxes.slots[i]; n != NULL; n = n->next) {
+            struct sandbox *sb = CONTAINER_OF(n, struct sandbox, by_id);
+
+            if (sb->rec.phase != PHASE_GIVEN && sb->rec.phase != PHASE_STOPPED &&
+                sb->rec.phase != PHASE_DAMAGED)
+                continue;
+            send_sandbox(k, seq, sb,
+                         settings ? image_settings(k, sb->rec.layer) : (struct wire_bytes){"", 0});
+            end.count++;
+        }
+    k->link->listed = true;
+    link_send(k, KEEPER_END, seq, &end);
+    return 0;
+}
+
+static int op_create(struct keeper *k, uint32_t seq, const void *msg, struct err *e)
+{
+    return sandbox_create(k, seq, msg, e);
+}
+
+static int op_boot(struct keeper *k, uint32_t seq, const void *msg, struct err *e)
+{
+    return sandbox_boot(k, seq, msg, e);
+}
+
+static int op_rules(struct keeper *k, uint32_t seq, const void *msg, struct err *e)
+{
+    return sandbox_rules(k, seq, msg, e);
+}
+
+struct count_call {
+    struct keeper *k;
+    uint32_t seq;
+    uint64_t n;
+};
+
+static void send_count(void *arg, const struct keeper_count *c)
+{
+    struct count_call *call = arg;
+
+    link_send(call->k, KEEPER_COUNT, call->seq, c);
+    call->n++;
+}
+
+static int op_traffic(struct keeper *k, uint32_t seq, const void *msg, struct err *e)
+{
+    struct count_call c = {.k = k, .seq = seq};
+    struct keeper_end end;
+
+    (void)msg;
+    if (network_counts(k, send_count, &c, e) < 0)
+        return -1;
+    end = (struct keeper_end){.count = c.n};
+    link_send(k, KEEPER_END, seq, &end);
+    return 0;
+}
+
+static int op_destroy(struct keeper *k, uint32_t seq, const void *msg, struct err *e)
+{
+    return sandbox_destroy(k, seq, ((const struct keeper_destroy *)msg)->id, e);
+}
+
+static int op_halt(struct keeper *k, uint32_t seq, const void *msg, struct err *e)
+{
+    return sandbox_halt(k, seq, ((const struct keeper_halt *)msg)->id, e);
+}
+
+static int op_pause(struct keeper *k, uint32_t seq, const void *msg, struct err *e)
+{
+    return sandbox_pause(k, seq, ((const struct keeper_pause *)msg)->id, e);
+}
+
+static int op_thaw(struct keeper *k, uint32_t seq, const void *msg, struct err *e)
+{
+    return sandbox_thaw(k, seq, ((const struct keeper_thaw *)msg)->id, e);
+}
+
+static int op_snapshot(struct keeper *k, uint32_t seq, const void *msg, struct err *e)
+{
+    return sandbox_snapshot(k, seq, ((const struct keeper_snapshot *)msg)->id, e);
+}
+
+static int op_snapshots(struct keeper *k, uint32_t seq, const void *msg, struct err *e)
+{
+    struct keeper_end end = {0};
+    struct snapshot *s;
+
+    (void)msg;
+    (void)e;
+    LIST_EACH (&k->snapshots->all, s, struct snapshot, link) {
+        struct keeper_snap m;
+
+        if ((s->rec.flags & SNAPSHOT_WANTED) == 0)
+            continue;
+        snapshot_message(s, &m);
+        link_send(k, KEEPER_SNAP, seq, &m);
+        end.count++;
+    }
+    link_send(k, KEEPER_END, seq, &end);
+    return 0;
+}
+
+static int op_unsnap(struct keeper *k, uint32_t seq, const void *msg, struct err *e)
+{
+    struct keeper_ok ok = {0};
+
+    if (snapshot_forget(k, ((const struct keeper_unsnap *)msg)->id, e) < 0)
+        return -1;
+    link_send(k, KEEPER_OK, seq, &ok);
+    return 0;
+}
+
+static int op_sample(struct keeper *k, uint32_t seq, const void *msg, struct err *e)
+{
+    return meter_sample(k, seq, ((const struct keeper_sample *)msg)->id, e);
+}
+
+static void send_template(struct keeper *k, uint32_t seq, const struct keeper_template *m)
+{
+    link_send(k, KEEPER_TEMPLATE, seq, m);
+}
+
+static int op_templates(struct keeper *k, uint32_t seq, const void *msg, struct err *e)
+{
+    struct keeper_end end;
+    struct template_row row;
+    struct keeper_template m;
+
+    (void)msg;
+    if (template_show(k, "base", &row, e) < 0)
+        return -1;
+    m = (struct keeper_template){.name = row.name,
+                                 .state = row.state,
+                                 .bytes = row.bytes,
+                                 .files = row.files,
+                                 .created_ms = row.created_ms,
+                                 .note = row.note};
+    link_send(k, KEEPER_TEMPLATE, seq, &m);
+    end.count = 1 + image_list(k, send_template, seq);
+    link_send(k, KEEPER_END, seq, &end);
+    return 0;
+}
+
+static int op_import(struct keeper *k, uint32_t seq, const void *msg, struct err *e)
+{
+    (void)msg;
+    return sandbox_import(k, seq, e);
+}
+
+static int op_commit(struct keeper *k, uint32_t seq, const void *msg, struct err *e)
+{
+    return sandbox_commit(k, seq, msg, e);
+}
+
+static int op_alias(struct keeper *k, uint32_t seq, const void *msg, struct err *e)
+{
+    const struct keeper_alias *m = msg;
+    struct keeper_ok ok = {0};
+
+    if (image_alias(k, m->name, m->alias, e) < 0)
+        return -1;
+    link_send(k, KEEPER_OK, seq, &ok);
+    return 0;
+}
+
+static int op_forget(struct keeper *k, uint32_t seq, const void *msg, struct err *e)
+{
+    struct keeper_ok ok = {0};
+
+    if (image_remove(k, ((const struct keeper_forget *)msg)->name, e) < 0)
+        return -1;
+    link_send(k, KEEPER_OK, seq, &ok);
+    return 0;
+}
+
+static void refresh_progress(void *arg, const char *text, uint64_t done, uint64_t total)
+{
+    struct keeper *k = arg;
+    struct keeper_progress m = {.text = text, .done = done, .total = total};
+
+    if (k->link != NULL && k->link->refresh_seq != 0)
+        link_send(k, KEEPER_PROGRESS, k->link->refresh_seq, &m);
+}
+
+static void refresh_done(void *arg, const struct err *e)
+{
+    struct keeper *k = arg;
+    struct keeper_ok ok = {0};
+    uint32_t seq = k->link == NULL ? 0 : k->link->refresh_seq;
+
+    if (seq == 0)
+        return;
+    k->link->refresh_seq = 0;
+    if (e != NULL)
+        link_fail(k, seq, e);
+    else
+        link_send(k, KEEPER_OK, seq, &ok);
+}
+
+static int op_refresh(struct keeper *k, uint32_t seq, const void *msg, struct err *e)
+{
+    const struct keeper_refresh *m = msg;
+
+    if (template_refresh(k, m->name, refresh_progress, refresh_done, k, e) < 0)
+        return -1;
+    k->link->refresh_seq = seq;
+    return 0;
+}
+
+static int op_stat(struct keeper *k, uint32_t seq, const void *msg, struct err *e)
+{
+    struct keeper_stats m = {.sandboxes = k->ngiven,
+                             .pooled = k->npool,
+                             .teardown = k->ndying,
+                             .sandboxes_max = k->nsandboxes_max};
+    struct reserve_view r;
+
+    (void)msg;
+    reserve_show(k, &r);
+    m.disk_total = r.total;
+    m.disk_free = r.free;
+    m.disk_allocated = r.allocated;
+    m.disk_used = r.used;
+    m.reserve_wanted = r.wanted;
+    m.reserve = r.now;
+    m.disk_low = r.low;
+    m.disk_backed = r.backed;
+    m.refuses = sandbox_check_room(k, e) < 0 ? err_code(e->kind) : "";
+    link_send(k, KEEPER_STATS, seq, &m);
+    return 0;
+}
+
+static int op_mount(struct keeper *k, uint32_t seq, const void *msg, struct err *e)
+{
+    if (mount_up(k, msg, e) < 0)
+        return -1;
+    link_send(k, KEEPER_OK, seq, &(struct keeper_ok){0});
+    return 0;
+}
+
+static int op_unmount(struct keeper *k, uint32_t seq, const void *msg, struct err *e)
+{
+    if (mount_down(k, msg, e) < 0)
+        return -1;
+    link_send(k, KEEPER_OK, seq, &(struct keeper_ok){0});
+    return 0;
+}
+
+static int op_flush(struct keeper *k, uint32_t seq, const void *msg, struct err *e)
+{
+    (void)msg;
+    return records_flush(k, seq, e);
+}
+
+static int op_recover(struct keeper *k, uint32_t seq, const void *msg, struct err *e)
+{
+    return quarantine_recover(k, seq, msg, e);
+}
+
+/* Not flushed: should the host fail now, a lost row would be taken for one that never was. */
+static int op_told(struct keeper *k, uint32_t seq, const void *msg, struct err *e)
+{
+    const char *id = ((const struct keeper_told *)msg)->id;
+    struct sandbox *sb = sandbox_find(k, id);
+
+    (void)seq;
+    if (sb == NULL)
+        return snapshot_told(k, id, e);
+    if (sb->rec.told || (sb->rec.phase != PHASE_GIVEN && sb->rec.phase != PHASE_STOPPED))
+        return 0;
+    sb->rec.told = 1;
+    return record_save(sb, false, e);
+}
+
+static int op_ready(struct keeper *k, uint32_t seq, const void *msg, struct err *e)
+{
+    (void)seq;
+    (void)msg;
+    (void)e;
+    k->link->ready = true;
+    front_ready(k);
+    return 0;
+}
+
+/* clang-format off */
+static const struct op {
+    uint16_t type;
+    enum when when;
+    int (*run)(struct keeper *k, uint32_t seq, const void *msg, struct err *e);
+    bool news; /* seq 0: wants no answer */
+} ops[] = {
+    {KEEPER_LIST,      WHEN_ALWAYS, op_list},
+    {KEEPER_CREATE,    WHEN_LISTED, op_create},
+    {KEEPER_BOOT,      WHEN_LISTED, op_boot},
+    {KEEPER_DESTROY,   WHEN_LISTED, op_destroy},
+    {KEEPER_HALT,      WHEN_LISTED, op_halt},
+    {KEEPER_PAUSE,     WHEN_LISTED, op_pause},
+    {KEEPER_THAW,      WHEN_LISTED, op_thaw},
+    {KEEPER_SNAPSHOT,  WHEN_LISTED, op_snapshot},
+    {KEEPER_SNAPSHOTS, WHEN_LISTED, op_snapshots},
+    {KEEPER_UNSNAP,    WHEN_LISTED, op_unsnap},
+    {KEEPER_SAMPLE,    WHEN_LISTED, op_sample},
+    {KEEPER_TEMPLATES, WHEN_LISTED, op_templates},
+    {KEEPER_REFRESH,   WHEN_LISTED, op_refresh},
+    {KEEPER_STAT,      WHEN_ALWAYS, op_stat},
+    {KEEPER_RULES,     WHEN_LISTED, op_rules},
+    {KEEPER_TRAFFIC,   WHEN_LISTED, op_traffic},
+    {KEEPER_READY,     WHEN_LISTED, op_ready, .news = true},
+    {KEEPER_IMPORT,    WHEN_LISTED, op_import},
+    {KEEPER_COMMIT,    WHEN_LISTED, op_commit},
+    {KEEPER_ALIAS,     WHEN_LISTED, op_alias},
+    {KEEPER_FORGET,    WHEN_LISTED, op_forget},
+    {KEEPER_MOUNT,     WHEN_LISTED, op_mount},
+    {KEEPER_UNMOUNT,   WHEN_LISTED, op_unmount},
+    {KEEPER_FLUSH,     WHEN_LISTED, op_flush},
+    {KEEPER_RECOVER,   WHEN_LISTED, op_recover},
+    {KEEPER_TOLD,      WHEN_LISTED, op_told, .news = true},
+};
+/* clang-format on */
+
+/* -1: this front speaks nonsense and must go. */
+static int serve(struct keeper *k, const struct wire_head *head, const char *body, struct err *e)
+{
+    const struct wire_msg *m = keeper_msg(head->type);
+    _Alignas(16) char msg[512];
+    struct err why;
+
+    for (size_t i = 0; i < ARRAY_LEN(ops); i++) {
+        if (ops[i].type != head->type)
+            continue;
+        if (m == NULL || m->size > sizeof(msg) || (head->seq == 0) != ops[i].news ||
+            head->seq == ASK_FORGOTTEN)
+            return err_set(e, ERR_INVALID, "request %u cannot be read", head->type);
+        if (ops[i].when == WHEN_LISTED && !k->link->listed)
+            return err_set(e, ERR_DENIED, "%s before list", m->name);
+        if (wire_get(m, body, head->len, msg, e) < 0)
+            return -1;
+        if (ops[i].run(k, head->seq, msg, &why) == 0)
+            return 0;
+        if (ops[i].news)
+            log_warn("%s", why.msg);
+        else
+            link_fail(k, head->seq, &why);
+        return 0;
+    }
+    return err_set(e, ERR_DENIED, "request %u is not one of the table", head->type);
+}
+
+static void readable(struct loop_io *io, uint32_t events)
+{
+    struct link *l = CONTAINER_OF(io, struct link, io);
+    struct keeper *k = l->k;
+    struct wire_head head;
+    const char *body;
+    struct err e;
+    char *room;
+    ssize_t n;
+
+    if (events & EPOLLOUT)
+        flush(l);
+    room = buf_room(&l->in, 64u << 10);
+    n = room == NULL ? 0 : recv(l->fd, room, 64u << 10, MSG_DONTWAIT);
+    if (n < 0 && (errno == EAGAIN || errno == EINTR))
+        return;
+    if (n <= 0) {
+        lost(k, room == NULL ? "it asks for too much at once" : "its end is closed");
+        return;
+    }
+    buf_added(&l->in, (size_t)n);
+    for (int r; k->link == l && (r = wire_peek(&l->in, &head, &body, &e)) != 0;) {
+        if (r < 0 || serve(k, &head, body, &e) < 0) {
+            lost(k, e.msg);
+            return;
+        }
+        buf_consume(&l->in, WIRE_HEAD + head.len);
+    }
+}
+
+int link_open(struct keeper *k, int fd, struct err *e)
+{
+    struct link *l = calloc(1, sizeof(*l));
+
+    if (l == NULL)
+        return err_set(e, ERR_INTERNAL, "out of memory");
+    l->k = k;
+    l->fd = fd;
+    buf_init(&l->in, LINK_IN_MAX);
+    buf_init(&l->out, LINK_OUT_MAX);
+    if (loop_io_start(k->loop, &l->io, fd, EPOLLIN, readable, e) < 0) {
+        free(l);
+        return -1;
+    }
+    k->link = l;
+    k->nfronts++;
+    return 0;
+}
+
+/* Requests that were in flight stay what they are: a create that succeeds now
+ * is a sandbox that the next front finds in its list without a row. */
+static void forget_asks(struct keeper *k)
+{
+    for (size_t i = 0; i < k->sandboxes.nslots; i++)
+        for (struct map_node *n = k->sandboxes.slots[i]; n != NULL; n = n->next) {
+            struct sandbox *sb = CONTAINER_OF(n, struct sandbox, by_id);
+
+            if (sb->ask != 0)
+                sb->ask = ASK_FORGOTTEN;
+        }
+}
+
+void link_close(struct keeper *k)
+{
+    struct link *l = k->link;
+
+    if (l == NULL)
+        return;
+    k->link = NULL;
+    loop_io_stop(k->loop, &l->io);
+    drop_fd(&l->fd);
+    buf_free(&l->in);
+    buf_free(&l->out);
+    free(l);
+    forget_asks(k);
+    sandbox_end_imports(k);
+}
+
+bool link_is_ready(const struct keeper *k)
+{
+    return k->link != NULL && k->link->ready;
+}

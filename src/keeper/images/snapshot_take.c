@@ -1,0 +1,266 @@
+/* snapshot_take.c - how a snapshot is taken: write out what is dirty, stop the time in
+ * the sandbox, snapshot its disk, let it go on.
+ *
+ * What may take long is a worker's. Writing out comes first, while the sandbox
+ * still runs, so that it stands still for as short as its disk allows. A sandbox
+ * that ends meanwhile, or a front that is gone, makes the snapshot nobody's: it is
+ * thrown away. */
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/str.h"
+#include "keeper/cgroup.h"
+#include "keeper/disk.h"
+#include "keeper/freezer.h"
+#include "keeper/image.h"
+#include "keeper/internal.h"
+#include "keeper/ops.h"
+#include "keeper/snapshot.h"
+#include "keeper/worker.h"
+
+#define TAKE_DIRTY_MAX (4ull << 20) /* less is written out while it stands still */
+#define TAKE_FLUSHES_MAX 2u         /* it may write faster than the disk takes */
+#define TAKE_LOOK_MS 1
+#define TAKE_WAIT_MS 5000 /* to be frozen */
+
+struct taking {
+    struct work work;
+    struct loop_timer timer;
+    struct keeper *k;
+    uint32_t seq;   /* of the request... */
+    uint64_t front; /* ...and whose it was: every front counts from the same number */
+    struct snapshot *snap;
+    char sandbox[32], disk[64]; /* names on the disk: from, to */
+    unsigned flushes;
+    uint64_t give_up_ms, frozen_ns;
+    int result;
+    struct err e;
+};
+
+/* The sandbox, as long as it is the one that is being taken. */
+static struct sandbox *sandbox_of(const struct taking *t)
+{
+    struct sandbox *sb = sandbox_find(t->k, t->sandbox);
+
+    return sb != NULL && sb->taking == t ? sb : NULL;
+}
+
+/* Who asked still waits for it. */
+static bool is_awaited(const struct taking *t, const struct sandbox *sb)
+{
+    return sb->ask == t->seq && t->front == t->k->nfronts;
+}
+
+/* ---- the end ---- */
+
+static void end(struct taking *t, struct sandbox *sb)
+{
+    struct err ignored;
+
+    if (sb != NULL) {
+        sb->taking = NULL;
+        freezer_set(sb, FREEZE_ALL, false, &ignored);
+    }
+    loop_timer_stop(t->k->loop, &t->timer);
+    free(t->snap);
+    free(t);
+}
+
+static void fail(struct taking *t, struct sandbox *sb, const struct err *e)
+{
+    if (sb != NULL && (is_awaited(t, sb) || sb->ask == ASK_FORGOTTEN)) {
+        link_fail(t->k, sb->ask, e);
+        sb->ask = 0;
+    }
+    end(t, sb);
+}
+
+static void answer(struct sandbox *sb, const struct snapshot *s)
+{
+    struct keeper_snap m;
+
+    snapshot_message(s, &m);
+    link_send(sb->k, KEEPER_SNAP, sb->ask, &m);
+    sb->ask = 0;
+}
+
+static void taken(struct work *w)
+{
+    struct taking *t = CONTAINER_OF(w, struct taking, work);
+    struct sandbox *sb = sandbox_of(t);
+    struct snapshot *s = t->snap;
+    struct err e;
+
+    if (sb != NULL && freezer_set(sb, FREEZE_ALL, false, &e) < 0 && sb->rec.phase == PHASE_GIVEN)
+        log_error("sandbox %s: %s", sb->rec.id, e.msg);
+    if (t->result < 0) {
+        disk_remove(t->k, t->disk);
+        fail(t, sb, &t->e);
+        return;
+    }
+    if (sb == NULL || !is_awaited(t, sb)) /* who asked is gone, or was told something else */
+        err_set(&e, ERR_GONE, "the sandbox is gone, or who wanted a snapshot of it");
+    else if (snapshot_keep(t->k, s, &e) == 0) {
+        t->snap = NULL;
+        log_debug("snapshot %s of %s: it stood still for %.1f ms", s->rec.id, sb->rec.id,
+                  (double)(clock_mono_ns() - t->frozen_ns) / 1e6);
+        if (disk_limit(sb, &e) < 0)
+            log_warn("sandbox %s: %s", sb->rec.id, e.msg);
+        answer(sb, s);
+        end(t, sb);
+        return;
+    }
+    disk_remove(t->k, t->disk);
+    fail(t, sb, &e);
+}
+
+/* ---- the way there ---- */
+
+static void take_run(struct work *w)
+{
+    struct taking *t = CONTAINER_OF(w, struct taking, work);
+
+    t->result = t->k->disk.way->clone(t->k, t->sandbox, t->disk, true, &t->snap->rec.bytes, &t->e);
+}
+
+static void take(struct taking *t)
+{
+    t->frozen_ns = clock_mono_ns();
+    t->work = (struct work){.run = take_run, .done = taken};
+    worker_give(&t->work);
+}
+
+static void look(struct loop_timer *timer)
+{
+    struct taking *t = CONTAINER_OF(timer, struct taking, timer);
+    struct sandbox *sb = sandbox_of(t);
+    struct err e;
+
+    if (sb == NULL || sb->rec.phase != PHASE_GIVEN)
+        err_set(&e, ERR_GONE, "the sandbox ended");
+    else if (freezer_is_frozen_soon(sb, FREEZE_ALL)) {
+        take(t);
+        return;
+    } else if (clock_mono_ms() <= t->give_up_ms) {
+        loop_timer_set(t->k->loop, &t->timer, TAKE_LOOK_MS, look);
+        return;
+    } else
+        err_set(&e, ERR_UNRESPONSIVE, "a process in sandbox %s does not stop", sb->rec.id);
+    fail(t, sb, &e);
+}
+
+static void freeze(struct taking *t, struct sandbox *sb)
+{
+    struct err e;
+
+    if (freezer_set(sb, FREEZE_ALL, true, &e) < 0) {
+        fail(t, sb, &e);
+        return;
+    }
+    t->give_up_ms = clock_mono_ms() + TAKE_WAIT_MS;
+    look(&t->timer);
+}
+
+static void flush_run(struct work *w)
+{
+    struct taking *t = CONTAINER_OF(w, struct taking, work);
+
+    syncfs(t->k->disk.fd);
+}
+
+static void go_on(struct taking *t, struct sandbox *sb);
+
+static void flushed(struct work *w)
+{
+    struct taking *t = CONTAINER_OF(w, struct taking, work);
+    struct sandbox *sb = sandbox_of(t);
+    struct err e;
+
+    if (sb != NULL && sb->rec.phase == PHASE_GIVEN) {
+        go_on(t, sb);
+        return;
+    }
+    err_set(&e, ERR_GONE, "the sandbox ended");
+    fail(t, sb, &e);
+}
+
+static void go_on(struct taking *t, struct sandbox *sb)
+{
+    if (sb->rec.phase == PHASE_STOPPED) {
+        take(t);
+    } else if (t->flushes < TAKE_FLUSHES_MAX && cgroup_dirty(sb) > TAKE_DIRTY_MAX) {
+        t->flushes++;
+        t->work = (struct work){.run = flush_run, .done = flushed};
+        worker_give(&t->work);
+    } else {
+        freeze(t, sb);
+    }
+}
+
+/* ---- the request ---- */
+
+static void describe(struct snapshot *s, struct keeper *k, const struct sandbox *sb)
+{
+    struct snapshot *below =
+        snapshot_is_version(sb->rec.layer) ? snapshot_any(k, sb->rec.layer + 1) : NULL;
+
+    id_random(s->rec.id, ID_LEN);
+    str_fmt(s->rec.under, sizeof(s->rec.under), "%s", sb->rec.layer);
+    str_fmt(s->rec.template, sizeof(s->rec.template), "%s", sb->rec.template);
+    str_fmt(s->rec.source, sizeof(s->rec.source), "%s", sb->rec.id);
+    s->rec.stack = below == NULL ? 1 : below->rec.stack + 1;
+    s->rec.created_ms = clock_real_ms();
+    list_init(&s->link);
+}
+
+static struct taking *taking_new(struct keeper *k, const struct sandbox *sb)
+{
+    struct taking *t = calloc(1, sizeof(*t));
+
+    if (t == NULL)
+        return NULL;
+    t->snap = calloc(1, sizeof(*t->snap));
+    if (t->snap == NULL) {
+        free(t);
+        return NULL;
+    }
+    t->k = k;
+    describe(t->snap, k, sb);
+    str_fmt(t->sandbox, sizeof(t->sandbox), "%s", sb->rec.id);
+    snapshot_disk(t->snap->rec.id, t->disk, sizeof(t->disk));
+    return t;
+}
+
+static int check(struct keeper *k, const struct sandbox *sb, struct err *e)
+{
+    if (sandbox_is_busy(sb) || sb->taking != NULL)
+        return err_set(e, ERR_CONFLICT, "something else is being done with sandbox %s; try again",
+                       sb->rec.id);
+    if (sb->rec.phase == PHASE_STOPPED && (sb->rec.stage != 0 || !list_empty(&sb->link)))
+        return err_set(e, ERR_CONFLICT, "sandbox %s is still stopping; try again", sb->rec.id);
+    if (k->snapshots->n >= k->config.snapshots)
+        return err_set(e, ERR_LIMIT, "there are %zu snapshots, and there may be no more",
+                       k->snapshots->n);
+    return 0;
+}
+
+int sandbox_snapshot(struct keeper *k, uint32_t seq, const char *id, struct err *e)
+{
+    struct sandbox *sb = sandbox_find_given(k, id, e);
+    struct taking *t;
+
+    if (sb == NULL || check(k, sb, e) < 0 || disk_check(k, e) < 0)
+        return -1;
+    t = taking_new(k, sb);
+    if (t == NULL)
+        return err_set(e, ERR_INTERNAL, "out of memory");
+    sb->taking = t;
+    sb->ask = t->seq = seq;
+    t->front = k->nfronts;
+    go_on(t, sb);
+    return 0;
+}

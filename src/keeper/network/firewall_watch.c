@@ -1,0 +1,94 @@
+/* firewall_watch.c - our table is there, whoever empties the host's firewall.
+ *
+ * `nft flush ruleset`, which is what a reload of nftables.service begins with, removes
+ * every table of the host, ours too, while sandboxes run. The kernel tells of each
+ * table that goes; if ours was among them it is written again, with all it held. */
+#include <errno.h>
+#include <libmnl/libmnl.h>
+#include <linux/netfilter/nf_tables.h>
+#include <linux/netfilter/nfnetlink.h>
+#include <nftables/libnftables.h>
+
+#include "base/log.h"
+#include "base/str.h"
+#include "keeper/network/firewall.h"
+
+#define NEWS_MAX (32u << 10)
+
+static bool is_there(struct keeper *k)
+{
+    char text[64];
+    bool there;
+
+    str_fmt(text, sizeof(text), "list chain inet cove_%s forward", k->tag);
+    there = nft_run_cmd_from_buffer(k->network.nft, text) == 0;
+    nft_ctx_get_output_buffer(k->network.nft); /* which empties it */
+    nft_ctx_get_error_buffer(k->network.nft);
+    return there;
+}
+
+bool firewall_restore(struct keeper *k)
+{
+    struct err e;
+
+    if (is_there(k))
+        return false;
+    log_warn("somebody removed our firewall table; writing it again");
+    if (firewall_write(k, &e) < 0)
+        log_error("%s", e.msg);
+    for (size_t i = 0; i < k->sandboxes.nslots; i++)
+        for (struct map_node *n = k->sandboxes.slots[i]; n != NULL; n = n->next) {
+            struct sandbox *sb = CONTAINER_OF(n, struct sandbox, by_id);
+            struct wire_bytes rules = {sb->rules.mem, sb->rules.len};
+
+            if ((sb->rec.network & NETWORK_RULED) != 0 && rules.len > 0 &&
+                firewall_rule(sb, &rules, &e) < 0)
+                log_error("sandbox %s: %s", sb->rec.id, e.msg);
+        }
+    return true;
+}
+
+static bool tells_of_a_table(const char *p, int n)
+{
+    for (const struct nlmsghdr *h = (const void *)p; mnl_nlmsg_ok(h, n); h = mnl_nlmsg_next(h, &n))
+        if (h->nlmsg_type == (NFNL_SUBSYS_NFTABLES << 8 | NFT_MSG_DELTABLE))
+            return true;
+    return false;
+}
+
+/* News that were lost (ENOBUFS) may have been of ours. */
+static void news(struct loop_io *io, uint32_t events)
+{
+    struct keeper *k = CONTAINER_OF(io, struct keeper, network.watch_io);
+    static _Alignas(16) char room[NEWS_MAX];
+    bool look = false;
+    ssize_t n;
+
+    (void)events;
+    while ((n = mnl_socket_recvfrom(k->network.watch, room, sizeof(room))) >= 0 ||
+           errno == ENOBUFS || errno == ENOSPC)
+        look |= n < 0 || tells_of_a_table(room, (int)n);
+    if (look)
+        firewall_restore(k);
+}
+
+int firewall_watch(struct keeper *k, struct err *e)
+{
+    struct mnl_socket *s = mnl_socket_open2(NETLINK_NETFILTER, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    int group = NFNLGRP_NFTABLES;
+
+    if (s == NULL)
+        return err_sys(e, "netlink");
+    k->network.watch = s;
+    if (mnl_socket_bind(s, 0, MNL_SOCKET_AUTOPID) < 0 ||
+        mnl_socket_setsockopt(s, NETLINK_ADD_MEMBERSHIP, &group, sizeof(group)) < 0)
+        return err_sys(e, "listen to nftables");
+    return loop_io_start(k->loop, &k->network.watch_io, mnl_socket_get_fd(s), EPOLLIN, news, e);
+}
+
+void firewall_unwatch(struct keeper *k)
+{
+    loop_io_stop(k->loop, &k->network.watch_io);
+    if (k->network.watch != NULL)
+        mnl_socket_close(take_ptr(&k->network.watch));
+}

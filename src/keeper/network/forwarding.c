@@ -1,0 +1,215 @@
+/* forwarding.c - see forwarding.h.
+ *
+ * /run/cove/net-INODE, INODE being that of the network namespace the daemon runs in
+ * (sysctls are per namespace, /run need not be), is changed under a lock. It holds
+ * lines `if NAME` for what was switched on and `tag TAG` for who needs it. */
+#include "keeper/forwarding.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+
+#include "base/buf.h"
+#include "base/log.h"
+#include "base/own.h"
+#include "base/str.h"
+
+#define MEMORY_MAX (16u << 10)
+
+struct memory {
+    char path[64];
+    int fd;
+    struct forwarding on;
+    struct buf tags; /* lines, without the one of who asks */
+    bool mine;       /* the asker's was there */
+    bool empty;      /* nothing was: it is new, or the last one is lost */
+};
+
+int forwarding_set(const char *family, const char *dev, const char *name, const char *value)
+{
+    char path[160];
+    autofd int fd = -1;
+
+    str_fmt(path, sizeof(path), "/proc/sys/net/%s/conf/%s/%s", family, dev, name);
+    fd = open(path, O_WRONLY | O_CLOEXEC);
+    return fd < 0 || write(fd, value, strlen(value)) < 0 ? -1 : 0;
+}
+
+static bool is_on(const char *dev)
+{
+    char path[160], value = 0;
+    autofd int fd = -1;
+
+    str_fmt(path, sizeof(path), "/proc/sys/net/ipv4/conf/%s/forwarding", dev);
+    fd = open(path, O_RDONLY | O_CLOEXEC);
+    return fd >= 0 && read(fd, &value, 1) == 1 && value == '1';
+}
+
+static bool knows(const struct forwarding *f, const char *dev)
+{
+    for (size_t i = 0; i < f->ndevs; i++)
+        if (strcmp(f->devs[i], dev) == 0)
+            return true;
+    return false;
+}
+
+void forwarding_add(struct forwarding *f, const char *dev)
+{
+    if (f->ndevs < FORWARDING_DEVS && !knows(f, dev) && strlen(dev) < IFNAMSIZ)
+        str_fmt(f->devs[f->ndevs++], IFNAMSIZ, "%.15s", dev);
+}
+
+/* ---- the memory ---- */
+
+static void read_line(struct memory *m, const char *line, const char *tag)
+{
+    if (strncmp(line, "if ", 3) == 0)
+        forwarding_add(&m->on, line + 3);
+    else if (strncmp(line, "tag ", 4) == 0 && strcmp(line + 4, tag) == 0)
+        m->mine = true;
+    else if (strncmp(line, "tag ", 4) == 0)
+        buf_addf(&m->tags, "%s\n", line);
+}
+
+/* Whoever had it locked before us may have removed it: then again. */
+static int memory_lock(struct memory *m, int flags, struct err *e)
+{
+    struct stat st;
+
+    do {
+        drop_fd(&m->fd);
+        m->fd = open(m->path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | flags, 0600);
+        if (m->fd < 0 || flock(m->fd, LOCK_EX) < 0 || fstat(m->fd, &st) < 0)
+            return err_sys(e, "%s", m->path);
+    } while (st.st_nlink == 0);
+    return 0;
+}
+
+static int memory_open(struct memory *m, const char *tag, int flags, struct err *e)
+{
+    char text[MEMORY_MAX], *rest = text, *line;
+    struct stat st;
+    ssize_t n;
+
+    *m = (struct memory){.fd = -1, .tags = BUF_INIT(MEMORY_MAX)};
+    if (stat("/proc/self/ns/net", &st) < 0)
+        return err_sys(e, "our network namespace");
+    if ((flags & O_CREAT) != 0 && mkdir("/run/cove", 0755) < 0 && errno != EEXIST)
+        return err_sys(e, "make /run/cove");
+    str_fmt(m->path, sizeof(m->path), "/run/cove/net-%llu", (unsigned long long)st.st_ino);
+    if (memory_lock(m, flags, e) < 0)
+        return -1;
+    n = pread(m->fd, text, sizeof(text) - 1, 0);
+    if (n < 0)
+        return err_sys(e, "%s", m->path);
+    text[n] = '\0';
+    m->empty = n == 0;
+    while ((line = strsep(&rest, "\n")) != NULL)
+        read_line(m, line, tag);
+    return 0;
+}
+
+static void memory_close(struct memory *m)
+{
+    drop_fd(&m->fd);
+    buf_free(&m->tags);
+}
+
+static int memory_write(struct memory *m, const char *tag, struct err *e)
+{
+    autobuf struct buf out = BUF_INIT(MEMORY_MAX);
+
+    for (size_t i = 0; i < m->on.ndevs; i++)
+        buf_addf(&out, "if %s\n", m->on.devs[i]);
+    buf_add(&out, buf_data(&m->tags), m->tags.len);
+    if (tag != NULL)
+        buf_addf(&out, "tag %s\n", tag);
+    if (out.failed || ftruncate(m->fd, 0) < 0 ||
+        pwrite(m->fd, buf_data(&out), out.len, 0) != (ssize_t)out.len)
+        return err_sys(e, "write %s", m->path);
+    return 0;
+}
+
+/* ---- taking and giving back ---- */
+
+/* A daemon whose table is there needs it, and what that guards was off before. */
+static void recover(struct memory *m, const struct forwarding_tables *t)
+{
+    if (!m->empty || (!t->ours && t->nothers == 0))
+        return;
+    log_warn("network: %s is lost; what is to be switched off again is read from the firewall",
+             m->path);
+    for (size_t i = 0; i < t->guarded.ndevs; i++)
+        forwarding_add(&m->on, t->guarded.devs[i]);
+    for (size_t i = 0; i < t->nothers; i++)
+        buf_addf(&m->tags, "tag %s\n", t->others[i]);
+}
+
+/* Written down before it is done: who is killed in between has changed nothing
+ * that is not remembered. */
+static int take(struct memory *m, struct forwarding *f, const char *tag, struct err *e)
+{
+    for (size_t i = 0; i < f->ndevs; i++)
+        if (!is_on(f->devs[i]))
+            forwarding_add(&m->on, f->devs[i]);
+    if (memory_write(m, tag, e) < 0)
+        return -1;
+    *f = m->on;
+    return 0;
+}
+
+int forwarding_start(const struct forwarding *f, struct err *e)
+{
+    for (size_t i = 0; i < f->ndevs; i++)
+        if (forwarding_set("ipv4", f->devs[i], "forwarding", "1") < 0 && errno != ENOENT)
+            return err_sys(e, "let %s forward", f->devs[i]);
+    return 0;
+}
+
+int forwarding_take(struct forwarding *f, const struct forwarding_tables *t, const char *tag,
+                    struct err *e)
+{
+    struct memory m;
+    int r = memory_open(&m, tag, O_CREAT, e);
+
+    if (r == 0) {
+        recover(&m, t);
+        r = take(&m, f, tag, e);
+    }
+    memory_close(&m);
+    return r;
+}
+
+bool forwarding_has(const char *tag)
+{
+    struct memory m;
+    struct err e;
+    bool has = memory_open(&m, tag, 0, &e) == 0 && m.mine;
+
+    memory_close(&m);
+    return has;
+}
+
+void forwarding_give_back(const struct forwarding_tables *t, const char *tag)
+{
+    struct memory m;
+    struct err e;
+
+    if (memory_open(&m, tag, O_CREAT, &e) < 0) {
+        log_warn("%s", e.msg);
+    } else {
+        recover(&m, t);
+        if (m.tags.len > 0) {
+            if (memory_write(&m, NULL, &e) < 0)
+                log_warn("%s", e.msg);
+        } else {
+            for (size_t i = 0; i < m.on.ndevs; i++)
+                forwarding_set("ipv4", m.on.devs[i], "forwarding", "0");
+            unlink(m.path);
+        }
+    }
+    memory_close(&m);
+}

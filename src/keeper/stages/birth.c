@@ -1,0 +1,121 @@
+/* birth.c - the process that becomes init, in namespaces of its own.
+ *
+ * The nursery (nursery.h) bears it into the sandbox's cgroup and into new user, pid,
+ * mount, network, ipc and uts namespaces; then we write its id maps, and the stages go
+ * on. Until its boot message comes (init.c) it only waits. */
+#include <fcntl.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+
+#include "base/str.h"
+#include "keeper/host.h"
+#include "keeper/pool.h"
+
+int birth_map(pid_t pid, const char *name, unsigned inside, unsigned base, unsigned count,
+              struct err *e)
+{
+    char path[64], map[64];
+    autofd int fd = -1;
+
+    str_fmt(path, sizeof(path), "/proc/%d/%s", (int)pid, name);
+    str_fmt(map, sizeof(map), "%u %u %u", inside, base, count);
+    fd = open(path, O_WRONLY | O_CLOEXEC);
+    if (fd < 0 || write(fd, map, strlen(map)) != (ssize_t)strlen(map))
+        return err_sys(e, "write %s", name);
+    return 0;
+}
+
+static int open_userns(struct sandbox *sb, struct err *e)
+{
+    char path[64];
+
+    str_fmt(path, sizeof(path), "/proc/%d/ns/user", (int)sb->pid);
+    sb->userns_fd = open(path, O_RDONLY | O_CLOEXEC);
+    return sb->userns_fd < 0 ? err_sys(e, "open the user namespace") : 0;
+}
+
+/* The other end of boot_fd: it belongs to the newborn, and we keep no copy, so that
+ * each sees the other's death. */
+int birth_socket(struct sandbox *sb, struct err *e)
+{
+    int pair[2], quiet = 256 * 1024;
+
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+        return err_sys(e, "boot socket");
+    drop_fd(&sb->boot_fd);
+    sb->boot_fd = pair[0];
+    setsockopt(sb->boot_fd, SOL_SOCKET, SO_SNDBUF, &quiet, sizeof(quiet));
+    return pair[1];
+}
+
+int birth_up(struct sandbox *sb, struct err *e)
+{
+    (void)e;
+    sb->birthing = true;
+    sb->born_again = false;
+    nursery_order(sb);
+    return 1;
+}
+
+static int settle(struct sandbox *sb, struct err *e)
+{
+    if (birth_map(sb->pid, "uid_map", 0, ids_base(sb), SANDBOX_IDS, e) < 0 ||
+        birth_map(sb->pid, "gid_map", 0, ids_base(sb), SANDBOX_IDS, e) < 0)
+        return -1;
+    return open_userns(sb, e);
+}
+
+/* One that nobody wants any more goes down from here (birth_down). */
+void birth_born(struct sandbox *sb, pid_t pid, int pidfd)
+{
+    struct err e;
+
+    sb->birthing = false;
+    sb->pid = pid;
+    sb->pidfd = pidfd;
+    if (!sb->rising)
+        return;
+    if (settle(sb, &e) < 0)
+        sandbox_failed(sb, &e);
+    else
+        sandbox_go_on(sb);
+}
+
+void birth_failed(struct sandbox *sb, struct err *e)
+{
+    sb->birthing = false;
+    if (!sb->rising)
+        return;
+    err_wrap(e, "sandbox %s: birth", sb->rec.id);
+    sandbox_failed(sb, e);
+}
+
+bool birth_is_over(const struct sandbox *sb)
+{
+    struct pollfd p = {.fd = sb->pidfd, .events = POLLIN};
+
+    return sb->pidfd >= 0 && poll(&p, 1, 0) > 0;
+}
+
+/* Also for an adopted init, which is not our child: then waitid has nothing to
+ * say and the pidfd alone tells. */
+int birth_down(struct sandbox *sb)
+{
+    siginfo_t si = {0};
+
+    if (sb->birthing)
+        return 1;
+    loop_io_stop(sb->k->loop, &sb->boot_io);
+    drop_fd(&sb->boot_fd);
+    if (!birth_is_over(sb)) {
+        cgroup_kill(sb);
+        return sb->pidfd < 0 ? 0 : 1;
+    }
+    waitid(P_PIDFD, (id_t)sb->pidfd, &si, WEXITED | WNOHANG);
+    loop_io_stop(sb->k->loop, &sb->pid_io);
+    drop_fd(&sb->pidfd);
+    sb->pid = 0;
+    return 0;
+}

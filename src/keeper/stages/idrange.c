@@ -1,0 +1,414 @@
+/* idrange.c - a private range of 65,536 user and group ids for each sandbox.
+ *
+ * Ranges are leased for the whole host, since several daemons may run on it:
+ * /run/cove/idranges is an array with one tag per range, changed under a lock. A
+ * file on a sandbox's disk carries ids from 0 on whatever the range is (the
+ * mounts are mapped), so a range is free again as soon as nothing runs in it.
+ *
+ * The number of a range is also that of an address and of an interface, so nothing of one
+ * sandbox may be left when the next has it. Wherever a keeper is killed, that holds because:
+ *
+ *  - A range is leased before a record names it, and the record names it, together with the
+ *    boot of the host that this is a lease of, before anything is made with it. A lease that
+ *    no record names is swept by the next keeper.
+ *  - It is given back after everything that was made with it is gone (the stages above
+ *    this one, and every process of its cgroup) and after the record has ceased to name it.
+ *    The other way round a record is left that names a range of another sandbox: the next
+ *    keeper would wait for that one's interface, delete it, and give the range back twice.
+ *  - A keeper sweeps when it has read all records, and not before those are down whose range
+ *    it does not know.
+ *  - Whatever else may have gone wrong, a range is not leased that a sandbox of ours has, or
+ *    whose interface is there.
+ *
+ * The file may be lost while daemons run (`rm -rf /run/cove`). Each looks before it uses it:
+ * who finds none makes it, with the ranges of everything that runs on the host, and each
+ * daemon enters its own. */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <net/if.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+
+#include "base/log.h"
+#include "base/str.h"
+#include "keeper/compat.h"
+#include "keeper/host.h"
+#include "keeper/network.h"
+
+#include <sys/prctl.h>
+
+/* Above what Debian, systemd and subuid files hand out, below 2^31. */
+#define IDS_FIRST 0x70000000u
+#define IDS_RANGES NETWORK_RANGES /* up to 0x7f000000 */
+#define IDS_BYTES ((off_t)IDS_RANGES * TAG_LEN)
+#define RUN_DIR "/run/cove"
+#define STAGE_IDS 2u /* stages that may be up when ours is the last of them */
+
+static const char nobody[TAG_LEN];
+static const char somebody[TAG_LEN] = "????????"; /* it runs, and no cgroup tells whose it is */
+
+uid_t ids_base(const struct sandbox *sb)
+{
+    return IDS_FIRST + sb->rec.range * SANDBOX_IDS;
+}
+
+int ids_find(struct sandbox *sb, struct err *e)
+{
+    unsigned inside, base = 0, count = 0;
+    char path[64];
+    FILE *f;
+
+    str_fmt(path, sizeof(path), "/proc/%d/uid_map", (int)sb->pid);
+    f = fopen(path, "re");
+    if (f == NULL)
+        return err_sys(e, "open %s", path);
+    if (fscanf(f, "%u %u %u", &inside, &base, &count) != 3 || inside != 0 || count != SANDBOX_IDS ||
+        base < IDS_FIRST || (base - IDS_FIRST) % SANDBOX_IDS != 0 ||
+        (base - IDS_FIRST) / SANDBOX_IDS >= IDS_RANGES) {
+        fclose(f);
+        return err_set(e, ERR_INTERNAL, "%s holds no range of ours", path);
+    }
+    fclose(f);
+    sb->rec.range = (base - IDS_FIRST) / SANDBOX_IDS;
+    return 0;
+}
+
+/* ---- the file ---- */
+
+static int tag_get(const struct keeper *k, uint32_t range, char tag[TAG_LEN])
+{
+    return pread(k->ids.fd, tag, TAG_LEN, (off_t)range * TAG_LEN) == TAG_LEN ? 0 : -1;
+}
+
+static int tag_put(const struct keeper *k, uint32_t range, const char *tag)
+{
+    return pwrite(k->ids.fd, tag, TAG_LEN, (off_t)range * TAG_LEN) == TAG_LEN ? 0 : -1;
+}
+
+static ssize_t read_text(const char *path, char *out, size_t room)
+{
+    autofd int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd < 0 ? -1 : read(fd, out, room - 1);
+
+    out[n < 0 ? 0 : n] = '\0';
+    return n;
+}
+
+/* The range that this process has its ids from, by its map, and the daemon that it belongs to,
+ * by its cgroup. */
+static void enter_process(char all[IDS_RANGES][TAG_LEN], const char *pid)
+{
+    char path[64], text[4096];
+    const char *at;
+    unsigned first;
+
+    str_fmt(path, sizeof(path), "/proc/%.20s/uid_map", pid);
+    if (read_text(path, text, sizeof(text)) <= 0 || sscanf(text, "%*u %u", &first) != 1 ||
+        first < IDS_FIRST || (first - IDS_FIRST) / SANDBOX_IDS >= IDS_RANGES)
+        return;
+    first = (first - IDS_FIRST) / SANDBOX_IDS;
+    if (memcmp(all[first], nobody, TAG_LEN) != 0)
+        return;
+    str_fmt(path, sizeof(path), "/proc/%.20s/cgroup", pid);
+    at = read_text(path, text, sizeof(text)) <= 0 ? NULL : strstr(text, "/cove-");
+    at = at == NULL || strlen(at) < strlen("/cove-") + TAG_LEN ? somebody : at + strlen("/cove-");
+    memcpy(all[first], at, TAG_LEN);
+}
+
+/* Its full size says that this was done. */
+static int fill(const struct keeper *k, struct err *e)
+{
+    char all[IDS_RANGES][TAG_LEN] = {0};
+    DIR *d = opendir("/proc");
+
+    if (d == NULL)
+        return err_sys(e, "find the id ranges in use");
+    if (pread(k->ids.fd, all, sizeof(all), 0) >= 0)
+        for (struct dirent *de; (de = readdir(d)) != NULL;)
+            if (de->d_name[0] >= '0' && de->d_name[0] <= '9')
+                enter_process(all, de->d_name);
+    closedir(d);
+    if (pwrite(k->ids.fd, all, sizeof(all), 0) != (ssize_t)sizeof(all))
+        return err_sys(e, "write %s/idranges", k->ids.dir);
+    return 0;
+}
+
+/* False: another daemon has it. */
+static bool enter(const struct sandbox *sb)
+{
+    char tag[TAG_LEN];
+
+    if (tag_get(sb->k, sb->rec.range, tag) < 0 ||
+        (memcmp(tag, nobody, TAG_LEN) == 0 && tag_put(sb->k, sb->rec.range, sb->k->tag) < 0))
+        log_warn("lease id range %u again: %s", sb->rec.range, strerror(errno));
+    else if (memcmp(tag, nobody, TAG_LEN) != 0 && memcmp(tag, sb->k->tag, TAG_LEN) != 0)
+        log_error("sandbox %s shares its ids with one of daemon %.8s: restart it", sb->rec.id, tag);
+    else
+        return true;
+    return false;
+}
+
+static void enter_all(struct keeper *k)
+{
+    for (size_t i = 0; i < k->sandboxes.nslots; i++)
+        for (struct map_node *n = k->sandboxes.slots[i]; n != NULL; n = n->next) {
+            struct sandbox *sb = CONTAINER_OF(n, struct sandbox, by_id);
+
+            if (sb->rec.range < IDS_RANGES)
+                enter(sb);
+        }
+}
+
+static int open_file(struct keeper *k, struct err *e)
+{
+    char path[sizeof(k->ids.dir) + 16];
+
+    if (mkdir(k->ids.dir, 0755) < 0 && errno != EEXIST)
+        return err_sys(e, "make %s", k->ids.dir);
+    str_fmt(path, sizeof(path), "%s/idranges", k->ids.dir);
+    k->ids.fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    return k->ids.fd < 0 ? err_sys(e, "%s", path) : 0;
+}
+
+/* The file that others see is the one we have. */
+static bool is_the_one(const struct keeper *k, struct stat *st)
+{
+    char path[sizeof(k->ids.dir) + 16];
+    struct stat seen;
+
+    str_fmt(path, sizeof(path), "%s/idranges", k->ids.dir);
+    return fstat(k->ids.fd, st) == 0 && stat(path, &seen) == 0 && seen.st_ino == st->st_ino &&
+           seen.st_dev == st->st_dev;
+}
+
+static int locked(struct keeper *k, struct err *e)
+{
+    bool lost = false;
+    struct stat st;
+
+    for (;;) {
+        if (k->ids.fd < 0 && open_file(k, e) < 0)
+            return -1;
+        if (flock(k->ids.fd, LOCK_EX) < 0) {
+            if (errno == EINTR)
+                continue;
+            return err_sys(e, "lock id ranges");
+        }
+        if (is_the_one(k, &st))
+            break;
+        drop_fd(&k->ids.fd);
+        lost = true;
+    }
+    if (st.st_size < IDS_BYTES && fill(k, e) < 0) {
+        flock(k->ids.fd, LOCK_UN);
+        return -1;
+    }
+    if (lost) {
+        log_warn("%s/idranges was removed: entering our sandboxes again", k->ids.dir);
+        enter_all(k);
+    }
+    return 0;
+}
+
+static void unlocked(struct keeper *k)
+{
+    flock(k->ids.fd, LOCK_UN);
+}
+
+int ids_open(struct keeper *k, struct err *e)
+{
+    if (k->ids.dir[0] == '\0')
+        str_fmt(k->ids.dir, sizeof(k->ids.dir), "%s", RUN_DIR);
+    if (locked(k, e) < 0)
+        return -1;
+    unlocked(k);
+    return 0;
+}
+
+/* ---- leases ---- */
+
+/* The sandbox of ours that has this range, other than `but`. */
+static struct sandbox *user_of(struct keeper *k, uint32_t range, const struct sandbox *but)
+{
+    for (size_t i = 0; i < k->sandboxes.nslots; i++)
+        for (struct map_node *n = k->sandboxes.slots[i]; n != NULL; n = n->next) {
+            struct sandbox *sb = CONTAINER_OF(n, struct sandbox, by_id);
+
+            if (sb->rec.range == range && sb != but)
+                return sb;
+        }
+    return NULL;
+}
+
+static bool has_link(struct keeper *k, uint32_t range)
+{
+    const struct sandbox probe = {.k = k, .rec.range = range};
+    char name[IFNAMSIZ];
+
+    network_name(&probe, name);
+    return if_nametoindex(name) != 0;
+}
+
+static int lease(struct keeper *k, uint32_t *ret, struct err *e)
+{
+    char all[IDS_RANGES][TAG_LEN];
+
+    if (pread(k->ids.fd, all, sizeof(all), 0) != (ssize_t)sizeof(all))
+        return err_sys(e, "read id ranges");
+    for (uint32_t i = 0; i < IDS_RANGES; i++) {
+        if (memcmp(all[i], nobody, TAG_LEN) != 0 || user_of(k, i, NULL) != NULL || has_link(k, i))
+            continue;
+        if (tag_put(k, i, k->tag) < 0)
+            return err_sys(e, "lease an id range");
+        *ret = i;
+        return 0;
+    }
+    return err_set(e, ERR_UNAVAILABLE, "all %u id ranges of this host are taken", IDS_RANGES);
+}
+
+int idrange_up(struct sandbox *sb, struct err *e)
+{
+    int r;
+
+    if (locked(sb->k, e) < 0)
+        return -1;
+    r = lease(sb->k, &sb->rec.range, e);
+    unlocked(sb->k);
+    /* In one save with the range: a record that names one of another boot names nothing. */
+    if (r == 0)
+        str_fmt(sb->rec.host_boot, sizeof(sb->rec.host_boot), "%s", sb->k->host_boot);
+    return r < 0 ? r : cgroup_own(sb, e);
+}
+
+static void give_back(struct keeper *k, uint32_t range)
+{
+    char tag[TAG_LEN];
+
+    if (tag_get(k, range, tag) == 0 && memcmp(tag, k->tag, TAG_LEN) == 0 &&
+        tag_put(k, range, nobody) < 0)
+        log_warn("give back id range %u: %s", range, strerror(errno));
+}
+
+/* A record that cannot be written goes on naming it: then the lease stays too. */
+int idrange_down(struct sandbox *sb)
+{
+    uint32_t range = sb->rec.range;
+    struct err e;
+
+    /* One that was being born when its keeper was killed: nobody here has its pidfd, so the
+     * stage above cannot have waited for its death. */
+    if (!cgroup_is_empty(sb)) {
+        cgroup_kill(sb);
+        return 1;
+    }
+    if (range < IDS_RANGES) {
+        sb->rec.range = RANGE_NONE;
+        /* A record in quarantine stays as it is; if it names the range, settle() finds that out. */
+        if (sb->rec.phase != PHASE_DAMAGED && record_save(sb, false, &e) < 0) {
+            log_warn("sandbox %s: id range %u stays leased: %s", sb->rec.id, range, e.msg);
+        } else if (locked(sb->k, &e) < 0) {
+            log_warn("sandbox %s: id range %u stays leased: %s", sb->rec.id, range, e.msg);
+        } else {
+            give_back(sb->k, range);
+            unlocked(sb->k);
+        }
+    }
+    if (sb->k->ids.unswept)
+        ids_sweep(sb->k);
+    return 0;
+}
+
+/* ---- after a restart ---- */
+
+/* Version 0.1.0 gave a range back before its record said so: two records may name it. The one
+ * that has it no more has nothing in its cgroup. If neither has, both go down, and what is
+ * left of either is left under the one name. */
+static void settle(struct sandbox *a, struct sandbox *b)
+{
+    struct sandbox *stale = cgroup_is_empty(a) ? a : b, *owner = stale == a ? b : a;
+
+    if (!cgroup_is_empty(stale)) {
+        log_error("sandboxes %s and %s have the same ids: restart them", a->rec.id, b->rec.id);
+        return;
+    }
+    log_warn("sandbox %s: its id range is that of %s by now", stale->rec.id, owner->rec.id);
+    if (cgroup_is_empty(owner))
+        owner->rec.network |= stale->rec.network;
+    stale->rec.range = RANGE_NONE;
+}
+
+void ids_keep(struct sandbox *sb)
+{
+    struct sandbox *other = sb->rec.range < IDS_RANGES ? user_of(sb->k, sb->rec.range, sb) : NULL;
+    struct err e;
+
+    if (other != NULL)
+        settle(sb, other);
+    if (sb->rec.range >= IDS_RANGES)
+        return;
+    if (locked(sb->k, &e) < 0) {
+        log_warn("sandbox %s: %s", sb->rec.id, e.msg);
+        return;
+    }
+    enter(sb);
+    unlocked(sb->k);
+}
+
+/* True while one is there that may have ids and whose record does not tell which. */
+static bool is_unclear(struct keeper *k)
+{
+    for (size_t i = 0; i < k->sandboxes.nslots; i++)
+        for (struct map_node *n = k->sandboxes.slots[i]; n != NULL; n = n->next) {
+            struct sandbox *sb = CONTAINER_OF(n, struct sandbox, by_id);
+
+            /* Of one in quarantine that runs the kernel has told which; the others have none. */
+            if (sb->rec.range == RANGE_NONE && sb->rec.stage > STAGE_IDS &&
+                sb->rec.phase != PHASE_DAMAGED)
+                return true;
+        }
+    return false;
+}
+
+void ids_sweep(struct keeper *k)
+{
+    struct err e;
+
+    k->ids.unswept = is_unclear(k);
+    if (k->ids.unswept)
+        return; /* idrange_down() of the last of them */
+    if (locked(k, &e) < 0) {
+        log_warn("%s", e.msg);
+        return;
+    }
+    for (uint32_t i = 0; i < IDS_RANGES; i++)
+        if (user_of(k, i, NULL) == NULL)
+            give_back(k, i);
+    unlocked(k);
+}
+
+/* ---- acting as one ---- */
+
+/* Raw system calls: glibc's would change every thread, and only this one may
+ * act as somebody else. With SECBIT_NO_SETUID_FIXUP the capabilities stay. */
+int become(uid_t id, struct err *e)
+{
+    if (prctl(PR_SET_SECUREBITS, SECBIT_NO_SETUID_FIXUP) < 0)
+        return err_sys(e, "keep capabilities");
+    if (syscall(SYS_setresgid, -1, id, -1) < 0 || syscall(SYS_setresuid, -1, id, -1) < 0) {
+        int saved = errno;
+
+        become_root();
+        errno = saved;
+        return err_sys(e, "act as id %u", id);
+    }
+    return 0;
+}
+
+void become_root(void)
+{
+    if (syscall(SYS_setresuid, -1, 0, -1) < 0 || syscall(SYS_setresgid, -1, 0, -1) < 0)
+        abort(); /* going on as somebody else would be worse than ending */
+}
