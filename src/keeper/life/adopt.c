@@ -77,8 +77,12 @@ static int adopt(struct sandbox *sb, struct err *e)
     } else if (sb->rec.phase != PHASE_STOPPED) {
         sb->rec.phase = PHASE_DYING;
     }
-    if (rebooted) /* the range is a lease of the last boot; others may have it now */
+    if (rebooted) { /* the range is a lease of the last boot; others may have it now */
         sb->rec.range = RANGE_NONE;
+        /* Stages are saved without a flush: the record that survived may be older than they are. */
+        if (sb->rec.phase == PHASE_DYING || sb->rec.stage > 0)
+            sb->rec.stage = stage_count;
+    }
     if (record_save(sb, true, e) < 0)
         log_warn("%s", e->msg);
     if (sb->rec.phase == PHASE_DYING || sb->rec.stage > 0)
