@@ -53,7 +53,7 @@ static inline struct rows rows(struct rig *r)
 
 static inline const char *state_of(struct rig *r, const char *id)
 {
-    const struct sandbox *s = engine_get(r->g, KEY, id);
+    const struct sandbox *s = engine_get((struct ref){r->g, KEY, id});
 
     return s == NULL ? "none" : sandbox_state_name(s->state);
 }

@@ -101,63 +101,59 @@ void engine_create(struct engine *g, const struct create_opts *o, engine_sandbox
     fake.arg = arg;
 }
 
-const struct sandbox *engine_get(struct engine *g, const char *key, const char *id)
+const struct sandbox *engine_get(struct ref ref)
 {
-    (void)g, (void)key;
-    return strcmp(id, "abc") == 0 ? &fake_sandbox : NULL;
+    (void)ref;
+    return strcmp(ref.id, "abc") == 0 ? &fake_sandbox : NULL;
 }
 
-void engine_delete(struct engine *g, const char *key, const char *id, engine_done_cb *cb, void *arg)
+void engine_delete(struct ref ref, engine_done_cb *cb, void *arg)
 {
-    (void)g, (void)key, (void)id;
+    (void)ref;
     fake.done = cb;
     fake.arg = arg;
 }
 
-void engine_pause(struct engine *g, const char *key, const char *id, bool memory,
-                  engine_sandbox_cb *cb, void *arg)
+void engine_pause(struct ref ref, bool memory, engine_sandbox_cb *cb, void *arg)
 {
-    (void)g, (void)key, (void)id, (void)memory;
+    (void)ref, (void)memory;
     fake.got = cb;
     fake.arg = arg;
 }
 
-void engine_resume(struct engine *g, const char *key, const char *id, enum resume_end end,
-                   uint64_t timeout_ms, engine_sandbox_cb *cb, void *arg)
+void engine_resume(struct ref ref, enum resume_end end, uint64_t timeout_ms, engine_sandbox_cb *cb,
+                   void *arg)
 {
-    (void)g, (void)key, (void)id, (void)end, (void)timeout_ms;
+    (void)ref, (void)end, (void)timeout_ms;
     fake.got = cb;
     fake.arg = arg;
 }
 
-void engine_recover(struct engine *g, const char *key, const char *id, engine_sandbox_cb *cb,
-                    void *arg)
+void engine_recover(struct ref ref, engine_sandbox_cb *cb, void *arg)
 {
-    (void)g, (void)key, (void)id;
+    (void)ref;
     fake.got = cb;
     fake.arg = arg;
 }
 
-void engine_snapshot(struct engine *g, const char *key, const char *sandbox, const char *name,
-                     snapshot_cb *cb, void *arg)
+void engine_snapshot(struct ref ref, const char *name, snapshot_cb *cb, void *arg)
 {
     struct err why;
 
-    (void)g, (void)key, (void)sandbox, (void)name;
+    (void)ref, (void)name;
     err_set(&why, ERR_CONFLICT, "not now");
     cb(arg, NULL, &why);
 }
 
-const struct snapshot *engine_snapshot_get(struct engine *g, const char *key, const char *what)
+const struct snapshot *engine_snapshot_get(struct ref ref)
 {
-    (void)g, (void)key, (void)what;
+    (void)ref;
     return NULL;
 }
 
-void engine_snapshot_delete(struct engine *g, const char *key, const char *id, engine_done_cb *cb,
-                            void *arg)
+void engine_snapshot_delete(struct ref ref, engine_done_cb *cb, void *arg)
 {
-    (void)g, (void)key, (void)id;
+    (void)ref;
     cb(arg, NULL);
 }
 
@@ -170,10 +166,9 @@ int engine_snapshots(struct engine *g, const struct snapshot_list_opts *o,
     return 0;
 }
 
-struct engine_export *engine_export(struct engine *g, const char *key, const char *id,
-                                    const struct export_ops *ops, void *arg)
+struct engine_export *engine_export(struct ref ref, const struct export_ops *ops, void *arg)
 {
-    (void)g, (void)key, (void)id, (void)ops, (void)arg;
+    (void)ref, (void)ops, (void)arg;
     return NULL;
 }
 
@@ -194,25 +189,23 @@ struct engine_import *engine_import_snapshot(struct engine *g, const char *key, 
     return NULL;
 }
 
-void engine_fork(struct engine *g, const char *key, const char *id, const struct fork_opts *o,
+void engine_fork(struct ref ref, const struct fork_opts *o,
                  void (*each)(void *arg, const struct sandbox *s, const struct err *e),
                  engine_done_cb *done, void *arg)
 {
     struct err why;
 
-    (void)g, (void)key, (void)id;
+    (void)ref;
     err_set(&why, ERR_UNAVAILABLE, "full");
     for (unsigned i = 0; i < o->count; i++)
         each(arg, i == 0 ? &fake_sandbox : NULL, &why);
     done(arg, NULL);
 }
 
-int engine_metrics(struct engine *g, const char *key, const char *id, uint64_t since_ms,
-                   uint64_t until_ms, size_t limit, void (*each)(void *arg, const struct metric *m),
-                   void *arg, struct err *err)
+int engine_metrics(struct ref ref, uint64_t since_ms, uint64_t until_ms, size_t limit,
+                   void (*each)(void *arg, const struct metric *m), void *arg, struct err *err)
 {
-    (void)g, (void)key, (void)id, (void)since_ms, (void)until_ms, (void)limit, (void)each,
-        (void)arg;
+    (void)ref, (void)since_ms, (void)until_ms, (void)limit, (void)each, (void)arg;
     (void)err;
     return 0;
 }
@@ -229,19 +222,17 @@ const char *log_severity_name(enum log_severity l)
     return "info";
 }
 
-int engine_logs(struct engine *g, const struct log_opts *o,
-                void (*each)(void *arg, const struct log_entry *l), void *arg, uint64_t *ret_next,
-                struct err *err)
+int engine_logs(const struct log_opts *o, void (*each)(void *arg, const struct log_entry *l),
+                void *arg, uint64_t *ret_next, struct err *err)
 {
-    (void)g, (void)o, (void)each, (void)arg, (void)err;
+    (void)o->ref.engine, (void)o, (void)each, (void)arg, (void)err;
     *ret_next = 0;
     return 0;
 }
 
-int engine_set_timeout(struct engine *g, const char *key, const char *id, uint64_t ms,
-                       struct err *err)
+int engine_set_timeout(struct ref ref, uint64_t ms, struct err *err)
 {
-    (void)g, (void)key, (void)id, (void)ms, (void)err;
+    (void)ref, (void)ms, (void)err;
     return 0;
 }
 
@@ -344,21 +335,20 @@ void engine_traffic(struct engine *g, const char *key,
     done(arg, NULL);
 }
 
-void engine_set_rules(struct engine *g, const char *key, const char *id,
-                      const struct sandbox_rule *rules, size_t n, engine_sandbox_cb *cb, void *arg)
+void engine_set_rules(struct ref ref, const struct sandbox_rule *rules, size_t n,
+                      engine_sandbox_cb *cb, void *arg)
 {
-    (void)g, (void)key, (void)id;
+    (void)ref;
     fake.nrules = n;
     memcpy(fake.rules, rules, n * sizeof(*rules));
     fake.got = cb;
     fake.arg = arg;
 }
 
-struct process_stream *process_run(struct engine *g, const char *key, const char *sandbox,
-                                   const struct process_opts *o, bool forget,
+struct process_stream *process_run(struct ref ref, const struct process_opts *o, bool forget,
                                    const struct process_ops *ops, void *arg)
 {
-    (void)g, (void)key, (void)sandbox;
+    (void)ref;
     fake.stream =
         (struct process_stream){.ops = ops, .arg = arg, .open = true, .forget = forget, .o = *o};
     return &fake.stream;
@@ -392,45 +382,43 @@ void process_close(struct process_stream *s)
     s->open = false;
 }
 
-void process_start(struct engine *g, const char *key, const char *sandbox,
-                   const struct process_opts *o,
+void process_start(struct ref ref, const struct process_opts *o,
                    void (*cb)(void *arg, const struct init_started *m, const struct err *e),
                    void *arg)
 {
-    (void)g, (void)key, (void)sandbox, (void)o;
+    (void)ref, (void)o;
     fake.started = cb;
     fake.arg = arg;
 }
 
-struct process_stream *process_attach(struct engine *g, const char *key, const char *sandbox,
-                                      const char *id, uint64_t since, bool follow, unsigned streams,
-                                      const struct process_ops *ops, void *arg)
+struct process_stream *process_attach(struct ref ref, const char *id, uint64_t since, bool follow,
+                                      unsigned streams, const struct process_ops *ops, void *arg)
 {
-    (void)g, (void)key, (void)sandbox, (void)id, (void)since, (void)follow, (void)streams;
+    (void)ref, (void)id, (void)since, (void)follow, (void)streams;
     fake.stream = (struct process_stream){.ops = ops, .arg = arg, .open = true};
     return &fake.stream;
 }
 
-void process_list(struct engine *g, const char *key, const char *sandbox,
-                  void (*each)(void *arg, const struct init_proc *p), engine_done_cb *cb, void *arg)
+void process_list(struct ref ref, void (*each)(void *arg, const struct init_proc *p),
+                  engine_done_cb *cb, void *arg)
 {
-    (void)g, (void)key, (void)sandbox, (void)each;
+    (void)ref, (void)each;
     fake.done = cb;
     fake.arg = arg;
 }
 
-void process_get(struct engine *g, const char *key, const char *sandbox, const char *id,
+void process_get(struct ref ref, const char *id,
                  void (*cb)(void *arg, const struct init_proc *p, const struct err *e), void *arg)
 {
-    (void)g, (void)key, (void)sandbox, (void)id;
+    (void)ref, (void)id;
     fake.proc = cb;
     fake.arg = arg;
 }
 
-void process_stdin(struct engine *g, const char *key, const char *sandbox, const char *id,
-                   const void *p, size_t n, bool last, engine_done_cb *cb, void *arg)
+void process_stdin(struct ref ref, const char *id, const void *p, size_t n, bool last,
+                   engine_done_cb *cb, void *arg)
 {
-    (void)g, (void)key, (void)sandbox, (void)id;
+    (void)ref, (void)id;
     if (fake.nstdin + n < sizeof(fake.stdin_bytes)) {
         if (n > 0)
             memcpy(fake.stdin_bytes + fake.nstdin, p, n);
@@ -441,10 +429,10 @@ void process_stdin(struct engine *g, const char *key, const char *sandbox, const
     fake.arg = arg;
 }
 
-void process_signal(struct engine *g, const char *key, const char *sandbox, const char *id,
-                    int signo, bool tree, engine_done_cb *cb, void *arg)
+void process_signal(struct ref ref, const char *id, int signo, bool tree, engine_done_cb *cb,
+                    void *arg)
 {
-    (void)g, (void)key, (void)sandbox, (void)id, (void)tree;
+    (void)ref, (void)id, (void)tree;
     fake.signo = signo;
     fake.done = cb;
     fake.arg = arg;
@@ -456,19 +444,19 @@ static struct process_call *fake_call(process_exit_cb *exit_cb, process_value_cb
     return &fake.call;
 }
 
-struct process_call *process_kill(struct engine *g, const char *key, const char *sandbox,
-                                  const char *id, uint64_t grace_ms, process_exit_cb *cb, void *arg)
+struct process_call *process_kill(struct ref ref, const char *id, uint64_t grace_ms,
+                                  process_exit_cb *cb, void *arg)
 {
-    (void)g, (void)key, (void)sandbox, (void)id, (void)grace_ms;
+    (void)ref, (void)id, (void)grace_ms;
     return fake_call(cb, NULL, arg);
 }
 
-struct process_stream *terminal_view(struct engine *g, const char *key, const char *sandbox,
-                                     const char *id, const struct terminal_from *from,
+struct process_stream *terminal_view(struct ref ref, const char *id,
+                                     const struct terminal_from *from,
                                      const struct process_ops *ops, void *arg)
 {
     (void)from;
-    return process_attach(g, key, sandbox, id, 0, true, 0, ops, arg);
+    return process_attach(ref, id, 0, true, 0, ops, arg);
 }
 
 void terminal_view_resize(struct process_stream *s, unsigned cols, unsigned rows)
@@ -477,82 +465,74 @@ void terminal_view_resize(struct process_stream *s, unsigned cols, unsigned rows
     s->rows = rows;
 }
 
-void terminal_resize(struct engine *g, const char *key, const char *sandbox, const char *id,
-                     unsigned cols, unsigned rows, engine_done_cb *cb, void *arg)
+void terminal_resize(struct ref ref, const char *id, unsigned cols, unsigned rows,
+                     engine_done_cb *cb, void *arg)
 {
-    (void)g, (void)key, (void)sandbox, (void)id, (void)cols, (void)rows;
+    (void)ref, (void)id, (void)cols, (void)rows;
     fake.done = cb;
     fake.arg = arg;
 }
 
-void terminal_signal(struct engine *g, const char *key, const char *sandbox, const char *id,
-                     int signo, engine_done_cb *cb, void *arg)
+void terminal_signal(struct ref ref, const char *id, int signo, engine_done_cb *cb, void *arg)
 {
-    terminal_resize(g, key, sandbox, id, 0, 0, cb, arg);
+    terminal_resize(ref, id, 0, 0, cb, arg);
     fake.signo = signo;
 }
 
-struct process_call *terminal_delete(struct engine *g, const char *key, const char *sandbox,
-                                     const char *id, uint64_t grace_ms, process_exit_cb *cb,
-                                     void *arg)
+struct process_call *terminal_delete(struct ref ref, const char *id, uint64_t grace_ms,
+                                     process_exit_cb *cb, void *arg)
 {
-    return process_kill(g, key, sandbox, id, grace_ms, cb, arg);
+    return process_kill(ref, id, grace_ms, cb, arg);
 }
 
-struct process_call *process_wait(struct engine *g, const char *key, const char *sandbox,
-                                  const char *id, uint64_t timeout_ms, process_exit_cb *cb,
-                                  void *arg)
+struct process_call *process_wait(struct ref ref, const char *id, uint64_t timeout_ms,
+                                  process_exit_cb *cb, void *arg)
 {
-    (void)g, (void)key, (void)sandbox, (void)id, (void)timeout_ms;
+    (void)ref, (void)id, (void)timeout_ms;
     return fake_call(cb, NULL, arg);
 }
 
-struct process_call *process_wait_port(struct engine *g, const char *key, const char *sandbox,
-                                       const char *id, unsigned port,
+struct process_call *process_wait_port(struct ref ref, const char *id, unsigned port,
                                        const struct process_http *http, uint64_t timeout_ms,
                                        process_value_cb *cb, void *arg)
 {
-    (void)g, (void)key, (void)sandbox, (void)id, (void)port, (void)timeout_ms;
+    (void)ref, (void)id, (void)port, (void)timeout_ms;
     fake.http = http != NULL ? *http : (struct process_http){0};
     return fake_call(NULL, cb, arg);
 }
 
-struct process_call *process_wait_log(struct engine *g, const char *key, const char *sandbox,
-                                      const char *id, const void *text, size_t len, uint64_t since,
-                                      unsigned streams, uint64_t timeout_ms, process_value_cb *cb,
-                                      void *arg)
+struct process_call *process_wait_log(struct ref ref, const char *id, const void *text, size_t len,
+                                      uint64_t since, unsigned streams, uint64_t timeout_ms,
+                                      process_value_cb *cb, void *arg)
 {
-    (void)g, (void)key, (void)sandbox, (void)id, (void)text, (void)len, (void)since;
+    (void)ref, (void)id, (void)text, (void)len, (void)since;
     (void)streams, (void)timeout_ms;
     return fake_call(NULL, cb, arg);
 }
 
-struct process_stream *process_run_own(struct engine *g, const char *key, const char *sandbox,
-                                       const struct process_opts *o, uint32_t ring,
+struct process_stream *process_run_own(struct ref ref, const struct process_opts *o, uint32_t ring,
                                        const struct process_ops *ops, void *arg)
 {
     (void)ring;
-    return process_run(g, key, sandbox, o, true, ops, arg);
+    return process_run(ref, o, true, ops, arg);
 }
 
-struct process_stream *process_attach_own(struct engine *g, const char *key, const char *sandbox,
-                                          const char *id, uint64_t since, bool follow,
-                                          const struct process_ops *ops, void *arg)
+struct process_stream *process_attach_own(struct ref ref, const char *id, uint64_t since,
+                                          bool follow, const struct process_ops *ops, void *arg)
 {
-    return process_attach(g, key, sandbox, id, since, follow, 0, ops, arg);
+    return process_attach(ref, id, since, follow, 0, ops, arg);
 }
 
-struct process_call *process_kill_own(struct engine *g, const char *key, const char *sandbox,
-                                      const char *id, process_exit_cb *cb, void *arg)
+struct process_call *process_kill_own(struct ref ref, const char *id, process_exit_cb *cb,
+                                      void *arg)
 {
-    return process_kill(g, key, sandbox, id, 0, cb, arg);
+    return process_kill(ref, id, 0, cb, arg);
 }
 
-void process_list_own(struct engine *g, const char *key, const char *sandbox,
-                      void (*each)(void *arg, const struct init_proc *p), engine_done_cb *cb,
-                      void *arg)
+void process_list_own(struct ref ref, void (*each)(void *arg, const struct init_proc *p),
+                      engine_done_cb *cb, void *arg)
 {
-    process_list(g, key, sandbox, each, cb, arg);
+    process_list(ref, each, cb, arg);
 }
 
 void process_cancel(struct process_call *c)
@@ -607,62 +587,55 @@ void engine_owners(struct engine *g, void (*each)(void *arg, const char *key, si
 
 /* ---- sessions ---- */
 
-void session_create(struct engine *g, const char *key, const char *sandbox,
-                    const struct session_opts *o, session_cb *cb, void *arg)
+void session_create(struct ref ref, const struct session_opts *o, session_cb *cb, void *arg)
 {
-    (void)g, (void)key, (void)sandbox, (void)o;
+    (void)ref, (void)o;
     fake.session = cb;
     fake.arg = arg;
 }
 
-void session_get(struct engine *g, const char *key, const char *sandbox, const char *id,
-                 session_cb *cb, void *arg)
+void session_get(struct ref ref, const char *id, session_cb *cb, void *arg)
 {
     (void)id;
-    session_create(g, key, sandbox, NULL, cb, arg);
+    session_create(ref, NULL, cb, arg);
 }
 
-void session_delete(struct engine *g, const char *key, const char *sandbox, const char *id,
-                    engine_done_cb *cb, void *arg)
+void session_delete(struct ref ref, const char *id, engine_done_cb *cb, void *arg)
 {
-    terminal_resize(g, key, sandbox, id, 0, 0, cb, arg);
+    terminal_resize(ref, id, 0, 0, cb, arg);
 }
 
-void session_list(struct engine *g, const char *key, const char *sandbox,
-                  void (*each)(void *arg, const struct init_session *s), engine_done_cb *cb,
-                  void *arg)
+void session_list(struct ref ref, void (*each)(void *arg, const struct init_session *s),
+                  engine_done_cb *cb, void *arg)
 {
     (void)each;
-    terminal_resize(g, key, sandbox, "", 0, 0, cb, arg);
+    terminal_resize(ref, "", 0, 0, cb, arg);
 }
 
-void session_commands(struct engine *g, const char *key, const char *sandbox, const char *id,
+void session_commands(struct ref ref, const char *id,
                       void (*each)(void *arg, const struct init_proc *p), engine_done_cb *cb,
                       void *arg)
 {
     (void)each;
-    terminal_resize(g, key, sandbox, id, 0, 0, cb, arg);
+    terminal_resize(ref, id, 0, 0, cb, arg);
 }
 
-void session_interrupt(struct engine *g, const char *key, const char *sandbox, const char *id,
-                       process_value_cb *cb, void *arg)
+void session_interrupt(struct ref ref, const char *id, process_value_cb *cb, void *arg)
 {
-    (void)g, (void)key, (void)sandbox, (void)id;
+    (void)ref, (void)id;
     fake_call(NULL, cb, arg);
 }
 
-struct process_stream *session_run(struct engine *g, const char *key, const char *sandbox,
-                                   const struct session_exec *o, const struct process_ops *ops,
-                                   void *arg)
+struct process_stream *session_run(struct ref ref, const struct session_exec *o,
+                                   const struct process_ops *ops, void *arg)
 {
-    return process_attach(g, key, sandbox, o->session, 0, true, 0, ops, arg);
+    return process_attach(ref, o->session, 0, true, 0, ops, arg);
 }
 
-struct process_call *session_start(struct engine *g, const char *key, const char *sandbox,
-                                   const char *session, const struct process_opts *o,
-                                   process_started_cb *cb, void *arg)
+struct process_call *session_start(struct ref ref, const char *session,
+                                   const struct process_opts *o, process_started_cb *cb, void *arg)
 {
-    (void)g, (void)key, (void)sandbox, (void)session, (void)o, (void)cb;
+    (void)ref, (void)session, (void)o, (void)cb;
     return fake_call(NULL, NULL, arg);
 }
 

@@ -112,7 +112,7 @@ static void recovered(struct rig *r, enum keeper_state state, const char *expect
     uint32_t seq;
 
     start_with(r, STORE_RUNNING, clock_real_ms() - 5000, &box);
-    engine_recover(r->g, KEY, "sb", told_sandbox, &t);
+    engine_recover((struct ref){r->g, KEY, "sb"}, told_sandbox, &t);
     seq = keeper_hear(r, KEEPER_RECOVER, &m);
     CHECK_STR(m.keeper_recover.id, "sb");
     CHECK_STR(m.keeper_recover.boot_id, "boot-1");
@@ -183,7 +183,7 @@ TEST(a_new_database_that_meets_sandboxes_destroys_none_of_them)
     keeper_say(&r, KEEPER_SANDBOX, seq, &box);
     rig_join(&r, seq);
     CHECK_INT(rows(&r).n, 1);
-    CHECK_STR(engine_get(r.g, "root", "sb")->template, "base");
+    CHECK_STR(engine_get((struct ref){r.g, "root", "sb"})->template, "base");
     rig_free(&r);
 }
 
@@ -193,7 +193,7 @@ TEST(a_sandbox_that_a_keeper_lost_says_why_it_is_stopped)
     struct keeper_sandbox box = keeper_box("sb", KEEPER_STOPPED);
 
     start_with(&r, STORE_RUNNING, 0, &box);
-    CHECK_STR(engine_get(r.g, KEY, "sb")->reason, "the host restarted");
+    CHECK_STR(engine_get((struct ref){r.g, KEY, "sb"})->reason, "the host restarted");
     CHECK_STR(rows(&r).reason, "the host restarted");
     rig_free(&r);
 }
@@ -221,8 +221,8 @@ TEST(one_that_was_booted_before_we_were_killed_lives_as_long_as_it_was_made_for)
 
     start_with(&r, STORE_STOPPED, 0, &box);
     CHECK_STR(state_of(&r, "sb"), "running");
-    CHECK(engine_get(r.g, KEY, "sb")->ends_ms > clock_real_ms() + MADE_FOR_MS / 2);
-    CHECK_INT(rows(&r).ends_ms, engine_get(r.g, KEY, "sb")->ends_ms);
+    CHECK(engine_get((struct ref){r.g, KEY, "sb"})->ends_ms > clock_real_ms() + MADE_FOR_MS / 2);
+    CHECK_INT(rows(&r).ends_ms, engine_get((struct ref){r.g, KEY, "sb"})->ends_ms);
     rig_free(&r);
 }
 
@@ -250,7 +250,7 @@ TEST(lists_are_paged_oldest_first_and_a_deleted_row_does_not_break_a_cursor)
     rig_join(&r, seq);
     CHECK_INT(engine_list(r.g, &o, add_id, page, &next, &e), 0);
     CHECK_STR(page, "se sd ");
-    engine_delete(r.g, KEY, "sd", told_done, &t);
+    engine_delete((struct ref){r.g, KEY, "sd"}, told_done, &t);
     keeper_ok_to(&r, keeper_hear(&r, KEEPER_DESTROY, &m));
     RIG_UNTIL(&r, t.n == 1);
     o.after = next;

@@ -84,7 +84,7 @@ TEST(nobody_is_told_of_a_sandbox_that_is_not_on_the_disk_and_the_loop_goes_on_me
     before = count();
     create(&r, "sb1", &t);
     RIG_UNTIL(&r, count() > before);
-    engine_delete(r.g, KEY, "nobody", told_done, &other);
+    engine_delete((struct ref){r.g, KEY, "nobody"}, told_done, &other);
     RIG_UNTIL(&r, other.n == 1);
     rig_settle(&r);
     CHECK_INT(t.n, 0);
@@ -107,8 +107,8 @@ TEST(no_sandbox_is_destroyed_before_it_is_on_the_disk_that_nobody_wants_it)
     RIG_UNTIL(&r, t.n == 1);
     disk(true, 0);
     before = count();
-    engine_delete(r.g, KEY, "sb1", told_done, &gone);
-    CHECK(engine_get(r.g, KEY, "sb1") == NULL);
+    engine_delete((struct ref){r.g, KEY, "sb1"}, told_done, &gone);
+    CHECK(engine_get((struct ref){r.g, KEY, "sb1"}) == NULL);
     RIG_UNTIL(&r, count() > before);
     rig_settle(&r);
     CHECK(!keeper_was_asked(&r));
@@ -160,7 +160,7 @@ TEST(a_sandbox_whose_row_cannot_be_flushed_is_destroyed_and_its_maker_told)
     CHECK_HAS(t.e.msg, "flush");
     keeper_hear(&r, KEEPER_DESTROY, &m);
     CHECK_STR(m.keeper_destroy.id, "sb1");
-    CHECK(engine_get(r.g, KEY, "sb1") == NULL);
+    CHECK(engine_get((struct ref){r.g, KEY, "sb1"}) == NULL);
     rig_free(&r);
 }
 
@@ -180,7 +180,7 @@ TEST(of_a_new_sandbox_the_record_of_the_keeper_is_flushed_too)
     keeper_ok_to(&r, seq);
     RIG_UNTIL(&r, t.n == 1);
     CHECK(!t.failed);
-    engine_delete(r.g, KEY, "sb1", told_done, &gone);
+    engine_delete((struct ref){r.g, KEY, "sb1"}, told_done, &gone);
     keeper_ok_to(&r, keeper_hear(&r, KEEPER_DESTROY, &m)); /* and for nothing before */
     RIG_UNTIL(&r, gone.n == 1);
     rig_free(&r);
@@ -215,12 +215,12 @@ TEST(a_delete_that_cannot_be_flushed_is_told_and_can_be_tried_again)
     create(&r, "sb1", &t);
     RIG_UNTIL(&r, t.n == 1);
     disk(false, 1);
-    engine_delete(r.g, KEY, "sb1", told_done, &bad);
+    engine_delete((struct ref){r.g, KEY, "sb1"}, told_done, &bad);
     RIG_UNTIL(&r, bad.n == 1);
     CHECK(bad.failed);
     CHECK(!keeper_was_asked(&r));
-    CHECK(engine_get(r.g, KEY, "sb1") != NULL);
-    engine_delete(r.g, KEY, "sb1", told_done, &good);
+    CHECK(engine_get((struct ref){r.g, KEY, "sb1"}) != NULL);
+    engine_delete((struct ref){r.g, KEY, "sb1"}, told_done, &good);
     keeper_ok_to(&r, keeper_hear(&r, KEEPER_DESTROY, &m));
     RIG_UNTIL(&r, good.n == 1);
     CHECK(!good.failed);

@@ -93,7 +93,7 @@ TEST(an_open_stream_keeps_it_running_and_its_end_is_a_use)
     uint32_t seq;
 
     start(&r, &monitor, &listen_fd, IDLE_MS);
-    s = process_run(r.g, KEY, "sb", &o, true, &ops, &ended);
+    s = process_run((struct ref){r.g, KEY, "sb"}, &o, true, &ops, &ended);
     CHECK(s != NULL);
     conn = init_accept(&r, listen_fd);
     init_hello_to(&conn);

@@ -31,8 +31,8 @@ TEST(another_key_does_not_see_it)
 
     start(&r);
     rig_create(&r, "sb1", 0, SANDBOX_END_DELETE, &listen_fd, &monitor);
-    CHECK(engine_get(r.g, "other", "sb1") == NULL);
-    engine_delete(r.g, "other", "sb1", told_done, &t);
+    CHECK(engine_get((struct ref){r.g, "other", "sb1"}) == NULL);
+    engine_delete((struct ref){r.g, "other", "sb1"}, told_done, &t);
     RIG_UNTIL(&r, t.n == 1);
     CHECK_INT(t.e.kind, ERR_NOT_FOUND);
     peer_close(&monitor);
@@ -101,7 +101,7 @@ TEST(a_sandbox_that_comes_after_the_client_was_told_it_took_too_long_is_destroye
     keeper_hear(&r, KEEPER_DESTROY, &m);
     CHECK_STR(m.keeper_destroy.id, "late1");
     CHECK_INT(t.n, 1);
-    CHECK(engine_get(r.g, KEY, "late1") == NULL);
+    CHECK(engine_get((struct ref){r.g, KEY, "late1"}) == NULL);
     rig_free(&r);
 }
 
@@ -116,17 +116,17 @@ TEST(two_deletes_of_one_sandbox_both_succeed_and_ask_once)
 
     start(&r);
     rig_create(&r, "sb1", 0, SANDBOX_END_DELETE, &listen_fd, &monitor);
-    engine_delete(r.g, KEY, "sb1", told_done, &a);
-    engine_delete(r.g, KEY, "sb1", told_done, &b);
+    engine_delete((struct ref){r.g, KEY, "sb1"}, told_done, &a);
+    engine_delete((struct ref){r.g, KEY, "sb1"}, told_done, &b);
     CHECK_INT(rows(&r).state, STORE_DELETING);
-    CHECK(engine_get(r.g, KEY, "sb1") == NULL);
+    CHECK(engine_get((struct ref){r.g, KEY, "sb1"}) == NULL);
     seq = keeper_hear(&r, KEEPER_DESTROY, &m);
     rig_settle(&r);
     CHECK_INT(a.n + b.n, 0);
     keeper_ok_to(&r, seq);
     RIG_UNTIL(&r, a.n == 1 && b.n == 1);
     CHECK_INT(a.failed + b.failed, 0);
-    engine_delete(r.g, KEY, "sb1", told_done, &c);
+    engine_delete((struct ref){r.g, KEY, "sb1"}, told_done, &c);
     RIG_UNTIL(&r, c.n == 1);
     CHECK_INT(c.e.kind, ERR_NOT_FOUND);
     RIG_UNTIL(&r, rows(&r).n == 0);
@@ -146,13 +146,13 @@ TEST(a_sandbox_that_cannot_be_destroyed_stays_visible_and_is_tried_again)
 
     start(&r);
     rig_create(&r, "sb1", 0, SANDBOX_END_DELETE, &listen_fd, &monitor);
-    engine_delete(r.g, KEY, "sb1", told_done, &a);
+    engine_delete((struct ref){r.g, KEY, "sb1"}, told_done, &a);
     seq = keeper_hear(&r, KEEPER_DESTROY, &m);
     keeper_say(&r, KEEPER_FAIL, seq, &(struct keeper_fail){.code = "internal", .message = "busy"});
     RIG_UNTIL(&r, a.n == 1);
     CHECK(a.failed);
     CHECK_STR(state_of(&r, "sb1"), "stopped");
-    engine_delete(r.g, KEY, "sb1", told_done, &b);
+    engine_delete((struct ref){r.g, KEY, "sb1"}, told_done, &b);
     keeper_ok_to(&r, keeper_hear(&r, KEEPER_DESTROY, &m));
     RIG_UNTIL(&r, b.n == 1);
     CHECK_INT(b.failed, 0);
@@ -173,19 +173,19 @@ TEST(a_dead_init_stops_the_sandbox_and_resume_boots_it_with_a_new_boot_id)
 
     start(&r);
     rig_create(&r, "sb1", 0, SANDBOX_END_DELETE, &listen_fd, &monitor);
-    engine_resume(r.g, KEY, "sb1", RESUME_AS_MADE, 0, told_sandbox, &a);
+    engine_resume((struct ref){r.g, KEY, "sb1"}, RESUME_AS_MADE, 0, told_sandbox, &a);
     RIG_UNTIL(&r, a.n == 1);
     CHECK_INT(a.e.kind, ERR_CONFLICT);
     keeper_say(&r, KEEPER_DIED, 0, &(struct keeper_died){.id = "sb1", .reason = "out of memory"});
     RIG_UNTIL(&r, strcmp(state_of(&r, "sb1"), "stopped") == 0);
     CHECK_STR(rows(&r).reason, "out of memory");
-    engine_resume(r.g, KEY, "sb1", RESUME_AS_MADE, 0, told_sandbox, &b);
+    engine_resume((struct ref){r.g, KEY, "sb1"}, RESUME_AS_MADE, 0, told_sandbox, &b);
     seq = keeper_hear(&r, KEEPER_BOOT, &m);
     box.boot_id = "boot-2";
     keeper_say(&r, KEEPER_SANDBOX, seq, &box);
     RIG_UNTIL(&r, b.n == 1);
     CHECK_STR(b.state, "running");
-    CHECK_STR(engine_get(r.g, KEY, "sb1")->boot_id, "boot-2");
+    CHECK_STR(engine_get((struct ref){r.g, KEY, "sb1"})->boot_id, "boot-2");
     CHECK_INT(rows(&r).state, STORE_RUNNING);
     peer_close(&monitor);
     close(listen_fd);
@@ -206,7 +206,7 @@ TEST(an_init_that_dies_as_it_is_to_be_stopped_leaves_a_stopped_sandbox_that_boot
 
     start(&r);
     rig_create(&r, "sb1", 0, SANDBOX_END_DELETE, &listen_fd, &monitor);
-    engine_pause(r.g, KEY, "sb1", false, told_sandbox, &a);
+    engine_pause((struct ref){r.g, KEY, "sb1"}, false, told_sandbox, &a);
     seq = keeper_hear(&r, KEEPER_HALT, &m);
     keeper_say(&r, KEEPER_DIED, 0, &(struct keeper_died){.id = "sb1", .reason = "out of memory"});
     keeper_say(&r, KEEPER_FAIL, seq, &no);
@@ -215,7 +215,7 @@ TEST(an_init_that_dies_as_it_is_to_be_stopped_leaves_a_stopped_sandbox_that_boot
     CHECK_STR(a.state, "stopped");
     CHECK_STR(state_of(&r, "sb1"), "stopped");
     CHECK_STR(rows(&r).reason, "out of memory");
-    engine_resume(r.g, KEY, "sb1", RESUME_AS_MADE, 0, told_sandbox, &b);
+    engine_resume((struct ref){r.g, KEY, "sb1"}, RESUME_AS_MADE, 0, told_sandbox, &b);
     keeper_say(&r, KEEPER_SANDBOX, keeper_hear(&r, KEEPER_BOOT, &m), &box);
     RIG_UNTIL(&r, b.n == 1);
     CHECK_STR(b.state, "running");
@@ -233,9 +233,9 @@ TEST(a_sandbox_deleted_while_it_boots_is_destroyed_when_the_boot_has_ended)
     uint32_t seq;
 
     start_with(&r, STORE_STOPPED, 0, &box);
-    engine_resume(r.g, KEY, "sb", RESUME_AS_MADE, 0, told_sandbox, &a);
+    engine_resume((struct ref){r.g, KEY, "sb"}, RESUME_AS_MADE, 0, told_sandbox, &a);
     seq = keeper_hear(&r, KEEPER_BOOT, &m);
-    engine_delete(r.g, KEY, "sb", told_done, &b);
+    engine_delete((struct ref){r.g, KEY, "sb"}, told_done, &b);
     RIG_UNTIL(&r, a.n == 1);
     CHECK_INT(a.e.kind, ERR_GONE);
     box.state = KEEPER_RUNNING;
@@ -260,7 +260,7 @@ TEST(a_timeout_that_says_stop_halts_and_keeps_the_sandbox)
     CHECK_STR(m.keeper_halt.id, "sb1");
     keeper_ok_to(&r, seq);
     RIG_UNTIL(&r, strcmp(state_of(&r, "sb1"), "stopped") == 0);
-    CHECK_HAS(engine_get(r.g, KEY, "sb1")->reason, "timeout");
+    CHECK_HAS(engine_get((struct ref){r.g, KEY, "sb1"})->reason, "timeout");
     CHECK_INT(rows(&r).ends_ms, 0);
     peer_close(&monitor);
     close(listen_fd);
@@ -281,14 +281,14 @@ TEST(a_resume_while_it_is_being_stopped_makes_it_live_as_long_as_it_was_made_for
 
     start(&r);
     rig_create(&r, "sb1", MADE_FOR_MS, SANDBOX_END_STOP, &listen_fd, &monitor);
-    CHECK_INT(engine_set_timeout(r.g, KEY, "sb1", 1, &e), 0);
+    CHECK_INT(engine_set_timeout((struct ref){r.g, KEY, "sb1"}, 1, &e), 0);
     seq = keeper_hear(&r, KEEPER_HALT, &m);
-    engine_resume(r.g, KEY, "sb1", RESUME_AS_MADE, 0, told_sandbox, &a);
+    engine_resume((struct ref){r.g, KEY, "sb1"}, RESUME_AS_MADE, 0, told_sandbox, &a);
     keeper_ok_to(&r, seq);
     keeper_say(&r, KEEPER_SANDBOX, keeper_hear(&r, KEEPER_BOOT, &m), &box);
     RIG_UNTIL(&r, a.n == 1);
     CHECK_STR(a.state, "running");
-    CHECK(engine_get(r.g, KEY, "sb1")->ends_ms > clock_real_ms() + MADE_FOR_MS / 2);
+    CHECK(engine_get((struct ref){r.g, KEY, "sb1"})->ends_ms > clock_real_ms() + MADE_FOR_MS / 2);
     peer_close(&monitor);
     close(listen_fd);
     rig_free(&r);
@@ -304,14 +304,14 @@ TEST(a_timeout_that_was_set_while_it_boots_is_the_one_it_has_then)
     uint32_t seq;
 
     start_with(&r, STORE_STOPPED, 0, &box);
-    engine_resume(r.g, KEY, "sb", RESUME_AS_MADE, 0, told_sandbox, &a);
+    engine_resume((struct ref){r.g, KEY, "sb"}, RESUME_AS_MADE, 0, told_sandbox, &a);
     seq = keeper_hear(&r, KEEPER_BOOT, &m);
-    CHECK_INT(engine_set_timeout(r.g, KEY, "sb", 10 * MADE_FOR_MS, &e), 0);
+    CHECK_INT(engine_set_timeout((struct ref){r.g, KEY, "sb"}, 10 * MADE_FOR_MS, &e), 0);
     box.state = KEEPER_RUNNING;
     keeper_say(&r, KEEPER_SANDBOX, seq, &box);
     RIG_UNTIL(&r, a.n == 1);
-    CHECK(engine_get(r.g, KEY, "sb")->ends_ms > clock_real_ms() + 9 * MADE_FOR_MS);
-    CHECK_INT(rows(&r).ends_ms, engine_get(r.g, KEY, "sb")->ends_ms);
+    CHECK(engine_get((struct ref){r.g, KEY, "sb"})->ends_ms > clock_real_ms() + 9 * MADE_FOR_MS);
+    CHECK_INT(rows(&r).ends_ms, engine_get((struct ref){r.g, KEY, "sb"})->ends_ms);
     rig_free(&r);
 }
 
@@ -324,11 +324,11 @@ TEST(a_timeout_can_be_moved_and_taken_away)
 
     start(&r);
     rig_create(&r, "sb1", 60000, SANDBOX_END_DELETE, &listen_fd, &monitor);
-    CHECK_INT(engine_set_timeout(r.g, KEY, "sb1", 120000, &e), 0);
+    CHECK_INT(engine_set_timeout((struct ref){r.g, KEY, "sb1"}, 120000, &e), 0);
     CHECK(rows(&r).ends_ms > clock_real_ms() + 100000);
-    CHECK_INT(engine_set_timeout(r.g, KEY, "sb1", 0, &e), 0);
+    CHECK_INT(engine_set_timeout((struct ref){r.g, KEY, "sb1"}, 0, &e), 0);
     CHECK_INT(rows(&r).ends_ms, 0);
-    CHECK_INT(engine_set_timeout(r.g, KEY, "no", 0, &e), -1);
+    CHECK_INT(engine_set_timeout((struct ref){r.g, KEY, "no"}, 0, &e), -1);
     CHECK_INT(e.kind, ERR_NOT_FOUND);
     peer_close(&monitor);
     close(listen_fd);

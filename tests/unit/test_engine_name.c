@@ -225,8 +225,8 @@ TEST(a_sandbox_deleted_by_its_id_before_those_who_wait_are_told_leaves_no_name)
     engine_named(r.g, "agent", &opts, told_sandbox, &t);
     seq = keeper_hear(&r, KEEPER_CREATE, &m);
     keeper_say(&r, KEEPER_SANDBOX, seq, &box);
-    RIG_UNTIL(&r, engine_get(r.g, KEY, "sb1") != NULL);
-    engine_delete(r.g, KEY, "sb1", told_done, &gone);
+    RIG_UNTIL(&r, engine_get((struct ref){r.g, KEY, "sb1"}) != NULL);
+    engine_delete((struct ref){r.g, KEY, "sb1"}, told_done, &gone);
     keeper_ok_to(&r, keeper_hear(&r, KEEPER_DESTROY, &m));
     RIG_UNTIL(&r, gone.n == 1 && t.n == 1);
     CHECK_STR(id_of(&r, KEY, "agent"), "none");

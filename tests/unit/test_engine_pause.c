@@ -15,7 +15,7 @@ TEST(the_row_follows_a_pause_and_a_resume)
 
     start(&r);
     rig_create(&r, "sb1", 60000, SANDBOX_END_DELETE, &listen_fd, &monitor);
-    engine_pause(r.g, KEY, "sb1", true, told_sandbox, &a);
+    engine_pause((struct ref){r.g, KEY, "sb1"}, true, told_sandbox, &a);
     seq = keeper_hear(&r, KEEPER_PAUSE, &m);
     CHECK_INT(rows(&r).state, STORE_RUNNING);
     keeper_ok_to(&r, seq);
@@ -23,7 +23,7 @@ TEST(the_row_follows_a_pause_and_a_resume)
     CHECK_STR(a.state, "paused");
     RIG_UNTIL(&r, rows(&r).state == STORE_PAUSED);
     CHECK_INT(rows(&r).ends_ms, 0);
-    engine_resume(r.g, KEY, "sb1", RESUME_FOR, 120000, told_sandbox, &b);
+    engine_resume((struct ref){r.g, KEY, "sb1"}, RESUME_FOR, 120000, told_sandbox, &b);
     seq = keeper_hear(&r, KEEPER_THAW, &m);
     CHECK_INT(rows(&r).state, STORE_PAUSED);
     keeper_ok_to(&r, seq);
@@ -48,7 +48,7 @@ TEST(a_row_that_the_store_refuses_follows_once_it_does_not)
 
     start(&r);
     rig_create(&r, "sb1", 60000, SANDBOX_END_DELETE, &listen_fd, &monitor);
-    engine_pause(r.g, KEY, "sb1", true, told_sandbox, &a);
+    engine_pause((struct ref){r.g, KEY, "sb1"}, true, told_sandbox, &a);
     keeper_ok_to(&r, keeper_hear(&r, KEEPER_PAUSE, &m));
     CHECK_INT(store_begin(r.store, &e), 0); /* there is one transaction at a time */
     RIG_UNTIL(&r, a.n == 1);
@@ -70,7 +70,7 @@ TEST(a_pause_that_the_keeper_refuses_leaves_it_running_with_its_end)
 
     start(&r);
     rig_create(&r, "sb1", 60000, SANDBOX_END_DELETE, &listen_fd, &monitor);
-    engine_pause(r.g, KEY, "sb1", true, told_sandbox, &a);
+    engine_pause((struct ref){r.g, KEY, "sb1"}, true, told_sandbox, &a);
     keeper_say(&r, KEEPER_FAIL, keeper_hear(&r, KEEPER_PAUSE, &m), &no);
     RIG_UNTIL(&r, a.n == 1);
     CHECK_INT(a.e.kind, ERR_UNRESPONSIVE);
@@ -100,22 +100,22 @@ TEST(a_resume_that_the_keeper_refuses_leaves_it_paused_and_whoever_waits_waiting
 
     start(&r);
     rig_create(&r, "sb1", 60000, SANDBOX_END_DELETE, &listen_fd, &monitor);
-    process_wait(r.g, KEY, "sb1", "p", 0, told_exit, &over);
+    process_wait((struct ref){r.g, KEY, "sb1"}, "p", 0, told_exit, &over);
     waits = init_accept(&r, listen_fd);
     init_hello_to(&waits);
     wait = init_hear(&r, &waits, INIT_WAIT, &m);
-    engine_pause(r.g, KEY, "sb1", true, told_sandbox, &a);
+    engine_pause((struct ref){r.g, KEY, "sb1"}, true, told_sandbox, &a);
     keeper_ok_to(&r, keeper_hear(&r, KEEPER_PAUSE, &m));
     RIG_UNTIL(&r, a.n == 1);
-    engine_resume(r.g, KEY, "sb1", RESUME_AS_MADE, 0, told_sandbox, &b);
+    engine_resume((struct ref){r.g, KEY, "sb1"}, RESUME_AS_MADE, 0, told_sandbox, &b);
     seq = keeper_hear(&r, KEEPER_THAW, &m);
-    CHECK_INT(engine_set_timeout(r.g, KEY, "sb1", 1000, &e), -1);
+    CHECK_INT(engine_set_timeout((struct ref){r.g, KEY, "sb1"}, 1000, &e), -1);
     CHECK_INT(e.kind, ERR_CONFLICT);
     keeper_say(&r, KEEPER_FAIL, seq, &no);
     RIG_UNTIL(&r, b.n == 1);
     CHECK_INT(b.e.kind, ERR_CONFLICT);
     CHECK_STR(state_of(&r, "sb1"), "paused");
-    CHECK_INT(engine_get(r.g, KEY, "sb1")->ends_ms, 0);
+    CHECK_INT(engine_get((struct ref){r.g, KEY, "sb1"})->ends_ms, 0);
     CHECK_INT(over.n, 0);
     init_say(&waits, INIT_EXIT, wait, &(struct init_exit){.id = "p"});
     RIG_UNTIL(&r, over.n == 1);
@@ -137,14 +137,15 @@ TEST(a_resume_without_memory_halts_it_first_and_one_that_cannot_be_halted_stays_
 
     start(&r);
     rig_create(&r, "sb1", 60000, SANDBOX_END_DELETE, &listen_fd, &monitor);
-    engine_pause(r.g, KEY, "sb1", true, told_sandbox, &a);
-    engine_connect(r.g, KEY, "sb1", false, 1000, told_sandbox, &b); /* while it is on its way */
+    engine_pause((struct ref){r.g, KEY, "sb1"}, true, told_sandbox, &a);
+    engine_connect((struct ref){r.g, KEY, "sb1"}, false, 1000, told_sandbox,
+                   &b); /* while it is on its way */
     keeper_ok_to(&r, keeper_hear(&r, KEEPER_PAUSE, &m));
     keeper_say(&r, KEEPER_FAIL, keeper_hear(&r, KEEPER_HALT, &m), &no);
     RIG_UNTIL(&r, a.n == 1 && b.n == 1);
     CHECK_INT(b.e.kind, ERR_CONFLICT);
     CHECK_STR(state_of(&r, "sb1"), "paused");
-    engine_resume(r.g, KEY, "sb1", RESUME_COLD_FOR, 120000, told_sandbox, &c);
+    engine_resume((struct ref){r.g, KEY, "sb1"}, RESUME_COLD_FOR, 120000, told_sandbox, &c);
     keeper_ok_to(&r, keeper_hear(&r, KEEPER_HALT, &m));
     keeper_hear(&r, KEEPER_BOOT, &m);
     CHECK_INT(c.n, 0); /* it is told when it runs */
@@ -165,17 +166,17 @@ TEST(a_resume_while_it_is_being_paused_waits_for_that_and_a_second_pause_does_no
 
     start(&r);
     rig_create(&r, "sb1", 0, SANDBOX_END_DELETE, &listen_fd, &monitor);
-    engine_pause(r.g, KEY, "sb1", true, told_sandbox, &a);
+    engine_pause((struct ref){r.g, KEY, "sb1"}, true, told_sandbox, &a);
     seq = keeper_hear(&r, KEEPER_PAUSE, &m);
-    engine_connect(r.g, KEY, "sb1", true, 60000, told_sandbox, &b);
-    engine_pause(r.g, KEY, "sb1", true, told_sandbox, &c);
+    engine_connect((struct ref){r.g, KEY, "sb1"}, true, 60000, told_sandbox, &b);
+    engine_pause((struct ref){r.g, KEY, "sb1"}, true, told_sandbox, &c);
     RIG_UNTIL(&r, c.n == 1);
     CHECK_INT(c.e.kind, ERR_CONFLICT);
     keeper_ok_to(&r, seq);
     keeper_ok_to(&r, keeper_hear(&r, KEEPER_THAW, &m));
     RIG_UNTIL(&r, a.n == 1 && b.n == 1);
     CHECK_STR(b.state, "running");
-    CHECK(engine_get(r.g, KEY, "sb1")->ends_ms > clock_real_ms());
+    CHECK(engine_get((struct ref){r.g, KEY, "sb1"})->ends_ms > clock_real_ms());
     peer_close(&monitor);
     close(listen_fd);
     rig_free(&r);
@@ -202,9 +203,9 @@ TEST(a_start_that_was_not_sent_before_a_pause_is_refused_and_does_not_hold_it_up
     start(&r);
     rig_create(&r, "sb1", 0, SANDBOX_END_DELETE, &listen_fd, &monitor);
     box_find(r.g, "sb1")->peer.version = 0; /* as after a restart of its init */
-    process_start(r.g, KEY, "sb1", &o, ignore_started, &started);
+    process_start((struct ref){r.g, KEY, "sb1"}, &o, ignore_started, &started);
     late = init_accept(&r, listen_fd);
-    engine_pause(r.g, KEY, "sb1", true, told_sandbox, &a);
+    engine_pause((struct ref){r.g, KEY, "sb1"}, true, told_sandbox, &a);
     init_hello_to(&late);
     keeper_ok_to(&r, keeper_hear(&r, KEEPER_PAUSE, &m));
     RIG_UNTIL(&r, a.n == 1 && started.n == 1);
@@ -226,13 +227,13 @@ TEST(connecting_to_one_that_runs_only_makes_it_live_longer)
 
     start(&r);
     rig_create(&r, "sb1", 60000, SANDBOX_END_DELETE, &listen_fd, &monitor);
-    end = engine_get(r.g, KEY, "sb1")->ends_ms;
-    engine_connect(r.g, KEY, "sb1", true, 1000, told_sandbox, &a);
+    end = engine_get((struct ref){r.g, KEY, "sb1"})->ends_ms;
+    engine_connect((struct ref){r.g, KEY, "sb1"}, true, 1000, told_sandbox, &a);
     RIG_UNTIL(&r, a.n == 1);
-    CHECK_INT(engine_get(r.g, KEY, "sb1")->ends_ms, end);
-    engine_connect(r.g, KEY, "sb1", true, 600000, told_sandbox, &a);
+    CHECK_INT(engine_get((struct ref){r.g, KEY, "sb1"})->ends_ms, end);
+    engine_connect((struct ref){r.g, KEY, "sb1"}, true, 600000, told_sandbox, &a);
     RIG_UNTIL(&r, a.n == 2);
-    CHECK(engine_get(r.g, KEY, "sb1")->ends_ms > end);
+    CHECK(engine_get((struct ref){r.g, KEY, "sb1"})->ends_ms > end);
     peer_close(&monitor);
     close(listen_fd);
     rig_free(&r);
@@ -249,9 +250,9 @@ TEST(a_sandbox_deleted_while_it_is_paused_is_destroyed_when_that_has_ended)
 
     start(&r);
     rig_create(&r, "sb1", 0, SANDBOX_END_DELETE, &listen_fd, &monitor);
-    engine_pause(r.g, KEY, "sb1", true, told_sandbox, &a);
+    engine_pause((struct ref){r.g, KEY, "sb1"}, true, told_sandbox, &a);
     seq = keeper_hear(&r, KEEPER_PAUSE, &m);
-    engine_delete(r.g, KEY, "sb1", told_done, &b);
+    engine_delete((struct ref){r.g, KEY, "sb1"}, told_done, &b);
     RIG_UNTIL(&r, a.n == 1);
     CHECK_INT(a.e.kind, ERR_GONE);
     keeper_ok_to(&r, seq);

@@ -74,7 +74,7 @@ TEST(a_snapshot_has_a_row_before_anybody_is_told_of_it)
     uint32_t seq;
 
     scene_new(&s);
-    engine_snapshot(s.r.g, KEY, "sb1", "first", told_snapshot, &a);
+    engine_snapshot((struct ref){s.r.g, KEY, "sb1"}, "first", told_snapshot, &a);
     seq = keeper_hear(&s.r, KEEPER_SNAPSHOT, &s.m);
     CHECK_STR(s.m.keeper_snapshot.id, "sb1");
     CHECK_INT(rows(&s.r), 0);
@@ -82,13 +82,13 @@ TEST(a_snapshot_has_a_row_before_anybody_is_told_of_it)
     RIG_UNTIL(&s.r, rows(&s.r) == 1);
     RIG_UNTIL(&s.r, a.n == 1);
     CHECK_STR(a.id, "snap1");
-    CHECK_STR(engine_snapshot_get(s.r.g, KEY, "first")->id, "snap1");
-    CHECK(engine_snapshot_get(s.r.g, "other", "first") == NULL);
-    CHECK(engine_snapshot_get(s.r.g, "other", "snap1") == NULL);
-    engine_snapshot_delete(s.r.g, "other", "snap1", told_done, &gone);
+    CHECK_STR(engine_snapshot_get((struct ref){s.r.g, KEY, "first"})->id, "snap1");
+    CHECK(engine_snapshot_get((struct ref){s.r.g, "other", "first"}) == NULL);
+    CHECK(engine_snapshot_get((struct ref){s.r.g, "other", "snap1"}) == NULL);
+    engine_snapshot_delete((struct ref){s.r.g, "other", "snap1"}, told_done, &gone);
     RIG_UNTIL(&s.r, gone.n == 1);
     CHECK_INT(gone.e.kind, ERR_NOT_FOUND);
-    engine_snapshot_delete(s.r.g, KEY, "snap1", told_done, &gone);
+    engine_snapshot_delete((struct ref){s.r.g, KEY, "snap1"}, told_done, &gone);
     CHECK_INT(rows(&s.r), 0);
     keeper_ok_to(&s.r, keeper_hear(&s.r, KEEPER_UNSNAP, &s.m));
     RIG_UNTIL(&s.r, gone.n == 2);
@@ -123,8 +123,8 @@ TEST(the_join_lets_go_of_snapshots_without_a_row_and_forgets_rows_without_a_snap
     keeper_ok_to(&r, keeper_hear(&r, KEEPER_UNSNAP, &m));
     CHECK_STR(m.keeper_unsnap.id, "nobody");
     CHECK_INT(rows(&r), 1);
-    CHECK(engine_snapshot_get(r.g, KEY, "kept") != NULL);
-    CHECK(engine_snapshot_get(r.g, KEY, "lost") == NULL);
+    CHECK(engine_snapshot_get((struct ref){r.g, KEY, "kept"}) != NULL);
+    CHECK(engine_snapshot_get((struct ref){r.g, KEY, "lost"}) == NULL);
     rig_free(&r);
 }
 
@@ -168,7 +168,7 @@ TEST(of_a_fork_each_works_or_fails_by_itself_and_the_snapshot_is_let_go)
     struct scene s;
 
     scene_new(&s);
-    engine_fork(s.r.g, KEY, "sb1", &o, told_fork, told_forks, &f);
+    engine_fork((struct ref){s.r.g, KEY, "sb1"}, &o, told_fork, told_forks, &f);
     keeper_say(&s.r, KEEPER_SNAP, keeper_hear(&s.r, KEEPER_SNAPSHOT, &s.m), &snap);
     for (int i = 0; i < 3; i++) {
         seqs[i] = keeper_hear(&s.r, KEEPER_CREATE, &s.m);
@@ -185,8 +185,8 @@ TEST(of_a_fork_each_works_or_fails_by_itself_and_the_snapshot_is_let_go)
     CHECK_STR(f.ids[0], "f1");
     CHECK_INT(f.e[1].kind, ERR_UNAVAILABLE);
     CHECK_STR(f.ids[2], "f3");
-    CHECK_INT(engine_get(s.r.g, KEY, "f1")->on_timeout, SANDBOX_END_PAUSE);
-    CHECK_INT(engine_get(s.r.g, KEY, "f1")->timeout_ms, 60000);
+    CHECK_INT(engine_get((struct ref){s.r.g, KEY, "f1"})->on_timeout, SANDBOX_END_PAUSE);
+    CHECK_INT(engine_get((struct ref){s.r.g, KEY, "f1"})->timeout_ms, 60000);
     keeper_ok_to(&s.r, keeper_hear(&s.r, KEEPER_UNSNAP, &s.m));
     CHECK_STR(s.m.keeper_unsnap.id, "snap1");
     CHECK_INT(rows(&s.r), 0);
@@ -201,11 +201,11 @@ TEST(a_fork_without_a_snapshot_makes_nothing)
     struct scene s;
 
     scene_new(&s);
-    engine_fork(s.r.g, KEY, "sb1", &none, told_fork, told_forks, &f);
-    engine_fork(s.r.g, KEY, "sb1", &many, told_fork, told_forks, &f);
+    engine_fork((struct ref){s.r.g, KEY, "sb1"}, &none, told_fork, told_forks, &f);
+    engine_fork((struct ref){s.r.g, KEY, "sb1"}, &many, told_fork, told_forks, &f);
     RIG_UNTIL(&s.r, f.done == 2);
     CHECK_INT(f.why.kind, ERR_INVALID);
-    engine_fork(s.r.g, KEY, "sb1", &o, told_fork, told_forks, &f);
+    engine_fork((struct ref){s.r.g, KEY, "sb1"}, &o, told_fork, told_forks, &f);
     keeper_say(&s.r, KEEPER_FAIL, keeper_hear(&s.r, KEEPER_SNAPSHOT, &s.m), &no);
     RIG_UNTIL(&s.r, f.done == 3);
     CHECK_INT(f.why.kind, ERR_DISK_FULL);
@@ -223,7 +223,7 @@ TEST(a_template_of_no_such_name_may_be_a_snapshot_and_is_asked_for_once)
     struct scene s;
 
     scene_new(&s);
-    engine_snapshot(s.r.g, KEY, "sb1", "mine", told_snapshot, &a);
+    engine_snapshot((struct ref){s.r.g, KEY, "sb1"}, "mine", told_snapshot, &a);
     keeper_say(&s.r, KEEPER_SNAP, keeper_hear(&s.r, KEEPER_SNAPSHOT, &s.m), &snap);
     RIG_UNTIL(&s.r, a.n == 1);
     engine_create(s.r.g, &o, told_sandbox, &t);

@@ -72,9 +72,9 @@ static void scene_ask(struct scene *s, enum init_fd_kind kind)
     s->got = (struct passed){.fd = -1};
     if (kind == INIT_FD_FILE)
         s->call =
-            fd_open(s->r.g, &(struct file_at){KEY, "sb1", "/f", "user", false}, on_fd, &s->got);
+            fd_open(&(struct file_at){{s->r.g, KEY, "sb1"}, "/f", "user", false}, on_fd, &s->got);
     else
-        s->call = fd_connect(s->r.g, KEY, "sb1", 80, 1000, on_fd, &s->got);
+        s->call = fd_connect((struct ref){s->r.g, KEY, "sb1"}, 80, 1000, on_fd, &s->got);
     CHECK_INT(s->got.n, 0);
     s->p = init_accept(&s->r, s->listen);
     init_hello_to(&s->p);
@@ -320,7 +320,7 @@ TEST(a_sandbox_that_is_not_there_is_told_from_the_loop)
     struct scene s;
 
     scene_open(&s);
-    fd_open(s.r.g, &(struct file_at){KEY, "nope", "/f", NULL, false}, on_fd, &got);
+    fd_open(&(struct file_at){{s.r.g, KEY, "nope"}, "/f", NULL, false}, on_fd, &got);
     CHECK_INT(got.n, 0);
     RIG_UNTIL(&s.r, got.n == 1);
     CHECK_INT(got.e.kind, ERR_NOT_FOUND);

@@ -51,7 +51,13 @@ static uint32_t scene_hear(struct scene *s, uint16_t type, union rig_msg *m)
 
 static struct file_at at(const char *path, const char *user)
 {
-    return (struct file_at){.key = KEY, .sandbox = "sb1", .path = path, .user = user};
+    return (struct file_at){.ref = {.key = KEY, .id = "sb1"}, .path = path, .user = user};
+}
+
+static const struct file_at *in(struct scene *s, struct file_at *a)
+{
+    a->ref.engine = s->r.g;
+    return a;
 }
 
 static void on_entry(void *arg, const struct file_entry *f, const struct err *e)
@@ -89,7 +95,7 @@ TEST(a_path_is_made_absolute_and_the_user_is_the_sandboxs)
         uint32_t seq;
 
         s.t.n = 0;
-        file_stat(s.r.g, &a, false, on_entry, &s);
+        file_stat(in(&s, &a), false, on_entry, &s);
         seq = scene_hear(&s, INIT_LOOK, &m);
         CHECK_STR(m.init_look.path, cases[i].path);
         CHECK_STR(m.init_look.user, cases[i].as);
@@ -111,11 +117,11 @@ TEST(a_path_that_is_none_is_refused_from_the_loop)
     memset(longest, 'x', sizeof(longest));
     longest[0] = '/';
     longest[FILE_PATH_MAX + 1] = '\0';
-    bad[4].sandbox = "none";
+    bad[4].ref.id = "none";
     scene_open(&s);
     for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
         s.t.n = 0;
-        file_stat(s.r.g, &bad[i], false, on_entry, &s);
+        file_stat(in(&s, &bad[i]), false, on_entry, &s);
         CHECK_INT(s.t.n, 0);
         RIG_UNTIL(&s.r, s.t.n == 1);
         CHECK_INT(s.t.e.kind, i == 4 ? ERR_NOT_FOUND : ERR_INVALID);
@@ -161,7 +167,7 @@ TEST(a_small_file_comes_with_the_first_answer)
     f.has_data = 1;
     f.data = (struct wire_bytes){"hello", 5};
     scene_open(&s);
-    file_read(s.r.g, &a, &read_ops, &s);
+    file_read(in(&s, &a), &read_ops, &s);
     init_say(&s.p, INIT_FILE, scene_hear(&s, INIT_LOOK, &m), &f);
     RIG_UNTIL(&s.r, s.t.n == 1);
     CHECK_STR(s.data, "hello");
@@ -178,7 +184,7 @@ TEST(a_size_that_is_not_that_of_the_bytes_is_nonsense)
     f.has_data = 1;
     f.data = (struct wire_bytes){"hello", 5};
     scene_open(&s);
-    file_read(s.r.g, &a, &read_ops, &s);
+    file_read(in(&s, &a), &read_ops, &s);
     init_say(&s.p, INIT_FILE, scene_hear(&s, INIT_LOOK, &m), &f);
     RIG_UNTIL(&s.r, s.t.n == 1);
     CHECK_INT(s.t.e.kind, ERR_UNRESPONSIVE);
@@ -225,7 +231,7 @@ TEST(what_is_elsewhere_is_a_stream_of_the_helpers)
     uint32_t seq;
 
     scene_open(&s);
-    file_read(s.r.g, &a, &read_ops, &s);
+    file_read(in(&s, &a), &read_ops, &s);
     scene_accept(&s);
     seq = elsewhere(&s, INIT_LOOK, "read");
     print(&s, seq, &pos, "bytes", 5);
@@ -244,7 +250,7 @@ TEST(a_stream_can_be_cancelled_while_it_is_told)
 
     scene_open(&s);
     s.cancel = true;
-    s.call = file_read(s.r.g, &a, &read_ops, &s);
+    s.call = file_read(in(&s, &a), &read_ops, &s);
     scene_accept(&s);
     print(&s, elsewhere(&s, INIT_LOOK, "read"), &pos, "bytes", 5);
     RIG_UNTIL(&s.r, peer_is_closed(&s.p));
@@ -288,7 +294,7 @@ static uint32_t begin_list(struct scene *s)
 
     s->t.n = 0;
     s->entries = 0;
-    s->call = file_list(s->r.g, &a, &o, &work_ops, s);
+    s->call = file_list(in(s, &a), &o, &work_ops, s);
     seq = scene_hear(s, INIT_START, &m);
     init_say(&s->p, INIT_STARTED, seq, &started);
     return seq;
@@ -396,7 +402,7 @@ TEST(a_small_body_is_one_message_to_init)
     struct file_write *w;
 
     scene_open(&s);
-    w = file_write(s.r.g, &a, &o, &write_ops, &s);
+    w = file_write(in(&s, &a), &o, &write_ops, &s);
     CHECK_INT(file_feed(w, "hel", 3, false), 0);
     CHECK_INT(file_feed(w, "lo", 2, true), 0);
     seq = scene_hear(&s, INIT_WRITE, &m);
@@ -421,7 +427,7 @@ TEST(what_init_does_not_write_goes_to_the_helper_with_all_its_bytes)
     uint32_t seq;
 
     scene_open(&s);
-    file_feed(file_write(s.r.g, &a, &o, &write_ops, &s), "hello", 5, true);
+    file_feed(file_write(in(&s, &a), &o, &write_ops, &s), "hello", 5, true);
     scene_accept(&s);
     seq = elsewhere(&s, INIT_WRITE, "write");
     scene_hear(&s, INIT_STDIN, &m);
@@ -446,8 +452,8 @@ TEST(a_write_that_is_cancelled_is_told_to_nobody)
     union rig_msg m;
 
     scene_open(&s);
-    file_write_cancel(file_write(s.r.g, &a, &o, &write_ops, &s));
-    w = file_write(s.r.g, &a, &o, &write_ops, &s);
+    file_write_cancel(file_write(in(&s, &a), &o, &write_ops, &s));
+    w = file_write(in(&s, &a), &o, &write_ops, &s);
     file_feed(w, "x", 1, true);
     scene_hear(&s, INIT_WRITE, &m);
     file_write_cancel(w);

@@ -106,7 +106,7 @@ static void run(struct scene *c)
     struct process_opts o = {.command = "true"};
     union rig_msg m;
 
-    c->seen.s = process_run(c->r.g, KEY, "sb1", &o, true, &ops, &c->seen);
+    c->seen.s = process_run((struct ref){c->r.g, KEY, "sb1"}, &o, true, &ops, &c->seen);
     c->init = init_accept(&c->r, c->listen_fd);
     init_hello_to(&c->init);
     c->seq = init_hear(&c->r, &c->init, INIT_START, &m);
@@ -149,7 +149,7 @@ TEST(a_command_starts_prints_and_ends_and_its_connection_is_used_again)
     RIG_UNTIL(&c.r, c.seen.exits == 1);
     CHECK_STR(c.seen.text, "hello world");
     CHECK_INT(c.seen.exit.code, 3);
-    process_run(c.r.g, KEY, "sb1", &o, true, &ops, &again);
+    process_run((struct ref){c.r.g, KEY, "sb1"}, &o, true, &ops, &again);
     c.seq = init_hear(&c.r, &c.init, INIT_START, &m); /* the same connection */
     CHECK_INT(c.seq, 2);
     say_started(&c);
@@ -233,13 +233,13 @@ TEST(an_unknown_sandbox_and_a_stopped_one_are_told_from_the_loop)
     struct seen unknown = {0}, stopped = {0};
 
     scene_new(&c);
-    process_run(c.r.g, KEY, "nosuch", &o, true, &ops, &unknown);
+    process_run((struct ref){c.r.g, KEY, "nosuch"}, &o, true, &ops, &unknown);
     CHECK_INT(unknown.fails, 0);
     RIG_UNTIL(&c.r, unknown.fails == 1);
     CHECK_INT(unknown.e.kind, ERR_NOT_FOUND);
     keeper_say(&c.r, KEEPER_DIED, 0, &(struct keeper_died){.id = "sb1", .reason = "killed"});
-    RIG_UNTIL(&c.r, engine_get(c.r.g, KEY, "sb1")->state == SANDBOX_STOPPED);
-    process_run(c.r.g, KEY, "sb1", &o, true, &ops, &stopped);
+    RIG_UNTIL(&c.r, engine_get((struct ref){c.r.g, KEY, "sb1"})->state == SANDBOX_STOPPED);
+    process_run((struct ref){c.r.g, KEY, "sb1"}, &o, true, &ops, &stopped);
     RIG_UNTIL(&c.r, stopped.fails == 1);
     CHECK_INT(stopped.e.kind, ERR_CONFLICT);
     CHECK_HAS(stopped.e.msg, "killed");
@@ -422,7 +422,7 @@ TEST(a_viewer_is_told_of_a_gap_and_goes_on_behind_it)
     union rig_msg m;
 
     scene_new(&c);
-    c.seen.s = process_attach(c.r.g, KEY, "sb1", "p1", 5, false, 0, &ops, &c.seen);
+    c.seen.s = process_attach((struct ref){c.r.g, KEY, "sb1"}, "p1", 5, false, 0, &ops, &c.seen);
     c.init = init_accept(&c.r, c.listen_fd);
     init_hello_to(&c.init);
     c.seq = init_hear(&c.r, &c.init, INIT_ATTACH, &m);
@@ -443,7 +443,7 @@ TEST(a_deleted_sandbox_ends_its_calls_with_gone)
 
     scene_new(&c);
     run(&c);
-    engine_delete(c.r.g, KEY, "sb1", told_done, &t);
+    engine_delete((struct ref){c.r.g, KEY, "sb1"}, told_done, &t);
     CHECK_INT(c.seen.fails, 0);
     RIG_UNTIL(&c.r, c.seen.fails == 1);
     CHECK_INT(c.seen.e.kind, ERR_GONE);
@@ -622,7 +622,7 @@ TEST(an_init_of_another_version_is_refused_with_the_reason)
     keeper_say(&c.r, KEEPER_SANDBOX, keeper_hear(&c.r, KEEPER_CREATE, &m), &box);
     RIG_UNTIL(&c.r, t.n == 1);
     monitor = init_accept(&c.r, fd);
-    process_run(c.r.g, KEY, "sb2", &o, true, &ops, &c.seen);
+    process_run((struct ref){c.r.g, KEY, "sb2"}, &o, true, &ops, &c.seen);
     init = init_accept(&c.r, fd);
     init_say(&init, INIT_HELLO, 0, &(struct init_hello){.version = INIT_VERSION + 1});
     RIG_UNTIL(&c.r, c.seen.fails == 1);
@@ -662,7 +662,7 @@ TEST(an_init_that_never_says_hello_is_unresponsive_after_the_deadline)
 
     scene_new(&c);
     clock_hold(clock_mono_ns(), clock_real_ms());
-    c.seen.s = process_run(c.r.g, KEY, "sb1", &o, true, &ops, &c.seen);
+    c.seen.s = process_run((struct ref){c.r.g, KEY, "sb1"}, &o, true, &ops, &c.seen);
     c.init = init_accept(&c.r, c.listen_fd);
     pass_seconds(&c, 11);
     CHECK_INT(c.seen.fails, 1);
@@ -694,7 +694,7 @@ TEST(a_reader_that_is_slow_itself_does_not_run_into_the_deadline)
     scene_new(&c);
     clock_hold(clock_mono_ns(), clock_real_ms());
     c.seen.pause_at_output = true;
-    c.seen.s = process_attach(c.r.g, KEY, "sb1", "p1", 0, false, 0, &ops, &c.seen);
+    c.seen.s = process_attach((struct ref){c.r.g, KEY, "sb1"}, "p1", 0, false, 0, &ops, &c.seen);
     c.init = init_accept(&c.r, c.listen_fd);
     init_hello_to(&c.init);
     c.seq = init_hear(&c.r, &c.init, INIT_ATTACH, &m);
@@ -737,7 +737,7 @@ TEST(a_wait_has_its_own_time_and_the_deadline_on_top)
 
     scene_new(&c);
     clock_hold(clock_mono_ns(), clock_real_ms());
-    process_wait(c.r.g, KEY, "sb1", "p1", 60000, waited, &t);
+    process_wait((struct ref){c.r.g, KEY, "sb1"}, "p1", 60000, waited, &t);
     c.init = init_accept(&c.r, c.listen_fd);
     init_hello_to(&c.init);
     init_hear(&c.r, &c.init, INIT_WAIT, &m);
@@ -757,7 +757,7 @@ TEST(a_cancelled_wait_calls_nobody)
     struct process_call *w;
 
     scene_new(&c);
-    w = process_wait(c.r.g, KEY, "sb1", "p1", 0, waited, &t);
+    w = process_wait((struct ref){c.r.g, KEY, "sb1"}, "p1", 0, waited, &t);
     process_cancel(w);
     rig_settle(&c.r);
     CHECK_INT(t.n, 0);
@@ -779,20 +779,20 @@ TEST(callers_that_wait_leave_room_for_others_and_beyond_that_all_are_refused)
     scene_new(&c);
     clock_hold(clock_mono_ns(), clock_real_ms());
     for (unsigned i = 0; i < TALK_LASTING_MAX; i++)
-        waits[i] = process_wait(c.r.g, KEY, "sb1", "p1", 0, waited, &wait);
+        waits[i] = process_wait((struct ref){c.r.g, KEY, "sb1"}, "p1", 0, waited, &wait);
     rig_settle(&c.r);
     CHECK_INT(wait.n, 0);
-    process_wait(c.r.g, KEY, "sb1", "p1", 0, waited, &wait);
+    process_wait((struct ref){c.r.g, KEY, "sb1"}, "p1", 0, waited, &wait);
     RIG_UNTIL(&c.r, wait.n == 1);
     CHECK_INT(wait.e.kind, ERR_LIMIT);
     for (unsigned i = TALK_LASTING_MAX; i < TALK_LINES_MAX; i++)
-        process_get(c.r.g, KEY, "sb1", "p1", was_got, &get);
+        process_get((struct ref){c.r.g, KEY, "sb1"}, "p1", was_got, &get);
     rig_settle(&c.r);
     CHECK_INT(get.n, 1); /* the monitor has a connection, too */
     CHECK_INT(get.e.kind, ERR_LIMIT);
     for (unsigned i = 0; i < TALK_LASTING_MAX; i++)
         process_cancel(waits[i]);
-    process_cancel(process_wait(c.r.g, KEY, "sb1", "p1", 0, waited, &wait));
+    process_cancel(process_wait((struct ref){c.r.g, KEY, "sb1"}, "p1", 0, waited, &wait));
     rig_settle(&c.r);
     CHECK_INT(wait.n, 1);
     pass_seconds(&c, PROCESS_DEADLINE_MS / 1000 + 1); /* this init says nothing */
@@ -806,7 +806,7 @@ TEST(a_process_name_that_cannot_be_is_not_found)
     struct told t = {0};
 
     scene_new(&c);
-    process_wait(c.r.g, KEY, "sb1", "../../x", 0, waited, &t);
+    process_wait((struct ref){c.r.g, KEY, "sb1"}, "../../x", 0, waited, &t);
     RIG_UNTIL(&c.r, t.n == 1);
     CHECK_INT(t.e.kind, ERR_NOT_FOUND);
     scene_free(&c);

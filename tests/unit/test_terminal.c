@@ -75,7 +75,7 @@ static void look(struct scene *c, struct terminal_from from)
     rig_join(&c->r, rig_start(&c->r));
     rig_create(&c->r, "sb1", 0, SANDBOX_END_DELETE, &c->listen_fd, &c->monitor);
     rig_settle(&c->r);
-    c->seen.s = terminal_view(c->r.g, KEY, "sb1", "t1", &from, &ops, &c->seen);
+    c->seen.s = terminal_view((struct ref){c->r.g, KEY, "sb1"}, "t1", &from, &ops, &c->seen);
     c->init = init_accept(&c->r, c->listen_fd);
     init_hello_to(&c->init);
     c->seq = init_hear(&c->r, &c->init, INIT_VIEW, &m);

@@ -24,8 +24,8 @@ struct archive_pack_opts { /* all borrowed for the call */
 };
 /* on_data gets the archive; the first bytes come when the directory could be opened.
  * A failure after that is on_done's too. */
-struct work *archive_pack(struct engine *g, const char *key, const char *sandbox,
-                          const struct archive_pack_opts *o, const struct work_ops *ops, void *arg);
+struct work *archive_pack(struct ref ref, const struct archive_pack_opts *o,
+                          const struct work_ops *ops, void *arg);
 
 struct archive_unpack_opts { /* all borrowed for the call */
     const char *path;
@@ -36,9 +36,8 @@ struct archive_unpack_opts { /* all borrowed for the call */
     bool any_links; /* symbolic links may lead out; they are not followed in any case */
 };
 /* work_feed() gives the archive; on_data gets a line for archive_result(). */
-struct work *archive_unpack(struct engine *g, const char *key, const char *sandbox,
-                            const struct archive_unpack_opts *o, const struct work_ops *ops,
-                            void *arg);
+struct work *archive_unpack(struct ref ref, const struct archive_unpack_opts *o,
+                            const struct work_ops *ops, void *arg);
 
 #define ARCHIVE_RESULT_MAX 8192u /* bytes of that line */
 struct archive_result {

@@ -26,6 +26,20 @@ struct engine;
 struct snapshot;
 struct store;
 
+/* Which sandbox, and for which key: a call of the engine finds the sandbox only if it belongs to
+ * the key. A plane makes the ref of a request in one place (front/plane/call.h); handlers pass it
+ * on. Where a header says so, `id` is that of a snapshot. A value: copy it; the strings are
+ * borrowed for the call. */
+struct ref {
+    struct engine *engine;
+    const char *key, *id;
+};
+/* The same key's, with another id. */
+static inline struct ref ref_with(struct ref r, const char *id)
+{
+    return (struct ref){r.engine, r.key, id};
+}
+
 #define ENGINE_METADATA_MAX (16u << 10) /* bytes of JSON, one sandbox */
 #define ENGINE_ENV_MAX (64u << 10)      /* bytes of a sandbox's environment */
 #define ENGINE_KEY_MAX 32u
@@ -105,6 +119,12 @@ bool engine_is_ready(const struct engine *g);
 void engine_serving(struct engine *g);
 const struct config *engine_config(const struct engine *g);
 
+/* For its own key. */
+static inline struct ref sandbox_ref(struct engine *g, const struct sandbox *s)
+{
+    return (struct ref){g, s->key, s->id};
+}
+
 /* `e` is NULL on success. */
 typedef void engine_done_cb(void *arg, const struct err *e);
 typedef void engine_prepare(struct engine *g, const struct sandbox *s, engine_done_cb *done,
@@ -140,7 +160,7 @@ typedef void engine_sandbox_cb(void *arg, const struct sandbox *s, const struct 
 void engine_create(struct engine *g, const struct create_opts *o, engine_sandbox_cb *cb, void *arg);
 /* NULL if there is none, or it is another key's. Points into the engine until
  * the next turn of the loop. */
-const struct sandbox *engine_get(struct engine *g, const char *key, const char *id);
+const struct sandbox *engine_get(struct ref ref);
 /* The same whoever's it is: for who was shown something better than a key. */
 const struct sandbox *engine_find(struct engine *g, const char *id);
 /* The sandbox that `name` means to o->key, made as `o` says if there is none yet:
@@ -154,13 +174,11 @@ const struct sandbox *engine_by_name(struct engine *g, const char *key, const ch
 void engine_delete_named(struct engine *g, const char *key, const char *name, engine_done_cb *cb,
                          void *arg);
 /* Answers once nothing of it runs any more and no restart can bring it back. */
-void engine_delete(struct engine *g, const char *key, const char *id, engine_done_cb *cb,
-                   void *arg);
+void engine_delete(struct ref ref, engine_done_cb *cb, void *arg);
 /* With its memory: everything in it stands still where it is. Without: its processes
  * are gone and it is stopped. ERR_CONFLICT if it does not run, or something else is
  * being done with it. */
-void engine_pause(struct engine *g, const char *key, const char *id, bool memory,
-                  engine_sandbox_cb *cb, void *arg);
+void engine_pause(struct ref ref, bool memory, engine_sandbox_cb *cb, void *arg);
 
 /* How long it lives after a resume. */
 enum resume_end {
@@ -173,20 +191,18 @@ enum resume_end {
 #define ENGINE_WAKE_MS (300u * 1000u)
 /* A paused one goes on where it was, a stopped one boots on its old disk. While it is
  * being paused or stopped that is waited for first. ERR_CONFLICT if it runs. */
-void engine_resume(struct engine *g, const char *key, const char *id, enum resume_end end,
-                   uint64_t timeout_ms, engine_sandbox_cb *cb, void *arg);
+void engine_resume(struct ref ref, enum resume_end end, uint64_t timeout_ms, engine_sandbox_cb *cb,
+                   void *arg);
 /* A damaged one becomes what it was: it runs on if its init does, else it is stopped, with its
  * files. ERR_CONFLICT if it is not damaged, or what is left of it does not suffice. */
-void engine_recover(struct engine *g, const char *key, const char *id, engine_sandbox_cb *cb,
-                    void *arg);
+void engine_recover(struct ref ref, engine_sandbox_cb *cb, void *arg);
 /* The same as engine_resume(), but one that runs is fine, and only lives longer if that is more than it
  * has: its changed_ms tells whether it was resumed. Without `memory` as RESUME_COLD_FOR. */
-void engine_connect(struct engine *g, const char *key, const char *id, bool memory,
-                    uint64_t timeout_ms, engine_sandbox_cb *cb, void *arg);
+void engine_connect(struct ref ref, bool memory, uint64_t timeout_ms, engine_sandbox_cb *cb,
+                    void *arg);
 /* Somebody wants something of it: if it is paused and may be resumed by that, it is;
  * ERR_CONFLICT if it may not. Starting a command does this by itself. */
-void engine_wake(struct engine *g, const char *key, const char *id, engine_sandbox_cb *cb,
-                 void *arg);
+void engine_wake(struct ref ref, engine_sandbox_cb *cb, void *arg);
 
 /* Somebody uses it in a way that its init knows nothing of, so that it is not idle. Fine for
  * one that has ended meanwhile. */
@@ -194,16 +210,14 @@ void engine_hold(struct engine *g, const char *id);
 void engine_release(struct engine *g, const char *id);
 
 /* From now; 0: never. ERR_CONFLICT for a paused one, which has no end. */
-int engine_set_timeout(struct engine *g, const char *key, const char *id, uint64_t timeout_ms,
-                       struct err *e);
+int engine_set_timeout(struct ref ref, uint64_t timeout_ms, struct err *e);
 /* The same, if it is later than the end it has. */
-int engine_extend(struct engine *g, const char *key, const char *id, uint64_t timeout_ms,
-                  struct err *e);
+int engine_extend(struct ref ref, uint64_t timeout_ms, struct err *e);
 
 /* All rules at once, now; open connections that stay allowed notice nothing, those
  * that are denied end. */
-void engine_set_rules(struct engine *g, const char *key, const char *id,
-                      const struct sandbox_rule *rules, size_t n, engine_sandbox_cb *cb, void *arg);
+void engine_set_rules(struct ref ref, const struct sandbox_rule *rules, size_t n,
+                      engine_sandbox_cb *cb, void *arg);
 
 struct list_opts {
     const char *key;
@@ -238,10 +252,8 @@ struct mount_opts { /* all borrowed for the call */
     const char *name, *path;
     bool read_only;
 };
-void engine_mount(struct engine *g, const char *key, const char *id, const struct mount_opts *o,
-                  engine_done_cb *cb, void *arg);
-void engine_unmount(struct engine *g, const char *key, const char *id, const char *path,
-                    engine_done_cb *cb, void *arg);
+void engine_mount(struct ref ref, const struct mount_opts *o, engine_done_cb *cb, void *arg);
+void engine_unmount(struct ref ref, const char *path, engine_done_cb *cb, void *arg);
 
 /* ---- tunnels ---- */
 
@@ -257,10 +269,9 @@ struct sandbox_tunnel {
 
 /* Opens a port to who knows the token in *ret; one that is open stays as it is, but for
  * another name that is ERR_CONFLICT. Durable. */
-int engine_tunnel_open(struct engine *g, const char *key, const char *id, unsigned port,
-                       const char *name, struct sandbox_tunnel *ret, struct err *e);
-int engine_tunnel_close(struct engine *g, const char *key, const char *id, unsigned port,
-                        struct err *e);
+int engine_tunnel_open(struct ref ref, unsigned port, const char *name, struct sandbox_tunnel *ret,
+                       struct err *e);
+int engine_tunnel_close(struct ref ref, unsigned port, struct err *e);
 bool engine_tunnel_is(struct engine *g, const char *id, unsigned port, const char *token);
 
 /* ---- templates ---- */

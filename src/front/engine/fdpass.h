@@ -24,11 +24,11 @@ struct fd_call; /* one question */
 typedef void fd_cb(void *arg, int fd, const struct stat *st, const struct err *e);
 
 /* A regular file, to be read. */
-struct fd_call *fd_open(struct engine *g, const struct file_at *at, fd_cb *cb, void *arg);
+struct fd_call *fd_open(const struct file_at *at, fd_cb *cb, void *arg);
 /* A connection to a port of the sandbox's loopback. ERR_GONE: nobody listens.
  * ERR_TIMEOUT: whoever does has not taken it in time. */
-struct fd_call *fd_connect(struct engine *g, const char *key, const char *sandbox, unsigned port,
-                           uint64_t timeout_ms, fd_cb *cb, void *arg);
+struct fd_call *fd_connect(struct ref ref, unsigned port, uint64_t timeout_ms, fd_cb *cb,
+                           void *arg);
 /* No callback follows. NULL is fine; after the callback it must not be used. */
 void fd_cancel(struct fd_call *c);
 /* What came by fd_cb is closed with this. -1 is fine. */

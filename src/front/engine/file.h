@@ -16,7 +16,7 @@
 
 /* Which file, and as whom. All borrowed for the call. */
 struct file_at {
-    const char *key, *sandbox;
+    struct ref ref;
     const char *path; /* absolute; relative to where commands start; or ~ and below */
     const char *user; /* NULL: the sandbox's default; a name, or uid, or uid:gid */
     bool as_root;     /* with root's power; what is made belongs to the user */
@@ -31,8 +31,7 @@ void file_pause(struct file_call *c, bool paused);
 /* `f` is borrowed for the call; NULL on failure. */
 typedef void file_entry_cb(void *arg, const struct file_entry *f, const struct err *e);
 
-struct file_call *file_stat(struct engine *g, const struct file_at *at, bool follow,
-                            file_entry_cb *cb, void *arg);
+struct file_call *file_stat(const struct file_at *at, bool follow, file_entry_cb *cb, void *arg);
 
 /* ---- reading ---- */
 
@@ -50,8 +49,7 @@ struct file_read_ops {
     void (*on_done)(void *arg, const struct err *e);     /* of a stream, or it cannot be read */
 };
 
-struct file_call *file_read(struct engine *g, const struct file_at *at,
-                            const struct file_read_ops *ops, void *arg);
+struct file_call *file_read(const struct file_at *at, const struct file_read_ops *ops, void *arg);
 
 /* ---- writing ---- */
 
@@ -70,9 +68,8 @@ struct file_write_ops {
     file_entry_cb *on_done;      /* the last one; the file as it is now */
 };
 
-struct file_write *file_write(struct engine *g, const struct file_at *at,
-                              const struct file_write_opts *o, const struct file_write_ops *ops,
-                              void *arg);
+struct file_write *file_write(const struct file_at *at, const struct file_write_opts *o,
+                              const struct file_write_ops *ops, void *arg);
 /* Returns how much waits here: above FILE_FEED_HIGH wait for on_drain. `last`: that was
  * all, and now it is written. */
 #define FILE_FEED_HIGH (256u << 10)
@@ -92,8 +89,8 @@ struct file_work_ops { /* all but on_done may be NULL: such a record is then non
 #define FILE_WORK_ARGS_MAX 200
 /* `kind` and `args` as helper/files.h has them, without the path; NULL ends. What
  * follows are the kinds there are. */
-struct file_call *file_work(struct engine *g, const struct file_at *at, const char *kind,
-                            const char *const *args, const struct file_work_ops *ops, void *arg);
+struct file_call *file_work(const struct file_at *at, const char *kind, const char *const *args,
+                            const struct file_work_ops *ops, void *arg);
 
 enum file_sort { FILE_SORT_NAME, FILE_SORT_SIZE, FILE_SORT_MODIFIED };
 struct file_list_opts {
@@ -104,9 +101,8 @@ struct file_list_opts {
     const char *after; /* `after` of the page before, or NULL */
 };
 /* Entries, then done: `more` and `after` say whether and where to go on. */
-struct file_call *file_list(struct engine *g, const struct file_at *at,
-                            const struct file_list_opts *o, const struct file_work_ops *ops,
-                            void *arg);
+struct file_call *file_list(const struct file_at *at, const struct file_list_opts *o,
+                            const struct file_work_ops *ops, void *arg);
 
 struct file_search_opts {
     const char *name;         /* a glob over names, or with a slash over paths; or NULL */
@@ -116,37 +112,35 @@ struct file_search_opts {
     uint64_t limit;
 };
 /* Entries or lines, then done. */
-struct file_call *file_search(struct engine *g, const struct file_at *at,
-                              const struct file_search_opts *o, const struct file_work_ops *ops,
-                              void *arg);
+struct file_call *file_search(const struct file_at *at, const struct file_search_opts *o,
+                              const struct file_work_ops *ops, void *arg);
 
 /* These tell of one entry, the file as it is then. ERR_CONFLICT if it is there already. */
-struct file_call *file_mkdir(struct engine *g, const struct file_at *at, bool parents,
-                             uint32_t mode, const struct file_work_ops *ops, void *arg);
-struct file_call *file_symlink(struct engine *g, const struct file_at *at, const char *target,
-                               bool parents, bool overwrite, const struct file_work_ops *ops,
-                               void *arg);
+struct file_call *file_mkdir(const struct file_at *at, bool parents, uint32_t mode,
+                             const struct file_work_ops *ops, void *arg);
+struct file_call *file_symlink(const struct file_at *at, const char *target, bool parents,
+                               bool overwrite, const struct file_work_ops *ops, void *arg);
 struct file_to {
     const char *path; /* as in file_at */
     bool overwrite, parents;
 };
-struct file_call *file_move(struct engine *g, const struct file_at *at, const struct file_to *to,
+struct file_call *file_move(const struct file_at *at, const struct file_to *to,
                             const struct file_work_ops *ops, void *arg);
-struct file_call *file_copy(struct engine *g, const struct file_at *at, const struct file_to *to,
+struct file_call *file_copy(const struct file_at *at, const struct file_to *to,
                             const struct file_work_ops *ops, void *arg);
-struct file_call *file_chmod(struct engine *g, const struct file_at *at, uint32_t mode,
-                             bool recursive, const struct file_work_ops *ops, void *arg);
-struct file_call *file_chown(struct engine *g, const struct file_at *at, const char *owner,
-                             bool recursive, const struct file_work_ops *ops, void *arg);
+struct file_call *file_chmod(const struct file_at *at, uint32_t mode, bool recursive,
+                             const struct file_work_ops *ops, void *arg);
+struct file_call *file_chown(const struct file_at *at, const char *owner, bool recursive,
+                             const struct file_work_ops *ops, void *arg);
 /* ERR_CONFLICT for a directory that is not empty, unless recursive. done: how many. */
-struct file_call *file_remove(struct engine *g, const struct file_at *at, bool recursive,
+struct file_call *file_remove(const struct file_at *at, bool recursive,
                               const struct file_work_ops *ops, void *arg);
 
 struct file_attr { /* value NULL: remove it */
     const char *name, *value;
 };
 /* Sets, then tells of all that begin with the prefix, which begins with user. */
-struct file_call *file_xattrs(struct engine *g, const struct file_at *at, const char *prefix,
+struct file_call *file_xattrs(const struct file_at *at, const char *prefix,
                               const struct file_attr *set, size_t nset,
                               const struct file_work_ops *ops, void *arg);
 

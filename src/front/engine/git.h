@@ -39,8 +39,7 @@ struct git_ops {
 };
 
 struct git;
-struct git *git_run(struct engine *g, const char *key, const char *sandbox,
-                    const struct git_opts *o, const struct git_ops *ops, void *arg);
+struct git *git_run(struct ref ref, const struct git_opts *o, const struct git_ops *ops, void *arg);
 /* All of its stdin at once. */
 void git_feed(struct git *r, const void *p, size_t n);
 void git_pause(struct git *r, bool paused);

@@ -195,7 +195,7 @@ struct engine {
 /* box.c: found by id, listed by age */
 struct box *box_find(struct engine *g, const char *id);
 /* Also checks whose it is; NULL for one that is being deleted. */
-struct box *box_of(struct engine *g, const char *key, const char *id);
+struct box *box_of(struct ref ref);
 /* Copies everything. NULL when out of memory or the id is already there. */
 struct box *box_add(struct engine *g, const struct store_sandbox *row);
 void box_free(struct box *b);
@@ -208,9 +208,9 @@ uint64_t box_time(const struct box *b, uint64_t at_ms);
 /* For whoever wants something done in it. One that is paused and has auto_resume is
  * resumed by this; what is sent to its init waits for that. ERR_NOT_FOUND, or
  * ERR_CONFLICT for one that does not run. */
-struct box *box_running(struct engine *g, const char *key, const char *id, struct err *e);
+struct box *box_running(struct ref ref, struct err *e);
 /* For whoever only looks: also one that is paused, and it stays so. */
-struct box *box_alive(struct engine *g, const char *key, const char *id, struct err *e);
+struct box *box_alive(struct ref ref, struct err *e);
 /* It has an init. */
 bool box_has_init(const struct box *b);
 
@@ -320,7 +320,7 @@ const struct snapshot *snap_pub(struct engine *g, const char *id); /* whoever's 
 /* The keeper need not keep it any longer. */
 void snap_forget(struct engine *g, const char *id);
 /* The sandbox if a snapshot can be taken of it now, else NULL and `e`. */
-struct box *box_to_snapshot(struct engine *g, const char *key, const char *id, struct err *e);
+struct box *box_to_snapshot(struct ref ref, struct err *e);
 int snap_check_name(const char *name, struct err *e);
 /* One that the keeper has as `id`; durable when it returns. NULL and `e`. */
 const struct snapshot *snap_imported(struct engine *g, const char *key, const char *name,
@@ -375,15 +375,15 @@ struct process_call {
     bool own; /* about one of the front's own */
     void *arg;
 };
-struct process_call *process_call_new(const struct process_call *as);
+struct process_call *process_call_new(struct engine *g, const struct process_call *as);
 /* Either of them, once. */
 void process_call_fail(struct process_call *c, const struct err *e);
 void process_call_begin(struct process_call *c, struct box *b, const struct talk_kind *kind,
                         const void *msg, uint64_t deadline_ms);
 /* All of it. `id` NULL: not about one thing. */
-struct process_call *process_ask(const struct process_call *as, const char *key,
-                                 const char *sandbox, const char *id, const struct talk_kind *kind,
-                                 const void *msg, uint64_t deadline_ms);
+struct process_call *process_ask(const struct process_call *as, struct ref ref, const char *id,
+                                 const struct talk_kind *kind, const void *msg,
+                                 uint64_t deadline_ms);
 
 /* stream.c: a conversation about a session's command, with what is to be sent first. */
 struct process_stream *stream_session(struct engine *g, struct box *b,

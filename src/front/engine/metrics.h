@@ -18,16 +18,14 @@ struct metric {
 };
 
 /* The newest `limit` of them in that time, oldest first. */
-int engine_metrics(struct engine *g, const char *key, const char *id, uint64_t since_ms,
-                   uint64_t until_ms, size_t limit, void (*each)(void *arg, const struct metric *m),
-                   void *arg, struct err *e);
+int engine_metrics(struct ref ref, uint64_t since_ms, uint64_t until_ms, size_t limit,
+                   void (*each)(void *arg, const struct metric *m), void *arg, struct err *e);
 #define METRIC_FRESH_MS 1000u
 /* Has one taken now, unless the last is younger than METRIC_FRESH_MS or the sandbox does
  * not run. ERR_NOT_FOUND. */
-void engine_measure(struct engine *g, const char *key, const char *id, engine_sandbox_cb *done,
-                    void *arg);
+void engine_measure(struct ref ref, engine_sandbox_cb *done, void *arg);
 /* The last one, or NULL; points into the engine until the next turn of the loop. */
-const struct metric *engine_last_metric(struct engine *g, const char *key, const char *id);
+const struct metric *engine_last_metric(struct ref ref);
 
 /* Of every sandbox of the key that has one. */
 void engine_last_metrics(struct engine *g, const char *key,
@@ -54,7 +52,7 @@ struct log_entry {
 };
 
 struct log_opts { /* all borrowed for the call */
-    const char *key, *id;
+    struct ref ref;
     bool backward;           /* newest first */
     uint64_t from;           /* only behind entry n, in that direction; 0: from the end */
     uint64_t from_ms;        /* only from that time on, in that direction; 0: all */
@@ -63,8 +61,7 @@ struct log_opts { /* all borrowed for the call */
     size_t limit;
 };
 /* *ret_next: give it as `from` for more; 0: there is no more now. */
-int engine_logs(struct engine *g, const struct log_opts *o,
-                void (*each)(void *arg, const struct log_entry *l), void *arg, uint64_t *ret_next,
-                struct err *e);
+int engine_logs(const struct log_opts *o, void (*each)(void *arg, const struct log_entry *l),
+                void *arg, uint64_t *ret_next, struct err *e);
 
 #endif

@@ -64,8 +64,7 @@ typedef void process_value_cb(void *arg, uint64_t value, const struct err *e);
 
 /* A command that this caller owns until its exit: no gap in its output, the
  * process waits while we are paused. `forget`: an exec, no record stays. */
-struct process_stream *process_run(struct engine *g, const char *key, const char *sandbox,
-                                   const struct process_opts *o, bool forget,
+struct process_stream *process_run(struct ref ref, const struct process_opts *o, bool forget,
                                    const struct process_ops *ops, void *arg);
 /* Bytes for its stdin; `last` closes it. Returns how much is queued here; stop
  * feeding above PROCESS_FEED_HIGH until on_drain. */
@@ -82,65 +81,53 @@ void process_close(struct process_stream *s);
 /* From here on an `id` may also be `@` and a pid: the youngest process that has it.
  *
  * Starts a command nobody owns; done when it is launched. */
-void process_start(struct engine *g, const char *key, const char *sandbox,
-                   const struct process_opts *o, process_started_cb *cb, void *arg);
+void process_start(struct ref ref, const struct process_opts *o, process_started_cb *cb, void *arg);
 /* A viewer: from `since` on; ends at exit (follow) or at what is there now. */
-struct process_stream *process_attach(struct engine *g, const char *key, const char *sandbox,
-                                      const char *id, uint64_t since, bool follow, unsigned streams,
-                                      const struct process_ops *ops, void *arg);
+struct process_stream *process_attach(struct ref ref, const char *id, uint64_t since, bool follow,
+                                      unsigned streams, const struct process_ops *ops, void *arg);
 /* In the place of who started it, if that one has left: from `since` on until the exit, and
  * the command waits for us. While somebody else is in that place, a viewer. */
-struct process_stream *process_take_over(struct engine *g, const char *key, const char *sandbox,
-                                         const char *id, uint64_t since,
+struct process_stream *process_take_over(struct ref ref, const char *id, uint64_t since,
                                          const struct process_ops *ops, void *arg);
 
 /* The front's own: ids that begin with '.', which no client can name and no list
  * shows. Whoever starts one is a viewer like any other; `ring` is how many bytes of its
  * output are kept. Forgotten when they end. */
-struct process_stream *process_run_own(struct engine *g, const char *key, const char *sandbox,
-                                       const struct process_opts *o, uint32_t ring,
+struct process_stream *process_run_own(struct ref ref, const struct process_opts *o, uint32_t ring,
                                        const struct process_ops *ops, void *arg);
-struct process_stream *process_attach_own(struct engine *g, const char *key, const char *sandbox,
-                                          const char *id, uint64_t since, bool follow,
-                                          const struct process_ops *ops, void *arg);
-void process_list_own(struct engine *g, const char *key, const char *sandbox,
-                      void (*each)(void *arg, const struct init_proc *p), engine_done_cb *cb,
-                      void *arg);
+struct process_stream *process_attach_own(struct ref ref, const char *id, uint64_t since,
+                                          bool follow, const struct process_ops *ops, void *arg);
+void process_list_own(struct ref ref, void (*each)(void *arg, const struct init_proc *p),
+                      engine_done_cb *cb, void *arg);
 
-void process_list(struct engine *g, const char *key, const char *sandbox,
-                  void (*each)(void *arg, const struct init_proc *p), engine_done_cb *cb,
-                  void *arg);
-void process_get(struct engine *g, const char *key, const char *sandbox, const char *id,
-                 process_proc_cb *cb, void *arg);
-void process_stdin(struct engine *g, const char *key, const char *sandbox, const char *id,
-                   const void *p, size_t n, bool last, engine_done_cb *cb, void *arg);
-void process_signal(struct engine *g, const char *key, const char *sandbox, const char *id,
-                    int signo, bool tree, engine_done_cb *cb, void *arg);
+void process_list(struct ref ref, void (*each)(void *arg, const struct init_proc *p),
+                  engine_done_cb *cb, void *arg);
+void process_get(struct ref ref, const char *id, process_proc_cb *cb, void *arg);
+void process_stdin(struct ref ref, const char *id, const void *p, size_t n, bool last,
+                   engine_done_cb *cb, void *arg);
+void process_signal(struct ref ref, const char *id, int signo, bool tree, engine_done_cb *cb,
+                    void *arg);
 
 /* These return a handle that process_cancel() ends early (the client went away);
  * after cb it must not be used. timeout_ms 0: wait for ever. */
 struct process_call;
-struct process_call *process_kill(struct engine *g, const char *key, const char *sandbox,
-                                  const char *id, uint64_t grace_ms, process_exit_cb *cb,
-                                  void *arg);
-struct process_call *process_kill_own(struct engine *g, const char *key, const char *sandbox,
-                                      const char *id, process_exit_cb *cb, void *arg);
-struct process_call *process_wait(struct engine *g, const char *key, const char *sandbox,
-                                  const char *id, uint64_t timeout_ms, process_exit_cb *cb,
-                                  void *arg);
+struct process_call *process_kill(struct ref ref, const char *id, uint64_t grace_ms,
+                                  process_exit_cb *cb, void *arg);
+struct process_call *process_kill_own(struct ref ref, const char *id, process_exit_cb *cb,
+                                      void *arg);
+struct process_call *process_wait(struct ref ref, const char *id, uint64_t timeout_ms,
+                                  process_exit_cb *cb, void *arg);
 /* With `http`: until a GET of the path is answered with a status in the range. */
 struct process_http {
     const char *path; /* begins with a slash */
     unsigned status_min, status_max;
 };
-struct process_call *process_wait_port(struct engine *g, const char *key, const char *sandbox,
-                                       const char *id, unsigned port,
+struct process_call *process_wait_port(struct ref ref, const char *id, unsigned port,
                                        const struct process_http *http, uint64_t timeout_ms,
                                        process_value_cb *cb, void *arg);
-struct process_call *process_wait_log(struct engine *g, const char *key, const char *sandbox,
-                                      const char *id, const void *text, size_t len, uint64_t since,
-                                      unsigned streams, uint64_t timeout_ms, process_value_cb *cb,
-                                      void *arg);
+struct process_call *process_wait_log(struct ref ref, const char *id, const void *text, size_t len,
+                                      uint64_t since, unsigned streams, uint64_t timeout_ms,
+                                      process_value_cb *cb, void *arg);
 void process_cancel(struct process_call *c);
 
 #endif

@@ -33,33 +33,26 @@ struct session_exec { /* all borrowed for the call */
 
 typedef void session_cb(void *arg, const struct init_session *s, const struct err *e);
 
-void session_create(struct engine *g, const char *key, const char *sandbox,
-                    const struct session_opts *o, session_cb *cb, void *arg);
-void session_list(struct engine *g, const char *key, const char *sandbox,
-                  void (*each)(void *arg, const struct init_session *s), engine_done_cb *cb,
-                  void *arg);
-void session_get(struct engine *g, const char *key, const char *sandbox, const char *id,
-                 session_cb *cb, void *arg);
+void session_create(struct ref ref, const struct session_opts *o, session_cb *cb, void *arg);
+void session_list(struct ref ref, void (*each)(void *arg, const struct init_session *s),
+                  engine_done_cb *cb, void *arg);
+void session_get(struct ref ref, const char *id, session_cb *cb, void *arg);
 /* Done when nothing of it lives. */
-void session_delete(struct engine *g, const char *key, const char *sandbox, const char *id,
-                    engine_done_cb *cb, void *arg);
+void session_delete(struct ref ref, const char *id, engine_done_cb *cb, void *arg);
 /* The value is 1 if a command was running. */
-void session_interrupt(struct engine *g, const char *key, const char *sandbox, const char *id,
-                       process_value_cb *cb, void *arg);
-void session_commands(struct engine *g, const char *key, const char *sandbox, const char *id,
+void session_interrupt(struct ref ref, const char *id, process_value_cb *cb, void *arg);
+void session_commands(struct ref ref, const char *id,
                       void (*each)(void *arg, const struct init_proc *p), engine_done_cb *cb,
                       void *arg);
 
 /* A command that this caller owns until it ends, as process_run() does. on_started says
  * that it is queued; its id there is the whole name. */
-struct process_stream *session_run(struct engine *g, const char *key, const char *sandbox,
-                                   const struct session_exec *o, const struct process_ops *ops,
-                                   void *arg);
+struct process_stream *session_run(struct ref ref, const struct session_exec *o,
+                                   const struct process_ops *ops, void *arg);
 /* A process from the state that the session has once the commands before are over. Of
  * `o`: id, argv or command, cwd, env, timeout_ms, stdin_open. */
-struct process_call *session_start(struct engine *g, const char *key, const char *sandbox,
-                                   const char *session, const struct process_opts *o,
-                                   process_started_cb *cb, void *arg);
+struct process_call *session_start(struct ref ref, const char *session,
+                                   const struct process_opts *o, process_started_cb *cb, void *arg);
 
 /* "SESSION/COMMAND". */
 const char *session_ref(char out[INIT_REF_MAX + 1], const char *session, const char *command);

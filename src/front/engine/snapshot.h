@@ -27,14 +27,12 @@ typedef void snapshot_cb(void *arg, const struct snapshot *s, const struct err *
 
 /* Of a sandbox that runs, is paused or is stopped; it stays what it is. ERR_CONFLICT
  * while something else is being done with it, ERR_LIMIT when there are too many. */
-void engine_snapshot(struct engine *g, const char *key, const char *sandbox, const char *name,
-                     snapshot_cb *cb, void *arg);
+void engine_snapshot(struct ref ref, const char *name, snapshot_cb *cb, void *arg);
 /* By id, or else by name. NULL if there is none, or it is another key's. Points into the
  * engine until the next turn of the loop. */
-const struct snapshot *engine_snapshot_get(struct engine *g, const char *key, const char *what);
+const struct snapshot *engine_snapshot_get(struct ref ref);
 /* Durable when it answers; its space is free when nothing stands on it any more. */
-void engine_snapshot_delete(struct engine *g, const char *key, const char *id, engine_done_cb *cb,
-                            void *arg);
+void engine_snapshot_delete(struct ref ref, engine_done_cb *cb, void *arg);
 
 struct snapshot_list_opts {
     const char *key;
@@ -55,8 +53,7 @@ struct export_ops {
     void (*on_data)(void *arg, const char *p, size_t n);
     void (*on_done)(void *arg, const struct err *e); /* the last one; the handle is gone */
 };
-struct engine_export *engine_export(struct engine *g, const char *key, const char *id,
-                                    const struct export_ops *ops, void *arg);
+struct engine_export *engine_export(struct ref ref, const struct export_ops *ops, void *arg);
 void engine_export_pause(struct engine_export *x, bool paused);
 void engine_export_cancel(struct engine_export *x); /* no callback follows */
 
@@ -74,7 +71,7 @@ struct fork_opts {
  * metadata, limits, network. Each of them works or fails by itself: `each` is called
  * for all, in order, with the sandbox or the error, and then `done`. A failure
  * that none of them survived is only told to `done`. */
-void engine_fork(struct engine *g, const char *key, const char *id, const struct fork_opts *o,
+void engine_fork(struct ref ref, const struct fork_opts *o,
                  void (*each)(void *arg, const struct sandbox *s, const struct err *e),
                  engine_done_cb *done, void *arg);
 

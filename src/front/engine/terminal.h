@@ -20,20 +20,18 @@ struct terminal_from {
  * on_exit. It never holds the terminal back: while it is paused, bytes may be lost
  * to it, and on_truncated says which. process_feed() types, and process_pause() and
  * process_close() are as for any stream. */
-struct process_stream *terminal_view(struct engine *g, const char *key, const char *sandbox,
-                                     const char *id, const struct terminal_from *from,
+struct process_stream *terminal_view(struct ref ref, const char *id,
+                                     const struct terminal_from *from,
                                      const struct process_ops *ops, void *arg);
 /* Behind what was typed before. */
 void terminal_view_resize(struct process_stream *s, unsigned cols, unsigned rows);
 
-void terminal_resize(struct engine *g, const char *key, const char *sandbox, const char *id,
-                     unsigned cols, unsigned rows, engine_done_cb *cb, void *arg);
+void terminal_resize(struct ref ref, const char *id, unsigned cols, unsigned rows,
+                     engine_done_cb *cb, void *arg);
 /* To the process group in its foreground. */
-void terminal_signal(struct engine *g, const char *key, const char *sandbox, const char *id,
-                     int signo, engine_done_cb *cb, void *arg);
+void terminal_signal(struct ref ref, const char *id, int signo, engine_done_cb *cb, void *arg);
 /* Kills the tree; when cb is told its exit, the id is free. */
-struct process_call *terminal_delete(struct engine *g, const char *key, const char *sandbox,
-                                     const char *id, uint64_t grace_ms, process_exit_cb *cb,
-                                     void *arg);
+struct process_call *terminal_delete(struct ref ref, const char *id, uint64_t grace_ms,
+                                     process_exit_cb *cb, void *arg);
 
 #endif

@@ -59,27 +59,26 @@ struct watch_ops {
 
 struct watch; /* one reader */
 /* A new one, and its first reader: the first event is WATCH_READY. */
-struct watch *watch_open(struct engine *g, const char *key, const char *sandbox,
-                         const struct watch_opts *o, const struct watch_ops *ops, void *arg);
+struct watch *watch_open(struct ref ref, const struct watch_opts *o, const struct watch_ops *ops,
+                         void *arg);
 /* One that is there, from a cursor on (0: from its beginning, READY too). ERR_NOT_FOUND
  * when it has ended. Without `follow` only what is there now. */
-struct watch *watch_read(struct engine *g, const char *key, const char *sandbox, const char *id,
-                         uint64_t since, bool follow, const struct watch_ops *ops, void *arg);
+struct watch *watch_read(struct ref ref, const char *id, uint64_t since, bool follow,
+                         const struct watch_ops *ops, void *arg);
 const char *watch_id(const struct watch *w);
 void watch_pause(struct watch *w, bool paused);
 /* Reads no more; the watch goes on. No callback follows. */
 void watch_close(struct watch *w);
 
-void watch_delete(struct engine *g, const char *key, const char *sandbox, const char *id,
-                  engine_done_cb *cb, void *arg);
+void watch_delete(struct ref ref, const char *id, engine_done_cb *cb, void *arg);
 
 struct watch_info {
     const char *id, *path, *user;
     bool recursive;
     uint64_t created_ms;
 };
-void watch_list(struct engine *g, const char *key, const char *sandbox,
-                void (*each)(void *arg, const struct watch_info *i), engine_done_cb *cb, void *arg);
+void watch_list(struct ref ref, void (*each)(void *arg, const struct watch_info *i),
+                engine_done_cb *cb, void *arg);
 
 /* One line of the log, without its end; decoded in place. -1: it is none. */
 int watch_line(char *line, struct watch_event *ret);

@@ -27,8 +27,8 @@ struct work_ops {
 #define WORK_ARGS_MAX 256u /* arguments of one call */
 
 struct work;
-struct work *work_start(struct engine *g, const char *key, const char *sandbox,
-                        const struct work_opts *o, const struct work_ops *ops, void *arg);
+struct work *work_start(struct ref ref, const struct work_opts *o, const struct work_ops *ops,
+                        void *arg);
 /* As process_feed(). */
 size_t work_feed(struct work *w, const void *p, size_t n, bool last);
 void work_pause(struct work *w, bool paused);

@@ -99,6 +99,7 @@ struct call *call_new(struct plane *p, struct http_req *r)
     c->plane = p;
     c->r = r;
     c->loop = http_loop(r);
+    c->ref = (struct ref){p->engine, NULL, ""};
     str_fmt(c->request_id, sizeof(c->request_id), "%s", http_request_id(r));
     list_add_tail(&p->calls, &c->link);
     http_on_gone(r, gone, c);
@@ -121,6 +122,16 @@ void *call_state(struct call *c, size_t size, void (*drop)(void *state))
 const char *call_param(const struct call *c, size_t i)
 {
     return i < c->match.nparams ? c->match.params[i] : "";
+}
+
+void call_aim(struct call *c, const char *key, const char *id)
+{
+    if (key != NULL) {
+        str_fmt(c->owner, sizeof(c->owner), "%s", key);
+        c->ref.key = c->owner;
+    }
+    str_fmt(c->sandbox, sizeof(c->sandbox), "%s", id);
+    c->ref.id = c->sandbox;
 }
 
 void call_keep_input(struct call *c)

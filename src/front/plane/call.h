@@ -52,10 +52,11 @@ struct call {
     struct plane *plane;
     struct http_req *r; /* NULL: answered, or gone */
     struct loop *loop;
-    const struct surface_row *row;   /* NULL: no such route */
-    const char *key;                 /* id of the key; NULL on public routes */
-    char owner[ENGINE_KEY_MAX + 1];  /* what `key` points to, where no key was shown... */
-    char sandbox[ENGINE_ID_MAX + 1]; /* ...and what the call is about, if its path does not say */
+    const struct surface_row *row; /* NULL: no such route */
+    const char *key;               /* id of the key that was presented; NULL: none was */
+    struct ref ref; /* the sandbox (or snapshot) that the call is about, and for which key it acts;
+                      * set before the handler runs, by plane_manner.resolve */
+    char owner[ENGINE_KEY_MAX + 1], sandbox[ENGINE_ID_MAX + 1]; /* call_aim() */
     struct route_match match;
     const struct call_source *source; /* what the engine owes us; NULL: nothing */
     void *handle;
@@ -81,6 +82,8 @@ void call_free(struct call *c); /* plane_free() only */
 void *call_state(struct call *c, size_t size, void (*drop)(void *state));
 /* A parameter of the path, by its place. */
 const char *call_param(const struct call *c, size_t i);
+/* Sets c->ref to copies of both; key NULL: for the same key as before. */
+void call_aim(struct call *c, const char *key, const char *id);
 /* For a handler that cannot do all its work before it returns: its input lives as
  * long as the call. */
 void call_keep_input(struct call *c);

@@ -98,7 +98,7 @@ static int authorize(struct call *c, struct err *e)
 {
     if (c->plane->manner->authorize(c, e) < 0)
         return -1;
-    if (c->key != NULL && c->key != c->owner)
+    if (c->key != NULL)
         http_owned_by(c->r, c->key);
     return 0;
 }
@@ -108,6 +108,17 @@ static int check_ready(struct call *c, struct err *e)
     if ((c->row->flags & SURFACE_EARLY) || engine_is_ready(c->plane->engine))
         return 0;
     return err_set(e, ERR_UNAVAILABLE, "starting");
+}
+
+/* The one place that decides which sandbox a request means, and for which key it acts: handlers
+ * only pass c->ref on. */
+static int resolve(struct call *c, struct err *e)
+{
+    c->ref.key = c->key;
+    if (c->plane->manner->resolve != NULL)
+        return c->plane->manner->resolve(c, e);
+    c->ref.id = call_param(c, 0);
+    return 0;
 }
 
 static size_t body_max(const struct surface_row *row)
@@ -133,7 +144,7 @@ static int check_body(struct call *c, struct err *e)
 }
 
 static int (*const checks[])(struct call *c, struct err *e) = {find_row, authorize, check_ready,
-                                                               check_body};
+                                                               resolve, check_body};
 
 /* ---- the input ---- */
 

@@ -29,6 +29,9 @@ struct plane_manner {
     size_t nsurfaces;
     /* Who calls, into c->key, and whether they may; the row is known. */
     int (*authorize)(struct call *c, struct err *e);
+    /* Which sandbox the call is about, into c->ref, of which the key is set; NULL: the first
+     * parameter of the path names it. */
+    int (*resolve)(struct call *c, struct err *e);
     /* The body of an error. What is internal must not be in it. */
     void (*write_error)(struct call *c, const struct err *e, struct buf *out);
     /* Its status; NULL: that of its kind. */

@@ -70,7 +70,7 @@ void transfer_read(struct call *c, const struct file_at *at, const char *name, e
     r->c = c;
     r->as = as;
     str_fmt(r->name, sizeof(r->name), "%.*s", (int)FILE_PATH_MAX, name);
-    call_expect(c, &file_source, file_read(c->plane->engine, at, &ops, r));
+    call_expect(c, &file_source, file_read(at, &ops, r));
 }
 
 /* ---- write ---- */
@@ -135,7 +135,7 @@ void transfer_write(struct call *c, const struct file_at *at, const struct file_
         return;
     w->c = c;
     w->done = done;
-    call_expect(c, &call_write_file, file_write(c->plane->engine, at, o, &ops, w));
+    call_expect(c, &call_write_file, file_write(at, o, &ops, w));
     http_body_stream(c->r, write_data, write_end, w);
 }
 
@@ -196,8 +196,7 @@ static void pack_done(void *arg, const struct err *e)
         call_end(g->c);
 }
 
-void transfer_pack(struct call *c, const char *sandbox, const struct archive_pack_opts *o,
-                   const char *name)
+void transfer_pack(struct call *c, const struct archive_pack_opts *o, const char *name)
 {
     static const struct work_ops ops = {.on_data = pack_data, .on_done = pack_done};
     struct packing *g = call_state(c, sizeof(*g), NULL);
@@ -208,7 +207,7 @@ void transfer_pack(struct call *c, const char *sandbox, const struct archive_pac
     g->format = o->format;
     if (name != NULL)
         str_fmt(g->name, sizeof(g->name), "%.*s", (int)NAME_SHOWN, name);
-    call_expect(c, &call_work, archive_pack(c->plane->engine, c->key, sandbox, o, &ops, g));
+    call_expect(c, &call_work, archive_pack(c->ref, o, &ops, g));
 }
 
 /* ---- and in ---- */
@@ -278,7 +277,7 @@ static void unpack_drain(void *arg)
     u->reading = true;
 }
 
-void transfer_unpack(struct call *c, const char *sandbox, const struct archive_unpack_opts *o,
+void transfer_unpack(struct call *c, const struct archive_unpack_opts *o,
                      void (*done)(struct call *c, const struct archive_result *r))
 {
     static const struct work_ops ops = {
@@ -290,5 +289,5 @@ void transfer_unpack(struct call *c, const char *sandbox, const struct archive_u
     u->c = c;
     u->done = done;
     buf_init(&u->line, ARCHIVE_RESULT_MAX);
-    call_expect(c, &call_work, archive_unpack(c->plane->engine, c->key, sandbox, o, &ops, u));
+    call_expect(c, &call_work, archive_unpack(c->ref, o, &ops, u));
 }

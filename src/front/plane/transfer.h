@@ -18,10 +18,9 @@ void transfer_write(struct call *c, const struct file_at *at, const struct file_
                     void (*done)(struct call *c, const struct file_entry *f));
 
 /* Sends a directory as an archive, to be saved under `name`; NULL: nothing is said of that. */
-void transfer_pack(struct call *c, const char *sandbox, const struct archive_pack_opts *o,
-                   const char *name);
+void transfer_pack(struct call *c, const struct archive_pack_opts *o, const char *name);
 /* The body is an archive and becomes the contents of a directory. */
-void transfer_unpack(struct call *c, const char *sandbox, const struct archive_unpack_opts *o,
+void transfer_unpack(struct call *c, const struct archive_unpack_opts *o,
                      void (*done)(struct call *c, const struct archive_result *r));
 
 extern const struct call_source file_source; /* a struct file_call */

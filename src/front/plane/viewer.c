@@ -447,6 +447,6 @@ void viewer_open(struct call *c, const struct viewer_opts *o)
     v->dialect = o->dialect;
     buf_init(&v->out, INIT_CHUNK_MAX + TEXT_MAX);
     from.looks = o->read_only;
-    v->stream = terminal_view(c->plane->engine, c->key, o->sandbox, o->id, &from, &stream_ops, v);
+    v->stream = terminal_view(c->ref, o->id, &from, &stream_ops, v);
     call_expect(c, &viewer_source, v);
 }

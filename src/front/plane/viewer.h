@@ -42,7 +42,7 @@ void viewer_send_bytes(struct viewer *v, const char *p, size_t n);
 uint64_t viewer_cursor(const struct viewer *v);
 
 struct viewer_opts {
-    const char *sandbox, *id; /* borrowed for the call */
+    const char *id; /* of the terminal, in the sandbox of the call; borrowed for the call */
     struct terminal_from from;
     bool read_only;                       /* neither types nor resizes */
     unsigned cols, rows;                  /* resizes it at once; 0: no */

@@ -164,7 +164,7 @@ static struct relay *relay_new(struct proxy *p, struct http_req *r, const struct
 static void dial(struct relay *y, const struct sandbox *s)
 {
     y->call =
-        fd_connect(y->p->engine, s->key, s->id, y->target.port, PROXY_CONNECT_MS, connected, y);
+        fd_connect(sandbox_ref(y->p->engine, s), y->target.port, PROXY_CONNECT_MS, connected, y);
 }
 
 static void woken(void *arg, const struct sandbox *s, const struct err *e)
@@ -219,7 +219,7 @@ void proxy_handle(struct proxy *p, struct http_req *r, const struct proxy_target
     http_eof_is_gone(r); /* else a server that says nothing would be held for nobody */
     y->waking = wakes;
     if (wakes)
-        engine_wake(p->engine, s->key, s->id, woken, y);
+        engine_wake(sandbox_ref(p->engine, s), woken, y);
     else
         dial(y, s);
 }

@@ -31,8 +31,8 @@ static const char *cwd_for(const char *path)
     return path[0] == '/' ? "/" : NULL;
 }
 
-struct work *archive_pack(struct engine *g, const char *key, const char *sandbox,
-                          const struct archive_pack_opts *o, const struct work_ops *ops, void *arg)
+struct work *archive_pack(struct ref ref, const struct archive_pack_opts *o,
+                          const struct work_ops *ops, void *arg)
 {
     const char *argv[4 + ARCHIVE_EXCLUDES_MAX + 1] = {"pack", o->path, formats[o->format].name,
                                                       o->skip_unreadable ? "s" : ""};
@@ -40,12 +40,11 @@ struct work *archive_pack(struct engine *g, const char *key, const char *sandbox
 
     for (size_t i = 0; i < o->nexclude && i < ARCHIVE_EXCLUDES_MAX; i++)
         argv[4 + i] = o->exclude[i];
-    return work_start(g, key, sandbox, &w, ops, arg);
+    return work_start(ref, &w, ops, arg);
 }
 
-struct work *archive_unpack(struct engine *g, const char *key, const char *sandbox,
-                            const struct archive_unpack_opts *o, const struct work_ops *ops,
-                            void *arg)
+struct work *archive_unpack(struct ref ref, const struct archive_unpack_opts *o,
+                            const struct work_ops *ops, void *arg)
 {
     char flags[5];
     const char *argv[] = {"unpack", o->path, flags, NULL};
@@ -53,7 +52,7 @@ struct work *archive_unpack(struct engine *g, const char *key, const char *sandb
 
     str_fmt(flags, sizeof(flags), "%s%s%s%s", o->atomic ? "a" : "", o->parents ? "p" : "",
             o->owners ? "o" : "", o->any_links ? "l" : "");
-    return work_start(g, key, sandbox, &w, ops, arg);
+    return work_start(ref, &w, ops, arg);
 }
 
 struct result_in {

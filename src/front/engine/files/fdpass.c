@@ -290,12 +290,12 @@ static struct fd_call *call_new(struct engine *g, enum init_fd_kind want, fd_cb 
     return c;
 }
 
-struct fd_call *fd_open(struct engine *g, const struct file_at *at, fd_cb *cb, void *arg)
+struct fd_call *fd_open(const struct file_at *at, fd_cb *cb, void *arg)
 {
-    struct fd_call *c = call_new(g, INIT_FD_FILE, cb, arg);
+    struct fd_call *c = call_new(at->ref.engine, INIT_FD_FILE, cb, arg);
     struct file_kept k;
     struct err e;
-    struct box *b = file_keep(g, at, &k, &e);
+    struct box *b = file_keep(at, &k, &e);
     struct init_open m = {.path = k.path, .user = k.user, .root = at->as_root};
 
     if (b == NULL || call_begin(c, b, INIT_OPEN, &m, FD_DEADLINE_MS, &e) < 0)
@@ -303,12 +303,11 @@ struct fd_call *fd_open(struct engine *g, const struct file_at *at, fd_cb *cb, v
     return c;
 }
 
-struct fd_call *fd_connect(struct engine *g, const char *key, const char *sandbox, unsigned port,
-                           uint64_t timeout_ms, fd_cb *cb, void *arg)
+struct fd_call *fd_connect(struct ref ref, unsigned port, uint64_t timeout_ms, fd_cb *cb, void *arg)
 {
-    struct fd_call *c = call_new(g, INIT_FD_SOCKET, cb, arg);
+    struct fd_call *c = call_new(ref.engine, INIT_FD_SOCKET, cb, arg);
     struct err e;
-    struct box *b = box_running(g, key, sandbox, &e);
+    struct box *b = box_running(ref, &e);
     struct init_connect m = {.port = port, .timeout_ms = timeout_ms};
 
     if (b == NULL || call_begin(c, b, INIT_CONNECT, &m, timeout_ms + FD_DEADLINE_MS, &e) < 0)

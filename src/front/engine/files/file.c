@@ -37,10 +37,9 @@ static int keep_path(struct file_kept *k, const char *path, const char *cwd, str
     return 0;
 }
 
-struct box *file_keep(struct engine *g, const struct file_at *at, struct file_kept *ret,
-                      struct err *e)
+struct box *file_keep(const struct file_at *at, struct file_kept *ret, struct err *e)
 {
-    struct box *b = box_running(g, at->key, at->sandbox, e);
+    struct box *b = box_running(at->ref, e);
     const char *user;
 
     if (b == NULL)
@@ -50,8 +49,9 @@ struct box *file_keep(struct engine *g, const struct file_at *at, struct file_ke
         err_set(e, ERR_INVALID, "user: a name, a uid or uid:gid, at most %u bytes", INIT_USER_MAX);
         return NULL;
     }
-    str_fmt(ret->key, sizeof(ret->key), "%s", at->key);
+    str_fmt(ret->key, sizeof(ret->key), "%s", at->ref.key);
     str_fmt(ret->sandbox, sizeof(ret->sandbox), "%s", b->pub.id);
+    ret->g = at->ref.engine;
     str_fmt(ret->user, sizeof(ret->user), "%s", user);
     ret->as_root = at->as_root;
     return keep_path(ret, at->path, command_cwd(&b->pub), e) < 0 ? NULL : b;
@@ -59,11 +59,8 @@ struct box *file_keep(struct engine *g, const struct file_at *at, struct file_ke
 
 struct file_at file_kept_at(const struct file_kept *k)
 {
-    return (struct file_at){.key = k->key,
-                            .sandbox = k->sandbox,
-                            .path = k->path,
-                            .user = k->user,
-                            .as_root = k->as_root};
+    return (struct file_at){
+        .ref = file_kept_ref(k), .path = k->path, .user = k->user, .as_root = k->as_root};
 }
 
 struct file_entry file_entry_of(const struct init_file *m)
@@ -134,7 +131,7 @@ static int looked(struct talk *t, uint16_t type, const union talk_msg *m, struct
 
     (void)type, (void)e;
     if (m->init_file.elsewhere) {
-        l->other = file_work(l->g, &at, "stat", args, &look_ops, l);
+        l->other = file_work(&at, "stat", args, &look_ops, l);
         return 0;
     }
     free(l);
@@ -164,8 +161,7 @@ static void look_cancel(struct file_call *c)
     free(l);
 }
 
-struct file_call *file_stat(struct engine *g, const struct file_at *at, bool follow,
-                            file_entry_cb *cb, void *arg)
+struct file_call *file_stat(const struct file_at *at, bool follow, file_entry_cb *cb, void *arg)
 {
     struct look *l = calloc(1, sizeof(*l));
     struct init_look m;
@@ -174,10 +170,11 @@ struct file_call *file_stat(struct engine *g, const struct file_at *at, bool fol
 
     if (l == NULL)
         abort(); /* as in stream.c */
-    *l = (struct look){.call.cancel = look_cancel, .g = g, .follow = follow, .cb = cb, .arg = arg};
-    b = file_keep(g, at, &l->kept, &e);
+    *l = (struct look){
+        .call.cancel = look_cancel, .g = at->ref.engine, .follow = follow, .cb = cb, .arg = arg};
+    b = file_keep(at, &l->kept, &e);
     if (b == NULL) {
-        talk_begin_failed(&l->talk, g->hub, &look_talk, &e);
+        talk_begin_failed(&l->talk, at->ref.engine->hub, &look_talk, &e);
         return &l->call;
     }
     m = (struct init_look){.path = l->kept.path,

@@ -15,6 +15,7 @@ struct file_call {
 /* A caller's words, checked, with the sandbox's defaults, the path absolute or with ~;
  * kept for as long as the question lasts. */
 struct file_kept {
+    struct engine *g;
     char key[ENGINE_KEY_MAX + 1], sandbox[KEEPER_ID_MAX + 1], user[INIT_USER_MAX + 1];
     char path[FILE_PATH_MAX + 1];
     bool as_root;
@@ -22,18 +23,20 @@ struct file_kept {
 
 /* The box, until the next turn of the loop; or NULL: ERR_INVALID, or why the sandbox
  * cannot be asked. */
-struct box *file_keep(struct engine *g, const struct file_at *at, struct file_kept *ret,
-                      struct err *e);
-struct file_at file_kept_at(const struct file_kept *k); /* points into it */
+struct box *file_keep(const struct file_at *at, struct file_kept *ret, struct err *e);
+struct file_at file_kept_at(const struct file_kept *k); /* points into it, as... */
+static inline struct ref file_kept_ref(const struct file_kept *k)
+{
+    return (struct ref){k->g, k->key, k->sandbox};
+}
 
 /* The two have the same fields. */
 struct file_entry file_entry_of(const struct init_file *m);
 
 /* A call of cove-helper about a path; what it prints is told to `ops` as it is. `input`:
  * work_feed() follows. NULL if there are too many arguments. */
-struct work *file_helper(struct engine *g, const struct file_kept *k, const char *kind,
-                         const char *const *args, bool input, const struct work_ops *ops, void *arg,
-                         struct err *e);
+struct work *file_helper(const struct file_kept *k, const char *kind, const char *const *args,
+                         bool input, const struct work_ops *ops, void *arg, struct err *e);
 
 /* A file_work() that could not even begin: on_done comes from the loop. */
 struct file_call *file_work_failed(struct engine *g, const struct err *e,

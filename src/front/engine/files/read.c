@@ -113,7 +113,7 @@ static void start_stream(struct reading *r)
 
     r->step = READ_STREAM;
     str_fmt(max, sizeof(max), "max=%u", FILE_STREAM_MAX);
-    r->work = file_helper(r->g, &r->kept, "read", args, false, &stream_ops, r, &r->why);
+    r->work = file_helper(&r->kept, "read", args, false, &stream_ops, r, &r->why);
     if (r->work == NULL)
         loop_defer(r->g->loop, &r->later, finish_later);
 }
@@ -162,7 +162,7 @@ static int answered(struct talk *t, uint16_t type, const union talk_msg *m, stru
         return 0;
     }
     r->step = READ_OPENING;
-    r->fd = fd_open(r->g, &at, opened, r);
+    r->fd = fd_open(&at, opened, r);
     return 0;
 }
 
@@ -197,8 +197,7 @@ static void pause_stream(struct file_call *c, bool paused)
         work_pause(r->work, paused);
 }
 
-struct file_call *file_read(struct engine *g, const struct file_at *at,
-                            const struct file_read_ops *ops, void *arg)
+struct file_call *file_read(const struct file_at *at, const struct file_read_ops *ops, void *arg)
 {
     struct reading *r = calloc(1, sizeof(*r));
     struct init_look m;
@@ -208,12 +207,12 @@ struct file_call *file_read(struct engine *g, const struct file_at *at,
     if (r == NULL)
         abort(); /* as in stream.c */
     r->call = (struct file_call){.cancel = cancel, .pause = pause_stream};
-    r->g = g;
+    r->g = at->ref.engine;
     r->ops = ops;
     r->arg = arg;
-    b = file_keep(g, at, &r->kept, &e);
+    b = file_keep(at, &r->kept, &e);
     if (b == NULL) {
-        talk_begin_failed(&r->talk, g->hub, &talk_ops, &e);
+        talk_begin_failed(&r->talk, at->ref.engine->hub, &talk_ops, &e);
         return &r->call;
     }
     m = (struct init_look){.path = r->kept.path,

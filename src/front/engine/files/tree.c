@@ -35,19 +35,18 @@ static void say_if(struct words *w, bool said, const char *word)
         say(w, "%s", word);
 }
 
-static struct file_call *go(struct engine *g, const struct file_at *at, const char *kind,
-                            struct words *w, const struct file_work_ops *ops, void *arg)
+static struct file_call *go(const struct file_at *at, const char *kind, struct words *w,
+                            const struct file_work_ops *ops, void *arg)
 {
-    struct file_call *c = file_work(g, at, kind, w->list, ops, arg);
+    struct file_call *c = file_work(at, kind, w->list, ops, arg);
 
     while (w->n > 0)
         free((char *)(uintptr_t)w->list[--w->n]);
     return c;
 }
 
-struct file_call *file_list(struct engine *g, const struct file_at *at,
-                            const struct file_list_opts *o, const struct file_work_ops *ops,
-                            void *arg)
+struct file_call *file_list(const struct file_at *at, const struct file_list_opts *o,
+                            const struct file_work_ops *ops, void *arg)
 {
     static const char *const sorts[] = {"name", "size", "modified"};
     struct words w = {0};
@@ -59,12 +58,11 @@ struct file_call *file_list(struct engine *g, const struct file_at *at,
     say_if(&w, o->reverse, "reverse");
     if (o->after != NULL)
         say(&w, "after=%s", o->after);
-    return go(g, at, "list", &w, ops, arg);
+    return go(at, "list", &w, ops, arg);
 }
 
-struct file_call *file_search(struct engine *g, const struct file_at *at,
-                              const struct file_search_opts *o, const struct file_work_ops *ops,
-                              void *arg)
+struct file_call *file_search(const struct file_at *at, const struct file_search_opts *o,
+                              const struct file_work_ops *ops, void *arg)
 {
     struct words w = {0};
 
@@ -80,34 +78,33 @@ struct file_call *file_search(struct engine *g, const struct file_at *at,
         say(&w, "text=%s", o->text);
     if (o->regex != NULL)
         say(&w, "regex=%s", o->regex);
-    return go(g, at, "search", &w, ops, arg);
+    return go(at, "search", &w, ops, arg);
 }
 
-struct file_call *file_mkdir(struct engine *g, const struct file_at *at, bool parents,
-                             uint32_t mode, const struct file_work_ops *ops, void *arg)
+struct file_call *file_mkdir(const struct file_at *at, bool parents, uint32_t mode,
+                             const struct file_work_ops *ops, void *arg)
 {
     struct words w = {0};
 
     say_if(&w, parents, "parents");
     if (mode != FILE_MODE_NONE)
         say(&w, "mode=%u", mode);
-    return go(g, at, "mkdir", &w, ops, arg);
+    return go(at, "mkdir", &w, ops, arg);
 }
 
-struct file_call *file_symlink(struct engine *g, const struct file_at *at, const char *target,
-                               bool parents, bool overwrite, const struct file_work_ops *ops,
-                               void *arg)
+struct file_call *file_symlink(const struct file_at *at, const char *target, bool parents,
+                               bool overwrite, const struct file_work_ops *ops, void *arg)
 {
     struct words w = {0};
 
     say(&w, "target=%s", target);
     say_if(&w, parents, "parents");
     say_if(&w, overwrite, "overwrite");
-    return go(g, at, "symlink", &w, ops, arg);
+    return go(at, "symlink", &w, ops, arg);
 }
 
 /* The second path is made absolute as the first one is. */
-static struct file_call *to_another(struct engine *g, const struct file_at *at, const char *kind,
+static struct file_call *to_another(const struct file_at *at, const char *kind,
                                     const struct file_to *to, const struct file_work_ops *ops,
                                     void *arg)
 {
@@ -117,56 +114,56 @@ static struct file_call *to_another(struct engine *g, const struct file_at *at, 
     struct err e;
 
     second.path = to->path;
-    if (file_keep(g, &second, &kept, &e) == NULL)
-        return file_work_failed(g, &e, ops, arg);
+    if (file_keep(&second, &kept, &e) == NULL)
+        return file_work_failed(at->ref.engine, &e, ops, arg);
     say(&w, "to=%s", kept.path);
     say_if(&w, to->overwrite, "overwrite");
     say_if(&w, to->parents, "parents");
-    return go(g, at, kind, &w, ops, arg);
+    return go(at, kind, &w, ops, arg);
 }
 
-struct file_call *file_move(struct engine *g, const struct file_at *at, const struct file_to *to,
+struct file_call *file_move(const struct file_at *at, const struct file_to *to,
                             const struct file_work_ops *ops, void *arg)
 {
-    return to_another(g, at, "move", to, ops, arg);
+    return to_another(at, "move", to, ops, arg);
 }
 
-struct file_call *file_copy(struct engine *g, const struct file_at *at, const struct file_to *to,
+struct file_call *file_copy(const struct file_at *at, const struct file_to *to,
                             const struct file_work_ops *ops, void *arg)
 {
-    return to_another(g, at, "copy", to, ops, arg);
+    return to_another(at, "copy", to, ops, arg);
 }
 
-struct file_call *file_chmod(struct engine *g, const struct file_at *at, uint32_t mode,
-                             bool recursive, const struct file_work_ops *ops, void *arg)
+struct file_call *file_chmod(const struct file_at *at, uint32_t mode, bool recursive,
+                             const struct file_work_ops *ops, void *arg)
 {
     struct words w = {0};
 
     say(&w, "mode=%u", mode);
     say_if(&w, recursive, "recursive");
-    return go(g, at, "chmod", &w, ops, arg);
+    return go(at, "chmod", &w, ops, arg);
 }
 
-struct file_call *file_chown(struct engine *g, const struct file_at *at, const char *owner,
-                             bool recursive, const struct file_work_ops *ops, void *arg)
+struct file_call *file_chown(const struct file_at *at, const char *owner, bool recursive,
+                             const struct file_work_ops *ops, void *arg)
 {
     struct words w = {0};
 
     say(&w, "owner=%s", owner);
     say_if(&w, recursive, "recursive");
-    return go(g, at, "chown", &w, ops, arg);
+    return go(at, "chown", &w, ops, arg);
 }
 
-struct file_call *file_remove(struct engine *g, const struct file_at *at, bool recursive,
+struct file_call *file_remove(const struct file_at *at, bool recursive,
                               const struct file_work_ops *ops, void *arg)
 {
     struct words w = {0};
 
     say_if(&w, recursive, "recursive");
-    return go(g, at, "remove", &w, ops, arg);
+    return go(at, "remove", &w, ops, arg);
 }
 
-struct file_call *file_xattrs(struct engine *g, const struct file_at *at, const char *prefix,
+struct file_call *file_xattrs(const struct file_at *at, const char *prefix,
                               const struct file_attr *set, size_t nset,
                               const struct file_work_ops *ops, void *arg)
 {
@@ -179,5 +176,5 @@ struct file_call *file_xattrs(struct engine *g, const struct file_at *at, const 
         else
             say(&w, "remove.%s", set[i].name);
     }
-    return go(g, at, "xattrs", &w, ops, arg);
+    return go(at, "xattrs", &w, ops, arg);
 }

@@ -159,8 +159,8 @@ static const struct process_ops log_ops = {.on_output = on_output,
 
 /* ---- a new one ---- */
 
-struct watch *watch_open(struct engine *g, const char *key, const char *sandbox,
-                         const struct watch_opts *o, const struct watch_ops *ops, void *arg)
+struct watch *watch_open(struct ref ref, const struct watch_opts *o, const struct watch_ops *ops,
+                         void *arg)
 {
     struct watch *w = watch_new(ops, arg);
     static char globs[WATCH_GLOBS_MAX][WATCH_GLOB_MAX + 2];
@@ -187,14 +187,14 @@ struct watch *watch_open(struct engine *g, const char *key, const char *sandbox,
         snprintf(globs[n], sizeof(globs[n]), "-%s", o->exclude[i]);
     for (size_t i = 0; i < n; i++)
         argv[5 + i] = globs[i];
-    w->stream = process_run_own(g, key, sandbox, &p, WATCH_LOG, &log_ops, w);
+    w->stream = process_run_own(ref, &p, WATCH_LOG, &log_ops, w);
     return w;
 }
 
 /* ---- one that is there ---- */
 
-struct watch *watch_read(struct engine *g, const char *key, const char *sandbox, const char *id,
-                         uint64_t since, bool follow, const struct watch_ops *ops, void *arg)
+struct watch *watch_read(struct ref ref, const char *id, uint64_t since, bool follow,
+                         const struct watch_ops *ops, void *arg)
 {
     struct watch *w = watch_new(ops, arg);
     char process[INIT_ID_MAX + 1];
@@ -203,7 +203,7 @@ struct watch *watch_read(struct engine *g, const char *key, const char *sandbox,
     process_id(process, w->id);
     w->next = since;
     w->there = true;
-    w->stream = process_attach_own(g, key, sandbox, process, since, follow, &log_ops, w);
+    w->stream = process_attach_own(ref, process, since, follow, &log_ops, w);
     return w;
 }
 
@@ -259,15 +259,14 @@ static void on_deleted(void *arg, const struct init_exit *m, const struct err *e
     free(a);
 }
 
-void watch_delete(struct engine *g, const char *key, const char *sandbox, const char *id,
-                  engine_done_cb *cb, void *arg)
+void watch_delete(struct ref ref, const char *id, engine_done_cb *cb, void *arg)
 {
     struct ask *a = ask_new(cb, arg);
     char process[INIT_ID_MAX + 1];
 
     snprintf(a->id, sizeof(a->id), "%s", id_is_valid(id, WATCH_ID_LEN) ? id : "-");
     process_id(process, a->id);
-    process_kill_own(g, key, sandbox, process, on_deleted, a);
+    process_kill_own(ref, process, on_deleted, a);
 }
 
 static void on_each(void *arg, const struct init_proc *p)
@@ -295,11 +294,11 @@ static void on_listed(void *arg, const struct err *e)
     free(a);
 }
 
-void watch_list(struct engine *g, const char *key, const char *sandbox,
-                void (*each)(void *arg, const struct watch_info *i), engine_done_cb *cb, void *arg)
+void watch_list(struct ref ref, void (*each)(void *arg, const struct watch_info *i),
+                engine_done_cb *cb, void *arg)
 {
     struct ask *a = ask_new(cb, arg);
 
     a->each = each;
-    process_list_own(g, key, sandbox, on_each, on_listed, a);
+    process_list_own(ref, on_each, on_listed, a);
 }

@@ -130,8 +130,8 @@ static const struct process_ops stream_ops = {.on_started = on_started,
                                               .on_fail = on_fail,
                                               .on_drain = on_drain};
 
-struct work *work_start(struct engine *g, const char *key, const char *sandbox,
-                        const struct work_opts *o, const struct work_ops *ops, void *arg)
+struct work *work_start(struct ref ref, const struct work_opts *o, const struct work_ops *ops,
+                        void *arg)
 {
     const char *argv[WORK_ARGS_MAX + 2] = {"cove-helper"};
     struct process_opts p = {.argv = argv,
@@ -149,7 +149,7 @@ struct work *work_start(struct engine *g, const char *key, const char *sandbox,
     w->ops = ops;
     w->arg = arg;
     buf_init(&w->words, WORK_WORDS_MAX);
-    w->stream = process_run(g, key, sandbox, &p, true, &stream_ops, w);
+    w->stream = process_run(ref, &p, true, &stream_ops, w);
     return w;
 }
 

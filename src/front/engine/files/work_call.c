@@ -18,9 +18,8 @@ struct file_work {
     bool inside, dead; /* told of a record; cancelled meanwhile */
 };
 
-struct work *file_helper(struct engine *g, const struct file_kept *k, const char *kind,
-                         const char *const *args, bool input, const struct work_ops *ops, void *arg,
-                         struct err *e)
+struct work *file_helper(const struct file_kept *k, const char *kind, const char *const *args,
+                         bool input, const struct work_ops *ops, void *arg, struct err *e)
 {
     char path[FILE_PATH_MAX + sizeof("path=")], owner[INIT_USER_MAX + sizeof("owner=")];
     char whom[INIT_USER_MAX + sizeof("for=")];
@@ -43,7 +42,7 @@ struct work *file_helper(struct engine *g, const struct file_kept *k, const char
         }
         argv[n++] = *args;
     }
-    return work_start(g, k->key, k->sandbox, &o, ops, arg);
+    return work_start(file_kept_ref(k), &o, ops, arg);
 }
 
 static void work_free(struct file_work *w)
@@ -174,15 +173,15 @@ struct file_call *file_work_failed(struct engine *g, const struct err *e,
     return &w->call;
 }
 
-struct file_call *file_work(struct engine *g, const struct file_at *at, const char *kind,
-                            const char *const *args, const struct file_work_ops *ops, void *arg)
+struct file_call *file_work(const struct file_at *at, const char *kind, const char *const *args,
+                            const struct file_work_ops *ops, void *arg)
 {
-    struct file_work *w = work_new(g, ops, arg);
+    struct file_work *w = work_new(at->ref.engine, ops, arg);
     struct file_kept kept;
 
-    if (file_keep(g, at, &kept, &w->why) != NULL)
-        w->work = file_helper(g, &kept, kind, args, false, &helper_ops, w, &w->why);
+    if (file_keep(at, &kept, &w->why) != NULL)
+        w->work = file_helper(&kept, kind, args, false, &helper_ops, w, &w->why);
     if (w->work == NULL)
-        loop_defer(g->loop, &w->later, finish_later);
+        loop_defer(at->ref.engine->loop, &w->later, finish_later);
     return &w->call;
 }

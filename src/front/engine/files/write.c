@@ -187,7 +187,7 @@ static void start_helper(struct file_write *w)
         args[n++] = "gzip";
     args[n] = NULL;
     w->step = WRITE_HELPER;
-    w->work = file_helper(w->g, &w->kept, "write", args, true, &helper_ops, w, &w->why);
+    w->work = file_helper(&w->kept, "write", args, true, &helper_ops, w, &w->why);
     if (w->work == NULL)
         fail_later(w);
 }
@@ -216,7 +216,7 @@ static const struct talk_ops talk_ops = {.on_msg = answered, .on_fail = failed};
 
 static void ask_init(struct file_write *w)
 {
-    struct box *b = box_running(w->g, w->kept.key, w->kept.sandbox, &w->why);
+    struct box *b = box_running(file_kept_ref(&w->kept), &w->why);
     struct init_write m = {
         .path = w->kept.path,
         .user = w->kept.user,
@@ -276,20 +276,19 @@ static int keep_opts(struct file_write *w, const struct file_write_opts *o, stru
     return 0;
 }
 
-struct file_write *file_write(struct engine *g, const struct file_at *at,
-                              const struct file_write_opts *o, const struct file_write_ops *ops,
-                              void *arg)
+struct file_write *file_write(const struct file_at *at, const struct file_write_opts *o,
+                              const struct file_write_ops *ops, void *arg)
 {
     struct file_write *w = calloc(1, sizeof(*w));
 
     if (w == NULL)
         abort(); /* as in stream.c */
-    w->g = g;
+    w->g = at->ref.engine;
     w->ops = ops;
     w->arg = arg;
     buf_init(&w->held, HELD_MAX);
     file_records_init(&w->records);
-    if (file_keep(g, at, &w->kept, &w->why) == NULL || keep_opts(w, o, &w->why) < 0)
+    if (file_keep(at, &w->kept, &w->why) == NULL || keep_opts(w, o, &w->why) < 0)
         fail_later(w);
     return w;
 }

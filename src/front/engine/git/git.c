@@ -196,8 +196,7 @@ static const char *cwd_for(const char *path)
     return path == NULL ? NULL : path[0] == '/' ? "/" : path[0] == '~' ? path : NULL;
 }
 
-struct git *git_run(struct engine *g, const char *key, const char *sandbox,
-                    const struct git_opts *o, const struct git_ops *ops, void *arg)
+struct git *git_run(struct ref ref, const struct git_opts *o, const struct git_ops *ops, void *arg)
 {
     const char *argv[ARRAY_LEN(common) + GIT_ARGS_MAX + 3];
     autobuf struct buf env = BUF_INIT(ENV_MAX);
@@ -222,7 +221,7 @@ struct git *git_run(struct engine *g, const char *key, const char *sandbox,
     r->secret = o->password != NULL && *o->password != '\0' ? strdup(o->password) : NULL;
     buf_init(&r->words, WORK_WORDS_MAX);
     buf_init(&r->line, PROGRESS_MAX);
-    r->stream = process_run(g, key, sandbox, &p, true, &stream_ops, r);
+    r->stream = process_run(ref, &p, true, &stream_ops, r);
     return r;
 }
 

@@ -197,30 +197,29 @@ static int check(const struct engine_export *x, const struct snapshot *s, const 
     return err_set(e, ERR_UNAVAILABLE, "%u snapshots are being exported already; try again", all);
 }
 
-struct engine_export *engine_export(struct engine *g, const char *key, const char *id,
-                                    const struct export_ops *ops, void *arg)
+struct engine_export *engine_export(struct ref ref, const struct export_ops *ops, void *arg)
 {
     static const struct keeper_asker asker = {.last = on_sandbox, .drop = on_drop};
-    const struct snapshot *s = engine_snapshot_get(g, key, id);
+    const struct snapshot *s = engine_snapshot_get(ref);
     struct engine_export *x = calloc(1, sizeof(*x));
     struct keeper_create ask = {.network = "none"};
 
     if (x == NULL)
         abort(); /* as import.c */
-    x->g = g;
+    x->g = ref.engine;
     x->ops = ops;
     x->arg = arg;
-    str_fmt(x->key, sizeof(x->key), "%.*s", (int)ENGINE_KEY_MAX, key);
-    list_add_tail(&g->exports, &x->link);
+    str_fmt(x->key, sizeof(x->key), "%.*s", (int)ENGINE_KEY_MAX, ref.key);
+    list_add_tail(&ref.engine->exports, &x->link);
     buf_init(&x->words, WORK_WORDS_MAX);
-    if (check(x, s, id, &x->why) < 0) {
-        loop_defer(g->loop, &x->later, fail_later);
+    if (check(x, s, ref.id, &x->why) < 0) {
+        loop_defer(ref.engine->loop, &x->later, fail_later);
         return x;
     }
     str_fmt(x->snapshot, sizeof(x->snapshot), "%s", s->id);
     str_fmt(x->name, sizeof(x->name), "%s", s->name);
     ask.snapshot = x->snapshot;
-    keeper_ask(g->keeper, KEEPER_CREATE, &ask, &asker, x);
+    keeper_ask(ref.engine->keeper, KEEPER_CREATE, &ask, &asker, x);
     return x;
 }
 

@@ -51,7 +51,8 @@ static void tell(struct fork *f)
 {
     for (unsigned i = 0; i < f->count; i++) {
         struct child *c = &f->children[i];
-        const struct sandbox *s = c->id[0] == '\0' ? NULL : engine_get(f->g, f->key, c->id);
+        const struct sandbox *s =
+            c->id[0] == '\0' ? NULL : engine_get((struct ref){f->g, f->key, c->id});
 
         if (c->id[0] != '\0' && s == NULL)
             err_set(&c->e, ERR_GONE, "sandbox %s has ended already", c->id);
@@ -182,7 +183,7 @@ static struct fork *fork_new(struct engine *g, const struct sandbox *s, const st
     return f;
 }
 
-void engine_fork(struct engine *g, const char *key, const char *id, const struct fork_opts *o,
+void engine_fork(struct ref ref, const struct fork_opts *o,
                  void (*each)(void *arg, const struct sandbox *s, const struct err *e),
                  engine_done_cb *done, void *arg)
 {
@@ -190,20 +191,21 @@ void engine_fork(struct engine *g, const char *key, const char *id, const struct
         .last = on_snapped, .late = on_late, .drop = fork_drop};
     struct fork *f = NULL;
     struct err e;
-    struct box *b = box_to_snapshot(g, key, id, &e);
+    struct box *b = box_to_snapshot(ref, &e);
 
     if (b != NULL && (o->count == 0 || o->count > FORK_MAX)) {
         err_set(&e, ERR_INVALID, "count: from 1 to %u", FORK_MAX);
     } else if (b != NULL) {
         err_set(&e, ERR_INTERNAL, "out of memory");
-        f = fork_new(g, &b->pub, o);
+        f = fork_new(ref.engine, &b->pub, o);
     }
     if (f == NULL) {
-        waiter_answer(waiter_new(g, done, NULL, arg), "", &e);
+        waiter_answer(waiter_new(ref.engine, done, NULL, arg), "", &e);
         return;
     }
     f->each = each;
     f->done = done;
     f->arg = arg;
-    keeper_ask(g->keeper, KEEPER_SNAPSHOT, &(struct keeper_snapshot){.id = b->pub.id}, &asker, f);
+    keeper_ask(ref.engine->keeper, KEEPER_SNAPSHOT, &(struct keeper_snapshot){.id = b->pub.id},
+               &asker, f);
 }

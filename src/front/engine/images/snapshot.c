@@ -83,17 +83,17 @@ const struct snapshot *snap_pub(struct engine *g, const char *id)
     return s == NULL ? NULL : &s->pub;
 }
 
-const struct snapshot *engine_snapshot_get(struct engine *g, const char *key, const char *what)
+const struct snapshot *engine_snapshot_get(struct ref ref)
 {
-    struct snap *s = snap_by_id(g, what);
+    struct snap *s = snap_by_id(ref.engine, ref.id);
     const struct snapshot *newest = NULL;
 
-    if (s != NULL && strcmp(s->pub.key, key) == 0)
+    if (s != NULL && strcmp(s->pub.key, ref.key) == 0)
         return &s->pub;
-    if (*what == '\0')
+    if (*ref.id == '\0')
         return NULL;
-    LIST_EACH (&g->snaps, s, struct snap, link)
-        if (strcmp(s->pub.name, what) == 0 && strcmp(s->pub.key, key) == 0)
+    LIST_EACH (&ref.engine->snaps, s, struct snap, link)
+        if (strcmp(s->pub.name, ref.id) == 0 && strcmp(s->pub.key, ref.key) == 0)
             newest = &s->pub;
     return newest;
 }
@@ -177,16 +177,16 @@ static void take_drop(void *arg)
 }
 
 /* The sandbox if a snapshot can be taken of it now. */
-struct box *box_to_snapshot(struct engine *g, const char *key, const char *id, struct err *e)
+struct box *box_to_snapshot(struct ref ref, struct err *e)
 {
-    struct box *b = box_of(g, key, id);
+    struct box *b = box_of(ref);
 
     if (b == NULL)
-        err_set(e, ERR_NOT_FOUND, "no sandbox %.64s", id);
+        err_set(e, ERR_NOT_FOUND, "no sandbox %.64s", ref.id);
     else if (b->life == LIFE_DAMAGED)
         life_fail_damaged(b, e);
     else if (b->life != LIFE_RUNNING && b->life != LIFE_PAUSED && b->life != LIFE_STOPPED)
-        err_set(e, ERR_CONFLICT, "sandbox %s is %s; try again", id, life_doing(b));
+        err_set(e, ERR_CONFLICT, "sandbox %s is %s; try again", ref.id, life_doing(b));
     else
         return b;
     return NULL;
@@ -202,12 +202,11 @@ int snap_check_name(const char *name, struct err *e)
     return 0;
 }
 
-void engine_snapshot(struct engine *g, const char *key, const char *sandbox, const char *name,
-                     snapshot_cb *cb, void *arg)
+void engine_snapshot(struct ref ref, const char *name, snapshot_cb *cb, void *arg)
 {
     static const struct keeper_asker asker = {
         .last = on_taken, .late = on_take_late, .drop = take_drop};
-    struct waiter *w = waiter_new(g, NULL, NULL, arg);
+    struct waiter *w = waiter_new(ref.engine, NULL, NULL, arg);
     struct take *t = calloc(1, sizeof(*t));
     struct box *b;
     struct err e;
@@ -218,17 +217,18 @@ void engine_snapshot(struct engine *g, const char *key, const char *sandbox, con
         return;
     }
     w->snapped = cb;
-    b = box_to_snapshot(g, key, sandbox, &e);
+    b = box_to_snapshot(ref, &e);
     if (b == NULL || snap_check_name(name == NULL ? "" : name, &e) < 0) {
         waiter_answer(w, "", &e);
         free(t);
         return;
     }
-    t->g = g;
+    t->g = ref.engine;
     t->waiter = w;
     str_fmt(t->key, sizeof(t->key), "%s", b->pub.key);
     str_fmt(t->name, sizeof(t->name), "%s", name == NULL ? "" : name);
-    keeper_ask(g->keeper, KEEPER_SNAPSHOT, &(struct keeper_snapshot){.id = b->pub.id}, &asker, t);
+    keeper_ask(ref.engine->keeper, KEEPER_SNAPSHOT, &(struct keeper_snapshot){.id = b->pub.id},
+               &asker, t);
 }
 
 const struct snapshot *snap_imported(struct engine *g, const char *key, const char *name,
@@ -256,22 +256,21 @@ const struct snapshot *snap_imported(struct engine *g, const char *key, const ch
 /* ---- deleting ---- */
 
 /* The row first: a snapshot without one is let go at the next start. */
-void engine_snapshot_delete(struct engine *g, const char *key, const char *id, engine_done_cb *cb,
-                            void *arg)
+void engine_snapshot_delete(struct ref ref, engine_done_cb *cb, void *arg)
 {
-    struct waiter *w = waiter_new(g, cb, NULL, arg);
-    struct snap *s = snap_by_id(g, id);
+    struct waiter *w = waiter_new(ref.engine, cb, NULL, arg);
+    struct snap *s = snap_by_id(ref.engine, ref.id);
     struct err e;
 
-    if (s == NULL || strcmp(s->pub.key, key) != 0) {
-        waiter_fail(w, ERR_NOT_FOUND, "no snapshot %.64s", id);
+    if (s == NULL || strcmp(s->pub.key, ref.key) != 0) {
+        waiter_fail(w, ERR_NOT_FOUND, "no snapshot %.64s", ref.id);
         return;
     }
-    if (store_snapshot_delete(g->o.store, id, &e) < 0) {
+    if (store_snapshot_delete(ref.engine->o.store, ref.id, &e) < 0) {
         waiter_answer(w, "", &e);
         return;
     }
-    snap_forget(g, s->pub.id);
+    snap_forget(ref.engine, s->pub.id);
     snap_free(s);
     waiter_answer(w, "", NULL);
 }

@@ -365,22 +365,21 @@ static bool on_row(void *arg, const struct store_log *row)
     return ++r->told < r->o->limit;
 }
 
-int engine_logs(struct engine *g, const struct log_opts *o,
-                void (*each)(void *arg, const struct log_entry *l), void *arg, uint64_t *ret_next,
-                struct err *e)
+int engine_logs(const struct log_opts *o, void (*each)(void *arg, const struct log_entry *l),
+                void *arg, uint64_t *ret_next, struct err *e)
 {
-    struct box *b = box_of(g, o->key, o->id);
+    struct box *b = box_of(o->ref);
     struct reading r = {.o = o, .each = each, .arg = arg};
     struct store_log_span span = {.backward = o->backward, .limit = LOG_SCAN_MAX};
 
     *ret_next = 0;
     if (b == NULL)
-        return err_set(e, ERR_NOT_FOUND, "no sandbox %.64s", o->id);
+        return err_set(e, ERR_NOT_FOUND, "no sandbox %.64s", o->ref.id);
     span.sandbox = b->seq;
     span.from = o->from == 0 && o->backward ? UINT64_MAX : o->from;
     span.from_ms = o->from_ms == 0 && o->backward ? UINT64_MAX : o->from_ms;
-    logbook_flush(g);
-    if (store_log_each(g->o.store, &span, on_row, &r, e) < 0)
+    logbook_flush(o->ref.engine);
+    if (store_log_each(o->ref.engine->o.store, &span, on_row, &r, e) < 0)
         return -1;
     /* Forward there may always come more; backward the beginning is the end. */
     if (!o->backward)

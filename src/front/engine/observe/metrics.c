@@ -187,31 +187,30 @@ static void measuring_drop(void *arg)
     free(q);
 }
 
-void engine_measure(struct engine *g, const char *key, const char *id, engine_sandbox_cb *done,
-                    void *arg)
+void engine_measure(struct ref ref, engine_sandbox_cb *done, void *arg)
 {
     static const struct keeper_asker asker = {.each = on_measured,
                                               .last = on_measure_end,
                                               .late = on_measure_late,
                                               .drop = measuring_drop};
-    struct box *b = box_of(g, key, id);
-    struct waiter *w = waiter_new(g, NULL, done, arg);
-    struct keeper_sample ask = {.id = id};
+    struct box *b = box_of(ref);
+    struct waiter *w = waiter_new(ref.engine, NULL, done, arg);
+    struct keeper_sample ask = {.id = ref.id};
     struct measuring *q;
 
     if (b == NULL) {
-        waiter_fail(w, ERR_NOT_FOUND, "no sandbox %.64s", id);
+        waiter_fail(w, ERR_NOT_FOUND, "no sandbox %.64s", ref.id);
         return;
     }
     if (b->life != LIFE_RUNNING || clock_real_ms() < b->metric.at_ms + METRIC_FRESH_MS ||
         (q = calloc(1, sizeof(*q))) == NULL) {
-        waiter_answer(w, id, NULL);
+        waiter_answer(w, ref.id, NULL);
         return;
     }
-    q->g = g;
+    q->g = ref.engine;
     q->w = w;
     str_fmt(q->id, sizeof(q->id), "%s", b->pub.id);
-    keeper_ask(g->keeper, KEEPER_SAMPLE, &ask, &asker, q);
+    keeper_ask(ref.engine->keeper, KEEPER_SAMPLE, &ask, &asker, q);
 }
 
 /* ---- reading ---- */
@@ -236,25 +235,24 @@ static void on_row(void *arg, const struct store_point *p)
     r->each(r->arg, &m);
 }
 
-int engine_metrics(struct engine *g, const char *key, const char *id, uint64_t since_ms,
-                   uint64_t until_ms, size_t limit, void (*each)(void *arg, const struct metric *m),
-                   void *arg, struct err *e)
+int engine_metrics(struct ref ref, uint64_t since_ms, uint64_t until_ms, size_t limit,
+                   void (*each)(void *arg, const struct metric *m), void *arg, struct err *e)
 {
-    struct box *b = box_of(g, key, id);
+    struct box *b = box_of(ref);
     struct reading r = {each, arg};
     struct store_span span = {.since_ms = since_ms, .until_ms = until_ms, .limit = limit};
 
     if (b == NULL)
-        return err_set(e, ERR_NOT_FOUND, "no sandbox %.64s", id);
+        return err_set(e, ERR_NOT_FOUND, "no sandbox %.64s", ref.id);
     if (span.limit > METRIC_POINTS_MAX)
         span.limit = METRIC_POINTS_MAX;
     span.sandbox = b->seq;
-    return store_point_each(g->o.store, &span, on_row, &r, e);
+    return store_point_each(ref.engine->o.store, &span, on_row, &r, e);
 }
 
-const struct metric *engine_last_metric(struct engine *g, const char *key, const char *id)
+const struct metric *engine_last_metric(struct ref ref)
 {
-    struct box *b = box_of(g, key, id);
+    struct box *b = box_of(ref);
 
     return b == NULL || b->metric.at_ms == 0 ? NULL : &b->metric;
 }

@@ -69,13 +69,14 @@ static void on_fail(struct talk *t, const struct err *e)
 
 static const struct talk_ops talk_ops = {.on_msg = on_msg, .on_fail = on_fail};
 
-struct process_call *process_call_new(const struct process_call *as)
+struct process_call *process_call_new(struct engine *g, const struct process_call *as)
 {
     struct process_call *c = malloc(sizeof(*c));
 
     if (c == NULL)
         abort(); /* as in stream.c */
     *c = *as;
+    c->g = g;
     return c;
 }
 
@@ -90,13 +91,13 @@ void process_call_begin(struct process_call *c, struct box *b, const struct talk
     talk_begin(&c->talk, &b->peer, kind, msg, deadline_ms, &talk_ops);
 }
 
-struct process_call *process_ask(const struct process_call *as, const char *key,
-                                 const char *sandbox, const char *id, const struct talk_kind *kind,
-                                 const void *msg, uint64_t deadline_ms)
+struct process_call *process_ask(const struct process_call *as, struct ref ref, const char *id,
+                                 const struct talk_kind *kind, const void *msg,
+                                 uint64_t deadline_ms)
 {
-    struct process_call *c = process_call_new(as);
+    struct process_call *c = process_call_new(ref.engine, as);
     struct err e;
-    struct box *b = box_alive(c->g, key, sandbox, &e);
+    struct box *b = box_alive(ref, &e);
 
     if (b != NULL && id != NULL && !command_is_named(id) && !(as->own && command_id_is_own(id))) {
         err_set(&e, ERR_NOT_FOUND, "no %s %.64s", as->noun != NULL ? as->noun : "process", id);
@@ -115,113 +116,108 @@ static uint64_t deadline(uint64_t ms)
     return ms == 0 || ms > UINT64_MAX / 2000000u ? 0 : ms + PROCESS_DEADLINE_MS;
 }
 
-void process_start(struct engine *g, const char *key, const char *sandbox,
-                   const struct process_opts *o, process_started_cb *cb, void *arg)
+void process_start(struct ref ref, const struct process_opts *o, process_started_cb *cb, void *arg)
 {
     struct process_call *c =
-        process_call_new(&(struct process_call){.g = g, .started = cb, .arg = arg});
+        process_call_new(ref.engine, &(struct process_call){.started = cb, .arg = arg});
     struct command cmd = {0};
     struct err e;
-    struct box *b = box_running(g, key, sandbox, &e);
+    struct box *b = box_running(ref, &e);
 
     if (b == NULL || command_build(&cmd, &b->pub, o, &e) < 0) {
         process_call_fail(c, &e);
     } else {
         if (o->term == NULL)
-            cmd.start.ring = (uint32_t)g->o.config->output;
-        g->stats.processes++;
+            cmd.start.ring = (uint32_t)ref.engine->o.config->output;
+        ref.engine->stats.processes++;
         talk_begin(&c->talk, &b->peer, &kind_start, &cmd.start, PROCESS_DEADLINE_MS, &talk_ops);
     }
     command_free(&cmd);
 }
 
-void process_list(struct engine *g, const char *key, const char *sandbox,
-                  void (*each)(void *arg, const struct init_proc *p), engine_done_cb *cb, void *arg)
+void process_list(struct ref ref, void (*each)(void *arg, const struct init_proc *p),
+                  engine_done_cb *cb, void *arg)
 {
-    struct process_call as = {.g = g, .done = cb, .each = each, .arg = arg};
+    struct process_call as = {.done = cb, .each = each, .arg = arg};
     struct init_list m = {0};
 
-    process_ask(&as, key, sandbox, NULL, &kind_list, &m, PROCESS_DEADLINE_MS);
+    process_ask(&as, ref, NULL, &kind_list, &m, PROCESS_DEADLINE_MS);
 }
 
-void process_list_own(struct engine *g, const char *key, const char *sandbox,
-                      void (*each)(void *arg, const struct init_proc *p), engine_done_cb *cb,
-                      void *arg)
+void process_list_own(struct ref ref, void (*each)(void *arg, const struct init_proc *p),
+                      engine_done_cb *cb, void *arg)
 {
-    struct process_call as = {.g = g, .done = cb, .each = each, .arg = arg};
+    struct process_call as = {.done = cb, .each = each, .arg = arg};
     struct init_list m = {.own = 1};
 
-    process_ask(&as, key, sandbox, NULL, &kind_list, &m, PROCESS_DEADLINE_MS);
+    process_ask(&as, ref, NULL, &kind_list, &m, PROCESS_DEADLINE_MS);
 }
 
-void process_get(struct engine *g, const char *key, const char *sandbox, const char *id,
-                 process_proc_cb *cb, void *arg)
+void process_get(struct ref ref, const char *id, process_proc_cb *cb, void *arg)
 {
-    struct process_call as = {.g = g, .proc = cb, .arg = arg};
+    struct process_call as = {.proc = cb, .arg = arg};
     struct init_get m = {.id = id};
 
-    process_ask(&as, key, sandbox, id, &kind_get, &m, PROCESS_DEADLINE_MS);
+    process_ask(&as, ref, id, &kind_get, &m, PROCESS_DEADLINE_MS);
 }
 
-void process_stdin(struct engine *g, const char *key, const char *sandbox, const char *id,
-                   const void *p, size_t n, bool last, engine_done_cb *cb, void *arg)
+void process_stdin(struct ref ref, const char *id, const void *p, size_t n, bool last,
+                   engine_done_cb *cb, void *arg)
 {
-    struct process_call as = {.g = g, .done = cb, .arg = arg};
+    struct process_call as = {.done = cb, .arg = arg};
     struct init_stdin m = {.id = id, .data = {p, (uint32_t)n}, .close = last};
     struct err e;
 
     if (n > INIT_CHUNK_MAX) {
         err_set(&e, ERR_TOO_LARGE, "stdin: more than %u bytes in one call", INIT_CHUNK_MAX);
-        talk_begin_failed(&process_call_new(&as)->talk, g->hub, &talk_ops, &e);
+        talk_begin_failed(&process_call_new(ref.engine, &as)->talk, ref.engine->hub, &talk_ops, &e);
         return;
     }
-    process_ask(&as, key, sandbox, id, &kind_stdin, &m, PROCESS_DEADLINE_MS);
+    process_ask(&as, ref, id, &kind_stdin, &m, PROCESS_DEADLINE_MS);
 }
 
-void process_signal(struct engine *g, const char *key, const char *sandbox, const char *id,
-                    int signo, bool tree, engine_done_cb *cb, void *arg)
+void process_signal(struct ref ref, const char *id, int signo, bool tree, engine_done_cb *cb,
+                    void *arg)
 {
-    struct process_call as = {.g = g, .done = cb, .arg = arg};
+    struct process_call as = {.done = cb, .arg = arg};
     struct init_signal m = {
         .id = id, .signal = (uint32_t)signo, .to = tree ? INIT_TO_TREE : INIT_TO_ROOT};
 
-    process_ask(&as, key, sandbox, id, &kind_signal, &m, PROCESS_DEADLINE_MS);
+    process_ask(&as, ref, id, &kind_signal, &m, PROCESS_DEADLINE_MS);
 }
 
-struct process_call *process_kill(struct engine *g, const char *key, const char *sandbox,
-                                  const char *id, uint64_t grace_ms, process_exit_cb *cb, void *arg)
+struct process_call *process_kill(struct ref ref, const char *id, uint64_t grace_ms,
+                                  process_exit_cb *cb, void *arg)
 {
-    struct process_call as = {.g = g, .exited = cb, .arg = arg};
+    struct process_call as = {.exited = cb, .arg = arg};
     struct init_kill m = {.id = id, .grace_ms = grace_ms};
 
-    return process_ask(&as, key, sandbox, id, &kind_kill, &m, grace_ms + PROCESS_DEADLINE_MS);
+    return process_ask(&as, ref, id, &kind_kill, &m, grace_ms + PROCESS_DEADLINE_MS);
 }
 
-struct process_call *process_kill_own(struct engine *g, const char *key, const char *sandbox,
-                                      const char *id, process_exit_cb *cb, void *arg)
+struct process_call *process_kill_own(struct ref ref, const char *id, process_exit_cb *cb,
+                                      void *arg)
 {
-    struct process_call as = {.g = g, .exited = cb, .own = true, .arg = arg};
+    struct process_call as = {.exited = cb, .own = true, .arg = arg};
     struct init_kill m = {.id = id};
 
-    return process_ask(&as, key, sandbox, id, &kind_kill, &m, PROCESS_DEADLINE_MS);
+    return process_ask(&as, ref, id, &kind_kill, &m, PROCESS_DEADLINE_MS);
 }
 
-struct process_call *process_wait(struct engine *g, const char *key, const char *sandbox,
-                                  const char *id, uint64_t timeout_ms, process_exit_cb *cb,
-                                  void *arg)
+struct process_call *process_wait(struct ref ref, const char *id, uint64_t timeout_ms,
+                                  process_exit_cb *cb, void *arg)
 {
-    struct process_call as = {.g = g, .exited = cb, .arg = arg};
+    struct process_call as = {.exited = cb, .arg = arg};
     struct init_wait m = {.id = id, .timeout_ms = timeout_ms};
 
-    return process_ask(&as, key, sandbox, id, &kind_wait, &m, deadline(timeout_ms));
+    return process_ask(&as, ref, id, &kind_wait, &m, deadline(timeout_ms));
 }
 
-struct process_call *process_wait_port(struct engine *g, const char *key, const char *sandbox,
-                                       const char *id, unsigned port,
+struct process_call *process_wait_port(struct ref ref, const char *id, unsigned port,
                                        const struct process_http *http, uint64_t timeout_ms,
                                        process_value_cb *cb, void *arg)
 {
-    struct process_call as = {.g = g, .value = cb, .arg = arg};
+    struct process_call as = {.value = cb, .arg = arg};
     struct init_wait_port m = {.id = id, .port = port, .timeout_ms = timeout_ms};
     const char *about = id == NULL || *id == '\0' ? NULL : id;
 
@@ -230,50 +226,47 @@ struct process_call *process_wait_port(struct engine *g, const char *key, const 
         m.status_min = http->status_min;
         m.status_max = http->status_max;
     }
-    return process_ask(&as, key, sandbox, about, &kind_wait_port, &m, deadline(timeout_ms));
+    return process_ask(&as, ref, about, &kind_wait_port, &m, deadline(timeout_ms));
 }
 
-struct process_call *process_wait_log(struct engine *g, const char *key, const char *sandbox,
-                                      const char *id, const void *text, size_t len, uint64_t since,
-                                      unsigned streams, uint64_t timeout_ms, process_value_cb *cb,
-                                      void *arg)
+struct process_call *process_wait_log(struct ref ref, const char *id, const void *text, size_t len,
+                                      uint64_t since, unsigned streams, uint64_t timeout_ms,
+                                      process_value_cb *cb, void *arg)
 {
-    struct process_call as = {.g = g, .value = cb, .arg = arg};
+    struct process_call as = {.value = cb, .arg = arg};
     struct init_wait_log m = {.id = id,
                               .text = {text, (uint32_t)len},
                               .since = since,
                               .streams = streams,
                               .timeout_ms = timeout_ms};
 
-    return process_ask(&as, key, sandbox, id, &kind_wait_log, &m, deadline(timeout_ms));
+    return process_ask(&as, ref, id, &kind_wait_log, &m, deadline(timeout_ms));
 }
 
-void terminal_resize(struct engine *g, const char *key, const char *sandbox, const char *id,
-                     unsigned cols, unsigned rows, engine_done_cb *cb, void *arg)
+void terminal_resize(struct ref ref, const char *id, unsigned cols, unsigned rows,
+                     engine_done_cb *cb, void *arg)
 {
-    struct process_call as = {.g = g, .done = cb, .arg = arg};
+    struct process_call as = {.done = cb, .arg = arg};
     struct init_resize m = {.id = id, .cols = cols, .rows = rows};
 
-    process_ask(&as, key, sandbox, id, &kind_resize, &m, PROCESS_DEADLINE_MS);
+    process_ask(&as, ref, id, &kind_resize, &m, PROCESS_DEADLINE_MS);
 }
 
-void terminal_signal(struct engine *g, const char *key, const char *sandbox, const char *id,
-                     int signo, engine_done_cb *cb, void *arg)
+void terminal_signal(struct ref ref, const char *id, int signo, engine_done_cb *cb, void *arg)
 {
-    struct process_call as = {.g = g, .done = cb, .arg = arg};
+    struct process_call as = {.done = cb, .arg = arg};
     struct init_signal m = {.id = id, .signal = (uint32_t)signo, .to = INIT_TO_FOREGROUND};
 
-    process_ask(&as, key, sandbox, id, &kind_signal, &m, PROCESS_DEADLINE_MS);
+    process_ask(&as, ref, id, &kind_signal, &m, PROCESS_DEADLINE_MS);
 }
 
-struct process_call *terminal_delete(struct engine *g, const char *key, const char *sandbox,
-                                     const char *id, uint64_t grace_ms, process_exit_cb *cb,
-                                     void *arg)
+struct process_call *terminal_delete(struct ref ref, const char *id, uint64_t grace_ms,
+                                     process_exit_cb *cb, void *arg)
 {
-    struct process_call as = {.g = g, .exited = cb, .arg = arg};
+    struct process_call as = {.exited = cb, .arg = arg};
     struct init_kill m = {.id = id, .grace_ms = grace_ms, .flags = INIT_KILL_FORGET};
 
-    return process_ask(&as, key, sandbox, id, &kind_kill, &m, grace_ms + PROCESS_DEADLINE_MS);
+    return process_ask(&as, ref, id, &kind_kill, &m, grace_ms + PROCESS_DEADLINE_MS);
 }
 
 void process_cancel(struct process_call *c)

@@ -36,8 +36,7 @@ const char *session_ref_command(const char *ref)
 }
 
 /* With the environment and the defaults of any command. */
-void session_create(struct engine *g, const char *key, const char *sandbox,
-                    const struct session_opts *o, session_cb *cb, void *arg)
+void session_create(struct ref ref, const struct session_opts *o, session_cb *cb, void *arg)
 {
     struct process_opts as = {.id = o->id,
                               .command = ":",
@@ -46,10 +45,10 @@ void session_create(struct engine *g, const char *key, const char *sandbox,
                               .env = o->env,
                               .env_len = o->env_len};
     struct process_call *c =
-        process_call_new(&(struct process_call){.g = g, .session = cb, .arg = arg});
+        process_call_new(ref.engine, &(struct process_call){.session = cb, .arg = arg});
     struct command cmd = {0};
     struct err e;
-    struct box *b = box_running(g, key, sandbox, &e);
+    struct box *b = box_running(ref, &e);
 
     if (b == NULL || command_build(&cmd, &b->pub, &as, &e) < 0) {
         process_call_fail(c, &e);
@@ -60,58 +59,54 @@ void session_create(struct engine *g, const char *key, const char *sandbox,
                                         .user = cmd.start.user,
                                         .timeout_ms = o->timeout_ms,
                                         .flags = o->restart ? INIT_SESSION_RESTART : 0,
-                                        .ring = (uint32_t)g->o.config->output};
+                                        .ring = (uint32_t)ref.engine->o.config->output};
 
         process_call_begin(c, b, &kind_create, &m, 2 * PROCESS_DEADLINE_MS);
     }
     command_free(&cmd);
 }
 
-void session_list(struct engine *g, const char *key, const char *sandbox,
-                  void (*each)(void *arg, const struct init_session *s), engine_done_cb *cb,
-                  void *arg)
+void session_list(struct ref ref, void (*each)(void *arg, const struct init_session *s),
+                  engine_done_cb *cb, void *arg)
 {
-    struct process_call as = {.g = g, .done = cb, .each_session = each, .arg = arg};
+    struct process_call as = {.done = cb, .each_session = each, .arg = arg};
     struct init_session_list m = {0};
 
-    process_ask(&as, key, sandbox, NULL, &kind_list, &m, PROCESS_DEADLINE_MS);
+    process_ask(&as, ref, NULL, &kind_list, &m, PROCESS_DEADLINE_MS);
 }
 
-void session_get(struct engine *g, const char *key, const char *sandbox, const char *id,
-                 session_cb *cb, void *arg)
+void session_get(struct ref ref, const char *id, session_cb *cb, void *arg)
 {
-    struct process_call as = {.g = g, .session = cb, .arg = arg, .noun = noun};
+    struct process_call as = {.session = cb, .arg = arg, .noun = noun};
     struct init_session_get m = {.id = id};
 
-    process_ask(&as, key, sandbox, id, &kind_get, &m, PROCESS_DEADLINE_MS);
+    process_ask(&as, ref, id, &kind_get, &m, PROCESS_DEADLINE_MS);
 }
 
-void session_delete(struct engine *g, const char *key, const char *sandbox, const char *id,
-                    engine_done_cb *cb, void *arg)
+void session_delete(struct ref ref, const char *id, engine_done_cb *cb, void *arg)
 {
-    struct process_call as = {.g = g, .done = cb, .arg = arg, .noun = noun};
+    struct process_call as = {.done = cb, .arg = arg, .noun = noun};
     struct init_session_delete m = {.id = id};
 
-    process_ask(&as, key, sandbox, id, &kind_delete, &m, SESSION_DELETE_MS);
+    process_ask(&as, ref, id, &kind_delete, &m, SESSION_DELETE_MS);
 }
 
-void session_interrupt(struct engine *g, const char *key, const char *sandbox, const char *id,
-                       process_value_cb *cb, void *arg)
+void session_interrupt(struct ref ref, const char *id, process_value_cb *cb, void *arg)
 {
-    struct process_call as = {.g = g, .value = cb, .arg = arg, .noun = noun};
+    struct process_call as = {.value = cb, .arg = arg, .noun = noun};
     struct init_session_interrupt m = {.id = id};
 
-    process_ask(&as, key, sandbox, id, &kind_interrupt, &m, PROCESS_DEADLINE_MS);
+    process_ask(&as, ref, id, &kind_interrupt, &m, PROCESS_DEADLINE_MS);
 }
 
-void session_commands(struct engine *g, const char *key, const char *sandbox, const char *id,
+void session_commands(struct ref ref, const char *id,
                       void (*each)(void *arg, const struct init_proc *p), engine_done_cb *cb,
                       void *arg)
 {
-    struct process_call as = {.g = g, .done = cb, .each = each, .arg = arg, .noun = noun};
+    struct process_call as = {.done = cb, .each = each, .arg = arg, .noun = noun};
     struct init_session_commands m = {.id = id};
 
-    process_ask(&as, key, sandbox, id, &kind_commands, &m, PROCESS_DEADLINE_MS);
+    process_ask(&as, ref, id, &kind_commands, &m, PROCESS_DEADLINE_MS);
 }
 
 /* ---- a command ---- */
@@ -151,21 +146,20 @@ static int rest_of(const struct session_exec *o, size_t first, struct buf *out)
     return out->failed ? -1 : 0;
 }
 
-struct process_stream *session_run(struct engine *g, const char *key, const char *sandbox,
-                                   const struct session_exec *o, const struct process_ops *ops,
-                                   void *arg)
+struct process_stream *session_run(struct ref ref, const struct session_exec *o,
+                                   const struct process_ops *ops, void *arg)
 {
     autobuf struct buf env = BUF_INIT(INIT_ARGS_MAX), rest = {0};
     size_t first = o->text_len < INIT_CHUNK_MAX ? o->text_len : INIT_CHUNK_MAX;
     struct init_session_exec m;
     struct err e;
-    struct box *b = box_running(g, key, sandbox, &e);
+    struct box *b = box_running(ref, &e);
 
     if (b == NULL || check_exec(o, &e) < 0)
-        return stream_fail(g, &e, ops, arg);
+        return stream_fail(ref.engine, &e, ops, arg);
     if (strv_of(&env, o->env, o->env_len) < 0 || rest_of(o, first, &rest) < 0) {
         err_set(&e, ERR_TOO_LARGE, "environment: more than %u bytes", INIT_ARGS_MAX);
-        return stream_fail(g, &e, ops, arg);
+        return stream_fail(ref.engine, &e, ops, arg);
     }
     m = (struct init_session_exec){.session = o->session,
                                    .id = o->id,
@@ -177,16 +171,15 @@ struct process_stream *session_run(struct engine *g, const char *key, const char
                                    .flags =
                                        INIT_START_OWN | (b->pub.log_output ? INIT_START_LOG : 0u),
                                    .data = {o->text, (uint32_t)first}};
-    return stream_session(g, b, &m, &rest, ops, arg);
+    return stream_session(ref.engine, b, &m, &rest, ops, arg);
 }
 
 /* ---- a process ---- */
 
-struct process_call *session_start(struct engine *g, const char *key, const char *sandbox,
-                                   const char *session, const struct process_opts *o,
-                                   process_started_cb *cb, void *arg)
+struct process_call *session_start(struct ref ref, const char *session,
+                                   const struct process_opts *o, process_started_cb *cb, void *arg)
 {
-    struct process_call as = {.g = g, .started = cb, .arg = arg, .noun = noun};
+    struct process_call as = {.started = cb, .arg = arg, .noun = noun};
     autobuf struct buf argv = BUF_INIT(INIT_ARGS_MAX), env = BUF_INIT(INIT_ARGS_MAX);
     struct init_session_start m = {.session = session,
                                    .id = o->id,
@@ -194,8 +187,8 @@ struct process_call *session_start(struct engine *g, const char *key, const char
                                    .flags = (o->stdin_open ? INIT_START_STDIN : 0u) |
                                             (o->command != NULL ? INIT_START_TEXT : 0u),
                                    .timeout_ms = o->timeout_ms,
-                                   .ring = (uint32_t)g->o.config->output};
-    const struct sandbox *sb = engine_get(g, key, sandbox);
+                                   .ring = (uint32_t)ref.engine->o.config->output};
+    const struct sandbox *sb = engine_get(ref);
     struct err e;
 
     if (sb != NULL && sb->log_output)
@@ -206,7 +199,7 @@ struct process_call *session_start(struct engine *g, const char *key, const char
         wire_strv_add(&argv, o->argv[i]);
     if (strv_of(&env, o->env, o->env_len) < 0 || argv.failed ||
         argv.len + env.len > INIT_ARGS_MAX) {
-        struct process_call *c = process_call_new(&as);
+        struct process_call *c = process_call_new(ref.engine, &as);
 
         err_set(&e, ERR_TOO_LARGE, "arguments and environment: more than %u bytes together",
                 INIT_ARGS_MAX);
@@ -215,6 +208,6 @@ struct process_call *session_start(struct engine *g, const char *key, const char
     }
     m.argv = wire_strv_of(&argv);
     m.env = wire_strv_of(&env);
-    g->stats.processes++;
-    return process_ask(&as, key, sandbox, session, &kind_start, &m, 0);
+    ref.engine->stats.processes++;
+    return process_ask(&as, ref, session, &kind_start, &m, 0);
 }

@@ -211,42 +211,40 @@ static struct process_stream *stream_new(struct engine *g, const struct process_
     return s;
 }
 
-struct process_stream *process_run(struct engine *g, const char *key, const char *sandbox,
-                                   const struct process_opts *o, bool forget,
+struct process_stream *process_run(struct ref ref, const struct process_opts *o, bool forget,
                                    const struct process_ops *ops, void *arg)
 {
-    struct process_stream *s = stream_new(g, ops, arg);
+    struct process_stream *s = stream_new(ref.engine, ops, arg);
     struct command c = {0};
     struct err e;
-    struct box *b = box_running(g, key, sandbox, &e);
+    struct box *b = box_running(ref, &e);
 
     if (b == NULL || command_build(&c, &b->pub, o, &e) < 0) {
-        talk_begin_failed(&s->talk, g->hub, &talk_ops, &e);
+        talk_begin_failed(&s->talk, ref.engine->hub, &talk_ops, &e);
     } else {
         c.start.flags |= INIT_START_OWN | (forget ? INIT_START_FORGET : 0u);
         if (o->term == NULL)
-            c.start.ring = (uint32_t)g->o.config->output;
+            c.start.ring = (uint32_t)ref.engine->o.config->output;
         if (o->id != NULL)
             strncpy(s->id, o->id, INIT_REF_MAX);
-        g->stats.execs += forget;
-        g->stats.processes += !forget;
+        ref.engine->stats.execs += forget;
+        ref.engine->stats.processes += !forget;
         talk_begin(&s->talk, &b->peer, &kind_run, &c.start, PROCESS_DEADLINE_MS, &talk_ops);
     }
     command_free(&c);
     return s;
 }
 
-struct process_stream *process_run_own(struct engine *g, const char *key, const char *sandbox,
-                                       const struct process_opts *o, uint32_t ring,
+struct process_stream *process_run_own(struct ref ref, const struct process_opts *o, uint32_t ring,
                                        const struct process_ops *ops, void *arg)
 {
-    struct process_stream *s = stream_new(g, ops, arg);
+    struct process_stream *s = stream_new(ref.engine, ops, arg);
     struct command c = {0};
     struct err e;
-    struct box *b = box_running(g, key, sandbox, &e);
+    struct box *b = box_running(ref, &e);
 
     if (b == NULL || command_build(&c, &b->pub, o, &e) < 0) {
-        talk_begin_failed(&s->talk, g->hub, &talk_ops, &e);
+        talk_begin_failed(&s->talk, ref.engine->hub, &talk_ops, &e);
     } else {
         c.start.flags |= INIT_START_FOLLOW | INIT_START_FORGET;
         c.start.ring = ring;
@@ -293,14 +291,13 @@ struct process_stream *stream_fail(struct engine *g, const struct err *e,
 
 /* A follower of a silent process hears nothing for as long as it is silent, so
  * there is no deadline for that; looking at what is there has one. */
-static struct process_stream *attach(struct engine *g, const char *key, const char *sandbox,
-                                     const struct init_attach *ask, bool may,
+static struct process_stream *attach(struct ref ref, const struct init_attach *ask, bool may,
                                      const struct process_ops *ops, void *arg)
 {
-    struct process_stream *s = stream_new(g, ops, arg);
+    struct process_stream *s = stream_new(ref.engine, ops, arg);
     bool follow = (ask->flags & INIT_ATTACH_FOLLOW) != 0;
     struct err e;
-    struct box *b = box_alive(g, key, sandbox, &e);
+    struct box *b = box_alive(ref, &e);
 
     if (b != NULL && !may) {
         err_set(&e, ERR_NOT_FOUND, "no process %.64s", ask->id);
@@ -310,54 +307,51 @@ static struct process_stream *attach(struct engine *g, const char *key, const ch
     s->next = ask->since;
     s->filtered = ask->streams == INIT_STDOUT || ask->streams == INIT_STDERR;
     if (b == NULL)
-        talk_begin_failed(&s->talk, g->hub, &talk_ops, &e);
+        talk_begin_failed(&s->talk, ref.engine->hub, &talk_ops, &e);
     else
         talk_begin(&s->talk, &b->peer, follow ? &kind_follow : &kind_look, ask,
                    follow ? 0 : PROCESS_DEADLINE_MS, &talk_ops);
     return s;
 }
 
-struct process_stream *process_attach(struct engine *g, const char *key, const char *sandbox,
-                                      const char *id, uint64_t since, bool follow, unsigned streams,
-                                      const struct process_ops *ops, void *arg)
+struct process_stream *process_attach(struct ref ref, const char *id, uint64_t since, bool follow,
+                                      unsigned streams, const struct process_ops *ops, void *arg)
 {
     struct init_attach ask = {
         .id = id, .since = since, .streams = streams, .flags = follow ? INIT_ATTACH_FOLLOW : 0};
 
-    return attach(g, key, sandbox, &ask, command_is_named(id), ops, arg);
+    return attach(ref, &ask, command_is_named(id), ops, arg);
 }
 
-struct process_stream *process_take_over(struct engine *g, const char *key, const char *sandbox,
-                                         const char *id, uint64_t since,
+struct process_stream *process_take_over(struct ref ref, const char *id, uint64_t since,
                                          const struct process_ops *ops, void *arg)
 {
     struct init_attach ask = {
         .id = id, .since = since, .flags = INIT_ATTACH_FOLLOW | INIT_ATTACH_OWN};
 
-    return attach(g, key, sandbox, &ask, command_is_named(id), ops, arg);
+    return attach(ref, &ask, command_is_named(id), ops, arg);
 }
 
-struct process_stream *process_attach_own(struct engine *g, const char *key, const char *sandbox,
-                                          const char *id, uint64_t since, bool follow,
-                                          const struct process_ops *ops, void *arg)
+struct process_stream *process_attach_own(struct ref ref, const char *id, uint64_t since,
+                                          bool follow, const struct process_ops *ops, void *arg)
 {
     struct init_attach ask = {.id = id, .since = since, .flags = follow ? INIT_ATTACH_FOLLOW : 0};
 
-    return attach(g, key, sandbox, &ask, command_id_is_own(id), ops, arg);
+    return attach(ref, &ask, command_id_is_own(id), ops, arg);
 }
 
-struct process_stream *terminal_view(struct engine *g, const char *key, const char *sandbox,
-                                     const char *id, const struct terminal_from *from,
+struct process_stream *terminal_view(struct ref ref, const char *id,
+                                     const struct terminal_from *from,
                                      const struct process_ops *ops, void *arg)
 {
-    struct process_stream *s = stream_new(g, ops, arg);
+    struct process_stream *s = stream_new(ref.engine, ops, arg);
     struct init_view ask = {.id = id,
                             .since = from->since,
                             .flags = from->has_since ? INIT_VIEW_SINCE
                                      : from->now     ? INIT_VIEW_NOW
                                                      : 0u};
     struct err e;
-    struct box *b = (from->looks ? box_alive : box_running)(g, key, sandbox, &e);
+    struct box *b = (from->looks ? box_alive : box_running)(ref, &e);
 
     if (b != NULL && !command_is_named(id)) {
         err_set(&e, ERR_NOT_FOUND, "no terminal %.64s", id);
@@ -366,7 +360,7 @@ struct process_stream *terminal_view(struct engine *g, const char *key, const ch
     s->next = from->since;
     s->exact = from->has_since;
     if (b == NULL) {
-        talk_begin_failed(&s->talk, g->hub, &talk_ops, &e);
+        talk_begin_failed(&s->talk, ref.engine->hub, &talk_ops, &e);
         return s;
     }
     strncpy(s->id, id, INIT_REF_MAX);

@@ -29,11 +29,11 @@ struct box *box_find(struct engine *g, const char *id)
     return n == NULL ? NULL : CONTAINER_OF(n, struct box, node);
 }
 
-struct box *box_of(struct engine *g, const char *key, const char *id)
+struct box *box_of(struct ref ref)
 {
-    struct box *b = box_find(g, id);
+    struct box *b = box_find(ref.engine, ref.id);
 
-    if (b == NULL || strcmp(b->pub.key, key) != 0)
+    if (b == NULL || strcmp(b->pub.key, ref.key) != 0)
         return NULL;
     return b->life == LIFE_DELETING || b->life == LIFE_DOOMED ? NULL : b;
 }
@@ -56,12 +56,12 @@ static int not_running(const struct box *b, struct err *e)
     return err_set(e, ERR_CONFLICT, "sandbox %s is %s; try again", b->pub.id, life_doing(b));
 }
 
-struct box *box_alive(struct engine *g, const char *key, const char *id, struct err *e)
+struct box *box_alive(struct ref ref, struct err *e)
 {
-    struct box *b = box_of(g, key, id);
+    struct box *b = box_of(ref);
 
     if (b == NULL)
-        err_set(e, ERR_NOT_FOUND, "no sandbox %.64s", id);
+        err_set(e, ERR_NOT_FOUND, "no sandbox %.64s", ref.id);
     else if (box_has_init(b))
         return b;
     else
@@ -69,10 +69,10 @@ struct box *box_alive(struct engine *g, const char *key, const char *id, struct 
     return NULL;
 }
 
-struct box *box_running(struct engine *g, const char *key, const char *id, struct err *e)
+struct box *box_running(struct ref ref, struct err *e)
 {
     struct life_news wake = {.end = RESUME_WAKE};
-    struct box *b = box_alive(g, key, id, e);
+    struct box *b = box_alive(ref, e);
 
     if (b == NULL || b->life == LIFE_RUNNING || b->life == LIFE_THAWING)
         return b;

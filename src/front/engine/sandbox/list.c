@@ -53,7 +53,7 @@ static bool has_metadata(const struct box *b, const char *const *want)
 
 static bool is_listed(struct engine *g, const struct box *b, const struct list_opts *o)
 {
-    return box_of(g, o->key, b->pub.id) == b &&
+    return box_of((struct ref){g, o->key, b->pub.id}) == b &&
            (o->states == 0 || (o->states & SANDBOX_BIT(b->pub.state))) &&
            (o->template == NULL || strcmp(o->template, b->pub.template) == 0) &&
            b->pub.created_ms >= o->created_from_ms && has_metadata(b, o->metadata);

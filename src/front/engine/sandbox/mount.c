@@ -14,38 +14,35 @@ static void on_mounted(void *arg, const void *msg, const struct err *e)
 
 static const struct keeper_asker mounter = {.last = on_mounted, .drop = free};
 
-static bool is_running(struct engine *g, const char *key, const char *id, const char *path,
-                       struct waiter *w)
+static bool is_running(struct ref ref, const char *path, struct waiter *w)
 {
     struct err e;
 
     if (strlen(path) > KEEPER_PATH_MAX)
         err_set(&e, ERR_INVALID, "the path has more than %u bytes", KEEPER_PATH_MAX);
-    else if (box_running(g, key, id, &e) != NULL)
+    else if (box_running(ref, &e) != NULL)
         return w != NULL;
     waiter_answer(w, "", &e);
     return false;
 }
 
-void engine_mount(struct engine *g, const char *key, const char *id, const struct mount_opts *o,
-                  engine_done_cb *cb, void *arg)
+void engine_mount(struct ref ref, const struct mount_opts *o, engine_done_cb *cb, void *arg)
 {
     struct keeper_mount ask = {
-        .id = id, .name = o->name, .path = o->path, .read_only = o->read_only};
-    struct waiter *w = waiter_new(g, cb, NULL, arg);
+        .id = ref.id, .name = o->name, .path = o->path, .read_only = o->read_only};
+    struct waiter *w = waiter_new(ref.engine, cb, NULL, arg);
 
     if (strlen(o->name) > KEEPER_NAME_MAX)
         waiter_fail(w, ERR_UNSUPPORTED, "there is nothing called '%.64s' to mount", o->name);
-    else if (is_running(g, key, id, o->path, w))
-        keeper_ask(g->keeper, KEEPER_MOUNT, &ask, &mounter, w);
+    else if (is_running(ref, o->path, w))
+        keeper_ask(ref.engine->keeper, KEEPER_MOUNT, &ask, &mounter, w);
 }
 
-void engine_unmount(struct engine *g, const char *key, const char *id, const char *path,
-                    engine_done_cb *cb, void *arg)
+void engine_unmount(struct ref ref, const char *path, engine_done_cb *cb, void *arg)
 {
-    struct keeper_unmount ask = {.id = id, .path = path};
-    struct waiter *w = waiter_new(g, cb, NULL, arg);
+    struct keeper_unmount ask = {.id = ref.id, .path = path};
+    struct waiter *w = waiter_new(ref.engine, cb, NULL, arg);
 
-    if (is_running(g, key, id, path, w))
-        keeper_ask(g->keeper, KEEPER_UNMOUNT, &ask, &mounter, w);
+    if (is_running(ref, path, w))
+        keeper_ask(ref.engine->keeper, KEEPER_UNMOUNT, &ask, &mounter, w);
 }

@@ -110,40 +110,39 @@ static struct rules_call *rules_call(struct engine *g, const char *id, const str
 }
 
 /* The sandbox whose rules may be changed, or NULL and `e`. */
-static struct box *box_to_rule(struct engine *g, const char *key, const char *id, size_t n,
-                               struct err *e)
+static struct box *box_to_rule(struct ref ref, size_t n, struct err *e)
 {
-    struct box *b = box_of(g, key, id);
+    struct box *b = box_of(ref);
 
     if (b == NULL)
-        err_set(e, ERR_NOT_FOUND, "no sandbox %.64s", id);
+        err_set(e, ERR_NOT_FOUND, "no sandbox %.64s", ref.id);
     else if (n > 0 && strcmp(b->pub.network, "egress") != 0)
-        err_set(e, ERR_CONFLICT, "sandbox %s has no network (%s): there is nothing to rule", id,
+        err_set(e, ERR_CONFLICT, "sandbox %s has no network (%s): there is nothing to rule", ref.id,
                 b->pub.network);
     else if (!box_has_init(b) && b->life != LIFE_STOPPED)
-        err_set(e, ERR_CONFLICT, "sandbox %s is being started or stopped; try again", id);
+        err_set(e, ERR_CONFLICT, "sandbox %s is being started or stopped; try again", ref.id);
     else
         return b;
     return NULL;
 }
 
-void engine_set_rules(struct engine *g, const char *key, const char *id,
-                      const struct sandbox_rule *rules, size_t n, engine_sandbox_cb *cb, void *arg)
+void engine_set_rules(struct ref ref, const struct sandbox_rule *rules, size_t n,
+                      engine_sandbox_cb *cb, void *arg)
 {
     static const struct keeper_asker asker = {
         .last = on_ruled, .late = on_rules_late, .drop = rules_drop};
     autobuf struct buf packed = BUF_INIT(WIRE_RULES_BYTES);
-    struct waiter *w = waiter_new(g, NULL, cb, arg);
+    struct waiter *w = waiter_new(ref.engine, NULL, cb, arg);
     struct rules_call *c;
     struct err e;
-    struct box *b = box_to_rule(g, key, id, n, &e);
+    struct box *b = box_to_rule(ref, n, &e);
 
     box_pack_rules(&packed, rules, n);
     if (b == NULL) {
         waiter_answer(w, "", &e);
         return;
     }
-    c = w == NULL || packed.failed ? NULL : rules_call(g, b->pub.id, &packed);
+    c = w == NULL || packed.failed ? NULL : rules_call(ref.engine, b->pub.id, &packed);
     if (c == NULL) {
         waiter_fail(w, ERR_INVALID, "more than %u rules", ENGINE_RULES_MAX);
         return;
@@ -154,7 +153,7 @@ void engine_set_rules(struct engine *g, const char *key, const char *id,
         free(c);
         return;
     }
-    keeper_ask(g->keeper, KEEPER_RULES,
+    keeper_ask(ref.engine->keeper, KEEPER_RULES,
                &(struct keeper_rules){.id = c->id, .rules = {c->packed, c->len}}, &asker, c);
 }
 
@@ -199,7 +198,7 @@ static void on_count(void *arg, const void *msg)
                                 .out_bytes = m->out_bytes,
                                 .out_packets = m->out_packets};
 
-    if (c->each != NULL && box_of(c->g, c->key, m->id) != NULL)
+    if (c->each != NULL && box_of((struct ref){c->g, c->key, m->id}) != NULL)
         c->each(c->arg, &t);
 }
 

@@ -13,7 +13,7 @@ static int by_key(const void *x, const void *y)
 void engine_each(struct engine *g, void (*each)(void *arg, const struct sandbox *s), void *arg)
 {
     for (size_t i = 0; i < g->norder; i++)
-        if (box_of(g, g->order[i]->pub.key, g->order[i]->pub.id) != NULL)
+        if (box_of(sandbox_ref(g, &g->order[i]->pub)) != NULL)
             each(arg, &g->order[i]->pub);
 }
 
@@ -26,7 +26,7 @@ void engine_owners(struct engine *g, void (*each)(void *arg, const char *key, si
     if (keys == NULL)
         return;
     for (size_t i = 0; i < g->norder; i++)
-        if (box_of(g, g->order[i]->pub.key, g->order[i]->pub.id) != NULL)
+        if (box_of(sandbox_ref(g, &g->order[i]->pub)) != NULL)
             keys[n++] = g->order[i]->pub.key;
     qsort(keys, n, sizeof(*keys), by_key);
     for (size_t i = 0, first = 0; i < n; i++) {

@@ -136,7 +136,7 @@ static bool is_snapshot(struct create *c, const struct err *why)
 
     if (why == NULL || why->kind != ERR_NOT_FOUND || c->snapshot[0] != '\0' || c->waiter == NULL)
         return false;
-    s = engine_snapshot_get(c->g, c->row.key, c->row.template);
+    s = engine_snapshot_get((struct ref){c->g, c->row.key, c->row.template});
     if (s != NULL)
         str_fmt(c->snapshot, sizeof(c->snapshot), "%s", s->id);
     return s != NULL;
@@ -278,7 +278,8 @@ void create_from(struct engine *g, const struct create_opts *o, const char *snap
 void engine_create(struct engine *g, const struct create_opts *o, engine_sandbox_cb *cb, void *arg)
 {
     const char *what = o->snapshot != NULL ? o->snapshot : o->template;
-    const struct snapshot *s = what == NULL ? NULL : engine_snapshot_get(g, o->key, what);
+    const struct snapshot *s =
+        what == NULL ? NULL : engine_snapshot_get((struct ref){g, o->key, what});
 
     if (o->snapshot != NULL && o->template != NULL)
         waiter_fail(waiter_new(g, NULL, cb, arg), ERR_INVALID,
@@ -293,9 +294,9 @@ void engine_create(struct engine *g, const struct create_opts *o, engine_sandbox
 
 /* ---- the rest of its life ---- */
 
-const struct sandbox *engine_get(struct engine *g, const char *key, const char *id)
+const struct sandbox *engine_get(struct ref ref)
 {
-    struct box *b = box_of(g, key, id);
+    struct box *b = box_of(ref);
 
     return b == NULL ? NULL : &b->pub;
 }
@@ -304,85 +305,82 @@ const struct sandbox *engine_find(struct engine *g, const char *id)
 {
     struct box *b = box_find(g, id);
 
-    return b == NULL ? NULL : engine_get(g, b->pub.key, id);
+    return b == NULL ? NULL : engine_get(sandbox_ref(g, &b->pub));
 }
 
-void engine_delete(struct engine *g, const char *key, const char *id, engine_done_cb *cb, void *arg)
+void engine_delete(struct ref ref, engine_done_cb *cb, void *arg)
 {
-    struct life_news n = {.waiter = waiter_new(g, cb, NULL, arg)};
-    struct box *b = box_find(g, id);
+    struct life_news n = {.waiter = waiter_new(ref.engine, cb, NULL, arg)};
+    struct box *b = box_find(ref.engine, ref.id);
 
-    if (b == NULL || strcmp(b->pub.key, key) != 0)
-        waiter_fail(n.waiter, ERR_NOT_FOUND, "no sandbox %.64s", id);
+    if (b == NULL || strcmp(b->pub.key, ref.key) != 0)
+        waiter_fail(n.waiter, ERR_NOT_FOUND, "no sandbox %.64s", ref.id);
     else
         life_event(b, LIFE_DELETE, &n);
 }
 
-void engine_pause(struct engine *g, const char *key, const char *id, bool memory,
-                  engine_sandbox_cb *cb, void *arg)
+void engine_pause(struct ref ref, bool memory, engine_sandbox_cb *cb, void *arg)
 {
-    struct life_news n = {.waiter = waiter_new(g, NULL, cb, arg), .no_memory = !memory};
-    struct box *b = box_of(g, key, id);
+    struct life_news n = {.waiter = waiter_new(ref.engine, NULL, cb, arg), .no_memory = !memory};
+    struct box *b = box_of(ref);
 
     if (b == NULL)
-        waiter_fail(n.waiter, ERR_NOT_FOUND, "no sandbox %.64s", id);
+        waiter_fail(n.waiter, ERR_NOT_FOUND, "no sandbox %.64s", ref.id);
     else
         life_event(b, LIFE_PAUSE, &n);
 }
 
-void engine_resume(struct engine *g, const char *key, const char *id, enum resume_end end,
-                   uint64_t timeout_ms, engine_sandbox_cb *cb, void *arg)
+void engine_resume(struct ref ref, enum resume_end end, uint64_t timeout_ms, engine_sandbox_cb *cb,
+                   void *arg)
 {
     struct life_news n = {
-        .waiter = waiter_new(g, NULL, cb, arg), .end = end, .timeout_ms = timeout_ms};
-    struct box *b = box_of(g, key, id);
+        .waiter = waiter_new(ref.engine, NULL, cb, arg), .end = end, .timeout_ms = timeout_ms};
+    struct box *b = box_of(ref);
 
     if (b == NULL)
-        waiter_fail(n.waiter, ERR_NOT_FOUND, "no sandbox %.64s", id);
+        waiter_fail(n.waiter, ERR_NOT_FOUND, "no sandbox %.64s", ref.id);
     else if (timeout_ms > SANDBOX_TIMEOUT_MAX)
         waiter_fail(n.waiter, ERR_INVALID, "timeout_ms is too large");
     else
         life_event(b, LIFE_RESUME, &n);
 }
 
-void engine_recover(struct engine *g, const char *key, const char *id, engine_sandbox_cb *cb,
-                    void *arg)
+void engine_recover(struct ref ref, engine_sandbox_cb *cb, void *arg)
 {
-    struct life_news n = {.waiter = waiter_new(g, NULL, cb, arg)};
-    struct box *b = box_of(g, key, id);
+    struct life_news n = {.waiter = waiter_new(ref.engine, NULL, cb, arg)};
+    struct box *b = box_of(ref);
 
     if (b == NULL)
-        waiter_fail(n.waiter, ERR_NOT_FOUND, "no sandbox %.64s", id);
+        waiter_fail(n.waiter, ERR_NOT_FOUND, "no sandbox %.64s", ref.id);
     else
         life_event(b, LIFE_RECOVER, &n);
 }
 
-void engine_connect(struct engine *g, const char *key, const char *id, bool memory,
-                    uint64_t timeout_ms, engine_sandbox_cb *cb, void *arg)
+void engine_connect(struct ref ref, bool memory, uint64_t timeout_ms, engine_sandbox_cb *cb,
+                    void *arg)
 {
-    struct box *b = box_of(g, key, id);
+    struct box *b = box_of(ref);
     struct err e;
 
     if (b == NULL || b->life != LIFE_RUNNING)
-        engine_resume(g, key, id, memory ? RESUME_FOR : RESUME_COLD_FOR, timeout_ms, cb, arg);
-    else if (engine_extend(g, key, id, timeout_ms, &e) < 0)
-        waiter_answer(waiter_new(g, NULL, cb, arg), id, &e);
+        engine_resume(ref, memory ? RESUME_FOR : RESUME_COLD_FOR, timeout_ms, cb, arg);
+    else if (engine_extend(ref, timeout_ms, &e) < 0)
+        waiter_answer(waiter_new(ref.engine, NULL, cb, arg), ref.id, &e);
     else
-        waiter_answer(waiter_new(g, NULL, cb, arg), id, NULL);
+        waiter_answer(waiter_new(ref.engine, NULL, cb, arg), ref.id, NULL);
 }
 
-void engine_wake(struct engine *g, const char *key, const char *id, engine_sandbox_cb *cb,
-                 void *arg)
+void engine_wake(struct ref ref, engine_sandbox_cb *cb, void *arg)
 {
-    struct waiter *w = waiter_new(g, NULL, cb, arg);
+    struct waiter *w = waiter_new(ref.engine, NULL, cb, arg);
     struct life_news n = {.waiter = w, .end = RESUME_WAKE};
     struct err e;
-    struct box *b = box_running(g, key, id, &e);
+    struct box *b = box_running(ref, &e);
 
     if (b == NULL)
         waiter_answer(w, "", &e);
     else if (b->life == LIFE_RUNNING)
-        waiter_answer(w, id, NULL);
+        waiter_answer(w, ref.id, NULL);
     else
         life_event(b, LIFE_RESUME, &n);
 }
@@ -398,19 +396,18 @@ static int set_end(struct box *b, uint64_t ends_ms, struct err *e)
     return 0;
 }
 
-static struct box *box_with_end(struct engine *g, const char *key, const char *id,
-                                uint64_t timeout_ms, struct err *e)
+static struct box *box_with_end(struct ref ref, uint64_t timeout_ms, struct err *e)
 {
-    struct box *b = box_of(g, key, id);
+    struct box *b = box_of(ref);
 
     if (b == NULL || b->life == LIFE_STUCK)
-        err_set(e, ERR_NOT_FOUND, "no sandbox %.64s", id);
+        err_set(e, ERR_NOT_FOUND, "no sandbox %.64s", ref.id);
     else if (b->life == LIFE_DAMAGED)
         life_fail_damaged(b, e);
     else if (b->life == LIFE_PAUSED)
-        err_set(e, ERR_CONFLICT, "sandbox %s is paused and has no end; resume it with one", id);
+        err_set(e, ERR_CONFLICT, "sandbox %s is paused and has no end; resume it with one", ref.id);
     else if (b->life == LIFE_THAWING)
-        err_set(e, ERR_CONFLICT, "sandbox %s is being resumed; try again", id);
+        err_set(e, ERR_CONFLICT, "sandbox %s is being resumed; try again", ref.id);
     else if (timeout_ms > SANDBOX_TIMEOUT_MAX)
         err_set(e, ERR_INVALID, "timeout_ms is too large");
     else
@@ -418,18 +415,16 @@ static struct box *box_with_end(struct engine *g, const char *key, const char *i
     return NULL;
 }
 
-int engine_set_timeout(struct engine *g, const char *key, const char *id, uint64_t timeout_ms,
-                       struct err *e)
+int engine_set_timeout(struct ref ref, uint64_t timeout_ms, struct err *e)
 {
-    struct box *b = box_with_end(g, key, id, timeout_ms, e);
+    struct box *b = box_with_end(ref, timeout_ms, e);
 
     return b == NULL ? -1 : set_end(b, timeout_ms == 0 ? 0 : clock_real_ms() + timeout_ms, e);
 }
 
-int engine_extend(struct engine *g, const char *key, const char *id, uint64_t timeout_ms,
-                  struct err *e)
+int engine_extend(struct ref ref, uint64_t timeout_ms, struct err *e)
 {
-    struct box *b = box_with_end(g, key, id, timeout_ms, e);
+    struct box *b = box_with_end(ref, timeout_ms, e);
     uint64_t ends_ms = clock_real_ms() + timeout_ms;
 
     if (b == NULL)

@@ -11,12 +11,12 @@
 _Static_assert(ENGINE_TUNNEL_TOKEN == STORE_TUNNEL_TOKEN, "one is copied to the other");
 _Static_assert(ENGINE_TUNNEL_NAME_MAX == STORE_TUNNEL_NAME, "likewise");
 
-static struct box *find(struct engine *g, const char *key, const char *id, struct err *e)
+static struct box *find(struct ref ref, struct err *e)
 {
-    struct box *b = box_of(g, key, id);
+    struct box *b = box_of(ref);
 
     if (b == NULL)
-        err_set(e, ERR_NOT_FOUND, "no sandbox %.64s", id);
+        err_set(e, ERR_NOT_FOUND, "no sandbox %.64s", ref.id);
     return b;
 }
 
@@ -52,13 +52,13 @@ static int make(struct engine *g, const char *id, struct store_tunnel *t, const 
     return store_tunnel_put(g->o.store, id, t, e);
 }
 
-int engine_tunnel_open(struct engine *g, const char *key, const char *id, unsigned port,
-                       const char *name, struct sandbox_tunnel *ret, struct err *e)
+int engine_tunnel_open(struct ref ref, unsigned port, const char *name, struct sandbox_tunnel *ret,
+                       struct err *e)
 {
     struct store_tunnel t = {.port = port};
-    int r = find(g, key, id, e) == NULL ? -1 : store_tunnel_get(g->o.store, id, port, &t, e);
+    int r = find(ref, e) == NULL ? -1 : store_tunnel_get(ref.engine->o.store, ref.id, port, &t, e);
 
-    if (r < 0 || (r == 0 && make(g, id, &t, name, e) < 0))
+    if (r < 0 || (r == 0 && make(ref.engine, ref.id, &t, name, e) < 0))
         return -1;
     if (strcmp(t.name, name) != 0)
         return err_set(e, ERR_CONFLICT,
@@ -68,10 +68,9 @@ int engine_tunnel_open(struct engine *g, const char *key, const char *id, unsign
     return 0;
 }
 
-int engine_tunnel_close(struct engine *g, const char *key, const char *id, unsigned port,
-                        struct err *e)
+int engine_tunnel_close(struct ref ref, unsigned port, struct err *e)
 {
-    return find(g, key, id, e) == NULL ? -1 : store_tunnel_delete(g->o.store, id, port, e);
+    return find(ref, e) == NULL ? -1 : store_tunnel_delete(ref.engine->o.store, ref.id, port, e);
 }
 
 /* Whatever is presented, all of it is looked at. */

@@ -161,6 +161,7 @@ static const struct plane_manner manner = {
     .surfaces = surfaces,
     .nsurfaces = ARRAY_LEN(surfaces),
     .authorize = authorize,
+    .resolve = bridge_resolve_name,
     .write_error = write_error,
     .status = status,
     .error = &error_shape,

@@ -16,11 +16,18 @@ struct entry {
     void (*go)(struct call *c, const void *in);
 };
 
-const char *bridge_id(const struct call *c)
+static const struct sandbox *named(const struct call *c)
 {
-    const struct sandbox *s = engine_by_name(c->plane->engine, c->key, call_param(c, 0));
+    return engine_by_name(c->ref.engine, c->ref.key, call_param(c, 0));
+}
 
-    return s == NULL ? "" : s->id;
+int bridge_resolve_name(struct call *c, struct err *e)
+{
+    const struct sandbox *s = named(c);
+
+    (void)e;
+    call_aim(c, NULL, s == NULL ? "" : s->id);
+    return 0;
 }
 
 /* The engine has said its last of this entry. */
@@ -32,7 +39,7 @@ static void arrive(struct entry *y, const struct err *e)
     if (e == NULL)
         bridge_issued_forget(c);
     if (call_told(c)) {
-        if (e == NULL && *bridge_id(c) == '\0')
+        if (e == NULL && bridge_resolve_name(c, &gone) == 0 && *c->ref.id == '\0')
             e = (err_set(&gone, ERR_GONE, "sandbox %s was deleted", call_param(c, 0)), &gone);
         if (e != NULL)
             call_fail(c, e);
@@ -76,7 +83,7 @@ static void on_owned(void *arg, const struct file_done *d, const struct err *e)
     const struct sandbox *s = engine_find(p->g, p->id);
 
     if (e != NULL && e->kind == ERR_NOT_FOUND && s != NULL)
-        file_mkdir(p->g, &(struct file_at){s->key, s->id, BRIDGE_ROOT, BRIDGE_USER, false}, false,
+        file_mkdir(&(struct file_at){sandbox_ref(p->g, s), BRIDGE_ROOT, BRIDGE_USER, false}, false,
                    FILE_MODE_NONE, &ops, p);
     else
         on_ready(p, d, e);
@@ -97,7 +104,7 @@ static void own_workspace(struct engine *g, const struct sandbox *s, engine_done
     }
     *p = (struct preparing){.g = g, .done = done, .arg = arg};
     str_fmt(p->id, sizeof(p->id), "%s", s->id);
-    file_chown(g, &(struct file_at){s->key, s->id, BRIDGE_ROOT, BRIDGE_USER, false}, "0:0", false,
+    file_chown(&(struct file_at){sandbox_ref(g, s), BRIDGE_ROOT, BRIDGE_USER, false}, "0:0", false,
                &ops, p);
 }
 
@@ -114,7 +121,7 @@ static void on_there(void *arg, const struct sandbox *s, const struct err *e)
     if (s == NULL && e->kind == ERR_GONE && y->boots == 0 && c->r != NULL)
         ask(y);
     else if (s != NULL && s->state != SANDBOX_RUNNING && c->r != NULL && y->boots++ < BOOTS_MAX)
-        engine_resume(c->plane->engine, c->key, s->id, RESUME_AS_MADE, 0, on_there, y);
+        engine_resume(ref_with(c->ref, s->id), RESUME_AS_MADE, 0, on_there, y);
     else
         arrive(y, e);
 }
@@ -122,7 +129,7 @@ static void on_there(void *arg, const struct sandbox *s, const struct err *e)
 static void ask(struct entry *y)
 {
     struct call *c = y->c;
-    struct create_opts o = {.key = c->key,
+    struct create_opts o = {.key = c->ref.key,
                             .prepare = own_workspace,
                             .template = c->plane->config->bridge_template,
                             .idle_ms = c->plane->config->bridge_idle_ms,
@@ -150,7 +157,7 @@ void bridge_look(struct call *c, const void *in, void (*go)(struct call *c, cons
 {
     struct err e;
 
-    if (*bridge_id(c) != '\0') {
+    if (named(c) != NULL) {
         bridge_enter(c, in, go);
         return;
     }
@@ -160,9 +167,11 @@ void bridge_look(struct call *c, const void *in, void (*go)(struct call *c, cons
 
 void bridge_enter(struct call *c, const void *in, void (*go)(struct call *c, const void *in))
 {
-    const struct sandbox *s = engine_by_name(c->plane->engine, c->key, call_param(c, 0));
+    const struct sandbox *s = named(c);
+    struct err e;
 
     call_keep_input(c);
+    bridge_resolve_name(c, &e); /* a body may have come since */
     if (s != NULL && s->state == SANDBOX_RUNNING)
         go(c, in);
     else

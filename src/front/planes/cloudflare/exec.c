@@ -119,14 +119,14 @@ static bool mend_session(struct exec *x, const struct err *e)
     struct call *c = x->c;
 
     if (*x->session == '\0' || c->streaming || (e->kind != ERR_NOT_FOUND && e->kind != ERR_GONE) ||
-        *bridge_id(c) == '\0' || x->makes++ == SESSION_MAKES)
+        engine_get(c->ref) == NULL || x->makes++ == SESSION_MAKES)
         return false;
     if (e->kind == ERR_NOT_FOUND) {
         bridge_session_make(c, x->session, session_made, x);
         return true;
     }
     call_expect(c, &call_pending, NULL);
-    session_delete(c->plane->engine, c->key, bridge_id(c), x->session, session_buried, x);
+    session_delete(c->ref, x->session, session_buried, x);
     return true;
 }
 
@@ -174,8 +174,7 @@ static void run_session(struct exec *x, struct bridge_command *cmd, const struct
 
     o.text = cmd->o.command;
     o.text_len = cmd->text.len;
-    call_expect(c, &call_stream,
-                session_run(c->plane->engine, c->key, bridge_id(c), &o, &exec_ops, x));
+    call_expect(c, &call_stream, session_run(c->ref, &o, &exec_ops, x));
 }
 
 /* Everything was looked at before the sandbox was entered. */
@@ -202,8 +201,7 @@ static void run(struct exec *x, const struct exec_in *in)
     x->home = strcmp(cmd.o.cwd, BRIDGE_ROOT) == 0;
     if (x->astray)
         cmd.o.cwd = "/";
-    call_expect(c, &call_stream,
-                process_run(c->plane->engine, c->key, bridge_id(c), &cmd.o, true, &exec_ops, x));
+    call_expect(c, &call_stream, process_run(c->ref, &cmd.o, true, &exec_ops, x));
 }
 
 static void exec_drop(void *state)

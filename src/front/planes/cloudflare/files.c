@@ -37,8 +37,7 @@ static int path_of(const struct call *c, struct buf *out, struct err *e)
 
 static struct file_at at_of(const struct call *c, const char *path)
 {
-    return (struct file_at){
-        .key = c->key, .sandbox = bridge_id(c), .path = path, .user = BRIDGE_USER};
+    return (struct file_at){.ref = c->ref, .path = path, .user = BRIDGE_USER};
 }
 
 static void read_go(struct call *c, const void *in)
@@ -174,7 +173,7 @@ static void persist_go(struct call *c, const void *query)
     at = buf_data(&patterns);
     for (; o.nexclude < (size_t)n; at += strlen(at) + 1)
         exclude[o.nexclude++] = at;
-    transfer_pack(c, bridge_id(c), &o, NULL);
+    transfer_pack(c, &o, NULL);
 }
 
 static void persist_run(struct call *c, const void *query)
@@ -206,7 +205,7 @@ static void hydrate_go(struct call *c, const void *in)
                                                  .any_links = true};
 
     (void)in;
-    transfer_unpack(c, bridge_id(c), &o, hydrated);
+    transfer_unpack(c, &o, hydrated);
 }
 
 static void hydrate_run(struct call *c, const void *in)

@@ -39,7 +39,7 @@ static void list_go(struct call *c, const void *in)
 {
     (void)in;
     call_expect(c, &call_pending, NULL);
-    process_list(c->plane->engine, c->key, bridge_id(c), listed, list_done, c->state);
+    process_list(c->ref, listed, list_done, c->state);
 }
 
 void bridge_list(struct call *c, const void *in,
@@ -52,7 +52,7 @@ void bridge_list(struct call *c, const void *in,
     l->c = c;
     l->add = add;
     buf_init(&l->rows, LIST_BYTES_MAX);
-    if (*bridge_id(c) == '\0')
+    if (*c->ref.id == '\0')
         bridge_reply_list(c, &l->rows, NULL);
     else
         bridge_enter(c, in, list_go);
@@ -86,7 +86,7 @@ static void find_go(struct call *c, const void *in)
 {
     (void)in;
     call_expect(c, &call_pending, NULL);
-    process_get(c->plane->engine, c->key, bridge_id(c), call_param(c, 1), found, c->state);
+    process_get(c->ref, call_param(c, 1), found, c->state);
 }
 
 void bridge_find_terminal(struct call *c, const void *in,

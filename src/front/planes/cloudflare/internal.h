@@ -52,8 +52,9 @@ void bridge_enter(struct call *c, const void *in, void (*go)(struct call *c, con
 /* The same, for what a sandbox must hold already: one that was never used is not made,
  * and the answer is that there is no such thing. */
 void bridge_look(struct call *c, const void *in, void (*go)(struct call *c, const void *in));
-/* Its own id, for the engine; "" if it has ended meanwhile, which the engine refuses. */
-const char *bridge_id(const struct call *c);
+/* Sets c->ref to the sandbox that has the name in the path; its id is "" if there is none, which
+ * the engine refuses. */
+int bridge_resolve_name(struct call *c, struct err *e);
 
 /* sandbox.c: ids that were handed out and are not used yet. To its client such a sandbox
  * runs, though it is made when it is first used. Only the latest are known, and none after

@@ -135,8 +135,8 @@ static void found(void *arg, const struct init_proc *p, const struct err *e)
     }
     call_begin(c, CALL_SSE);
     call_expect(c, &call_stream,
-                process_attach(c->plane->engine, c->key, bridge_id(c), p->id, l->next,
-                               in->follow || p->state == INIT_EXITED, 0, &logs_ops, l));
+                process_attach(c->ref, p->id, l->next, in->follow || p->state == INIT_EXITED, 0,
+                               &logs_ops, l));
 }
 
 static void logs_drop(void *state)
@@ -154,7 +154,7 @@ static void logs_go(struct call *c, const void *in)
     l->c = c;
     buf_init(&l->event, 2 * LOGS_EVENT_MAX);
     call_expect(c, &call_pending, NULL);
-    process_get(c->plane->engine, c->key, bridge_id(c), call_param(c, 1), found, l);
+    process_get(c->ref, call_param(c, 1), found, l);
 }
 
 static void logs_run(struct call *c, const void *in)

@@ -139,8 +139,7 @@ static void run(struct errand *r, const char *program, const char *option,
     struct call *c = r->c;
 
     r->then = then;
-    call_expect(c, &call_stream,
-                process_run(c->plane->engine, c->key, bridge_id(c), &o, true, &ops, r));
+    call_expect(c, &call_stream, process_run(c->ref, &o, true, &ops, r));
 }
 
 static struct errand *errand_new(struct call *c, json_t *path)
@@ -189,7 +188,7 @@ static void made_directory(struct errand *r, unsigned code)
         return;
     }
     call_expect(c, &call_pending, NULL);
-    engine_mount(c->plane->engine, c->key, bridge_id(c), &o, done, r);
+    engine_mount(c->ref, &o, done, r);
 }
 
 static void mount_go(struct call *c, const void *body)
@@ -242,7 +241,7 @@ static void unmount_go(struct call *c, const void *body)
     if (r == NULL)
         return;
     call_expect(c, &call_pending, NULL);
-    engine_unmount(c->plane->engine, c->key, bridge_id(c), buf_cstr(&r->path), unmounted, r);
+    engine_unmount(c->ref, buf_cstr(&r->path), unmounted, r);
 }
 
 static void unmount_run(struct call *c, const void *body)

@@ -104,7 +104,7 @@ static void started(void *arg, const struct init_started *m, const struct err *e
     if (!call_got(c, e))
         return;
     call_expect(c, &call_pending, NULL);
-    process_get(c->plane->engine, c->key, bridge_id(c), m->id, process_told, c);
+    process_get(c->ref, m->id, process_told, c);
 }
 
 static void start_go(struct call *c, const void *body)
@@ -119,7 +119,7 @@ static void start_go(struct call *c, const void *body)
     }
     cmd.o.timeout_ms = (uint64_t)in->timeout;
     call_expect(c, &call_pending, NULL);
-    process_start(c->plane->engine, c->key, bridge_id(c), &cmd.o, started, c);
+    process_start(c->ref, &cmd.o, started, c);
 }
 
 static void process_run_(struct call *c, const void *body)
@@ -172,7 +172,7 @@ static void get_go(struct call *c, const void *in)
 {
     (void)in;
     call_expect(c, &call_pending, NULL);
-    process_get(c->plane->engine, c->key, bridge_id(c), call_param(c, 1), process_told, c);
+    process_get(c->ref, call_param(c, 1), process_told, c);
 }
 
 static void process_get_(struct call *c, const void *in)
@@ -203,8 +203,7 @@ static void kill_go(struct call *c, const void *body)
     const struct kill_in *in = body;
 
     call_expect(c, &call_pending, NULL);
-    process_signal(c->plane->engine, c->key, bridge_id(c), call_param(c, 1), (int)in->signal, true,
-                   killed, c);
+    process_signal(c->ref, call_param(c, 1), (int)in->signal, true, killed, c);
 }
 
 static void process_kill_(struct call *c, const void *in)

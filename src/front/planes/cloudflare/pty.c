@@ -46,7 +46,7 @@ static void started(void *arg, const struct init_started *m, const struct err *e
     struct call *c = arg;
     const struct pty_in *in = c->in;
     /* its clients print what they do not know */
-    struct viewer_opts o = {.sandbox = bridge_id(c), .dialect = &viewer_plain};
+    struct viewer_opts o = {.dialect = &viewer_plain};
 
     if (!call_got(c, e))
         return;
@@ -78,7 +78,7 @@ static void pty_go(struct call *c, const void *query)
         o.timeout_ms = PTY_GRACE_MS;
     }
     call_expect(c, &call_pending, NULL);
-    process_start(c->plane->engine, c->key, bridge_id(c), &o, started, c);
+    process_start(c->ref, &o, started, c);
 }
 
 static void pty_run(struct call *c, const void *query)

@@ -14,7 +14,7 @@ static void issue(const struct call *c, const char *id)
     struct bridge_issued *issued = bridge_issued(c);
     size_t i = issued->next++ % BRIDGE_ISSUED_MAX;
 
-    str_fmt(issued->all[i].key, sizeof(issued->all[i].key), "%s", c->key);
+    str_fmt(issued->all[i].key, sizeof(issued->all[i].key), "%s", c->ref.key);
     str_fmt(issued->all[i].id, sizeof(issued->all[i].id), "%s", id);
 }
 
@@ -25,7 +25,7 @@ static char *find_issued(const struct call *c)
 
     for (size_t i = 0; i < BRIDGE_ISSUED_MAX; i++)
         if (strcmp(issued->all[i].id, call_param(c, 0)) == 0 &&
-            strcmp(issued->all[i].key, c->key) == 0)
+            strcmp(issued->all[i].key, c->ref.key) == 0)
             return issued->all[i].id;
     return NULL;
 }
@@ -90,7 +90,7 @@ static SHAPE(running_shape, "BridgeRunning", "Whether a sandbox runs.", running_
 
 static void sandbox_running(struct call *c, const void *in)
 {
-    const struct sandbox *s = engine_by_name(c->plane->engine, c->key, call_param(c, 0));
+    const struct sandbox *s = engine_by_name(c->ref.engine, c->ref.key, call_param(c, 0));
     bool runs = s != NULL ? s->state == SANDBOX_RUNNING || s->state == SANDBOX_PAUSED
                           : find_issued(c) != NULL;
 
@@ -105,7 +105,7 @@ static void sandbox_delete(struct call *c, const void *in)
     (void)in;
     bridge_issued_forget(c);
     call_expect(c, &call_pending, NULL);
-    engine_delete_named(c->plane->engine, c->key, call_param(c, 0), call_told_done, c);
+    engine_delete_named(c->ref.engine, c->ref.key, call_param(c, 0), call_told_done, c);
 }
 
 /* clang-format off */

@@ -12,7 +12,7 @@ void bridge_session_make(struct call *c, const char *name, session_cb *cb, void 
     struct session_opts o = {.id = name, .cwd = BRIDGE_ROOT, .user = BRIDGE_USER, .restart = true};
 
     call_expect(c, &call_pending, NULL);
-    session_create(c->plane->engine, c->key, bridge_id(c), &o, cb, arg);
+    session_create(c->ref, &o, cb, arg);
 }
 
 /* ---- create ---- */
@@ -64,7 +64,7 @@ static void create_go(struct call *c, const void *body)
     o.env = buf_data(&env);
     o.env_len = env.len;
     call_expect(c, &call_pending, NULL);
-    session_create(c->plane->engine, c->key, bridge_id(c), &o, created, c);
+    session_create(c->ref, &o, created, c);
 }
 
 static void create_run(struct call *c, const void *body)
@@ -121,7 +121,7 @@ static void delete_go(struct call *c, const void *in)
     (void)in;
     bridge_name("", call_param(c, 1), name);
     call_expect(c, &call_pending, NULL);
-    session_delete(c->plane->engine, c->key, bridge_id(c), name, deleted, c);
+    session_delete(c->ref, name, deleted, c);
 }
 
 static void delete_run(struct call *c, const void *in)

@@ -92,7 +92,7 @@ static void created(void *arg, const struct init_started *m, const struct err *e
     if (!call_got(c, e))
         return;
     call_expect(c, &call_pending, NULL);
-    process_get(c->plane->engine, c->key, bridge_id(c), m->id, seen, c);
+    process_get(c->ref, m->id, seen, c);
 }
 
 static int decode(struct bridge_command *cmd, const struct create_in *in, struct err *e)
@@ -123,7 +123,7 @@ static void create_go(struct call *c, const void *body)
     }
     cmd.o.term = &term;
     call_expect(c, &call_pending, NULL);
-    process_start(c->plane->engine, c->key, bridge_id(c), &cmd.o, created, c);
+    process_start(c->ref, &cmd.o, created, c);
 }
 
 static void create_run(struct call *c, const void *body)
@@ -268,8 +268,7 @@ static int read_cursor(const char *text, struct terminal_from *ret, struct err *
 static void connect_to(struct call *c, const struct init_proc *p)
 {
     const struct connect_in *in = c->in;
-    struct viewer_opts o = {.sandbox = bridge_id(c),
-                            .id = p->id,
+    struct viewer_opts o = {.id = p->id,
                             .cols = (unsigned)in->cols,
                             .rows = (unsigned)in->rows,
                             .dialect = &next_dialect};
@@ -320,7 +319,7 @@ static void done(void *arg, const struct err *e)
 static void interrupt(struct call *c, const struct init_proc *p)
 {
     call_expect(c, &call_pending, NULL);
-    terminal_signal(c->plane->engine, c->key, bridge_id(c), p->id, SIGINT, done, c);
+    terminal_signal(c->ref, p->id, SIGINT, done, c);
 }
 
 static void interrupt_run(struct call *c, const void *in)
@@ -336,9 +335,7 @@ static void ended(void *arg, const struct init_exit *m, const struct err *e)
 
 static void terminate(struct call *c, const struct init_proc *p)
 {
-    call_expect(
-        c, &call_wait,
-        process_kill(c->plane->engine, c->key, bridge_id(c), p->id, TERMINATE_GRACE_MS, ended, c));
+    call_expect(c, &call_wait, process_kill(c->ref, p->id, TERMINATE_GRACE_MS, ended, c));
 }
 
 static void terminate_run(struct call *c, const void *in)

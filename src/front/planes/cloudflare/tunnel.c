@@ -68,7 +68,7 @@ static void reply_tunnel(struct call *c, const struct sandbox_tunnel *t)
                             .port = t->port,
                             .created_ms = t->created_ms};
 
-    str_fmt(id, sizeof(id), "%u-%s", t->port, bridge_id(c));
+    str_fmt(id, sizeof(id), "%u-%s", t->port, c->ref.id);
     str_fmt(label, sizeof(label), "%.40s-%.*s", id, ENGINE_TUNNEL_TOKEN, t->token);
     str_fmt(url, sizeof(url), "%s://%s.%s", bridge_scheme(c), label, domain);
     str_fmt(host, sizeof(host), "%s.%.*s", label, (int)strcspn(domain, ":"), domain);
@@ -86,8 +86,7 @@ static void open_go(struct call *c, const void *body)
     struct err e;
 
     if (port_of(c, &port, &e) < 0 ||
-        engine_tunnel_open(c->plane->engine, c->key, bridge_id(c), port,
-                           in->name != NULL ? in->name : "", &t, &e) < 0)
+        engine_tunnel_open(c->ref, port, in->name != NULL ? in->name : "", &t, &e) < 0)
         call_fail(c, &e);
     else
         reply_tunnel(c, &t);
@@ -112,8 +111,7 @@ static void close_run(struct call *c, const void *in)
 
     (void)in;
     if (port_of(c, &port, &e) < 0 ||
-        (*bridge_id(c) != '\0' &&
-         engine_tunnel_close(c->plane->engine, c->key, bridge_id(c), port, &e) < 0))
+        (*c->ref.id != '\0' && engine_tunnel_close(c->ref, port, &e) < 0))
         call_fail(c, &e);
     else
         call_reply_none(c);

@@ -101,7 +101,7 @@ static void compose(struct call *c, const void *input)
     }
     if (path[0] == '/')
         e2b_clean(path, k->shown);
-    call_expect(c, &file_source, file_work(c->plane->engine, &at, "write", args, &ops, k));
+    call_expect(c, &file_source, file_work(&at, "write", args, &ops, k));
 }
 
 /* clang-format off */

@@ -101,7 +101,7 @@ static void list(struct call *c, const void *in)
     jw_key(&l->w, "processes");
     jw_open_list(&l->w);
     call_expect(c, &call_pending, NULL);
-    process_list(c->plane->engine, c->key, c->sandbox, add_process, listed, l);
+    process_list(c->ref, add_process, listed, l);
 }
 
 /* ---- SendInput, CloseStdin ---- */
@@ -189,8 +189,7 @@ static void send_next(struct about *a)
 
     a->sending = a->bytes.len < INIT_CHUNK_MAX ? a->bytes.len : INIT_CHUNK_MAX;
     call_expect(c, &call_pending, NULL);
-    process_stdin(c->plane->engine, c->key, c->sandbox, a->who.id, buf_data(&a->bytes), a->sending,
-                  false, sent, a);
+    process_stdin(c->ref, a->who.id, buf_data(&a->bytes), a->sending, false, sent, a);
 }
 
 static void input(struct call *c, const void *in)
@@ -241,7 +240,7 @@ static void close_stdin(struct call *c, const void *in)
     if (a == NULL)
         return;
     call_expect(c, &call_pending, NULL);
-    process_stdin(c->plane->engine, c->key, c->sandbox, a->who.id, "", 0, true, closed, a);
+    process_stdin(c->ref, a->who.id, "", 0, true, closed, a);
 }
 
 /* ---- SendSignal ---- */
@@ -292,11 +291,10 @@ static void signal_it(void *arg, const struct init_proc *p, const struct err *e)
     } else if (p->state != INIT_RUNNING) {
         selector_absent(c, &a->who);
     } else if (a->signo == SIGKILL) {
-        call_expect(c, &call_wait,
-                    process_kill(c->plane->engine, c->key, c->sandbox, p->id, 0, killed, a));
+        call_expect(c, &call_wait, process_kill(c->ref, p->id, 0, killed, a));
     } else {
         call_expect(c, &call_pending, NULL);
-        process_signal(c->plane->engine, c->key, c->sandbox, p->id, a->signo, true, signalled, a);
+        process_signal(c->ref, p->id, a->signo, true, signalled, a);
     }
 }
 
@@ -315,7 +313,7 @@ static void send_signal(struct call *c, const void *in)
         return;
     }
     call_expect(c, &call_pending, NULL);
-    process_get(c->plane->engine, c->key, c->sandbox, a->who.id, signal_it, a);
+    process_get(c->ref, a->who.id, signal_it, a);
 }
 
 /* ---- Update ---- */
@@ -344,7 +342,7 @@ static void update(struct call *c, const void *in)
         call_fail(c, &e);
     } else {
         call_expect(c, &call_pending, NULL);
-        terminal_resize(c->plane->engine, c->key, c->sandbox, a->who.id, cols, rows, signalled, a);
+        terminal_resize(c->ref, a->who.id, cols, rows, signalled, a);
     }
 }
 

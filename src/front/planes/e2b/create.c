@@ -162,7 +162,7 @@ static void create(struct creating *k)
     const struct create_in *in = k->in;
     autobuf struct buf env = BUF_INIT(ENGINE_ENV_MAX), kept = BUF_INIT(ENGINE_PLANE_MAX);
     autofree char *metadata = NULL;
-    struct create_opts o = {.key = c->key};
+    struct create_opts o = {.key = c->ref.key};
     struct network_rules rules;
     char name[256];
     struct err e;

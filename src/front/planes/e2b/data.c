@@ -19,35 +19,44 @@ static const struct surface_row *const surfaces[] = {
 #undef X
 };
 
+static bool has_token(struct call *c, const struct sandbox *s)
+{
+    return e2b_options_of(s).open || token_is(e2b_behind(c)->o.tokens, TOKEN_ENVD, s->id,
+                                              http_header(c->r, "X-Access-Token"));
+}
+
 bool e2b_has_token(struct call *c)
 {
-    const struct e2b *p = e2b_behind(c);
-    const struct sandbox *s = engine_find(c->plane->engine, c->sandbox);
+    const struct sandbox *s = engine_get(c->ref);
 
-    return s != NULL && (e2b_options_of(s).open || token_is(p->o.tokens, TOKEN_ENVD, s->id,
-                                                            http_header(c->r, "X-Access-Token")));
+    return s != NULL && has_token(c, s);
 }
 
 /* A public row decides for itself. */
 static int authorize(struct call *c, struct err *e)
 {
-    const struct sandbox *s = http_user(c->r);
-
-    str_fmt(c->sandbox, sizeof(c->sandbox), "%s", s->id);
-    str_fmt(c->owner, sizeof(c->owner), "%s", s->key);
-    c->key = c->owner;
-    if (c->row->scope == SCOPE_PUBLIC || e2b_has_token(c))
+    if (c->row->scope == SCOPE_PUBLIC || has_token(c, http_user(c->r)))
         return 0;
     return err_set(e, ERR_UNAUTHORIZED, E2B_NO_TOKEN);
+}
+
+/* No key is presented: the call acts for the key that owns the sandbox. */
+static int resolve(struct call *c, struct err *e)
+{
+    const struct sandbox *s = http_user(c->r);
+
+    (void)e;
+    call_aim(c, s->key, s->id);
+    return 0;
 }
 
 /* ---- errors ---- */
 
 static bool is_gone(const struct call *c)
 {
-    const struct sandbox *s = engine_find(c->plane->engine, c->sandbox);
+    const struct sandbox *s = engine_find(c->plane->engine, c->ref.id);
 
-    return c->sandbox[0] != '\0' && (s == NULL || s->state != SANDBOX_RUNNING);
+    return c->ref.id[0] != '\0' && (s == NULL || s->state != SANDBOX_RUNNING);
 }
 
 /* The engine tells in words of one that is only about to be paused, or is just gone. */
@@ -55,7 +64,7 @@ bool e2b_is_absent(const struct call *c, const struct err *e)
 {
     char words[ENGINE_ID_MAX + sizeof("sandbox ")];
 
-    str_fmt(words, sizeof(words), "sandbox %s", c->sandbox);
+    str_fmt(words, sizeof(words), "sandbox %s", c->ref.id);
     return is_gone(c) ||
            ((e->kind == ERR_CONFLICT || e->kind == ERR_GONE) && strstr(e->msg, words) != NULL);
 }
@@ -82,7 +91,7 @@ static int status_of(const struct call *c, const struct err *e)
 static void write_error(struct call *c, const struct err *e, struct buf *out)
 {
     if (e2b_is_absent(c, e))
-        write_absent(c->sandbox, out);
+        write_absent(c->ref.id, out);
     else if (connect_is_rpc(c))
         connect_write_error(e, out);
     else
@@ -125,6 +134,7 @@ static const struct plane_manner manner = {
     .surfaces = surfaces,
     .nsurfaces = ARRAY_LEN(surfaces),
     .authorize = authorize,
+    .resolve = resolve,
     .write_error = write_error,
     .status = status_of,
     .fail = fail,
@@ -213,7 +223,7 @@ static void wake(struct e2b *p, struct http_req *r, const struct sandbox *s)
     str_fmt(w->id, sizeof(w->id), "%s", s->id);
     list_add_tail(&p->waking, &w->link);
     http_on_gone(r, waking_gone, w);
-    engine_wake(p->o.engine, s->key, s->id, woken, w);
+    engine_wake(sandbox_ref(p->o.engine, s), woken, w);
 }
 
 void e2b_data_free(struct e2b *p)

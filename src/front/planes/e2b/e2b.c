@@ -28,6 +28,20 @@ static int authorize(struct call *c, struct err *e)
     return auth_allows(c->plane->auth, c->key, c->row->scope, e);
 }
 
+/* The id in a path: what follows a dash is the client's, and ignored. Other paths name something
+ * else, and their handlers take that from the path. */
+static int resolve(struct call *c, struct err *e)
+{
+    const char *given = call_param(c, 0);
+    size_t n = strcspn(given, "-");
+    char id[ENGINE_ID_MAX + 1];
+
+    (void)e;
+    str_fmt(id, sizeof(id), "%.*s", n > ENGINE_ID_MAX ? 0 : (int)n, given);
+    call_aim(c, NULL, id);
+    return 0;
+}
+
 /* A sandbox that has ended is one that is not there. */
 static int status_of(const struct call *c, const struct err *e)
 {
@@ -56,6 +70,7 @@ static const struct plane_manner api_manner = {
     .surfaces = api_surfaces,
     .nsurfaces = ARRAY_LEN(api_surfaces),
     .authorize = authorize,
+    .resolve = resolve,
     .write_error = write_error,
     .status = status_of,
     .lenient = true,
@@ -128,18 +143,6 @@ const struct plane_kind e2b_kind = {
 
 /* ---- what surfaces share ---- */
 
-const char *e2b_id(const struct call *c, char out[ENGINE_ID_MAX + 1])
-{
-    const char *id = call_param(c, 0);
-    size_t n = strcspn(id, "-");
-
-    if (n > ENGINE_ID_MAX)
-        n = 0;
-    memcpy(out, id, n);
-    out[n] = '\0';
-    return out;
-}
-
 void e2b_not_found(struct call *c, const char *what, const char *name)
 {
     struct err e;
@@ -150,8 +153,7 @@ void e2b_not_found(struct call *c, const char *what, const char *name)
 
 const struct sandbox *e2b_named(struct call *c)
 {
-    char id[ENGINE_ID_MAX + 1];
-    const struct sandbox *s = engine_get(c->plane->engine, c->key, e2b_id(c, id));
+    const struct sandbox *s = engine_get(c->ref);
 
     if (s == NULL)
         e2b_not_found(c, "sandbox", call_param(c, 0));

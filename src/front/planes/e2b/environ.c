@@ -40,7 +40,7 @@ static void put_all(struct json_w *w, const char *env, size_t len)
 static void envs(struct call *c, const void *in)
 {
     autobuf struct buf env = BUF_INIT(ENVS_BYTES_MAX), body = BUF_INIT(6 * ENVS_BYTES_MAX);
-    const struct sandbox *s = engine_find(c->plane->engine, c->sandbox);
+    const struct sandbox *s = engine_find(c->plane->engine, c->ref.id);
     struct json_w w;
 
     (void)in;

@@ -128,7 +128,7 @@ static void look(struct event_writer *w, const struct event *ev)
 
     buf_addf(&path, "%s/%s", w->dir, ev->name);
     at.path = buf_cstr(&path);
-    w->looking = file_work(w->c->plane->engine, &at, "stat", args, &ops, w);
+    w->looking = file_work(&at, "stat", args, &ops, w);
 }
 
 static void next(struct event_writer *w)

@@ -57,7 +57,7 @@ static void work(struct fs *f, const char *kind, const char *const *args,
 {
     struct file_at at = e2b_at(f->c, f->path, f->named ? f->user : NULL);
 
-    call_expect(f->c, &file_source, file_work(f->c->plane->engine, &at, kind, args, ops, f));
+    call_expect(f->c, &file_source, file_work(&at, kind, args, ops, f));
 }
 
 /* ---- descriptions ---- */

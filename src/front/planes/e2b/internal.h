@@ -89,8 +89,6 @@ static inline struct e2b *e2b_behind(const struct call *c)
 
 void e2b_write_error(int status, const struct err *e, struct buf *out);
 
-/* The id in a path: what follows a dash is the client's, and ignored. */
-const char *e2b_id(const struct call *c, char out[ENGINE_ID_MAX + 1]);
 /* The sandbox that the path names; NULL: the call is answered. */
 const struct sandbox *e2b_named(struct call *c);
 void e2b_not_found(struct call *c, const char *what, const char *name);
@@ -108,7 +106,7 @@ void e2b_options_write(const struct e2b_options *o, struct buf *out);
 /* A sandbox that was made by another plane has none: all zero. */
 struct e2b_options e2b_options_of(const struct sandbox *s);
 
-/* ---- data.c: calls are about c->sandbox, and on behalf of its owner, c->key ---- */
+/* ---- data.c: calls act for the key that owns the sandbox, and present none ---- */
 
 #define E2B_ABSENT 502 /* what E2B's gateway says of sandboxes that are not there */
 #define E2B_USER_MAX 64u

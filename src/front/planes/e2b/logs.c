@@ -167,7 +167,7 @@ static void reply(struct call *c, const struct logs *all, bool old)
 static void answer(struct call *c, const struct logs_in *in, bool old)
 {
     const struct sandbox *s = e2b_named(c);
-    struct log_opts o = {.key = c->key, .id = s != NULL ? s->id : ""};
+    struct log_opts o = {.ref = c->ref};
     struct logs all = {.entries = BUF_INIT(LOGS_BYTES_MAX), .lines = BUF_INIT(LOGS_BYTES_MAX)};
     uint64_t next;
     struct err e;
@@ -178,8 +178,7 @@ static void answer(struct call *c, const struct logs_in *in, bool old)
     jw_init(&all.wl, &all.lines);
     jw_open_list(&all.we);
     jw_open_list(&all.wl);
-    if (decode(in, &o, &e) < 0 ||
-        engine_logs(c->plane->engine, &o, add_entry, &all, &next, &e) < 0) {
+    if (decode(in, &o, &e) < 0 || engine_logs(&o, add_entry, &all, &next, &e) < 0) {
         call_fail(c, &e);
     } else {
         jw_close_list(&all.we);

@@ -225,7 +225,7 @@ static void network_update(struct call *c, const void *arg)
         return;
     }
     call_expect(c, &call_pending, NULL);
-    engine_set_rules(c->plane->engine, c->key, s->id, rules.rules, rules.n, updated, c);
+    engine_set_rules(c->ref, rules.rules, rules.n, updated, c);
 }
 
 /* clang-format off */

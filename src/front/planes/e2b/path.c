@@ -65,6 +65,5 @@ void e2b_clean(const char *path, char out[E2B_PATH_MAX + 1])
 
 struct file_at e2b_at(const struct call *c, const char *path, const char *user)
 {
-    return (struct file_at){
-        .key = c->key, .sandbox = c->sandbox, .path = path, .user = user, .as_root = true};
+    return (struct file_at){.ref = c->ref, .path = path, .user = user, .as_root = true};
 }

@@ -42,7 +42,7 @@ static struct poller *poller_of(const struct call *c, const char *id)
     struct poller *k;
 
     LIST_EACH (&e2b_behind(c)->pollers, k, struct poller, link)
-        if (strcmp(k->id, id) == 0 && strcmp(k->sandbox, c->sandbox) == 0)
+        if (strcmp(k->id, id) == 0 && strcmp(k->sandbox, c->ref.id) == 0)
             return k;
     return NULL;
 }
@@ -73,7 +73,7 @@ static int remember(struct watcher *w, uint64_t next)
         return -1;
     if (p->npollers == POLLERS_MAX)
         poller_free(p, LIST_FIRST(&p->pollers, struct poller, link));
-    str_fmt(k->sandbox, sizeof(k->sandbox), "%s", w->c->sandbox);
+    str_fmt(k->sandbox, sizeof(k->sandbox), "%s", w->c->ref.id);
     str_fmt(k->id, sizeof(k->id), "%s", w->id);
     str_fmt(k->dir, sizeof(k->dir), "%s", w->dir);
     k->next = next;
@@ -264,7 +264,7 @@ static void get_events(struct call *c, const void *input)
     }
     w->events.put = put_event;
     w->events.idle = on_idle;
-    w->watch = watch_read(c->plane->engine, c->key, c->sandbox, id, w->next, false, &ops, w);
+    w->watch = watch_read(c->ref, id, w->next, false, &ops, w);
     watcher_expect(w);
 }
 
@@ -290,7 +290,7 @@ static void remove_watcher(struct call *c, const void *input)
         return;
     poller_free(e2b_behind(c), poller_of(c, id));
     call_expect(c, &call_pending, NULL);
-    watch_delete(c->plane->engine, c->key, c->sandbox, id, removed, c);
+    watch_delete(c->ref, id, removed, c);
 }
 
 /* clang-format off */

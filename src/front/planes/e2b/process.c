@@ -285,7 +285,7 @@ static int run(struct watching *w, const struct start_in *in, const struct comma
                struct err *e)
 {
     struct call *c = w->c;
-    const struct sandbox *s = engine_find(c->plane->engine, c->sandbox);
+    const struct sandbox *s = engine_find(c->plane->engine, c->ref.id);
     autobuf struct buf env = BUF_INIT(INIT_ARGS_MAX);
     autofree const char **argv = argv_of(cmd, w->by_shell);
     struct process_term term = {0};
@@ -308,8 +308,7 @@ static int run(struct watching *w, const struct start_in *in, const struct comma
     o.cwd = w->homeless ? "/" : cwd_of(s, cmd->cwd, cwd);
     o.env = buf_data(&env);
     o.env_len = env.len;
-    call_expect(c, &call_stream,
-                process_run(c->plane->engine, c->key, c->sandbox, &o, false, &start_ops, w));
+    call_expect(c, &call_stream, process_run(c->ref, &o, false, &start_ops, w));
     return 0;
 }
 
@@ -406,9 +405,7 @@ static void found(void *arg, const struct init_proc *p, const struct err *e)
     w->pty = process_is_pty(p);
     send_start(w, p->pid, true);
     if (c->r != NULL)
-        call_expect(c, &call_stream,
-                    process_take_over(c->plane->engine, c->key, c->sandbox, p->id, p->output_first,
-                                      &ops, w));
+        call_expect(c, &call_stream, process_take_over(c->ref, p->id, p->output_first, &ops, w));
 }
 
 static void process_connect(struct call *c, const void *in)
@@ -424,7 +421,7 @@ static void process_connect(struct call *c, const void *in)
         return;
     }
     call_expect(c, &call_pending, NULL);
-    process_get(c->plane->engine, c->key, c->sandbox, w->who.id, found, w);
+    process_get(c->ref, w->who.id, found, w);
 }
 
 /* clang-format off */

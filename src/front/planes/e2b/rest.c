@@ -58,7 +58,7 @@ static void sandbox_pause(struct call *c, const void *in)
     if (s == NULL)
         return;
     call_expect(c, &call_pending, NULL);
-    engine_pause(c->plane->engine, c->key, s->id, ((const struct pause_in *)in)->memory, paused, c);
+    engine_pause(c->ref, ((const struct pause_in *)in)->memory, paused, c);
 }
 
 static void resumed(void *arg, const struct sandbox *s, const struct err *e)
@@ -87,8 +87,8 @@ static void sandbox_resume(struct call *c, const void *in)
         return;
     }
     call_expect(c, &call_pending, NULL);
-    engine_resume(c->plane->engine, c->key, s->id, r->memory ? RESUME_FOR : RESUME_COLD_FOR,
-                  (uint64_t)seconds * 1000, resumed, c);
+    engine_resume(c->ref, r->memory ? RESUME_FOR : RESUME_COLD_FOR, (uint64_t)seconds * 1000,
+                  resumed, c);
 }
 
 /* clang-format off */

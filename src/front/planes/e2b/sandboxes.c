@@ -131,7 +131,7 @@ static int list(struct call *c, const struct list_in *in, struct buf *rows, char
 {
     autofree char *metadata = strdup(in->metadata != NULL ? in->metadata : "");
     const char *pairs[2 * MAPS_METADATA_MAX + 1];
-    struct list_opts o = {.key = c->key, .metadata = pairs};
+    struct list_opts o = {.key = c->ref.key, .metadata = pairs};
 
     if (metadata == NULL)
         return err_set(e, ERR_INTERNAL, "out of memory");
@@ -154,7 +154,7 @@ static void take_census(void *arg, const struct sandbox *s)
 
 static void say_total(struct call *c)
 {
-    struct census n = {.key = c->key};
+    struct census n = {.key = c->ref.key};
     char text[16];
 
     engine_each(c->plane->engine, take_census, &n);
@@ -205,11 +205,9 @@ static void killed(void *arg, const struct err *e)
 
 static void sandbox_kill(struct call *c, const void *in)
 {
-    char id[ENGINE_ID_MAX + 1];
-
     (void)in;
     call_expect(c, &call_pending, NULL);
-    engine_delete(c->plane->engine, c->key, e2b_id(c, id), killed, c);
+    engine_delete(c->ref, killed, c);
 }
 
 /* ---- how long ---- */
@@ -280,7 +278,7 @@ static void sandbox_timeout(struct call *c, const void *in)
     if (s == NULL)
         return;
     if ((seconds > 0 && e2b_check_timeout(seconds, &e) < 0) || check_has_end(s, &e) < 0 ||
-        engine_set_timeout(c->plane->engine, c->key, s->id, ms, &e) < 0)
+        engine_set_timeout(c->ref, ms, &e) < 0)
         call_fail(c, &e);
     else
         call_reply_none(c);
@@ -297,7 +295,7 @@ static void sandbox_refresh(struct call *c, const void *in)
     if (seconds < REFRESH_MIN_S)
         seconds = REFRESH_MIN_S;
     if (e2b_check_timeout(seconds, &e) < 0 || check_has_end(s, &e) < 0 ||
-        engine_extend(c->plane->engine, c->key, s->id, (uint64_t)seconds * 1000, &e) < 0)
+        engine_extend(c->ref, (uint64_t)seconds * 1000, &e) < 0)
         call_fail(c, &e);
     else
         call_reply_none(c);
@@ -339,8 +337,7 @@ static void sandbox_connect(struct call *c, const void *in)
     }
     *k = (struct connect){.c = c, .ran = s->state == SANDBOX_RUNNING, .changed_ms = s->changed_ms};
     call_expect(c, &call_pending, NULL);
-    engine_connect(c->plane->engine, c->key, s->id, i->memory, (uint64_t)seconds * 1000, connected,
-                   k);
+    engine_connect(c->ref, i->memory, (uint64_t)seconds * 1000, connected, k);
 }
 
 /* clang-format off */

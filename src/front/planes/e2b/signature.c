@@ -66,7 +66,7 @@ static int check_time(const char *expiration, struct err *e)
 
 int signature_check(struct call *c, const struct signature *s, const char *presented, struct err *e)
 {
-    const struct sandbox *box = engine_find(c->plane->engine, c->sandbox);
+    const struct sandbox *box = engine_find(c->plane->engine, c->ref.id);
 
     if (e2b_has_token(c))
         return 0;

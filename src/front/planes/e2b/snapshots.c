@@ -61,7 +61,7 @@ static void snapshot_take(struct call *c, const void *in)
     if (s == NULL)
         return;
     call_expect(c, &call_pending, NULL);
-    engine_snapshot(c->plane->engine, c->key, s->id, ((const struct take_in *)in)->name, taken, c);
+    engine_snapshot(c->ref, ((const struct take_in *)in)->name, taken, c);
 }
 
 /* ---- list ---- */
@@ -100,7 +100,7 @@ static void snapshot_list(struct call *c, const void *in)
     const struct list_in *l = in;
     autobuf struct buf rows = BUF_INIT(LIST_BYTES_MAX);
     autofree char *next = NULL;
-    struct snapshot_list_opts o = {.key = c->key,
+    struct snapshot_list_opts o = {.key = c->ref.key,
                                    .sandbox = l->sandbox,
                                    .name = l->name,
                                    .after = l->token != NULL && *l->token != '\0' ? l->token : NULL,
@@ -204,7 +204,7 @@ static void sandbox_fork(struct call *c, const void *arg)
     else if (e2b_check_timeout(in->seconds, &e) == 0) {
         o.count = (unsigned)in->count;
         call_expect(c, &call_pending, NULL);
-        engine_fork(c->plane->engine, c->key, s->id, &o, add_fork, forked, f);
+        engine_fork(c->ref, &o, add_fork, forked, f);
         return;
     }
     call_fail(c, &e);

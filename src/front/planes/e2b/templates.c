@@ -151,7 +151,7 @@ static void template_alias(struct call *c, const void *in)
  * everybody's. */
 static void template_delete(struct call *c, const void *in)
 {
-    const struct snapshot *s = engine_snapshot_get(c->plane->engine, c->key, call_param(c, 0));
+    const struct snapshot *s = engine_snapshot_get(ref_with(c->ref, call_param(c, 0)));
     struct err e;
 
     (void)in;
@@ -161,7 +161,7 @@ static void template_delete(struct call *c, const void *in)
     }
     call_expect(c, &call_pending, NULL);
     if (s != NULL)
-        engine_snapshot_delete(c->plane->engine, c->key, s->id, call_told_done, c);
+        engine_snapshot_delete(ref_with(c->ref, s->id), call_told_done, c);
     else
         engine_template_delete(c->plane->engine, call_param(c, 0), call_told_done, c);
 }

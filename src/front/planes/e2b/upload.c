@@ -129,7 +129,7 @@ static void begin(struct upload *u)
     static const struct file_write_ops ops = {.on_drain = drained, .on_done = written};
     struct file_at at = e2b_at(u->c, u->path, u->named ? u->user : NULL);
 
-    u->write = file_write(u->c->plane->engine, &at, &u->opts, &ops, u);
+    u->write = file_write(&at, &u->opts, &ops, u);
     call_expect(u->c, &source, u);
 }
 

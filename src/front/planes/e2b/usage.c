@@ -108,8 +108,8 @@ static void points_reply(void *arg, const struct sandbox *s, const struct err *e
     p->s = s;
     if (s == NULL)
         call_fail(c, e);
-    else if (engine_metrics(c->plane->engine, c->key, s->id, p->in.start * 1000,
-                            p->in.end * 1000 + 999, METRIC_POINTS_MAX, add_point, p, &why) < 0)
+    else if (engine_metrics(c->ref, p->in.start * 1000, p->in.end * 1000 + 999, METRIC_POINTS_MAX,
+                            add_point, p, &why) < 0)
         call_fail(c, &why);
     else
         e2b_reply_list(c, c->row->status, &p->rows);
@@ -133,8 +133,8 @@ static void points_get(struct call *c, const void *in)
         return;
     }
     call_expect(c, &call_pending, NULL);
-    if (engine_last_metric(c->plane->engine, c->key, s->id) == NULL)
-        engine_measure(c->plane->engine, c->key, s->id, points_reply, p);
+    if (engine_last_metric(c->ref) == NULL)
+        engine_measure(c->ref, points_reply, p);
     else
         points_reply(p, s, NULL);
 }
@@ -152,8 +152,8 @@ static const struct surface_input last_input = {SURFACE_INPUT(last_fields, struc
 /* Those that are not there, or have no point yet, are left out. */
 static void put_last(struct call *c, struct json_w *w, const char *id)
 {
-    const struct sandbox *s = engine_get(c->plane->engine, c->key, id);
-    const struct metric *m = s == NULL ? NULL : engine_last_metric(c->plane->engine, c->key, s->id);
+    const struct sandbox *s = engine_get(ref_with(c->ref, id));
+    const struct metric *m = s == NULL ? NULL : engine_last_metric(ref_with(c->ref, id));
 
     if (m == NULL)
         return;
@@ -228,7 +228,7 @@ static void usage_reply(void *arg, const struct sandbox *s, const struct err *e)
 
     if (!call_told(c))
         return;
-    m = s == NULL ? NULL : engine_last_metric(c->plane->engine, c->key, s->id);
+    m = s == NULL ? NULL : engine_last_metric(c->ref);
     if (s == NULL || m == NULL) {
         err_set(&none, ERR_UNAVAILABLE, "nothing was measured yet");
         call_fail(c, s == NULL ? e : &none);
@@ -243,7 +243,7 @@ static void usage_get(struct call *c, const void *in)
 {
     (void)in;
     call_expect(c, &call_pending, NULL);
-    engine_measure(c->plane->engine, c->key, c->sandbox, usage_reply, c);
+    engine_measure(c->ref, usage_reply, c);
 }
 
 /* clang-format off */

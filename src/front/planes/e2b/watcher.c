@@ -41,7 +41,7 @@ static void deleted(void *arg, const struct err *e)
 
 void watcher_delete(struct watcher *w)
 {
-    watch_delete(w->c->plane->engine, w->c->key, w->c->sandbox, w->id, deleted, NULL);
+    watch_delete(w->c->ref, w->id, deleted, NULL);
 }
 
 void watcher_stop(struct watcher *w)
@@ -110,7 +110,7 @@ static void found(void *arg, const struct file_entry *f, const struct err *e)
         return;
     }
     str_fmt(w->dir, sizeof(w->dir), "%s", f->path);
-    w->watch = watch_open(w->c->plane->engine, w->c->key, w->c->sandbox, &o, w->ops, w);
+    w->watch = watch_open(w->c->ref, &o, w->ops, w);
     str_fmt(w->id, sizeof(w->id), "%s", watch_id(w->watch));
     watcher_expect(w);
 }
@@ -127,6 +127,6 @@ void watcher_open(struct watcher *w, const struct watch_in *in)
     }
     w->recursive = in->recursive;
     w->events.entries = in->entries;
-    w->looking = file_stat(w->c->plane->engine, &at, true, found, w);
+    w->looking = file_stat(&at, true, found, w);
     watcher_expect(w);
 }

@@ -87,7 +87,7 @@ static void archive_get(struct call *c, const void *query)
         return;
     }
     name_file(name, in->path, o.format);
-    transfer_pack(c, call_param(c, 0), &o, name);
+    transfer_pack(c, &o, name);
 }
 
 /* ---- in ---- */
@@ -151,7 +151,7 @@ static void archive_put(struct call *c, const void *query)
     if (links_of(in->links, &o.any_links, &e) < 0)
         call_fail(c, &e);
     else
-        transfer_unpack(c, call_param(c, 0), &o, unpacked);
+        transfer_unpack(c, &o, unpacked);
 }
 
 /* clang-format off */

@@ -9,8 +9,7 @@
 
 struct file_at file_at_of(const struct call *c, const struct file_in *in)
 {
-    return (struct file_at){
-        .key = c->key, .sandbox = call_param(c, 0), .path = in->path, .user = in->user};
+    return (struct file_at){.ref = c->ref, .path = in->path, .user = in->user};
 }
 
 /* clang-format off */

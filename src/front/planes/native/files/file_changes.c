@@ -91,8 +91,7 @@ static void on_mkdir(struct call *c, const void *input)
     if (file_mode(in->mode, &mode, &e) < 0)
         call_fail(c, &e);
     else if ((s = change_new(c)) != NULL)
-        call_expect(c, &file_source,
-                    file_mkdir(c->plane->engine, &at, in->parents, mode, &change_ops, s));
+        call_expect(c, &file_source, file_mkdir(&at, in->parents, mode, &change_ops, s));
 }
 
 /* ---- move, copy ---- */
@@ -121,7 +120,7 @@ static void on_move(struct call *c, const void *input)
     struct change *s = change_new(c);
 
     if (s != NULL)
-        call_expect(c, &file_source, file_move(c->plane->engine, &at, &to, &change_ops, s));
+        call_expect(c, &file_source, file_move(&at, &to, &change_ops, s));
 }
 
 static void on_copy(struct call *c, const void *input)
@@ -132,7 +131,7 @@ static void on_copy(struct call *c, const void *input)
     struct change *s = change_new(c);
 
     if (s != NULL)
-        call_expect(c, &file_source, file_copy(c->plane->engine, &at, &to, &change_ops, s));
+        call_expect(c, &file_source, file_copy(&at, &to, &change_ops, s));
 }
 
 /* ---- delete ---- */
@@ -157,8 +156,7 @@ static void on_delete(struct call *c, const void *input)
     struct change *s = change_new(c);
 
     if (s != NULL)
-        call_expect(c, &file_source,
-                    file_remove(c->plane->engine, &at, in->recursive, &change_ops, s));
+        call_expect(c, &file_source, file_remove(&at, in->recursive, &change_ops, s));
 }
 
 /* ---- chmod, chown ---- */
@@ -196,8 +194,7 @@ static void on_chmod(struct call *c, const void *input)
     if (file_mode(in->value, &mode, &e) < 0)
         call_fail(c, &e);
     else if ((s = change_new(c)) != NULL)
-        call_expect(c, &file_source,
-                    file_chmod(c->plane->engine, &at, mode, in->recursive, &change_ops, s));
+        call_expect(c, &file_source, file_chmod(&at, mode, in->recursive, &change_ops, s));
 }
 
 static void on_chown(struct call *c, const void *input)
@@ -207,8 +204,7 @@ static void on_chown(struct call *c, const void *input)
     struct change *s = change_new(c);
 
     if (s != NULL)
-        call_expect(c, &file_source,
-                    file_chown(c->plane->engine, &at, in->value, in->recursive, &change_ops, s));
+        call_expect(c, &file_source, file_chown(&at, in->value, in->recursive, &change_ops, s));
 }
 
 /* ---- symlink ---- */
@@ -238,8 +234,7 @@ static void on_symlink(struct call *c, const void *input)
 
     if (s != NULL)
         call_expect(c, &file_source,
-                    file_symlink(c->plane->engine, &at, in->target, in->parents, in->overwrite,
-                                 &change_ops, s));
+                    file_symlink(&at, in->target, in->parents, in->overwrite, &change_ops, s));
 }
 
 /* ---- attributes ---- */
@@ -348,9 +343,9 @@ static void on_xattrs(struct call *c, const void *input)
     if (collect_attrs(in, list, &n, &e) < 0)
         call_fail(c, &e);
     else if ((s = change_new(c)) != NULL)
-        call_expect(c, &file_source,
-                    file_xattrs(c->plane->engine, &at, in->prefix != NULL ? in->prefix : "user.",
-                                list, n, &xattr_ops, s));
+        call_expect(
+            c, &file_source,
+            file_xattrs(&at, in->prefix != NULL ? in->prefix : "user.", list, n, &xattr_ops, s));
 }
 
 /* clang-format off */

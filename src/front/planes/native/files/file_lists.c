@@ -233,7 +233,7 @@ static void on_list(struct call *c, const void *input)
         o.after = buf_cstr(&after);
     r = records_new(c, "{\"files\":[");
     if (r != NULL)
-        call_expect(c, &file_source, file_list(c->plane->engine, &at, &o, &list_ops, r));
+        call_expect(c, &file_source, file_list(&at, &o, &list_ops, r));
 }
 
 /* ---- search ---- */
@@ -372,8 +372,7 @@ static void on_search(struct call *c, const void *input)
     http_eof_is_gone(c->r); /* it may be silent for long, and is work for nobody then */
     r = records_new(c, lines ? "{\"lines\":[" : "{\"files\":[");
     if (r != NULL)
-        call_expect(c, &file_source,
-                    file_search(c->plane->engine, &at, &o, lines ? &line_ops : &name_ops, r));
+        call_expect(c, &file_source, file_search(&at, &o, lines ? &line_ops : &name_ops, r));
 }
 
 /* clang-format off */

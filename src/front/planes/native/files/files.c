@@ -38,7 +38,7 @@ static void on_stat(struct call *c, const void *input)
     const struct stat_in *in = input;
     struct file_at at = file_at_of(c, &in->at);
 
-    call_expect(c, &file_source, file_stat(c->plane->engine, &at, in->follow, shown, c));
+    call_expect(c, &file_source, file_stat(&at, in->follow, shown, c));
 }
 
 /* ---- read ---- */

@@ -178,9 +178,7 @@ static void on_done(void *arg, uint64_t next, const struct err *e)
         s->looking = false;
         if (!c->streaming)
             call_begin(c, CALL_SSE);
-        call_expect(
-            c, &watch_reader,
-            watch_read(c->plane->engine, c->key, call_param(c, 0), s->id, next, true, &ops, s));
+        call_expect(c, &watch_reader, watch_read(c->ref, s->id, next, true, &ops, s));
     } else {
         call_end(c);
     }
@@ -192,7 +190,7 @@ static void begin_new(struct stream *s)
     struct watch *w;
 
     s->looking = false;
-    w = watch_open(c->plane->engine, c->key, call_param(c, 0), &s->asked.o, &ops, s);
+    w = watch_open(c->ref, &s->asked.o, &ops, s);
     str_fmt(s->id, sizeof(s->id), "%s", watch_id(w));
     call_expect(c, &watch_reader, w);
 }
@@ -232,8 +230,7 @@ void watch_stream(struct call *c, const char *id, uint64_t since, const struct w
     }
     s->looking = true;
     str_fmt(s->id, sizeof(s->id), "%s", id);
-    call_expect(c, &watch_reader,
-                watch_read(c->plane->engine, c->key, call_param(c, 0), id, since, false, &ops, s));
+    call_expect(c, &watch_reader, watch_read(c->ref, id, since, false, &ops, s));
 }
 
 /* ---- the surface of one stream ---- */

@@ -101,7 +101,7 @@ static void watch_create(struct call *c, const void *body)
     n->c = c;
     n->recursive = in->what.recursive;
     str_fmt(n->path, sizeof(n->path), "%s", in->what.path);
-    w = watch_open(c->plane->engine, c->key, call_param(c, 0), &asked.o, &ops, n);
+    w = watch_open(c->ref, &asked.o, &ops, n);
     str_fmt(n->id, sizeof(n->id), "%s", watch_id(w));
     call_expect(c, &watch_reader, w);
 }
@@ -170,7 +170,7 @@ static void watches_list(struct call *c, const void *in)
     if (r == NULL)
         return;
     call_expect(c, &call_pending, NULL);
-    watch_list(c->plane->engine, c->key, call_param(c, 0), list_each, list_done, r);
+    watch_list(c->ref, list_each, list_done, r);
 }
 
 /* ---- end one ---- */
@@ -179,7 +179,7 @@ static void watch_end(struct call *c, const void *in)
 {
     (void)in;
     call_expect(c, &call_pending, NULL);
-    watch_delete(c->plane->engine, c->key, call_param(c, 0), call_param(c, 1), call_told_done, c);
+    watch_delete(c->ref, call_param(c, 1), call_told_done, c);
 }
 
 /* ---- read one ---- */
@@ -272,9 +272,7 @@ static void read_page(struct call *c, uint64_t since, uint64_t limit)
     p->r.c = c;
     p->room = limit;
     buf_init(&p->r.rows, PAGE_BYTES_MAX);
-    call_expect(c, &watch_reader,
-                watch_read(c->plane->engine, c->key, call_param(c, 0), call_param(c, 1), since,
-                           false, &ops, p));
+    call_expect(c, &watch_reader, watch_read(c->ref, call_param(c, 1), since, false, &ops, p));
 }
 
 /* Given both, the query is where the client wants to begin whatever it saw before. */

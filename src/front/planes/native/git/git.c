@@ -23,7 +23,7 @@ const struct call_source git_source = {close_git, pause_git};
 
 void git_do(struct call *c, const struct git_opts *o, const struct git_ops *ops, void *arg)
 {
-    call_expect(c, &git_source, git_run(c->plane->engine, c->key, call_param(c, 0), o, ops, arg));
+    call_expect(c, &git_source, git_run(c->ref, o, ops, arg));
 }
 
 void git_ask(struct call *c, const struct git_in *at, const char *const *argv,

@@ -108,7 +108,7 @@ static void sandbox_fork(struct call *c, const void *in)
     buf_init(&f->rows, FORK_BYTES_MAX);
     o.timeout_ms = o.has_timeout ? i->timeout_ms : 0;
     call_expect(c, &call_pending, NULL);
-    engine_fork(c->plane->engine, c->key, call_param(c, 0), &o, add_fork, forked, f);
+    engine_fork(c->ref, &o, add_fork, forked, f);
 }
 
 /* clang-format off */

@@ -60,8 +60,7 @@ static void taken(void *arg, const struct snapshot *s, const struct err *e)
 static void snapshot_take(struct call *c, const void *in)
 {
     call_expect(c, &call_pending, NULL);
-    engine_snapshot(c->plane->engine, c->key, call_param(c, 0), ((const struct take_in *)in)->name,
-                    taken, c);
+    engine_snapshot(c->ref, ((const struct take_in *)in)->name, taken, c);
 }
 
 /* ---- list ---- */
@@ -98,7 +97,7 @@ static void snapshot_list(struct call *c, const void *in)
     const struct list_in *l = in;
     autobuf struct buf rows = BUF_INIT(LIST_BYTES_MAX);
     autofree char *next = NULL;
-    struct snapshot_list_opts o = {.key = c->key,
+    struct snapshot_list_opts o = {.key = c->ref.key,
                                    .sandbox = l->sandbox,
                                    .name = l->name,
                                    .after = l->cursor,
@@ -115,7 +114,7 @@ static void snapshot_list(struct call *c, const void *in)
 
 static const struct snapshot *named(struct call *c)
 {
-    const struct snapshot *s = engine_snapshot_get(c->plane->engine, c->key, call_param(c, 0));
+    const struct snapshot *s = engine_snapshot_get(c->ref);
     struct err e;
 
     if (s != NULL)
@@ -142,7 +141,7 @@ static void snapshot_delete(struct call *c, const void *in)
     if (s == NULL)
         return;
     call_expect(c, &call_pending, NULL);
-    engine_snapshot_delete(c->plane->engine, c->key, s->id, call_told_done, c);
+    engine_snapshot_delete(ref_with(c->ref, s->id), call_told_done, c);
 }
 
 /* ---- as one file ---- */
@@ -168,9 +167,8 @@ static void export_data(void *arg, const char *p, size_t n)
         return;
     if (!c->streaming) {
         snprintf(value, sizeof(value), "attachment; filename=\"%.40s.tar.zst\"",
-                 engine_snapshot_get(c->plane->engine, c->key, call_param(c, 0)) == NULL
-                     ? "snapshot"
-                     : engine_snapshot_get(c->plane->engine, c->key, call_param(c, 0))->id);
+                 engine_snapshot_get(c->ref) == NULL ? "snapshot"
+                                                     : engine_snapshot_get(c->ref)->id);
         http_reply_header(c->r, "Content-Disposition", value);
         call_begin_bytes(c, "application/zstd");
     }
@@ -194,8 +192,7 @@ static void snapshot_export(struct call *c, const void *in)
     static const struct export_ops ops = {.on_data = export_data, .on_done = exported};
 
     (void)in;
-    call_expect(c, &export_source,
-                engine_export(c->plane->engine, c->key, call_param(c, 0), &ops, c));
+    call_expect(c, &export_source, engine_export(c->ref, &ops, c));
 }
 
 struct import_in {
@@ -272,7 +269,7 @@ static void imported(void *arg, const struct err *e)
 {
     struct importing *i = arg;
     struct call *c = i->c;
-    const struct snapshot *s = engine_snapshot_get(c->plane->engine, c->key, i->id);
+    const struct snapshot *s = engine_snapshot_get(ref_with(c->ref, i->id));
     struct err gone;
 
     if (!call_told(c))
@@ -299,7 +296,7 @@ static void snapshot_import(struct call *c, const void *in)
     i->c = c;
     call_expect(
         c, &import_source,
-        engine_import_snapshot(c->plane->engine, c->key, name == NULL ? "" : name, &ops, i));
+        engine_import_snapshot(c->ref.engine, c->ref.key, name == NULL ? "" : name, &ops, i));
 }
 
 /* clang-format off */

@@ -92,7 +92,7 @@ static void events_get(struct call *c, const void *query)
     w->c = c;
     str_fmt(w->sandbox, sizeof(w->sandbox), "%s", in->sandbox != NULL ? in->sandbox : "");
     call_begin(c, CALL_SSE);
-    call_expect(c, &watch_source, engine_watch(c->plane->engine, c->key, after, on_event, w));
+    call_expect(c, &watch_source, engine_watch(c->ref.engine, c->ref.key, after, on_event, w));
 }
 
 /* clang-format off */

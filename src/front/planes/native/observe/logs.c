@@ -207,8 +207,7 @@ static void read_page(struct call *c, const struct logs_in *in, unsigned streams
     buf_init(&p->rows, 16 * PAGE_MAX);
     buf_init(&p->chunk, PAGE_MAX);
     call_expect(c, &call_stream,
-                process_attach(c->plane->engine, c->key, call_param(c, 0), ref_of(c, ref), since,
-                               false, streams, &page_ops, p));
+                process_attach(c->ref, ref_of(c, ref), since, false, streams, &page_ops, p));
 }
 
 /* ---- a stream, as events or bare bytes ---- */
@@ -329,9 +328,9 @@ static void tail_found(void *arg, const struct init_proc *p, const struct err *e
     if (!call_got(c, e))
         return;
     call_begin(c, t->how);
-    call_expect(c, &call_stream,
-                process_attach(c->plane->engine, c->key, call_param(c, 0), ref_of(c, ref),
-                               t->sent.pos, t->follow, t->streams, &tail_ops, t));
+    call_expect(
+        c, &call_stream,
+        process_attach(c->ref, ref_of(c, ref), t->sent.pos, t->follow, t->streams, &tail_ops, t));
 }
 
 static void read_stream(struct call *c, const struct logs_in *in, unsigned streams)
@@ -352,7 +351,7 @@ static void read_stream(struct call *c, const struct logs_in *in, unsigned strea
         return;
     }
     call_expect(c, &call_pending, NULL);
-    process_get(c->plane->engine, c->key, call_param(c, 0), ref_of(c, ref), tail_found, t);
+    process_get(c->ref, ref_of(c, ref), tail_found, t);
 }
 
 /* ---- the request ---- */

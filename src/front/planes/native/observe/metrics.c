@@ -68,8 +68,7 @@ static void metrics_get(struct call *c, const void *in)
     autobuf struct buf points = BUF_INIT(METRIC_POINTS_MAX * POINT_BYTES_MAX);
     struct err e;
 
-    if (engine_metrics(c->plane->engine, c->key, call_param(c, 0), m->since, m->until,
-                       (size_t)m->limit, add_point, &points, &e) < 0)
+    if (engine_metrics(c->ref, m->since, m->until, (size_t)m->limit, add_point, &points, &e) < 0)
         call_fail(c, &e);
     else
         call_reply_shape(c, &points_shape, &(struct points_view){shape_list(&points)});
@@ -168,13 +167,12 @@ static void add_entry(void *arg, const struct log_entry *l)
 static void log_get(struct call *c, const void *in)
 {
     autobuf struct buf entries = BUF_INIT(LOG_ENTRIES_MAX * ENTRY_BYTES_MAX);
-    struct log_opts o = {.key = c->key, .id = call_param(c, 0)};
+    struct log_opts o = {.ref = c->ref};
     char cursor[WORD_MAX];
     uint64_t next;
     struct err e;
 
-    if (decode_log(in, &o, &e) < 0 ||
-        engine_logs(c->plane->engine, &o, add_entry, &entries, &next, &e) < 0) {
+    if (decode_log(in, &o, &e) < 0 || engine_logs(&o, add_entry, &entries, &next, &e) < 0) {
         call_fail(c, &e);
         return;
     }

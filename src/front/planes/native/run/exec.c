@@ -276,14 +276,10 @@ void exec_start(struct call *c, const struct exec_opts *opts)
         return;
     exec_init(x, c, opts);
     if (opts->session != NULL) {
-        call_expect(
-            c, &call_stream,
-            session_run(c->plane->engine, c->key, call_param(c, 0), opts->session, &exec_ops, x));
+        call_expect(c, &call_stream, session_run(c->ref, opts->session, &exec_ops, x));
         return;
     }
-    call_expect(c, &call_stream,
-                process_run(c->plane->engine, c->key, call_param(c, 0), opts->o, opts->forget,
-                            &exec_ops, x));
+    call_expect(c, &call_stream, process_run(c->ref, opts->o, opts->forget, &exec_ops, x));
     if (opts->input != NULL)
         process_feed_whole(c->handle, opts->input);
 }

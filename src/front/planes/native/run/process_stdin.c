@@ -55,8 +55,8 @@ static void stdin_next(struct stdin_feed *s)
     }
     s->asked = true;
     call_expect(c, &call_pending, NULL);
-    process_stdin(c->plane->engine, c->key, call_param(c, 0), call_param(c, 1), buf_data(&s->held),
-                  s->offered, s->closing, stdin_taken, s);
+    process_stdin(c->ref, call_param(c, 1), buf_data(&s->held), s->offered, s->closing, stdin_taken,
+                  s);
 }
 
 static void stdin_again(struct loop_timer *t)
@@ -127,8 +127,7 @@ static void process_stdin_close(struct call *c, const void *in)
 {
     (void)in;
     call_expect(c, &call_pending, NULL);
-    process_stdin(c->plane->engine, c->key, call_param(c, 0), call_param(c, 1), NULL, 0, true,
-                  process_done, c);
+    process_stdin(c->ref, call_param(c, 1), NULL, 0, true, process_done, c);
 }
 
 /* clang-format off */

@@ -94,8 +94,7 @@ static int wait_exit(struct call *c, const struct wait_in *in, struct err *e)
 {
     (void)e;
     call_expect(c, &call_wait,
-                process_wait(c->plane->engine, c->key, call_param(c, 0), call_param(c, 1),
-                             in->timeout_ms, process_ended, c));
+                process_wait(c->ref, call_param(c, 1), in->timeout_ms, process_ended, c));
     return 0;
 }
 
@@ -146,9 +145,8 @@ static int wait_port(struct call *c, const struct wait_in *in, struct err *e)
         return 0;
     *w = (struct port_wait){c, in->port};
     call_expect(c, &call_wait,
-                process_wait_port(c->plane->engine, c->key, call_param(c, 0), call_param(c, 1),
-                                  (unsigned)in->port, in->http != NULL ? &http : NULL,
-                                  in->timeout_ms, port_open, w));
+                process_wait_port(c->ref, call_param(c, 1), (unsigned)in->port,
+                                  in->http != NULL ? &http : NULL, in->timeout_ms, port_open, w));
     return 0;
 }
 
@@ -161,9 +159,8 @@ static int wait_log(struct call *c, const struct wait_in *in, struct err *e)
     if (command_streams(in->stream, &streams, e) < 0)
         return -1;
     call_expect(c, &call_wait,
-                process_wait_log(c->plane->engine, c->key, call_param(c, 0), call_param(c, 1),
-                                 in->text, strlen(in->text), in->since, streams, in->timeout_ms,
-                                 log_found, c));
+                process_wait_log(c->ref, call_param(c, 1), in->text, strlen(in->text), in->since,
+                                 streams, in->timeout_ms, log_found, c));
     return 0;
 }
 

@@ -185,7 +185,7 @@ static void started(void *arg, const struct init_started *m, const struct err *e
     s->pid = m->pid;
     s->started_ms = m->started_ms;
     call_expect(c, &call_pending, NULL);
-    process_get(c->plane->engine, c->key, call_param(c, 0), s->id, start_seen, s);
+    process_get(c->ref, s->id, start_seen, s);
 }
 
 /* "." and ".." would be lost on the way: clients fold them out of a path. */
@@ -206,7 +206,7 @@ static void start_unowned(struct call *c, const struct process_opts *o)
         return;
     s->c = c;
     call_expect(c, &call_pending, NULL);
-    process_start(c->plane->engine, c->key, call_param(c, 0), o, started, s);
+    process_start(c->ref, o, started, s);
 }
 
 static void process_start_(struct call *c, const void *body)
@@ -245,14 +245,14 @@ static void process_list_(struct call *c, const void *in)
     struct listing *l = listing_new(c, &list_shape, LIST_BYTES_MAX, in);
 
     if (l != NULL)
-        process_list(c->plane->engine, c->key, call_param(c, 0), listed, listing_done, l);
+        process_list(c->ref, listed, listing_done, l);
 }
 
 static void process_get_(struct call *c, const void *in)
 {
     (void)in;
     call_expect(c, &call_pending, NULL);
-    process_get(c->plane->engine, c->key, call_param(c, 0), call_param(c, 1), got, c);
+    process_get(c->ref, call_param(c, 1), got, c);
 }
 
 /* ---- signal and kill ---- */
@@ -280,8 +280,7 @@ static void process_signal_(struct call *c, const void *body)
         return;
     }
     call_expect(c, &call_pending, NULL);
-    process_signal(c->plane->engine, c->key, call_param(c, 0), call_param(c, 1), signo, in->tree,
-                   process_done, c);
+    process_signal(c->ref, call_param(c, 1), signo, in->tree, process_done, c);
 }
 
 struct kill_in {
@@ -306,8 +305,7 @@ static void process_kill_(struct call *c, const void *body)
     const struct kill_in *in = body;
 
     call_expect(c, &call_wait,
-                process_kill(c->plane->engine, c->key, call_param(c, 0), call_param(c, 1),
-                             in->grace_ms, process_ended, c));
+                process_kill(c->ref, call_param(c, 1), in->grace_ms, process_ended, c));
 }
 
 /* clang-format off */

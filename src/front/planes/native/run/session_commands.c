@@ -157,8 +157,7 @@ static void commands(struct call *c, const void *in)
 
     (void)in;
     if (l != NULL)
-        session_commands(c->plane->engine, c->key, call_param(c, 0), call_param(c, 1), list_command,
-                         listing_done, l);
+        session_commands(c->ref, call_param(c, 1), list_command, listing_done, l);
 }
 
 static void got_command(void *arg, const struct init_proc *p, const struct err *e)
@@ -178,8 +177,7 @@ static void get_command(struct call *c, const void *in)
 
     (void)in;
     call_expect(c, &call_pending, NULL);
-    process_get(c->plane->engine, c->key, call_param(c, 0),
-                session_ref(ref, call_param(c, 1), call_param(c, 2)), got_command, c);
+    process_get(c->ref, session_ref(ref, call_param(c, 1), call_param(c, 2)), got_command, c);
 }
 
 struct wait_in {
@@ -200,8 +198,7 @@ static void waited(void *arg, const struct init_exit *m, const struct err *e)
     if (!call_got(c, e))
         return;
     call_expect(c, &call_pending, NULL);
-    process_get(c->plane->engine, c->key, call_param(c, 0),
-                session_ref(ref, call_param(c, 1), call_param(c, 2)), got_command, c);
+    process_get(c->ref, session_ref(ref, call_param(c, 1), call_param(c, 2)), got_command, c);
 }
 
 static void wait_command(struct call *c, const void *body)
@@ -210,9 +207,8 @@ static void wait_command(struct call *c, const void *body)
     char ref[INIT_REF_MAX + 1];
 
     call_expect(c, &call_wait,
-                process_wait(c->plane->engine, c->key, call_param(c, 0),
-                             session_ref(ref, call_param(c, 1), call_param(c, 2)), in->timeout_ms,
-                             waited, c));
+                process_wait(c->ref, session_ref(ref, call_param(c, 1), call_param(c, 2)),
+                             in->timeout_ms, waited, c));
 }
 
 /* ---- processes ---- */
@@ -269,9 +265,7 @@ static void start(struct call *c, const void *body)
     }
     cmd.o.id = in->id;
     cmd.o.stdin_open = in->keep_stdin;
-    call_expect(c, &call_wait,
-                session_start(c->plane->engine, c->key, call_param(c, 0), call_param(c, 1), &cmd.o,
-                              started, c));
+    call_expect(c, &call_wait, session_start(c->ref, call_param(c, 1), &cmd.o, started, c));
 }
 
 /* clang-format off */

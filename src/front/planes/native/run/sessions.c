@@ -143,7 +143,7 @@ static void create(struct call *c, const void *body)
     o.env = buf_data(&env);
     o.env_len = env.len;
     call_expect(c, &call_pending, NULL);
-    session_create(c->plane->engine, c->key, call_param(c, 0), &o, got, c);
+    session_create(c->ref, &o, got, c);
 }
 
 /* ---- list, get, delete, interrupt ---- */
@@ -164,21 +164,21 @@ static void list(struct call *c, const void *in)
     struct listing *l = listing_new(c, &list_shape, LIST_BYTES_MAX, in);
 
     if (l != NULL)
-        session_list(c->plane->engine, c->key, call_param(c, 0), list_session, listing_done, l);
+        session_list(c->ref, list_session, listing_done, l);
 }
 
 static void get(struct call *c, const void *in)
 {
     (void)in;
     call_expect(c, &call_pending, NULL);
-    session_get(c->plane->engine, c->key, call_param(c, 0), call_param(c, 1), got, c);
+    session_get(c->ref, call_param(c, 1), got, c);
 }
 
 static void delete (struct call *c, const void *in)
 {
     (void)in;
     call_expect(c, &call_pending, NULL);
-    session_delete(c->plane->engine, c->key, call_param(c, 0), call_param(c, 1), call_told_done, c);
+    session_delete(c->ref, call_param(c, 1), call_told_done, c);
 }
 
 static void interrupted(void *arg, uint64_t value, const struct err *e)
@@ -197,7 +197,7 @@ static void interrupt(struct call *c, const void *in)
 {
     (void)in;
     call_expect(c, &call_pending, NULL);
-    session_interrupt(c->plane->engine, c->key, call_param(c, 0), call_param(c, 1), interrupted, c);
+    session_interrupt(c->ref, call_param(c, 1), interrupted, c);
 }
 
 /* clang-format off */

@@ -154,7 +154,7 @@ static void created(void *arg, const struct init_started *m, const struct err *e
     s->started_ms = m->started_ms;
     s->status = m->existed ? 200 : 201;
     call_expect(c, &call_pending, NULL);
-    process_get(c->plane->engine, c->key, call_param(c, 0), s->id, create_seen, s);
+    process_get(c->ref, s->id, create_seen, s);
 }
 
 static int decode_create(const struct create_in *in, struct command_opts *cmd, struct err *e)
@@ -186,7 +186,7 @@ static void terminal_create(struct call *c, const void *body)
     cmd.o.id = in->id;
     cmd.o.term = &term;
     call_expect(c, &call_pending, NULL);
-    process_start(c->plane->engine, c->key, call_param(c, 0), &cmd.o, created, s);
+    process_start(c->ref, &cmd.o, created, s);
 }
 
 /* ---- list and get ---- */
@@ -207,7 +207,7 @@ static void terminal_list(struct call *c, const void *in)
     struct listing *l = listing_new(c, &list_shape, LIST_BYTES_MAX, in);
 
     if (l != NULL)
-        process_list(c->plane->engine, c->key, call_param(c, 0), listed, listing_done, l);
+        process_list(c->ref, listed, listing_done, l);
 }
 
 static void got(void *arg, const struct init_proc *p, const struct err *e)
@@ -231,7 +231,7 @@ static void terminal_get(struct call *c, const void *in)
 {
     (void)in;
     call_expect(c, &call_pending, NULL);
-    process_get(c->plane->engine, c->key, call_param(c, 0), call_param(c, 1), got, c);
+    process_get(c->ref, call_param(c, 1), got, c);
 }
 
 /* ---- look ---- */
@@ -266,8 +266,7 @@ static int read_from(const char *since, struct terminal_from *ret, struct err *e
 static void terminal_connect(struct call *c, const void *query)
 {
     const struct connect_in *in = query;
-    struct viewer_opts o = {
-        .sandbox = call_param(c, 0), .id = call_param(c, 1), .read_only = in->readonly};
+    struct viewer_opts o = {.id = call_param(c, 1), .read_only = in->readonly};
     struct err e;
 
     if (read_from(in->since, &o.from, &e) < 0 ||
@@ -295,8 +294,8 @@ static void terminal_resize_(struct call *c, const void *body)
     const struct resize_in *in = body;
 
     call_expect(c, &call_pending, NULL);
-    terminal_resize(c->plane->engine, c->key, call_param(c, 0), call_param(c, 1),
-                    (unsigned)in->cols, (unsigned)in->rows, process_done, c);
+    terminal_resize(c->ref, call_param(c, 1), (unsigned)in->cols, (unsigned)in->rows, process_done,
+                    c);
 }
 
 struct signal_in {
@@ -319,8 +318,7 @@ static void terminal_signal_(struct call *c, const void *body)
         return;
     }
     call_expect(c, &call_pending, NULL);
-    terminal_signal(c->plane->engine, c->key, call_param(c, 0), call_param(c, 1), signo,
-                    process_done, c);
+    terminal_signal(c->ref, call_param(c, 1), signo, process_done, c);
 }
 
 struct delete_in {
@@ -337,8 +335,7 @@ static void terminal_delete_(struct call *c, const void *query)
     const struct delete_in *in = query;
 
     call_expect(c, &call_wait,
-                terminal_delete(c->plane->engine, c->key, call_param(c, 0), call_param(c, 1),
-                                in->grace_ms, process_ended, c));
+                terminal_delete(c->ref, call_param(c, 1), in->grace_ms, process_ended, c));
 }
 
 /* clang-format off */

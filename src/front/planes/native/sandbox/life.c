@@ -26,7 +26,7 @@ static void sandbox_pause(struct call *c, const void *in)
     const struct pause_in *p = in;
 
     call_expect(c, &call_pending, NULL);
-    engine_pause(c->plane->engine, c->key, call_param(c, 0), p->memory, sandbox_told, c);
+    engine_pause(c->ref, p->memory, sandbox_told, c);
 }
 
 struct resume_in {
@@ -53,8 +53,8 @@ static void sandbox_resume(struct call *c, const void *in)
     bool given = r->timeout_ms != UINT64_MAX;
 
     call_expect(c, &call_pending, NULL);
-    engine_resume(c->plane->engine, c->key, call_param(c, 0), given ? RESUME_FOR : RESUME_AS_MADE,
-                  given ? r->timeout_ms : 0, sandbox_told, c);
+    engine_resume(c->ref, given ? RESUME_FOR : RESUME_AS_MADE, given ? r->timeout_ms : 0,
+                  sandbox_told, c);
 }
 
 struct timeout_in {
@@ -72,17 +72,17 @@ static void sandbox_timeout(struct call *c, const void *in)
     const struct timeout_in *t = in;
     struct err e;
 
-    if (engine_set_timeout(c->plane->engine, c->key, call_param(c, 0), t->timeout_ms, &e) < 0)
+    if (engine_set_timeout(c->ref, t->timeout_ms, &e) < 0)
         call_fail(c, &e);
     else
-        sandbox_reply(c, engine_get(c->plane->engine, c->key, call_param(c, 0)));
+        sandbox_reply(c, engine_get(c->ref));
 }
 
 static void sandbox_recover(struct call *c, const void *in)
 {
     (void)in;
     call_expect(c, &call_pending, NULL);
-    engine_recover(c->plane->engine, c->key, call_param(c, 0), sandbox_told, c);
+    engine_recover(c->ref, sandbox_told, c);
 }
 
 /* clang-format off */

@@ -123,7 +123,7 @@ static void reply(struct call *c, const struct sandbox *s)
 
 static void network_get(struct call *c, const void *in)
 {
-    const struct sandbox *s = engine_get(c->plane->engine, c->key, call_param(c, 0));
+    const struct sandbox *s = engine_get(c->ref);
     struct err e;
 
     (void)in;
@@ -160,7 +160,7 @@ static void network_put(struct call *c, const void *in)
         return;
     }
     call_expect(c, &call_pending, NULL);
-    engine_set_rules(c->plane->engine, c->key, call_param(c, 0), rules, count, ruled, c);
+    engine_set_rules(c->ref, rules, count, ruled, c);
 }
 
 /* clang-format off */

@@ -133,7 +133,7 @@ static void sandbox_create(struct call *c, const void *in)
 {
     autobuf struct buf env = BUF_INIT(ENGINE_ENV_MAX);
     autofree char *metadata = NULL;
-    struct create_opts o = {.key = c->key};
+    struct create_opts o = {.key = c->ref.key};
     struct sandbox_rule rules[ENGINE_RULES_MAX];
     struct err e;
 
@@ -196,7 +196,7 @@ static int list(struct call *c, const struct list_in *in, struct buf *rows, char
                 struct err *e)
 {
     const char *pairs[2 * MAPS_METADATA_MAX + 1];
-    struct list_opts o = {.key = c->key,
+    struct list_opts o = {.key = c->ref.key,
                           .template = in->template,
                           .metadata = pairs,
                           .after = in->cursor,
@@ -229,7 +229,7 @@ static void sandbox_list(struct call *c, const void *in)
 
 static void reply_current(struct call *c)
 {
-    const struct sandbox *s = engine_get(c->plane->engine, c->key, call_param(c, 0));
+    const struct sandbox *s = engine_get(c->ref);
     struct err e;
 
     if (s != NULL) {
@@ -250,7 +250,7 @@ static void sandbox_delete(struct call *c, const void *in)
 {
     (void)in;
     call_expect(c, &call_pending, NULL);
-    engine_delete(c->plane->engine, c->key, call_param(c, 0), call_told_done, c);
+    engine_delete(c->ref, call_told_done, c);
 }
 
 /* clang-format off */

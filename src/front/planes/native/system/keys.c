@@ -202,7 +202,7 @@ static void delete_sandboxes(struct call *c, struct purge *p, const char *key)
     for (size_t at = 0; at < p->ids.len; at += strlen(ids + at) + 1)
         p->waiting++;
     for (size_t at = 0; at < p->ids.len; at += strlen(ids + at) + 1)
-        engine_delete(c->plane->engine, key, ids + at, deleted, p);
+        engine_delete((struct ref){c->plane->engine, key, ids + at}, deleted, p);
 }
 
 /* A key that is revoked already is found by the sandboxes it left. */

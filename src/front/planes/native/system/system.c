@@ -320,10 +320,10 @@ static void metrics_told(void *arg, const struct engine_stats *s)
     put_engine(&m->out, s);
     for (struct usage_line l = {.out = &m->out}; l.i < ARRAY_LEN(usage); l.i++) {
         metric_head(&m->out, usage[l.i].name, "gauge", usage[l.i].help);
-        engine_last_metrics(c->plane->engine, c->key, put_usage, &l);
+        engine_last_metrics(c->ref.engine, c->ref.key, put_usage, &l);
     }
     call_expect(c, &call_pending, NULL);
-    engine_traffic(c->plane->engine, c->key, metrics_traffic, metrics_complete, m);
+    engine_traffic(c->ref.engine, c->ref.key, metrics_traffic, metrics_complete, m);
 }
 
 static void metrics_get(struct call *c, const void *in)
