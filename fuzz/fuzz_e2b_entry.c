@@ -3,8 +3,10 @@
 #include <jansson.h>
 
 #include "base/buf.h"
+#include "front/engine/copy.h"
 #include "front/planes/e2b/entry.h"
 #include "fuzz.h"
+#include "wire/file.h"
 
 static void take(struct entry_writer *e, const struct wire_head *head, const char *body)
 {
@@ -20,9 +22,9 @@ static void take(struct entry_writer *e, const struct wire_head *head, const cha
     if (m == NULL || wire_get(m, body, head->len, &r, &ignored) < 0)
         return;
     if (head->type == FILE_ENTRY)
-        entry_add(e, &r.entry);
+        entry_add(e, &(struct file_info){FILE_ENTRY_FIELDS(COPY_FIELD, &r.entry)});
     else if (head->type == FILE_XATTR)
-        entry_add_xattr(e, &r.xattr);
+        entry_add_xattr(e, &(struct file_attr_info){FILE_XATTR_FIELDS(COPY_FIELD, &r.xattr)});
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)

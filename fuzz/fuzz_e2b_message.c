@@ -14,9 +14,9 @@ static void look(json_t *doc)
     int v = 1;
 
     if (selector_read(doc, &who, &e) == 0)
-        FUZZ_MUST(strlen(who.id) > 0 && strlen(who.id) <= INIT_ID_MAX);
+        FUZZ_MUST(strlen(who.id) > 0 && strlen(who.id) <= PROCESS_ID_MAX);
     if (pty_size(doc, &cols, &rows, &e) == 0)
-        FUZZ_MUST(cols > 0 && cols <= INIT_TERM_SIDE_MAX && rows > 0);
+        FUZZ_MUST(cols > 0 && cols <= TERMINAL_SIDE_MAX && rows > 0);
     if (proto_bytes(json_object_get(doc, "stdin"), &bytes, &e) == 0)
         FUZZ_MUST(bytes.len <= json_string_length(json_object_get(doc, "stdin")));
     if (proto_enum("signal", json_object_get(doc, "signal"), table, 2, &v, &e) == 0)

@@ -21,7 +21,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
         FUZZ_MUST((e.kind == ERR_INVALID || e.kind == ERR_TOO_LARGE) && e.msg[0] != '\0');
     } else {
         FUZZ_MUST((unsigned)f.act < FRAME_ACT_COUNT);
-        FUZZ_MUST(f.cols <= INIT_TERM_SIDE_MAX && f.rows <= INIT_TERM_SIDE_MAX);
+        FUZZ_MUST(f.cols <= TERMINAL_SIDE_MAX && f.rows <= TERMINAL_SIDE_MAX);
         FUZZ_MUST(f.act != FRAME_RESIZE || (f.cols > 0 && f.rows > 0));
         FUZZ_MUST(f.act != FRAME_INPUT || (f.p >= p && f.p + f.n == p + n - 1));
     }

@@ -42,9 +42,9 @@ static struct {
     char metadata[256], env[64], network[16];
     engine_sandbox_cb *got;
     engine_done_cb *done;
-    void (*proc)(void *arg, const struct init_proc *p, const struct err *e);
+    void (*proc)(void *arg, const struct process_info *p, const struct err *e);
     session_cb *session;
-    void (*started)(void *arg, const struct init_started *m, const struct err *e);
+    void (*started)(void *arg, const struct process_started *m, const struct err *e);
     void (*stat)(void *arg, const struct engine_stats *s);
     void *arg;
     char stdin_bytes[256];
@@ -383,7 +383,7 @@ void process_close(struct process_stream *s)
 }
 
 void process_start(struct ref ref, const struct process_opts *o,
-                   void (*cb)(void *arg, const struct init_started *m, const struct err *e),
+                   void (*cb)(void *arg, const struct process_started *m, const struct err *e),
                    void *arg)
 {
     (void)ref, (void)o;
@@ -399,7 +399,7 @@ struct process_stream *process_attach(struct ref ref, const char *id, uint64_t s
     return &fake.stream;
 }
 
-void process_list(struct ref ref, void (*each)(void *arg, const struct init_proc *p),
+void process_list(struct ref ref, void (*each)(void *arg, const struct process_info *p),
                   engine_done_cb *cb, void *arg)
 {
     (void)ref, (void)each;
@@ -408,7 +408,8 @@ void process_list(struct ref ref, void (*each)(void *arg, const struct init_proc
 }
 
 void process_get(struct ref ref, const char *id,
-                 void (*cb)(void *arg, const struct init_proc *p, const struct err *e), void *arg)
+                 void (*cb)(void *arg, const struct process_info *p, const struct err *e),
+                 void *arg)
 {
     (void)ref, (void)id;
     fake.proc = cb;
@@ -529,7 +530,7 @@ struct process_call *process_kill_own(struct ref ref, const char *id, process_ex
     return process_kill(ref, id, 0, cb, arg);
 }
 
-void process_list_own(struct ref ref, void (*each)(void *arg, const struct init_proc *p),
+void process_list_own(struct ref ref, void (*each)(void *arg, const struct process_info *p),
                       engine_done_cb *cb, void *arg)
 {
     process_list(ref, each, cb, arg);
@@ -605,7 +606,7 @@ void session_delete(struct ref ref, const char *id, engine_done_cb *cb, void *ar
     terminal_resize(ref, id, 0, 0, cb, arg);
 }
 
-void session_list(struct ref ref, void (*each)(void *arg, const struct init_session *s),
+void session_list(struct ref ref, void (*each)(void *arg, const struct session_info *s),
                   engine_done_cb *cb, void *arg)
 {
     (void)each;
@@ -613,7 +614,7 @@ void session_list(struct ref ref, void (*each)(void *arg, const struct init_sess
 }
 
 void session_commands(struct ref ref, const char *id,
-                      void (*each)(void *arg, const struct init_proc *p), engine_done_cb *cb,
+                      void (*each)(void *arg, const struct process_info *p), engine_done_cb *cb,
                       void *arg)
 {
     (void)each;
@@ -639,9 +640,9 @@ struct process_call *session_start(struct ref ref, const char *session,
     return fake_call(NULL, NULL, arg);
 }
 
-const char *session_ref(char out[INIT_REF_MAX + 1], const char *session, const char *command)
+const char *session_ref(char out[PROCESS_REF_MAX + 1], const char *session, const char *command)
 {
-    snprintf(out, INIT_REF_MAX + 1, "%.64s/%.64s", session, command);
+    snprintf(out, PROCESS_REF_MAX + 1, "%.64s/%.64s", session, command);
     return out;
 }
 

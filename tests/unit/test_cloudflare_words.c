@@ -41,13 +41,13 @@ TEST(a_path_that_leads_out_of_the_workspace_is_refused)
 
 TEST(a_path_past_its_bound_is_refused)
 {
-    char longest[INIT_PATH_MAX + 2];
+    char longest[ENGINE_PATH_MAX + 2];
 
     memset(longest, 'a', sizeof(longest) - 1);
     longest[sizeof(longest) - 1] = '\0';
     CHECK_STR(path(longest), "invalid");
-    longest[INIT_PATH_MAX] = '\0';
-    CHECK_INT(strlen(path(longest)), INIT_PATH_MAX + strlen("/workspace/"));
+    longest[ENGINE_PATH_MAX] = '\0';
+    CHECK_INT(strlen(path(longest)), ENGINE_PATH_MAX + strlen("/workspace/"));
 }
 
 TEST(words_are_quoted_so_that_bash_reads_back_the_same)

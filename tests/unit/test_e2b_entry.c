@@ -18,20 +18,20 @@ static void begin(void)
     entries = (struct entry_writer){.w = &w};
 }
 
-static struct file_entry file(const char *path, uint32_t mode)
+static struct file_info file(const char *path, uint32_t mode)
 {
-    return (struct file_entry){.path = path,
-                               .target = "",
-                               .owner = "user",
-                               .group = "",
-                               .mode = mode,
-                               .gid = 1000,
-                               .mtime_ns = 1767225600123000000u};
+    return (struct file_info){.path = path,
+                              .target = "",
+                              .owner = "user",
+                              .group = "",
+                              .mode = mode,
+                              .gid = 1000,
+                              .mtime_ns = 1767225600123000000u};
 }
 
 TEST(a_file_has_its_size_as_text_and_no_empty_fields)
 {
-    struct file_entry f = file("/home/user/a.txt", S_IFREG | 0644);
+    struct file_info f = file("/home/user/a.txt", S_IFREG | 0644);
 
     begin();
     f.size = 4;
@@ -54,7 +54,7 @@ TEST(a_file_has_its_size_as_text_and_no_empty_fields)
 
 TEST(a_directory_is_never_of_size_zero)
 {
-    struct file_entry f = file("/d", S_IFDIR | 0755);
+    struct file_info f = file("/d", S_IFDIR | 0755);
 
     begin();
     entry_add(&entries, &f);
@@ -64,7 +64,7 @@ TEST(a_directory_is_never_of_size_zero)
 
 TEST(a_link_has_the_type_and_the_mode_of_what_it_leads_to)
 {
-    struct file_entry link = file("/l", S_IFLNK | 0777), to = file("/d", S_IFDIR | 0750);
+    struct file_info link = file("/l", S_IFLNK | 0777), to = file("/d", S_IFDIR | 0750);
 
     begin();
     entry_add(&entries, &link);
@@ -77,8 +77,8 @@ TEST(a_link_has_the_type_and_the_mode_of_what_it_leads_to)
 
 TEST(metadata_is_an_object_without_the_prefix)
 {
-    struct file_entry f = file("/a", S_IFREG | 0600);
-    struct file_xattr x = {.name = "user.e2b.who", .value = {"me", 2}};
+    struct file_info f = file("/a", S_IFREG | 0600);
+    struct file_attr_info x = {.name = "user.e2b.who", .value = {"me", 2}};
 
     begin();
     entry_add_xattr(&entries, &x); /* of nothing */

@@ -69,7 +69,7 @@ TEST(one_that_is_not_to_be_paused_never_is)
     stop(&r, &monitor, listen_fd);
 }
 
-static void on_exit_(void *arg, const struct init_exit *m)
+static void on_exit_(void *arg, const struct process_exit *m)
 {
     (void)m;
     ++*(int *)arg;

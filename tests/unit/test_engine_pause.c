@@ -81,7 +81,7 @@ TEST(a_pause_that_the_keeper_refuses_leaves_it_running_with_its_end)
     rig_free(&r);
 }
 
-static void told_exit(void *arg, const struct init_exit *m, const struct err *e)
+static void told_exit(void *arg, const struct process_exit *m, const struct err *e)
 {
     (void)m;
     told_done(arg, e);
@@ -182,7 +182,7 @@ TEST(a_resume_while_it_is_being_paused_waits_for_that_and_a_second_pause_does_no
     rig_free(&r);
 }
 
-static void ignore_started(void *arg, const struct init_started *m, const struct err *e)
+static void ignore_started(void *arg, const struct process_started *m, const struct err *e)
 {
     (void)m;
     told_done(arg, e);

@@ -60,7 +60,7 @@ static const struct file_at *in(struct scene *s, struct file_at *a)
     return a;
 }
 
-static void on_entry(void *arg, const struct file_entry *f, const struct err *e)
+static void on_entry(void *arg, const struct file_info *f, const struct err *e)
 {
     struct scene *s = arg;
 
@@ -261,7 +261,7 @@ TEST(a_stream_can_be_cancelled_while_it_is_told)
 
 /* ---- records ---- */
 
-static void work_entry(void *arg, const struct file_entry *f)
+static void work_entry(void *arg, const struct file_info *f)
 {
     struct scene *s = arg;
 
@@ -271,7 +271,7 @@ static void work_entry(void *arg, const struct file_entry *f)
         file_cancel(s->call);
 }
 
-static void work_done(void *arg, const struct file_done *d, const struct err *e)
+static void work_done(void *arg, const struct file_result *d, const struct err *e)
 {
     struct scene *s = arg;
 

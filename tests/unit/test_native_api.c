@@ -245,21 +245,21 @@ TEST(a_client_that_leaves_before_the_engine_answers_is_forgotten)
 
 static void out(unsigned stream, uint64_t pos, const char *p, size_t n)
 {
-    struct init_output m = {.pos = pos, .stream = stream, .data = {p, (uint32_t)n}};
+    struct process_output m = {.pos = pos, .stream = stream, .data = {p, (uint32_t)n}};
 
     fake.stream.ops->on_output(fake.stream.arg, &m);
 }
 
 static void exec_begin(const char *accept, const char *body)
 {
-    struct init_started m = {.id = "x1", .pid = 42, .started_ms = 1700000000000};
+    struct process_started m = {.id = "x1", .pid = 42, .started_ms = 1700000000000};
 
     request_with("POST", SANDBOX "/exec", accept, body);
     CHECK(fake.stream.open);
     fake.stream.ops->on_started(fake.stream.arg, &m);
 }
 
-static void exec_ends(struct init_exit m)
+static void exec_ends(struct process_exit m)
 {
     m.ended_ms = 1700000000250;
     fake.stream.open = false;
@@ -273,9 +273,9 @@ TEST(an_exec_answers_with_all_it_printed)
     exec_begin("", "{\"argv\":[\"a\",\"b\"],\"stdin\":\"in\"}");
     CHECK_INT(fake.stream.nfed, 2);
     CHECK(fake.stream.fed_last && fake.stream.forget);
-    out(INIT_STDOUT, 0, "hello\n", 6);
-    out(INIT_STDERR, 6, "\xff", 1);
-    exec_ends((struct init_exit){.code = 3, .cpu_us = 5000});
+    out(PROCESS_STDOUT, 0, "hello\n", 6);
+    out(PROCESS_STDERR, 6, "\xff", 1);
+    exec_ends((struct process_exit){.code = 3, .cpu_us = 5000});
     CHECK_HAS(heard(), "200 OK");
     CHECK_HAS(heard(), "\"exit_code\":3,\"signal\":null,\"timed_out\":false");
     CHECK_HAS(heard(), "\"duration_ms\":250,\"cpu_ms\":5");
@@ -289,8 +289,8 @@ TEST(an_exec_past_its_maximum_says_what_was_dropped)
 {
     open_all();
     exec_begin("", "{\"command\":\"yes\",\"max_output\":4}");
-    out(INIT_STDOUT, 0, "abcdefgh", 8);
-    exec_ends((struct init_exit){.signal = 9, .flags = INIT_EXIT_TIMED_OUT});
+    out(PROCESS_STDOUT, 0, "abcdefgh", 8);
+    exec_ends((struct process_exit){.signal = 9, .flags = PROCESS_EXIT_TIMED_OUT});
     CHECK_HAS(heard(), "\"exit_code\":124,\"signal\":\"SIGKILL\",\"timed_out\":true");
     CHECK_HAS(heard(), "\"stdout\":\"abgh\"");
     CHECK_HAS(heard(), "\"stdout_truncated\":true");
@@ -306,8 +306,8 @@ TEST(a_long_answer_arrives_whole_though_the_client_reads_slowly)
     memset(piece, 'x', sizeof(piece));
     exec_begin("", "{\"command\":\"yes\",\"max_output\":8388608}");
     for (uint64_t i = 0; i < 32; i++)
-        out(INIT_STDOUT, i * sizeof(piece), piece, sizeof(piece));
-    exec_ends((struct init_exit){0});
+        out(PROCESS_STDOUT, i * sizeof(piece), piece, sizeof(piece));
+    exec_ends((struct process_exit){0});
     for (int i = 0; i < 2000 && got.len < (8u << 20); i++)
         heard();
     CHECK(got.len > 8u << 20 && strstr(heard(), "xxx\",\"stderr\":\"\"") != NULL);
@@ -337,8 +337,8 @@ TEST(an_exec_streams_events_and_an_error_becomes_one)
 
     open_all();
     exec_begin("Accept: text/event-stream\r\n", "{\"command\":\"x\"}");
-    out(INIT_STDOUT, 0, "a\xe2\x82", 3);
-    out(INIT_STDOUT, 3, "\xac", 1);
+    out(PROCESS_STDOUT, 0, "a\xe2\x82", 3);
+    out(PROCESS_STDOUT, 3, "\xac", 1);
     settle();
     CHECK_HAS(heard(), "event: start\ndata: {\"id\":\"x1\",\"pid\":42");
     CHECK_HAS(heard(), "id: 3-oe282\nevent: stdout\ndata: {\"data\":\"a\"}");
@@ -356,8 +356,8 @@ TEST(an_exec_gives_bare_bytes_to_a_pipe)
 {
     open_all();
     exec_begin("Accept: application/octet-stream\r\n", "{\"command\":\"x\"}");
-    out(INIT_STDOUT, 0, "\0\xff raw", 6);
-    exec_ends((struct init_exit){0});
+    out(PROCESS_STDOUT, 0, "\0\xff raw", 6);
+    exec_ends((struct process_exit){0});
     heard();
     CHECK(memmem(buf_data(&got), got.len, "6\r\n\0\xff raw\r\n0\r\n\r\n", 16) != NULL);
     close_all();
@@ -371,14 +371,14 @@ TEST(a_client_that_does_not_read_pauses_the_command_and_one_that_reads_resumes_i
     memset(piece, 'x', sizeof(piece));
     exec_begin("Accept: application/octet-stream\r\n", "{\"command\":\"x\"}");
     for (uint64_t i = 0; i < 64 && !fake.stream.paused; i++)
-        out(INIT_STDOUT, i * sizeof(piece), piece, sizeof(piece));
+        out(PROCESS_STDOUT, i * sizeof(piece), piece, sizeof(piece));
     CHECK(fake.stream.paused);
     for (int i = 0; i < 100 && fake.stream.paused; i++) {
         heard();
         settle();
     }
     CHECK(!fake.stream.paused);
-    exec_ends((struct init_exit){0});
+    exec_ends((struct process_exit){0});
     close_all();
 }
 
@@ -390,7 +390,7 @@ TEST(a_client_that_leaves_lets_go_of_the_command_and_nothing_else)
     open_all();
     for (size_t i = 0; i < ARRAY_LEN(accepts); i++) {
         exec_begin(accepts[i], "{\"command\":\"x\"}");
-        out(INIT_STDOUT, 0, "a", 1);
+        out(PROCESS_STDOUT, 0, "a", 1);
         client_leaves();
         CHECK(!fake.stream.open);
         CHECK(list_empty(&native->calls));
@@ -400,12 +400,12 @@ TEST(a_client_that_leaves_lets_go_of_the_command_and_nothing_else)
 
 /* ---- processes ---- */
 
-static struct init_proc proc = {
-    .id = "p", .pid = 7, .cwd = "/", .user = "user", .argv = {"a\0b", 4, 2}};
+static struct process_info proc = {
+    .id = "p", .pid = 7, .cwd = "/", .user = "user", .argv = {"a\0b", 4}};
 
 TEST(a_process_is_shown_once_it_is_launched)
 {
-    struct init_started m = {.id = "p", .pid = 7, .started_ms = 1700000000000};
+    struct process_started m = {.id = "p", .pid = 7, .started_ms = 1700000000000};
     struct err why;
 
     open_all();
@@ -427,7 +427,7 @@ TEST(a_process_is_shown_once_it_is_launched)
 
 TEST(a_process_started_as_a_stream_is_kept_when_it_is_over)
 {
-    struct init_started m = {.id = "p", .pid = 7};
+    struct process_started m = {.id = "p", .pid = 7};
 
     open_all();
     request_with("POST", SANDBOX "/processes", "Accept: text/event-stream\r\n",
@@ -435,7 +435,7 @@ TEST(a_process_started_as_a_stream_is_kept_when_it_is_over)
     CHECK(fake.stream.open && !fake.stream.forget && fake.stream.o.stdin_open);
     CHECK(!fake.stream.fed_last);
     fake.stream.ops->on_started(fake.stream.arg, &m);
-    exec_ends((struct init_exit){.code = 1});
+    exec_ends((struct process_exit){.code = 1});
     CHECK_HAS(heard(), "event: exit\ndata: {\"exit_code\":1");
     close_all();
 }
@@ -483,7 +483,7 @@ TEST(a_wait_is_taken_back_when_the_client_leaves)
 
 TEST(a_wait_answers_with_what_was_waited_for)
 {
-    struct init_exit m = {.id = "p", .signal = 11, .flags = INIT_EXIT_CORE};
+    struct process_exit m = {.id = "p", .signal = 11, .flags = PROCESS_EXIT_CORE};
     struct err why;
 
     open_all();
@@ -531,7 +531,7 @@ TEST(stdin_is_offered_again_when_the_process_does_not_read)
 
 static void logs_end(uint64_t next, bool exited)
 {
-    struct init_end m = {.value = next, .exited = exited};
+    struct process_end m = {.value = next, .exited = exited};
 
     fake.stream.open = false;
     fake.stream.ops->on_end(fake.stream.arg, &m);
@@ -542,15 +542,15 @@ TEST(a_page_of_logs_joins_pieces_and_leaves_half_a_character_for_the_next)
 {
     open_all();
     request("GET", PROCESS "/logs", "");
-    out(INIT_STDOUT, 10, "ab", 2);
-    out(INIT_STDOUT, 12, "cd", 2);
-    out(INIT_STDERR, 14, "x\xe2\x82", 3);
+    out(PROCESS_STDOUT, 10, "ab", 2);
+    out(PROCESS_STDOUT, 12, "cd", 2);
+    out(PROCESS_STDERR, 14, "x\xe2\x82", 3);
     logs_end(17, false);
     CHECK_HAS(heard(), "{\"chunks\":[{\"pos\":10,\"stream\":\"stdout\",\"data\":\"abcd\"},"
                        "{\"pos\":14,\"stream\":\"stderr\",\"data\":\"x\"}],"
                        "\"next\":15,\"exited\":false}");
     request("GET", PROCESS "/logs?since=15", "");
-    out(INIT_STDERR, 15, "\xe2\x82", 2);
+    out(PROCESS_STDERR, 15, "\xe2\x82", 2);
     logs_end(17, true);
     CHECK_HAS(heard(), "\"data\":\"4oI=\",\"encoding\":\"base64\"}],\"next\":17,\"exited\":true}");
     close_all();
@@ -558,12 +558,12 @@ TEST(a_page_of_logs_joins_pieces_and_leaves_half_a_character_for_the_next)
 
 TEST(a_page_of_logs_is_bounded_and_says_where_to_go_on)
 {
-    struct init_truncated gap = {.from = 0, .to = 5};
+    struct process_truncated gap = {.from = 0, .to = 5};
 
     open_all();
     request("GET", PROCESS "/logs?max_bytes=16", "");
     fake.stream.ops->on_truncated(fake.stream.arg, &gap);
-    out(INIT_STDOUT, 5, "0123456789abcdefgh", 18);
+    out(PROCESS_STDOUT, 5, "0123456789abcdefgh", 18);
     CHECK(!fake.stream.open);
     CHECK_HAS(heard(), "\"data\":\"0123456789abcdef\"}],\"next\":21,\"exited\":false,"
                        "\"truncated\":{\"from\":0,\"to\":5}}");
@@ -573,13 +573,13 @@ TEST(a_page_of_logs_is_bounded_and_says_where_to_go_on)
 
 TEST(a_log_that_is_followed_resumes_exactly)
 {
-    struct init_exit m = {.id = "p"};
+    struct process_exit m = {.id = "p"};
 
     open_all();
     request_with("GET", PROCESS "/logs?follow=1",
                  "Accept: text/event-stream\r\nLast-Event-ID: 3-oe282\r\n", "");
     fake.proc(fake.arg, &proc, NULL);
-    out(INIT_STDOUT, 3, "\xac!", 2);
+    out(PROCESS_STDOUT, 3, "\xac!", 2);
     settle();
     CHECK_HAS(heard(), "id: 5\nevent: stdout\ndata: {\"data\":\"\xe2\x82\xac!\"}");
     fake.stream.open = false;
@@ -647,8 +647,8 @@ TEST(a_server_that_ends_lets_go_of_what_can_be_resumed)
 /* Until it is told to wait. */
 static void flood(void)
 {
-    static char page[INIT_CHUNK_MAX];
-    struct init_output m = {.data = {page, sizeof(page)}, .stream = INIT_STDOUT};
+    static char page[PROCESS_CHUNK_MAX];
+    struct process_output m = {.data = {page, sizeof(page)}, .stream = PROCESS_STDOUT};
 
     for (; !fake.stream.paused; m.pos += sizeof(page))
         fake.stream.ops->on_output(fake.stream.arg, &m);
@@ -656,7 +656,7 @@ static void flood(void)
 
 TEST(a_viewer_that_reads_slowly_is_not_dropped_and_one_that_does_not_read_is)
 {
-    struct init_screen screen = {.cols = 80, .rows = 24};
+    struct process_screen screen = {.cols = 80, .rows = 24};
     char some[65536];
 
     open_all();
@@ -676,8 +676,8 @@ TEST(a_viewer_that_reads_slowly_is_not_dropped_and_one_that_does_not_read_is)
 
 TEST(an_init_that_only_changes_the_size_does_not_fill_our_memory)
 {
-    struct init_screen screen = {.cols = 80, .rows = 24};
-    struct init_truncated gap = {0};
+    struct process_screen screen = {.cols = 80, .rows = 24};
+    struct process_truncated gap = {0};
 
     open_all();
     ask(HANDSHAKE);
@@ -735,9 +735,9 @@ static void print(const char *before, size_t n, char end, uint64_t next)
     memcpy(text, before, strlen(before));
     text[len - 1] = end;
     fake.stream.ops->on_output(fake.stream.arg,
-                               &(struct init_output){.pos = next - len,
-                                                     .stream = INIT_STDOUT,
-                                                     .data = {text, (uint32_t)len}});
+                               &(struct process_output){.pos = next - len,
+                                                        .stream = PROCESS_STDOUT,
+                                                        .data = {text, (uint32_t)len}});
 }
 
 static void print_untracked(size_t row)
@@ -779,7 +779,7 @@ TEST(what_git_says_is_answered_up_to_a_bound_and_beyond_it_is_an_error)
     for (size_t over = 0; over < 2; over++) {
         request("GET", SANDBOX "/git/status?limit=100000", "");
         print_rows(GIT_ROWS_MAX + over, print_untracked);
-        fake.stream.ops->on_exit(fake.stream.arg, &(struct init_exit){.code = 0});
+        fake.stream.ops->on_exit(fake.stream.arg, &(struct process_exit){.code = 0});
         if (over > 0)
             check_refused();
         else
@@ -794,7 +794,8 @@ TEST(what_git_says_is_answered_up_to_a_bound_and_beyond_it_is_an_error)
 static void print_text(const char *text, size_t n)
 {
     fake.stream.ops->on_output(
-        fake.stream.arg, &(struct init_output){.stream = INIT_STDOUT, .data = {text, (uint32_t)n}});
+        fake.stream.arg,
+        &(struct process_output){.stream = PROCESS_STDOUT, .data = {text, (uint32_t)n}});
 }
 
 TEST(so_are_commits_and_files_that_differ)
@@ -812,7 +813,7 @@ TEST(so_are_commits_and_files_that_differ)
         print_text(commit, sizeof(commit));
         print_text(text, sizeof(text));
     }
-    fake.stream.ops->on_exit(fake.stream.arg, &(struct init_exit){.code = 0});
+    fake.stream.ops->on_exit(fake.stream.arg, &(struct process_exit){.code = 0});
     check_refused();
     request("GET", SANDBOX "/git/diff", "");
     memset(text, 'p', sizeof(text) - 1);
@@ -820,7 +821,7 @@ TEST(so_are_commits_and_files_that_differ)
         print_text(file, sizeof(file));
         print_text(text, sizeof(text));
     }
-    fake.stream.ops->on_exit(fake.stream.arg, &(struct init_exit){.code = 0});
+    fake.stream.ops->on_exit(fake.stream.arg, &(struct process_exit){.code = 0});
     check_refused();
     close_all();
 }
@@ -831,7 +832,7 @@ TEST(a_page_of_a_watch_has_a_bound_and_beyond_it_is_an_error)
     for (size_t over = 0; over < 2; over++) {
         request("GET", SANDBOX "/watches/0123456789abcdef/events?limit=10000", "");
         print_rows(PAGE_BYTES_MAX + over, print_created);
-        fake.stream.ops->on_end(fake.stream.arg, &(struct init_end){0});
+        fake.stream.ops->on_end(fake.stream.arg, &(struct process_end){0});
         if (over > 0)
             check_refused();
         else

@@ -9,18 +9,18 @@ struct seen {
     uint64_t bytes;
     char text[256];
     struct err e;
-    struct init_exit exit;
+    struct process_exit exit;
     struct process_stream *s;
     bool pause_at_output, close_at_output;
 };
 
-static void on_started(void *arg, const struct init_started *m)
+static void on_started(void *arg, const struct process_started *m)
 {
     (void)m;
     ((struct seen *)arg)->started++;
 }
 
-static void on_output(void *arg, const struct init_output *m)
+static void on_output(void *arg, const struct process_output *m)
 {
     struct seen *s = arg;
 
@@ -34,13 +34,13 @@ static void on_output(void *arg, const struct init_output *m)
         process_close(s->s);
 }
 
-static void on_truncated(void *arg, const struct init_truncated *m)
+static void on_truncated(void *arg, const struct process_truncated *m)
 {
     (void)m;
     ((struct seen *)arg)->truncated++;
 }
 
-static void on_exit_(void *arg, const struct init_exit *m)
+static void on_exit_(void *arg, const struct process_exit *m)
 {
     struct seen *s = arg;
 
@@ -48,7 +48,7 @@ static void on_exit_(void *arg, const struct init_exit *m)
     s->exit = *m;
 }
 
-static void on_end(void *arg, const struct init_end *m)
+static void on_end(void *arg, const struct process_end *m)
 {
     (void)m;
     ((struct seen *)arg)->ends++;
@@ -723,7 +723,7 @@ TEST(idle_connections_are_closed_after_a_while)
     scene_free(&c);
 }
 
-static void waited(void *arg, const struct init_exit *m, const struct err *e)
+static void waited(void *arg, const struct process_exit *m, const struct err *e)
 {
     (void)m;
     told_err(arg, e);
@@ -764,7 +764,7 @@ TEST(a_cancelled_wait_calls_nobody)
     scene_free(&c);
 }
 
-static void was_got(void *arg, const struct init_proc *p, const struct err *e)
+static void was_got(void *arg, const struct process_info *p, const struct err *e)
 {
     (void)p;
     told_err(arg, e);

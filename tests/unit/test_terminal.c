@@ -6,12 +6,12 @@
 struct seen { /* what a viewer was told */
     struct process_stream *s;
     unsigned screens, gaps, exits, fails, drains;
-    struct init_screen screen;
+    struct process_screen screen;
     char text[256];
     struct err e;
 };
 
-static void on_screen(void *arg, const struct init_screen *m)
+static void on_screen(void *arg, const struct process_screen *m)
 {
     struct seen *s = arg;
 
@@ -19,20 +19,20 @@ static void on_screen(void *arg, const struct init_screen *m)
     s->screen = *m;
 }
 
-static void on_output(void *arg, const struct init_output *m)
+static void on_output(void *arg, const struct process_output *m)
 {
     struct seen *s = arg;
 
     strncat(s->text, m->data.p, m->data.len);
 }
 
-static void on_truncated(void *arg, const struct init_truncated *m)
+static void on_truncated(void *arg, const struct process_truncated *m)
 {
     (void)m;
     ((struct seen *)arg)->gaps++;
 }
 
-static void on_exit_(void *arg, const struct init_exit *m)
+static void on_exit_(void *arg, const struct process_exit *m)
 {
     (void)m;
     ((struct seen *)arg)->exits++;

@@ -14,6 +14,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "base/buf.h"
 #include "base/cidr.h"
@@ -46,6 +47,23 @@ static inline struct ref ref_with(struct ref r, const char *id)
 #define ENGINE_ID_MAX 32u           /* characters of a sandbox's id */
 #define ENGINE_PLANE_MAX (4u << 10) /* bytes that a plane keeps with a sandbox */
 #define ENGINE_NAME_MAX 128u        /* bytes of the name of a sandbox */
+#define ENGINE_USER_MAX 64u         /* bytes of the name of a user inside */
+#define ENGINE_PATH_MAX 4096u       /* bytes of a path inside */
+
+struct engine_bytes {
+    const char *p;
+    size_t len;
+};
+/* The next of several strings, each with its NUL; NULL after the last. *at begins at 0. */
+static inline const char *engine_word_next(const struct engine_bytes *words, size_t *at)
+{
+    const char *word = words->p + *at;
+
+    if (*at >= words->len)
+        return NULL;
+    *at += strlen(word) + 1;
+    return word;
+}
 
 /* damaged: the keeper cannot vouch for it; nothing but recover and delete is done with it. */
 enum sandbox_state {

@@ -9,10 +9,37 @@
 #define FRONT_ENGINE_FILE_H
 
 #include "front/engine/engine.h"
-#include "wire/file.h"
-#include "wire/init.h"
 
 #define FILE_STREAM_MAX (1u << 30) /* bytes of a file that does not say its size: of procfs */
+
+#define FILE_CURSOR_MAX (ENGINE_PATH_MAX + 32u) /* bytes of `after` of a page */
+#define FILE_MODE_KEEP 0x10000u                 /* where a mode may be given and is not */
+
+/* What init and cove-helper say, checked for its bounds only; borrowed for the call. Paths and
+ * names are bytes without NUL and need not be UTF-8. As in process.h, fields have the names of
+ * wire/file.h. */
+struct file_info {
+    const char *path, *target, *owner, *group; /* target: of a symbolic link */
+    uint32_t mode, uid, gid;
+    uint64_t size, ino, nlink, mtime_ns, ctime_ns;
+};
+enum file_match_kind { FILE_MATCH_BEFORE, FILE_MATCH_LINE, FILE_MATCH_AFTER };
+struct file_match { /* a line that matched a search, or one beside it */
+    const char *path;
+    uint32_t kind; /* enum file_match_kind */
+    uint64_t line, column;
+    struct engine_bytes text;
+    uint32_t cut; /* text is only its beginning */
+};
+struct file_attr_info {
+    const char *name;
+    struct engine_bytes value;
+};
+struct file_result {
+    uint64_t count, bytes;
+    uint32_t more;     /* a limit was reached... */
+    const char *after; /* ...and here to go on */
+};
 
 /* Which file, and as whom. All borrowed for the call. */
 struct file_at {
@@ -29,7 +56,7 @@ void file_cancel(struct file_call *c);
 void file_pause(struct file_call *c, bool paused);
 
 /* `f` is borrowed for the call; NULL on failure. */
-typedef void file_entry_cb(void *arg, const struct file_entry *f, const struct err *e);
+typedef void file_entry_cb(void *arg, const struct file_info *f, const struct err *e);
 
 struct file_call *file_stat(const struct file_at *at, bool follow, file_entry_cb *cb, void *arg);
 
@@ -37,9 +64,9 @@ struct file_call *file_stat(const struct file_at *at, bool follow, file_entry_cb
 
 /* How the bytes of a file come: at once, as an fd, or (neither) through on_data. */
 struct file_content {
-    const struct file_entry *entry; /* NULL for a stream: nothing is sure of it beforehand */
-    const char *data;               /* entry->size bytes, borrowed; or NULL */
-    int fd;                         /* the callee's, to be closed with fd_close(); or -1 */
+    const struct file_info *entry; /* NULL for a stream: nothing is sure of it beforehand */
+    const char *data;              /* entry->size bytes, borrowed; or NULL */
+    int fd;                        /* the callee's, to be closed with fd_close(); or -1 */
 };
 
 /* Exactly one of on_content, with data or an fd, and on_done is the last. */
@@ -54,7 +81,7 @@ struct file_call *file_read(const struct file_at *at, const struct file_read_ops
 /* ---- writing ---- */
 
 struct file_write_opts {      /* all borrowed for the call */
-    uint32_t mode;            /* FILE_MODE_NONE: as it is, or 0644 */
+    uint32_t mode;            /* FILE_MODE_KEEP: as it is, or 0644 */
     const char *owner;        /* NULL: as it is, or the user */
     const char *match;        /* what If-Match says, or NULL */
     const char *xattr_prefix; /* NULL; or what it has of these becomes... */
@@ -80,10 +107,10 @@ void file_write_cancel(struct file_write *w);
 /* ---- work on files and trees, by cove-helper ---- */
 
 struct file_work_ops { /* all but on_done may be NULL: such a record is then nonsense */
-    void (*on_entry)(void *arg, const struct file_entry *f);
-    void (*on_line)(void *arg, const struct file_line *l);
-    void (*on_xattr)(void *arg, const struct file_xattr *x);
-    void (*on_done)(void *arg, const struct file_done *d, const struct err *e);
+    void (*on_entry)(void *arg, const struct file_info *f);
+    void (*on_line)(void *arg, const struct file_match *l);
+    void (*on_xattr)(void *arg, const struct file_attr_info *x);
+    void (*on_done)(void *arg, const struct file_result *d, const struct err *e);
 };
 
 #define FILE_WORK_ARGS_MAX 200

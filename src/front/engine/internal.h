@@ -34,6 +34,7 @@
 #include "front/engine/talk/keeper.h"
 #include "front/engine/talk/talk.h"
 #include "front/store/store.h"
+#include "wire/init.h"
 #include "wire/keeper.h"
 
 #define ENGINE_REASON_MAX 512
@@ -369,8 +370,8 @@ struct process_call {
     engine_done_cb *done;
     process_exit_cb *exited;
     process_value_cb *value;
-    void (*each)(void *arg, const struct init_proc *p); /* of a list */
-    void (*each_session)(void *arg, const struct init_session *s);
+    void (*each)(void *arg, const struct process_info *p); /* of a list */
+    void (*each_session)(void *arg, const struct session_info *s);
     unsigned told;
     bool own; /* about one of the front's own */
     void *arg;

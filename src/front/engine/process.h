@@ -8,13 +8,78 @@
 #define FRONT_ENGINE_PROCESS_H
 
 #include "front/engine/engine.h"
-#include "wire/init.h"
 
 #define PROCESS_DEADLINE_MS 10000 /* for an answer that does not depend on the tenant */
+#define PROCESS_GENTLE_MS 5000u   /* from TERM to KILL, of process_opts.gentle */
+
+#define PROCESS_ID_MAX 64u                       /* characters of an id */
+#define PROCESS_REF_MAX (2 * PROCESS_ID_MAX + 1) /* an id; or SESSION/COMMAND */
+#define PROCESS_ARGS_MAX (2u << 20)              /* bytes of argv and env together */
+#define PROCESS_CHUNK_MAX (256u << 10)           /* bytes of output or stdin in one piece */
+#define PROCESS_TEXT_MAX 4096u                   /* bytes of a text to wait for in the output */
+#define TERMINAL_SIDE_MAX 1000u                  /* columns or rows of a terminal */
+
+enum process_output_stream { PROCESS_STDOUT = 1, PROCESS_STDERR = 2 };  /* bits; 0: both */
+enum process_state { PROCESS_RUNNING, PROCESS_EXITED, PROCESS_QUEUED }; /* queued: in a session */
+enum process_exit_flags {
+    PROCESS_EXIT_TIMED_OUT = 1,
+    PROCESS_EXIT_CORE = 2,
+    PROCESS_EXIT_KILLED = 4,
+    PROCESS_EXIT_OOM = 8,
+    PROCESS_EXIT_INTERRUPTED = 16,   /* a command of a session, by session_interrupt() */
+    PROCESS_EXIT_NEVER_RAN = 32,     /* its session ended before it started */
+    PROCESS_EXIT_SESSION_ENDED = 64, /* ...or while it ran */
+};
+
+/* What init says, checked; every pointer is borrowed for the call. A position counts the bytes
+ * of stdout and stderr together, in the order they came.
+ *
+ * EXTEND  A field of these messages of wire/init.h: the same name here. run/from_init.h copies
+ *         by the table there, so the build fails until it is here. */
+struct process_started {
+    const char *id;
+    uint32_t pid;
+    uint64_t started_ms;
+    uint32_t existed; /* process_term.get: it ran already */
+};
+struct process_output {
+    uint64_t pos;
+    uint32_t stream; /* enum process_output_stream */
+    struct engine_bytes data;
+};
+struct process_truncated { /* bytes that are lost to this reader */
+    uint64_t from, to;
+};
+struct process_screen {
+    uint64_t cursor, end; /* position of the first byte that follows; after the newest byte */
+    uint32_t cols, rows, pid;
+};
+struct process_exit {
+    const char *id;
+    uint32_t code, signal, flags; /* enum process_exit_flags */
+    uint64_t ended_ms, output_end, cpu_us, maxrss_kb;
+};
+struct process_end { /* of a look without follow */
+    uint64_t value;  /* the next cursor */
+    uint32_t exited;
+};
+struct process_info {
+    const char *id;
+    uint32_t pid, state;      /* enum process_state */
+    struct engine_bytes argv; /* strings, each with its NUL; only the first ones, if it is long */
+    const char *cwd, *user;
+    uint64_t started_ms;
+    uint32_t stdin_open;
+    uint64_t output_first, output_end; /* positions: the oldest byte kept, after the newest */
+    uint64_t ended_ms;
+    uint32_t code, signal, flags; /* as in struct process_exit */
+    uint64_t cpu_us, maxrss_kb, timeout_ms;
+    uint32_t cols, rows, viewers; /* cols 0: not on a terminal */
+};
 
 /* A process on a terminal; what else may be done with it is in terminal.h. */
 struct process_term {
-    unsigned cols, rows; /* 0: 80 and 24; at most INIT_TERM_SIDE_MAX */
+    unsigned cols, rows; /* 0: 80 and 24; at most TERMINAL_SIDE_MAX */
     uint32_t ring;       /* bytes of output kept; 0: as init thinks */
     bool get;            /* the one of that id, if it runs: `existed` is then said */
 };
@@ -31,25 +96,25 @@ struct process_opts {        /* all borrowed for the call */
     size_t env_len;
     uint64_t timeout_ms; /* 0: none */
     bool stdin_open;
-    bool whole;                      /* its end waits for everybody who holds its output */
-    bool reuse;                      /* of `id`: one that has ended makes room */
-    bool helper;                     /* our own cove-helper, whatever argv[0] says */
-    bool leash;                      /* ends when nobody has watched it for timeout_ms */
-    bool gentle;                     /* its time limit asks first, and kills INIT_GENTLE_MS later */
-    bool quiet;                      /* what it prints is for us, not for the log */
-    bool own;                        /* its id begins with '.': process_run_own() only */
+    bool whole;  /* its end waits for everybody who holds its output */
+    bool reuse;  /* of `id`: one that has ended makes room */
+    bool helper; /* our own cove-helper, whatever argv[0] says */
+    bool leash;  /* ends when nobody has watched it for timeout_ms */
+    bool gentle; /* its time limit asks first, and kills PROCESS_GENTLE_MS later */
+    bool quiet;  /* what it prints is for us, not for the log */
+    bool own;    /* its id begins with '.': process_run_own() only */
     const struct process_term *term; /* NULL: on pipes */
 };
 
 /* What a stream of a command tells. Every pointer is borrowed for the call.
  * After on_exit, on_end or on_fail (exactly one of them, once) it is over. */
 struct process_ops {
-    void (*on_started)(void *arg, const struct init_started *m);     /* may be NULL */
-    void (*on_screen)(void *arg, const struct init_screen *m);       /* terminal_view() only */
-    void (*on_output)(void *arg, const struct init_output *m);       /* may be NULL */
-    void (*on_truncated)(void *arg, const struct init_truncated *m); /* may be NULL */
-    void (*on_exit)(void *arg, const struct init_exit *m);
-    void (*on_end)(void *arg, const struct init_end *m); /* a look without follow; else NULL */
+    void (*on_started)(void *arg, const struct process_started *m);     /* may be NULL */
+    void (*on_screen)(void *arg, const struct process_screen *m);       /* terminal_view() only */
+    void (*on_output)(void *arg, const struct process_output *m);       /* may be NULL */
+    void (*on_truncated)(void *arg, const struct process_truncated *m); /* may be NULL */
+    void (*on_exit)(void *arg, const struct process_exit *m);
+    void (*on_end)(void *arg, const struct process_end *m); /* a look without follow; else NULL */
     void (*on_fail)(void *arg, const struct err *e);
     /* stdin given with process_feed() has left our queue: more may come. May be NULL. */
     void (*on_drain)(void *arg);
@@ -57,9 +122,9 @@ struct process_ops {
 
 struct process_stream; /* one running conversation */
 
-typedef void process_started_cb(void *arg, const struct init_started *m, const struct err *e);
-typedef void process_proc_cb(void *arg, const struct init_proc *p, const struct err *e);
-typedef void process_exit_cb(void *arg, const struct init_exit *m, const struct err *e);
+typedef void process_started_cb(void *arg, const struct process_started *m, const struct err *e);
+typedef void process_proc_cb(void *arg, const struct process_info *p, const struct err *e);
+typedef void process_exit_cb(void *arg, const struct process_exit *m, const struct err *e);
 typedef void process_value_cb(void *arg, uint64_t value, const struct err *e);
 
 /* A command that this caller owns until its exit: no gap in its output, the
@@ -97,10 +162,10 @@ struct process_stream *process_run_own(struct ref ref, const struct process_opts
                                        const struct process_ops *ops, void *arg);
 struct process_stream *process_attach_own(struct ref ref, const char *id, uint64_t since,
                                           bool follow, const struct process_ops *ops, void *arg);
-void process_list_own(struct ref ref, void (*each)(void *arg, const struct init_proc *p),
+void process_list_own(struct ref ref, void (*each)(void *arg, const struct process_info *p),
                       engine_done_cb *cb, void *arg);
 
-void process_list(struct ref ref, void (*each)(void *arg, const struct init_proc *p),
+void process_list(struct ref ref, void (*each)(void *arg, const struct process_info *p),
                   engine_done_cb *cb, void *arg);
 void process_get(struct ref ref, const char *id, process_proc_cb *cb, void *arg);
 void process_stdin(struct ref ref, const char *id, const void *p, size_t n, bool last,

@@ -8,7 +8,23 @@
 
 #include "front/engine/process.h"
 
-#define SESSION_DELETE_MS 60000 /* for everything of it to be dead */
+#define SESSION_DELETE_MS 60000        /* for everything of it to be dead */
+#define SESSION_SCRIPT_MAX (16u << 20) /* bytes of the text of a command; of its stdin as well */
+
+enum session_state { SESSION_IDLE, SESSION_BUSY, SESSION_ENDED };
+enum session_flags { SESSION_RESTARTS = 1 }; /* `exit` ends the command only */
+
+struct session_info { /* as struct process_info */
+    const char *id;
+    uint32_t pid, state; /* enum session_state */
+    const char *user, *cwd;
+    uint64_t created_ms, timeout_ms;
+    uint32_t flags, restarts, queued;
+    const char *command; /* id of the one that runs, or "" */
+    uint64_t ended_ms;
+    uint32_t code, signal;
+    const char *why; /* it ended, or "" */
+};
 
 struct session_opts { /* all borrowed for the call; NULL as in process_opts */
     const char *id, *cwd, *user;
@@ -22,19 +38,19 @@ struct session_exec { /* all borrowed for the call */
     const char *session;
     const char *id; /* NULL or "": init picks one */
     const char *text;
-    size_t text_len;   /* at most INIT_SCRIPT_MAX */
+    size_t text_len;   /* at most SESSION_SCRIPT_MAX */
     const char *input; /* stdin, NULL: the end at once */
-    size_t input_len;  /* at most INIT_SCRIPT_MAX */
+    size_t input_len;  /* at most SESSION_SCRIPT_MAX */
     const char *cwd;   /* NULL: where the session is */
     const char *env;   /* strv bytes, for this command only */
     size_t env_len;
     uint64_t timeout_ms; /* 0: the session's */
 };
 
-typedef void session_cb(void *arg, const struct init_session *s, const struct err *e);
+typedef void session_cb(void *arg, const struct session_info *s, const struct err *e);
 
 void session_create(struct ref ref, const struct session_opts *o, session_cb *cb, void *arg);
-void session_list(struct ref ref, void (*each)(void *arg, const struct init_session *s),
+void session_list(struct ref ref, void (*each)(void *arg, const struct session_info *s),
                   engine_done_cb *cb, void *arg);
 void session_get(struct ref ref, const char *id, session_cb *cb, void *arg);
 /* Done when nothing of it lives. */
@@ -42,7 +58,7 @@ void session_delete(struct ref ref, const char *id, engine_done_cb *cb, void *ar
 /* The value is 1 if a command was running. */
 void session_interrupt(struct ref ref, const char *id, process_value_cb *cb, void *arg);
 void session_commands(struct ref ref, const char *id,
-                      void (*each)(void *arg, const struct init_proc *p), engine_done_cb *cb,
+                      void (*each)(void *arg, const struct process_info *p), engine_done_cb *cb,
                       void *arg);
 
 /* A command that this caller owns until it ends, as process_run() does. on_started says
@@ -55,7 +71,7 @@ struct process_call *session_start(struct ref ref, const char *session,
                                    const struct process_opts *o, process_started_cb *cb, void *arg);
 
 /* "SESSION/COMMAND". */
-const char *session_ref(char out[INIT_REF_MAX + 1], const char *session, const char *command);
+const char *session_ref(char out[PROCESS_REF_MAX + 1], const char *session, const char *command);
 /* COMMAND of it. */
 const char *session_ref_command(const char *ref);
 

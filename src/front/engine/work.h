@@ -38,7 +38,7 @@ void work_close(struct work *w);
 /* For whoever runs a helper in another way: keeps the last of its stderr, in a buf of
  * WORK_WORDS_MAX, and makes of that and of its exit why it failed. */
 #define WORK_WORDS_MAX 4096u
-void work_words(struct buf *words, const struct init_output *m);
-void work_error(const struct init_exit *m, struct buf *words, struct err *e);
+void work_words(struct buf *words, const struct process_output *m);
+void work_error(const struct process_exit *m, struct buf *words, struct err *e);
 
 #endif

@@ -172,7 +172,7 @@ static int not_satisfiable(struct call *c, uint64_t size, struct err *e)
     return err_set(e, ERR_RANGE, "the file has %llu bytes", (unsigned long long)size);
 }
 
-static int decide(struct call *c, const struct file_entry *f, const char *tag, struct answer *ret,
+static int decide(struct call *c, const struct file_info *f, const char *tag, struct answer *ret,
                   struct err *e)
 {
     const char *match = http_header(c->r, "If-Match"), *unless, *range, *only;
@@ -207,7 +207,7 @@ static int decide(struct call *c, const struct file_entry *f, const char *tag, s
 void download_reply(struct call *c, const struct file_content *f, const char *name,
                     enum download_as as)
 {
-    const struct file_entry *n = f->entry;
+    const struct file_info *n = f->entry;
     struct etag_parts parts = {n->ino, n->size, n->mtime_ns, n->ctime_ns};
     const char *type = download_type(name);
     char tag[ETAG_MAX];

@@ -29,14 +29,14 @@ static const struct shape_field exit_fields[] = {
 /* clang-format on */
 SHAPE(exit_shape, "Exit", "How a command ended.", exit_fields);
 
-void exit_view_of(struct exit_view *v, const struct init_exit *m)
+void exit_view_of(struct exit_view *v, const struct process_exit *m)
 {
     *v = (struct exit_view){
-        .timed_out = m->flags & INIT_EXIT_TIMED_OUT,
-        .core = m->flags & INIT_EXIT_CORE,
-        .killed = m->flags & INIT_EXIT_KILLED,
-        .oom = m->flags & INIT_EXIT_OOM,
-        .interrupted = m->flags & INIT_EXIT_INTERRUPTED,
+        .timed_out = m->flags & PROCESS_EXIT_TIMED_OUT,
+        .core = m->flags & PROCESS_EXIT_CORE,
+        .killed = m->flags & PROCESS_EXIT_KILLED,
+        .oom = m->flags & PROCESS_EXIT_OOM,
+        .interrupted = m->flags & PROCESS_EXIT_INTERRUPTED,
         .cpu_ms = m->cpu_us / 1000,
         .max_rss_kb = m->maxrss_kb,
         .ended_ms = m->ended_ms,

@@ -16,7 +16,7 @@ struct exit_view {
 };
 extern const struct shape exit_shape;
 
-void exit_view_of(struct exit_view *v, const struct init_exit *m);
+void exit_view_of(struct exit_view *v, const struct process_exit *m);
 
 /* "SIGTERM"; NULL for 0. */
 const char *signal_name(unsigned signo, char out[16]);

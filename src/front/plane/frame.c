@@ -15,8 +15,8 @@ struct control {
 /* clang-format off */
 static const struct json_field control_fields[] = {
     {"type", JSON_FIELD_STR, offsetof(struct control, type), 1, 32, true, "resize."},
-    {"cols", JSON_FIELD_U64, offsetof(struct control, cols), 1, INIT_TERM_SIDE_MAX, true, "Columns."},
-    {"rows", JSON_FIELD_U64, offsetof(struct control, rows), 1, INIT_TERM_SIDE_MAX, true, "Rows."},
+    {"cols", JSON_FIELD_U64, offsetof(struct control, cols), 1, TERMINAL_SIDE_MAX, true, "Columns."},
+    {"rows", JSON_FIELD_U64, offsetof(struct control, rows), 1, TERMINAL_SIDE_MAX, true, "Rows."},
 };
 /* clang-format on */
 
@@ -53,7 +53,7 @@ static unsigned side(json_t *doc, const char *name)
 {
     json_int_t v = json_integer_value(json_object_get(doc, name));
 
-    return v >= 1 && v <= INIT_TERM_SIDE_MAX ? (unsigned)v : 0;
+    return v >= 1 && v <= TERMINAL_SIDE_MAX ? (unsigned)v : 0;
 }
 
 static int read_size(const char *p, size_t n, enum frame_act act, struct frame *ret, struct err *e)
@@ -66,7 +66,7 @@ static int read_size(const char *p, size_t n, enum frame_act act, struct frame *
         return err_set(e, ERR_INVALID, "expected a JSON object with columns and rows");
     *ret = (struct frame){.act = act, .cols = side(doc, "columns"), .rows = side(doc, "rows")};
     if (act == FRAME_RESIZE && (ret->cols == 0 || ret->rows == 0))
-        return err_set(e, ERR_INVALID, "columns and rows: 1 to %u", INIT_TERM_SIDE_MAX);
+        return err_set(e, ERR_INVALID, "columns and rows: 1 to %u", TERMINAL_SIDE_MAX);
     return 0;
 }
 

@@ -37,7 +37,7 @@ struct output {
     } held[OUTPUT_STREAMS];
 };
 
-/* "stdout" or "stderr" for INIT_STDOUT or INIT_STDERR. */
+/* "stdout" or "stderr" for PROCESS_STDOUT or PROCESS_STDERR. */
 const char *output_name(unsigned stream);
 
 /* Takes a piece of `stream` that begins at `pos` and writes what the event to send

@@ -24,7 +24,7 @@ const struct call_source file_source = {.take_back = cancel_file, .pause = pause
 struct reading {
     struct call *c;
     enum download_as as;
-    char name[FILE_PATH_MAX + 1];
+    char name[ENGINE_PATH_MAX + 1];
 };
 
 static void read_content(void *arg, const struct file_content *f)
@@ -69,7 +69,7 @@ void transfer_read(struct call *c, const struct file_at *at, const char *name, e
         return;
     r->c = c;
     r->as = as;
-    str_fmt(r->name, sizeof(r->name), "%.*s", (int)FILE_PATH_MAX, name);
+    str_fmt(r->name, sizeof(r->name), "%.*s", (int)ENGINE_PATH_MAX, name);
     call_expect(c, &file_source, file_read(at, &ops, r));
 }
 
@@ -77,7 +77,7 @@ void transfer_read(struct call *c, const struct file_at *at, const char *name, e
 
 struct writing {
     struct call *c;
-    void (*done)(struct call *c, const struct file_entry *f);
+    void (*done)(struct call *c, const struct file_info *f);
     bool paused;
 };
 
@@ -88,7 +88,7 @@ static void cancel_write(void *handle)
 
 static const struct call_source call_write_file = {.take_back = cancel_write};
 
-static void written(void *arg, const struct file_entry *f, const struct err *e)
+static void written(void *arg, const struct file_info *f, const struct err *e)
 {
     struct writing *w = arg;
 
@@ -126,7 +126,7 @@ static void write_end(struct http_req *r, void *arg)
 }
 
 void transfer_write(struct call *c, const struct file_at *at, const struct file_write_opts *o,
-                    void (*done)(struct call *c, const struct file_entry *f))
+                    void (*done)(struct call *c, const struct file_info *f))
 {
     static const struct file_write_ops ops = {.on_drain = write_drain, .on_done = written};
     struct writing *w = call_state(c, sizeof(*w), NULL);

@@ -15,7 +15,7 @@
 void transfer_read(struct call *c, const struct file_at *at, const char *name, enum download_as as);
 /* The body becomes a file. */
 void transfer_write(struct call *c, const struct file_at *at, const struct file_write_opts *o,
-                    void (*done)(struct call *c, const struct file_entry *f));
+                    void (*done)(struct call *c, const struct file_info *f));
 
 /* Sends a directory as an archive, to be saved under `name`; NULL: nothing is said of that. */
 void transfer_pack(struct call *c, const struct archive_pack_opts *o, const char *name);

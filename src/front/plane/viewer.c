@@ -58,7 +58,7 @@ uint64_t viewer_cursor(const struct viewer *v)
     return v->cursor;
 }
 
-static void put_size(struct json_w *w, const struct init_screen *m)
+static void put_size(struct json_w *w, const struct process_screen *m)
 {
     jw_ku64(w, "cols", m->cols);
     jw_ku64(w, "rows", m->rows);
@@ -71,7 +71,7 @@ static int own_read(const struct viewer *v, bool binary, const char *p, size_t n
     return frame_read(binary, p, n, ret, e);
 }
 
-static void own_ready(struct viewer *v, const struct init_screen *m)
+static void own_ready(struct viewer *v, const struct process_screen *m)
 {
     struct json_w w;
 
@@ -84,7 +84,7 @@ static void own_ready(struct viewer *v, const struct init_screen *m)
     viewer_send_text(v, &w);
 }
 
-static void own_resized(struct viewer *v, const struct init_screen *m)
+static void own_resized(struct viewer *v, const struct process_screen *m)
 {
     struct json_w w;
 
@@ -93,7 +93,7 @@ static void own_resized(struct viewer *v, const struct init_screen *m)
     viewer_send_text(v, &w);
 }
 
-static void own_truncated(struct viewer *v, const struct init_truncated *m)
+static void own_truncated(struct viewer *v, const struct process_truncated *m)
 {
     struct json_w w;
 
@@ -103,7 +103,7 @@ static void own_truncated(struct viewer *v, const struct init_truncated *m)
     viewer_send_text(v, &w);
 }
 
-static void own_exited(struct viewer *v, const struct init_exit *m)
+static void own_exited(struct viewer *v, const struct process_exit *m)
 {
     struct exit_view x;
     struct json_w w;
@@ -158,7 +158,7 @@ static void ttyd_send(struct viewer *v, char kind, const char *p, size_t n)
 }
 
 /* A title and no preferences; the window is the client's own. */
-static void ttyd_ready(struct viewer *v, const struct init_screen *m)
+static void ttyd_ready(struct viewer *v, const struct process_screen *m)
 {
     (void)m;
     ttyd_send(v, '1', "Cove", 4);
@@ -227,7 +227,7 @@ static void viewer_free(struct viewer *v)
 
 static void shake_hands(struct viewer *v);
 
-static void on_screen(void *arg, const struct init_screen *m)
+static void on_screen(void *arg, const struct process_screen *m)
 {
     struct viewer *v = arg;
 
@@ -249,7 +249,7 @@ static void on_screen(void *arg, const struct init_screen *m)
     set_pace(v);
 }
 
-static void on_output(void *arg, const struct init_output *m)
+static void on_output(void *arg, const struct process_output *m)
 {
     struct viewer *v = arg;
 
@@ -258,7 +258,7 @@ static void on_output(void *arg, const struct init_output *m)
     push_back(v);
 }
 
-static void on_truncated(void *arg, const struct init_truncated *m)
+static void on_truncated(void *arg, const struct process_truncated *m)
 {
     struct viewer *v = arg;
 
@@ -268,7 +268,7 @@ static void on_truncated(void *arg, const struct init_truncated *m)
     push_back(v);
 }
 
-static void on_exit_(void *arg, const struct init_exit *m)
+static void on_exit_(void *arg, const struct process_exit *m)
 {
     struct viewer *v = arg;
 
@@ -445,7 +445,7 @@ void viewer_open(struct call *c, const struct viewer_opts *o)
     v->cols = o->cols;
     v->rows = o->rows;
     v->dialect = o->dialect;
-    buf_init(&v->out, INIT_CHUNK_MAX + TEXT_MAX);
+    buf_init(&v->out, PROCESS_CHUNK_MAX + TEXT_MAX);
     from.looks = o->read_only;
     v->stream = terminal_view(c->ref, o->id, &from, &stream_ops, v);
     call_expect(c, &viewer_source, v);

@@ -24,11 +24,11 @@ struct viewer;
 struct viewer_dialect {
     int (*read)(const struct viewer *v, bool binary, const char *p, size_t n, struct frame *ret,
                 struct err *e);
-    void (*ready)(struct viewer *v, const struct init_screen *m);
-    void (*resized)(struct viewer *v, const struct init_screen *m);
+    void (*ready)(struct viewer *v, const struct process_screen *m);
+    void (*resized)(struct viewer *v, const struct process_screen *m);
     void (*output)(struct viewer *v, const char *p, size_t n);
-    void (*truncated)(struct viewer *v, const struct init_truncated *m);
-    void (*exited)(struct viewer *v, const struct init_exit *m);
+    void (*truncated)(struct viewer *v, const struct process_truncated *m);
+    void (*exited)(struct viewer *v, const struct process_exit *m);
     void (*error)(struct viewer *v, const struct err *e);
 };
 extern const struct viewer_dialect viewer_own;   /* what is said above */

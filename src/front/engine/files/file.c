@@ -63,22 +63,6 @@ struct file_at file_kept_at(const struct file_kept *k)
         .ref = file_kept_ref(k), .path = k->path, .user = k->user, .as_root = k->as_root};
 }
 
-struct file_entry file_entry_of(const struct init_file *m)
-{
-    return (struct file_entry){.path = m->path,
-                               .target = m->target,
-                               .owner = m->owner,
-                               .group = m->group,
-                               .mode = m->mode,
-                               .uid = m->uid,
-                               .gid = m->gid,
-                               .size = m->size,
-                               .ino = m->ino,
-                               .nlink = m->nlink,
-                               .mtime_ns = m->mtime_ns,
-                               .ctime_ns = m->ctime_ns};
-}
-
 /* ---- looking: by init; where init does not look, by the helper ---- */
 
 static const struct talk_kind kind_look = {INIT_LOOK, {{INIT_FILE, TALK_LAST}}};
@@ -94,7 +78,7 @@ struct look {
     void *arg;
 };
 
-static void look_entry(void *arg, const struct file_entry *f)
+static void look_entry(void *arg, const struct file_info *f)
 {
     struct look *l = arg;
 
@@ -103,7 +87,7 @@ static void look_entry(void *arg, const struct file_entry *f)
     l->told = true;
 }
 
-static void look_done(void *arg, const struct file_done *d, const struct err *e)
+static void look_done(void *arg, const struct file_result *d, const struct err *e)
 {
     struct look *l = arg;
     file_entry_cb *cb = l->told ? NULL : l->cb;
@@ -125,7 +109,7 @@ static int looked(struct talk *t, uint16_t type, const union talk_msg *m, struct
 {
     struct look *l = CONTAINER_OF(t, struct look, talk);
     const char *const args[] = {l->follow ? "follow" : NULL, NULL};
-    struct file_entry f = file_entry_of(&m->init_file);
+    struct file_info f = file_info_of(&m->init_file);
     struct file_at at = file_kept_at(&l->kept);
     struct look was = *l;
 

@@ -2,9 +2,14 @@
 #ifndef FRONT_ENGINE_FILES_INTERNAL_H
 #define FRONT_ENGINE_FILES_INTERNAL_H
 
+#include <assert.h>
+
+#include "front/engine/copy.h"
 #include "front/engine/file.h"
 #include "front/engine/internal.h"
 #include "front/engine/work.h"
+#include "wire/file.h"
+#include "wire/init.h"
 
 /* What file_cancel() and file_pause() are for each kind of question; its first member. */
 struct file_call {
@@ -30,8 +35,29 @@ static inline struct ref file_kept_ref(const struct file_kept *k)
     return (struct ref){k->g, k->key, k->sandbox};
 }
 
-/* The two have the same fields. */
-struct file_entry file_entry_of(const struct init_file *m);
+/* From messages to the types of file.h, by the tables of wire/. */
+static inline struct file_info file_info_of(const struct init_file *m)
+{
+    return (struct file_info){FILE_STAT_FIELDS(COPY_FIELD, m)};
+}
+static inline struct file_info file_info_from(const struct file_entry *m)
+{
+    return (struct file_info){FILE_ENTRY_FIELDS(COPY_FIELD, m)};
+}
+static inline struct file_match file_match_from(const struct file_line *m)
+{
+    return (struct file_match){FILE_LINE_FIELDS(COPY_FIELD, m)};
+}
+static inline struct file_attr_info file_attr_info_from(const struct file_xattr *m)
+{
+    return (struct file_attr_info){FILE_XATTR_FIELDS(COPY_FIELD, m)};
+}
+static_assert(ENGINE_PATH_MAX == FILE_PATH_MAX && FILE_CURSOR_MAX == FILE_AFTER_MAX, "");
+static_assert(FILE_MODE_KEEP == FILE_MODE_NONE && ENGINE_USER_MAX == FILE_NAME_MAX, "");
+static_assert((int)FILE_MATCH_BEFORE == FILE_LINE_BEFORE &&
+                  (int)FILE_MATCH_LINE == FILE_LINE_MATCH &&
+                  (int)FILE_MATCH_AFTER == FILE_LINE_AFTER,
+              "");
 
 /* A call of cove-helper about a path; what it prints is told to `ops` as it is. `input`:
  * work_feed() follows. NULL if there are too many arguments. */
@@ -46,7 +72,7 @@ struct file_call *file_work_failed(struct engine *g, const struct err *e,
 struct file_records {
     struct buf in;
     bool ended;
-    struct file_done done; /* once ended... */
+    struct file_result done; /* once ended... */
     char after[FILE_AFTER_MAX + 1];
 };
 void file_records_init(struct file_records *r);

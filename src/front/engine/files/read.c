@@ -22,7 +22,7 @@ struct reading {
     struct fd_call *fd;
     struct work *work; /* NULL in READ_STREAM: it could not begin */
     struct file_kept kept;
-    struct file_entry entry; /* its strings in the next three */
+    struct file_info entry; /* its strings in the next three */
     char path[FILE_PATH_MAX + 1], owner[FILE_NAME_MAX + 1], group[FILE_NAME_MAX + 1];
     bool begun;        /* of a stream: told that it is one */
     bool inside, dead; /* being told of it; cancelled meanwhile */
@@ -153,7 +153,7 @@ static int answered(struct talk *t, uint16_t type, const union talk_msg *m, stru
     if (f->has_data && f->data.len != f->size)
         return err_set(e, ERR_INVALID, "%u bytes of a file of %llu", f->data.len,
                        (unsigned long long)f->size);
-    r->entry = file_entry_of(f);
+    r->entry = file_info_of(f);
     strcpy(r->path, f->path);
     strcpy(r->owner, f->owner);
     strcpy(r->group, f->group);

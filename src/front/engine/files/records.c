@@ -40,7 +40,7 @@ static int one(struct file_records *r, const struct wire_head *head, const char 
     if (head->type != FILE_DONE)
         return each(arg, head->type, &rec, e);
     r->ended = true;
-    r->done = rec.file_done;
+    r->done = (struct file_result){FILE_DONE_FIELDS(COPY_FIELD, &rec.file_done)};
     strcpy(r->after, rec.file_done.after);
     r->done.after = r->after;
     return 0;

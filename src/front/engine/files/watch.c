@@ -45,9 +45,9 @@ static void watch_free(struct watch *w)
     free(w);
 }
 
-static void process_id(char out[INIT_ID_MAX + 1], const char *id)
+static void process_id(char out[PROCESS_ID_MAX + 1], const char *id)
 {
-    snprintf(out, INIT_ID_MAX + 1, PREFIX "%s", id);
+    snprintf(out, PROCESS_ID_MAX + 1, PREFIX "%s", id);
 }
 
 /* ---- the log ---- */
@@ -100,12 +100,12 @@ static bool take_line(struct watch *w, uint64_t next)
     return true;
 }
 
-static void on_output(void *arg, const struct init_output *m)
+static void on_output(void *arg, const struct process_output *m)
 {
     struct watch *w = arg;
     const char *p = m->data.p, *end = p + m->data.len, *nl;
 
-    if (m->stream != INIT_STDOUT) {
+    if (m->stream != PROCESS_STDOUT) {
         work_words(&w->words, m);
         return;
     }
@@ -117,7 +117,7 @@ static void on_output(void *arg, const struct init_output *m)
     buf_add(&w->line, p, (size_t)(end - p));
 }
 
-static void on_truncated(void *arg, const struct init_truncated *m)
+static void on_truncated(void *arg, const struct process_truncated *m)
 {
     struct watch *w = arg;
 
@@ -127,7 +127,7 @@ static void on_truncated(void *arg, const struct init_truncated *m)
     buf_clear(&w->line);
 }
 
-static void on_exit_(void *arg, const struct init_exit *m)
+static void on_exit_(void *arg, const struct process_exit *m)
 {
     struct err e;
 
@@ -135,7 +135,7 @@ static void on_exit_(void *arg, const struct init_exit *m)
     done(arg, &e);
 }
 
-static void on_end(void *arg, const struct init_end *m)
+static void on_end(void *arg, const struct process_end *m)
 {
     (void)m;
     done(arg, NULL);
@@ -165,7 +165,7 @@ struct watch *watch_open(struct ref ref, const struct watch_opts *o, const struc
     struct watch *w = watch_new(ops, arg);
     static char globs[WATCH_GLOBS_MAX][WATCH_GLOB_MAX + 2];
     const char *argv[5 + WATCH_GLOBS_MAX + 1] = {"cove-helper", "watch", o->path};
-    char window[16], id[INIT_ID_MAX + 1];
+    char window[16], id[PROCESS_ID_MAX + 1];
     struct process_opts p = {.id = id,
                              .argv = argv,
                              .user = o->user,
@@ -197,7 +197,7 @@ struct watch *watch_read(struct ref ref, const char *id, uint64_t since, bool fo
                          const struct watch_ops *ops, void *arg)
 {
     struct watch *w = watch_new(ops, arg);
-    char process[INIT_ID_MAX + 1];
+    char process[PROCESS_ID_MAX + 1];
 
     snprintf(w->id, sizeof(w->id), "%s", id_is_valid(id, WATCH_ID_LEN) ? id : "-");
     process_id(process, w->id);
@@ -247,7 +247,7 @@ static struct ask *ask_new(engine_done_cb *cb, void *arg)
     return a;
 }
 
-static void on_deleted(void *arg, const struct init_exit *m, const struct err *e)
+static void on_deleted(void *arg, const struct process_exit *m, const struct err *e)
 {
     struct ask *a = arg;
     struct err why;
@@ -262,23 +262,24 @@ static void on_deleted(void *arg, const struct init_exit *m, const struct err *e
 void watch_delete(struct ref ref, const char *id, engine_done_cb *cb, void *arg)
 {
     struct ask *a = ask_new(cb, arg);
-    char process[INIT_ID_MAX + 1];
+    char process[PROCESS_ID_MAX + 1];
 
     snprintf(a->id, sizeof(a->id), "%s", id_is_valid(id, WATCH_ID_LEN) ? id : "-");
     process_id(process, a->id);
     process_kill_own(ref, process, on_deleted, a);
 }
 
-static void on_each(void *arg, const struct init_proc *p)
+static void on_each(void *arg, const struct process_info *p)
 {
     struct ask *a = arg;
     struct watch_info i = {.user = p->user, .created_ms = p->started_ms};
     const char *words[4] = {"", "", "", ""};
-    uint32_t at = 0;
+    size_t at = 0;
 
-    if (p->state != INIT_RUNNING || strncmp(p->id, PREFIX, strlen(PREFIX)) != 0)
+    if (p->state != PROCESS_RUNNING || strncmp(p->id, PREFIX, strlen(PREFIX)) != 0)
         return;
-    for (size_t n = 0; n < ARRAY_LEN(words) && (words[n] = wire_strv_next(&p->argv, &at)) != NULL;)
+    for (size_t n = 0;
+         n < ARRAY_LEN(words) && (words[n] = engine_word_next(&p->argv, &at)) != NULL;)
         n++;
     i.id = p->id + strlen(PREFIX);
     i.path = words[2] != NULL ? words[2] : "";

@@ -59,9 +59,9 @@ static void ended(struct work *w, const struct err *e)
     ops->on_done(arg, e);
 }
 
-void work_error(const struct init_exit *m, struct buf *words, struct err *e)
+void work_error(const struct process_exit *m, struct buf *words, struct err *e)
 {
-    if (m->flags & INIT_EXIT_OOM)
+    if (m->flags & PROCESS_EXIT_OOM)
         err_set(e, ERR_LIMIT, "it takes more memory than the sandbox has");
     else if (m->signal != 0)
         err_set(e, ERR_CONFLICT, "it was ended inside the sandbox, by signal %u", m->signal);
@@ -69,7 +69,7 @@ void work_error(const struct init_exit *m, struct buf *words, struct err *e)
         err_set(e, ERR_INTERNAL, "the helper ended with code %u", m->code);
 }
 
-void work_words(struct buf *words, const struct init_output *m)
+void work_words(struct buf *words, const struct process_output *m)
 {
     if (m->data.len > words->max)
         return;
@@ -78,7 +78,7 @@ void work_words(struct buf *words, const struct init_output *m)
     buf_add(words, m->data.p, m->data.len);
 }
 
-static void on_exit_(void *arg, const struct init_exit *m)
+static void on_exit_(void *arg, const struct process_exit *m)
 {
     struct work *w = arg;
     struct err e;
@@ -98,11 +98,11 @@ static void on_fail(void *arg, const struct err *e)
     ended(arg, &why);
 }
 
-static void on_output(void *arg, const struct init_output *m)
+static void on_output(void *arg, const struct process_output *m)
 {
     struct work *w = arg;
 
-    if (m->stream == INIT_STDOUT) {
+    if (m->stream == PROCESS_STDOUT) {
         if (w->ops->on_data != NULL)
             w->ops->on_data(w->arg, m->data.p, m->data.len);
         return;
@@ -118,7 +118,7 @@ static void on_drain(void *arg)
         w->ops->on_drain(w->arg);
 }
 
-static void on_started(void *arg, const struct init_started *m)
+static void on_started(void *arg, const struct process_started *m)
 {
     (void)m;
     on_drain(arg);

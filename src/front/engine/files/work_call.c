@@ -84,11 +84,11 @@ static int each(void *arg, uint16_t type, const union file_record *m, struct err
     if (w->dead)
         return 0;
     if (type == FILE_ENTRY && ops->on_entry != NULL)
-        ops->on_entry(w->arg, &m->file_entry);
+        ops->on_entry(w->arg, (struct file_info[]){file_info_from(&m->file_entry)});
     else if (type == FILE_LINE && ops->on_line != NULL)
-        ops->on_line(w->arg, &m->file_line);
+        ops->on_line(w->arg, (struct file_match[]){file_match_from(&m->file_line)});
     else if (type == FILE_XATTR && ops->on_xattr != NULL)
-        ops->on_xattr(w->arg, &m->file_xattr);
+        ops->on_xattr(w->arg, (struct file_attr_info[]){file_attr_info_from(&m->file_xattr)});
     else
         return err_set(e, ERR_INVALID, "a record of type %u", type);
     return 0;

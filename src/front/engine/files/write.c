@@ -47,7 +47,7 @@ static void write_free(struct file_write *w)
     free(w);
 }
 
-static void finish(struct file_write *w, const struct file_entry *f, const struct err *e)
+static void finish(struct file_write *w, const struct file_info *f, const struct err *e)
 {
     file_entry_cb *cb = w->ops->on_done;
     void *arg = w->arg;
@@ -143,7 +143,7 @@ static void helper_done(void *arg, const struct err *e)
     buf_init(&w->held, 0);
     if (wire_peek(&held, &head, &body, &bad) > 0 &&
         wire_get(file_msg(FILE_ENTRY), body, head.len, &f, &bad) == 0)
-        finish(w, &f, NULL);
+        finish(w, (struct file_info[]){file_info_from(&f)}, NULL);
     else
         finish(w, NULL, &bad);
     buf_free(&held);
@@ -197,7 +197,7 @@ static void start_helper(struct file_write *w)
 static int answered(struct talk *t, uint16_t type, const union talk_msg *m, struct err *e)
 {
     struct file_write *w = CONTAINER_OF(t, struct file_write, talk);
-    struct file_entry f = file_entry_of(&m->init_file);
+    struct file_info f = file_info_of(&m->init_file);
 
     (void)type, (void)e;
     if (m->init_file.elsewhere)

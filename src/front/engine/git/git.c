@@ -64,7 +64,7 @@ static void take_line(struct git *r)
     buf_clear(&r->line);
 }
 
-static void take_stderr(struct git *r, const struct init_output *m)
+static void take_stderr(struct git *r, const struct process_output *m)
 {
     const char *p = m->data.p;
 
@@ -77,12 +77,12 @@ static void take_stderr(struct git *r, const struct init_output *m)
     }
 }
 
-static void on_output(void *arg, const struct init_output *m)
+static void on_output(void *arg, const struct process_output *m)
 {
     struct git *r = arg;
 
     r->telling = true;
-    if (m->stream == INIT_STDERR)
+    if (m->stream == PROCESS_STDERR)
         take_stderr(r, m);
     else if (r->ops->on_data != NULL)
         r->ops->on_data(r->arg, m->data.p, m->data.len);
@@ -100,7 +100,7 @@ static void ended(struct git *r, const struct err *e)
     ops->on_done(arg, e);
 }
 
-static void on_exit_(void *arg, const struct init_exit *m)
+static void on_exit_(void *arg, const struct process_exit *m)
 {
     struct git *r = arg;
     struct err e;
@@ -109,9 +109,9 @@ static void on_exit_(void *arg, const struct init_exit *m)
         ended(r, NULL);
         return;
     }
-    if (m->flags & INIT_EXIT_TIMED_OUT)
+    if (m->flags & PROCESS_EXIT_TIMED_OUT)
         err_set(&e, ERR_TIMEOUT, "git did not end in time");
-    else if (m->flags & INIT_EXIT_OOM)
+    else if (m->flags & PROCESS_EXIT_OOM)
         err_set(&e, ERR_LIMIT, "git takes more memory than the sandbox has");
     else if (m->signal != 0)
         err_set(&e, ERR_CONFLICT, "git was ended inside the sandbox, by signal %u", m->signal);

@@ -100,7 +100,7 @@ static const char *last_line(struct build *b)
     return nl != NULL ? nl + 1 : b->tail;
 }
 
-static void on_text(struct build *b, const struct init_output *m)
+static void on_text(struct build *b, const struct process_output *m)
 {
     keep_tail(b, m->data.p, m->data.len);
     if (b->progress != NULL && memchr(m->data.p, '\n', m->data.len) != NULL &&
@@ -110,11 +110,11 @@ static void on_text(struct build *b, const struct init_output *m)
 
 /* ---- packing ---- */
 
-static void on_output(void *arg, const struct init_output *m)
+static void on_output(void *arg, const struct process_output *m)
 {
     struct build *b = arg;
 
-    if (!b->packing || m->stream == INIT_STDERR)
+    if (!b->packing || m->stream == PROCESS_STDERR)
         on_text(b, m);
     else if (b->import != NULL &&
              engine_import_feed(b->import, m->data.p, m->data.len, false) > ENGINE_IMPORT_HIGH)
@@ -130,7 +130,7 @@ static void on_fail(void *arg, const struct err *e)
     end(b, &why);
 }
 
-static void on_ended(void *arg, const struct init_exit *m);
+static void on_ended(void *arg, const struct process_exit *m);
 
 static const struct process_ops ops = {
     .on_output = on_output, .on_exit = on_ended, .on_fail = on_fail};
@@ -185,7 +185,7 @@ static void on_import_done(void *arg, const struct err *e)
 static const struct import_ops import_ops = {
     .on_drain = on_import_drain, .on_progress = on_import_progress, .on_done = on_import_done};
 
-static void on_ended(void *arg, const struct init_exit *m)
+static void on_ended(void *arg, const struct process_exit *m)
 {
     struct build *b = arg;
     struct err e;

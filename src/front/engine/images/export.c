@@ -78,17 +78,17 @@ static void fail_later(struct loop_later *l)
 
 /* ---- what the helper says ---- */
 
-static void on_output(void *arg, const struct init_output *m)
+static void on_output(void *arg, const struct process_output *m)
 {
     struct engine_export *x = arg;
 
-    if (m->stream != INIT_STDOUT)
+    if (m->stream != PROCESS_STDOUT)
         work_words(&x->words, m);
     else if (x->ops != NULL)
         x->ops->on_data(x->arg, m->data.p, m->data.len);
 }
 
-static void on_exit_(void *arg, const struct init_exit *m)
+static void on_exit_(void *arg, const struct process_exit *m)
 {
     struct engine_export *x = arg;
     struct err e;
@@ -112,7 +112,7 @@ static void on_fail(void *arg, const struct err *e)
     end(x, &why);
 }
 
-static void on_started(void *arg, const struct init_started *m)
+static void on_started(void *arg, const struct process_started *m)
 {
     (void)arg;
     (void)m;

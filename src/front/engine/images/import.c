@@ -179,12 +179,12 @@ static void take_line(struct engine_import *im, char *line)
             line_kinds[i].take(im, line + 2);
 }
 
-static void on_output(void *arg, const struct init_output *m)
+static void on_output(void *arg, const struct process_output *m)
 {
     struct engine_import *im = arg;
     char *nl;
 
-    if (m->stream != INIT_STDOUT)
+    if (m->stream != PROCESS_STDOUT)
         return;
     buf_add(&im->lines, m->data.p, m->data.len);
     while (!im->lines.failed && im->lines.len > 0 &&
@@ -197,7 +197,7 @@ static void on_output(void *arg, const struct init_output *m)
     }
 }
 
-static void on_exit_(void *arg, const struct init_exit *m)
+static void on_exit_(void *arg, const struct process_exit *m)
 {
     struct engine_import *im = arg;
     struct err e;
@@ -209,9 +209,9 @@ static void on_exit_(void *arg, const struct init_exit *m)
     } else if (im->whole && m->code == 0 && m->signal == 0) {
         commit(im);
     } else {
-        err_set(&e, m->flags & INIT_EXIT_OOM ? ERR_TOO_LARGE : ERR_INTERNAL,
-                m->flags & INIT_EXIT_OOM ? "unpacking it takes more memory than a sandbox has"
-                                         : "the helper ended with code %u, signal %u",
+        err_set(&e, m->flags & PROCESS_EXIT_OOM ? ERR_TOO_LARGE : ERR_INTERNAL,
+                m->flags & PROCESS_EXIT_OOM ? "unpacking it takes more memory than a sandbox has"
+                                            : "the helper ended with code %u, signal %u",
                 m->code, m->signal);
         give_up(im, &e);
     }
@@ -235,7 +235,7 @@ static void on_drain(void *arg)
         im->ops->on_drain(im->arg);
 }
 
-static void on_started(void *arg, const struct init_started *m)
+static void on_started(void *arg, const struct process_started *m)
 {
     (void)m;
     on_drain(arg);
@@ -297,7 +297,7 @@ static struct engine_import *import_new(struct engine *g, const struct import_op
     im->ops = ops;
     im->arg = arg;
     list_add_tail(&g->imports, &im->link);
-    buf_init(&im->lines, IMAGE_LINE_MAX + INIT_CHUNK_MAX);
+    buf_init(&im->lines, IMAGE_LINE_MAX + PROCESS_CHUNK_MAX);
     image_result_init(&im->result);
     return im;
 }

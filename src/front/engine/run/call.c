@@ -6,6 +6,7 @@
 #include "front/engine/command.h"
 #include "front/engine/internal.h"
 #include "front/engine/process.h"
+#include "front/engine/run/from_init.h"
 #include "front/engine/terminal.h"
 
 /* clang-format off */
@@ -23,19 +24,39 @@ static const struct talk_kind kind_wait_log  = {INIT_WAIT_LOG,  {{INIT_OK, TALK_
 
 #define CALL_LIST_MAX 65536u /* processes in one list; more is nonsense */
 
-/* `m` is NULL if `e` is not. */
-static void tell(const struct process_call *c, const union talk_msg *m, const struct err *e)
+static void tell(const struct process_call *c, const union talk_msg *m)
+{
+    if (c->started != NULL) {
+        struct process_started v = process_started_from(&m->init_started);
+        c->started(c->arg, &v, NULL);
+    } else if (c->proc != NULL) {
+        struct process_info v = process_info_from(&m->init_proc);
+        c->proc(c->arg, &v, NULL);
+    } else if (c->session != NULL) {
+        struct session_info v = session_info_from(&m->init_session);
+        c->session(c->arg, &v, NULL);
+    } else if (c->exited != NULL) {
+        struct process_exit v = process_exit_from(&m->init_exit);
+        c->exited(c->arg, &v, NULL);
+    } else if (c->value != NULL) {
+        c->value(c->arg, m->init_ok.value, NULL);
+    } else {
+        c->done(c->arg, NULL);
+    }
+}
+
+static void tell_failure(const struct process_call *c, const struct err *e)
 {
     if (c->started != NULL)
-        c->started(c->arg, m == NULL ? NULL : &m->init_started, e);
+        c->started(c->arg, NULL, e);
     else if (c->proc != NULL)
-        c->proc(c->arg, m == NULL ? NULL : &m->init_proc, e);
+        c->proc(c->arg, NULL, e);
     else if (c->session != NULL)
-        c->session(c->arg, m == NULL ? NULL : &m->init_session, e);
+        c->session(c->arg, NULL, e);
     else if (c->exited != NULL)
-        c->exited(c->arg, m == NULL ? NULL : &m->init_exit, e);
+        c->exited(c->arg, NULL, e);
     else if (c->value != NULL)
-        c->value(c->arg, m == NULL ? 0 : m->init_ok.value, e);
+        c->value(c->arg, 0, e);
     else
         c->done(c->arg, e);
 }
@@ -44,17 +65,19 @@ static int on_msg(struct talk *t, uint16_t type, const union talk_msg *m, struct
 {
     struct process_call *c = CONTAINER_OF(t, struct process_call, talk);
 
-    if (c->each != NULL || c->each_session != NULL) {
-        if (type != INIT_END && ++c->told > CALL_LIST_MAX)
+    if (type != INIT_END && (c->each != NULL || c->each_session != NULL)) {
+        if (++c->told > CALL_LIST_MAX)
             return err_set(e, ERR_INVALID, "a list without an end");
-        if (type == INIT_PROC)
-            c->each(c->arg, &m->init_proc);
-        else if (type == INIT_SESSION)
-            c->each_session(c->arg, &m->init_session);
-        if (type != INIT_END)
-            return 0;
+        if (type == INIT_PROC) {
+            struct process_info v = process_info_from(&m->init_proc);
+            c->each(c->arg, &v);
+        } else if (type == INIT_SESSION) {
+            struct session_info v = session_info_from(&m->init_session);
+            c->each_session(c->arg, &v);
+        }
+        return 0;
     }
-    tell(c, m, NULL);
+    tell(c, m);
     free(c);
     return 0;
 }
@@ -63,7 +86,7 @@ static void on_fail(struct talk *t, const struct err *e)
 {
     struct process_call *c = CONTAINER_OF(t, struct process_call, talk);
 
-    tell(c, NULL, e);
+    tell_failure(c, e);
     free(c);
 }
 
@@ -135,7 +158,7 @@ void process_start(struct ref ref, const struct process_opts *o, process_started
     command_free(&cmd);
 }
 
-void process_list(struct ref ref, void (*each)(void *arg, const struct init_proc *p),
+void process_list(struct ref ref, void (*each)(void *arg, const struct process_info *p),
                   engine_done_cb *cb, void *arg)
 {
     struct process_call as = {.done = cb, .each = each, .arg = arg};
@@ -144,7 +167,7 @@ void process_list(struct ref ref, void (*each)(void *arg, const struct init_proc
     process_ask(&as, ref, NULL, &kind_list, &m, PROCESS_DEADLINE_MS);
 }
 
-void process_list_own(struct ref ref, void (*each)(void *arg, const struct init_proc *p),
+void process_list_own(struct ref ref, void (*each)(void *arg, const struct process_info *p),
                       engine_done_cb *cb, void *arg)
 {
     struct process_call as = {.done = cb, .each = each, .arg = arg};

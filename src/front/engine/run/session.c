@@ -66,7 +66,7 @@ void session_create(struct ref ref, const struct session_opts *o, session_cb *cb
     command_free(&cmd);
 }
 
-void session_list(struct ref ref, void (*each)(void *arg, const struct init_session *s),
+void session_list(struct ref ref, void (*each)(void *arg, const struct session_info *s),
                   engine_done_cb *cb, void *arg)
 {
     struct process_call as = {.done = cb, .each_session = each, .arg = arg};
@@ -100,7 +100,7 @@ void session_interrupt(struct ref ref, const char *id, process_value_cb *cb, voi
 }
 
 void session_commands(struct ref ref, const char *id,
-                      void (*each)(void *arg, const struct init_proc *p), engine_done_cb *cb,
+                      void (*each)(void *arg, const struct process_info *p), engine_done_cb *cb,
                       void *arg)
 {
     struct process_call as = {.done = cb, .each = each, .arg = arg, .noun = noun};

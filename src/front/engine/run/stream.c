@@ -6,6 +6,7 @@
 #include "front/engine/command.h"
 #include "front/engine/internal.h"
 #include "front/engine/process.h"
+#include "front/engine/run/from_init.h"
 #include "front/engine/terminal.h"
 
 /* clang-format off */
@@ -41,7 +42,7 @@ static void stream_free(struct process_stream *s)
     free(s);
 }
 
-static int got_started(struct process_stream *s, const struct init_started *m, struct err *e)
+static int got_started(struct process_stream *s, const struct process_started *m, struct err *e)
 {
     if (s->started)
         return err_set(e, ERR_INVALID, "started twice");
@@ -54,7 +55,7 @@ static int got_started(struct process_stream *s, const struct init_started *m, s
     return 0;
 }
 
-static int got_screen(struct process_stream *s, const struct init_screen *m, struct err *e)
+static int got_screen(struct process_stream *s, const struct process_screen *m, struct err *e)
 {
     if (m->cols == 0 || m->rows == 0)
         return err_set(e, ERR_INVALID, "a screen without size");
@@ -69,7 +70,7 @@ static int got_screen(struct process_stream *s, const struct init_screen *m, str
     return 0;
 }
 
-static int got_output(struct process_stream *s, const struct init_output *m, struct err *e)
+static int got_output(struct process_stream *s, const struct process_output *m, struct err *e)
 {
     if (!s->started)
         return err_set(e, ERR_INVALID, "output before the start");
@@ -86,7 +87,7 @@ static int got_output(struct process_stream *s, const struct init_output *m, str
     return 0;
 }
 
-static int got_truncated(struct process_stream *s, const struct init_truncated *m, struct err *e)
+static int got_truncated(struct process_stream *s, const struct process_truncated *m, struct err *e)
 {
     if (!s->started || m->from > m->to || m->to < s->next)
         return err_set(e, ERR_INVALID, "a gap from %llu to %llu", (unsigned long long)m->from,
@@ -98,7 +99,7 @@ static int got_truncated(struct process_stream *s, const struct init_truncated *
 }
 
 /* The last ones: the stream ends before it is told. */
-static int got_exit(struct process_stream *s, const struct init_exit *m, struct err *e)
+static int got_exit(struct process_stream *s, const struct process_exit *m, struct err *e)
 {
     const struct process_ops *ops = s->ops;
     void *arg = s->arg;
@@ -110,7 +111,7 @@ static int got_exit(struct process_stream *s, const struct init_exit *m, struct 
     return 0;
 }
 
-static int got_end(struct process_stream *s, const struct init_end *m)
+static int got_end(struct process_stream *s, const struct process_end *m)
 {
     const struct process_ops *ops = s->ops;
     void *arg = s->arg;
@@ -126,17 +127,19 @@ static int on_msg(struct talk *t, uint16_t type, const union talk_msg *m, struct
 
     switch (type) {
     case INIT_STARTED:
-        return got_started(s, &m->init_started, e);
+        return got_started(s, (struct process_started[]){process_started_from(&m->init_started)},
+                           e);
     case INIT_SCREEN:
-        return got_screen(s, &m->init_screen, e);
+        return got_screen(s, (struct process_screen[]){process_screen_from(&m->init_screen)}, e);
     case INIT_OUTPUT:
-        return got_output(s, &m->init_output, e);
+        return got_output(s, (struct process_output[]){process_output_from(&m->init_output)}, e);
     case INIT_TRUNCATED:
-        return got_truncated(s, &m->init_truncated, e);
+        return got_truncated(
+            s, (struct process_truncated[]){process_truncated_from(&m->init_truncated)}, e);
     case INIT_EXIT:
-        return got_exit(s, &m->init_exit, e);
+        return got_exit(s, (struct process_exit[]){process_exit_from(&m->init_exit)}, e);
     case INIT_END:
-        return got_end(s, &m->init_end);
+        return got_end(s, (struct process_end[]){process_end_from(&m->init_end)});
     default:
         return err_set(e, ERR_INVALID, "type %u", type);
     }
@@ -411,7 +414,7 @@ void process_feed_whole(struct process_stream *s, struct buf *input)
     send_rest(s);
 }
 
-static void no_exit(void *arg, const struct init_exit *m)
+static void no_exit(void *arg, const struct process_exit *m)
 {
     (void)arg;
     (void)m;

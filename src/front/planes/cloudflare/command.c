@@ -21,8 +21,8 @@ static int take_argv(struct bridge_command *c, json_t *argv, struct err *e)
 int bridge_command(struct bridge_command *c, json_t *argv, json_t *env, const char *cwd,
                    struct err *e)
 {
-    buf_init(&c->env, INIT_ARGS_MAX);
-    buf_init(&c->cwd, 2 * INIT_PATH_MAX);
+    buf_init(&c->env, PROCESS_ARGS_MAX);
+    buf_init(&c->cwd, 2 * ENGINE_PATH_MAX);
     buf_init(&c->text, BRIDGE_TEXT_MAX);
     c->o = (struct process_opts){.user = BRIDGE_USER};
     if (take_argv(c, argv, e) < 0 || maps_env(env, &c->env, e) < 0 ||

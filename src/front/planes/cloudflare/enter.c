@@ -58,14 +58,14 @@ struct preparing {
     void *arg;
 };
 
-static void on_directory(void *arg, const struct file_entry *f)
+static void on_directory(void *arg, const struct file_info *f)
 {
     (void)arg;
     (void)f;
 }
 
 /* Whatever became of it: who comes now sees for himself. */
-static void on_ready(void *arg, const struct file_done *d, const struct err *e)
+static void on_ready(void *arg, const struct file_result *d, const struct err *e)
 {
     struct preparing *p = arg;
 
@@ -76,7 +76,7 @@ static void on_ready(void *arg, const struct file_done *d, const struct err *e)
 }
 
 /* An image need not have it. */
-static void on_owned(void *arg, const struct file_done *d, const struct err *e)
+static void on_owned(void *arg, const struct file_result *d, const struct err *e)
 {
     static const struct file_work_ops ops = {.on_entry = on_directory, .on_done = on_ready};
     struct preparing *p = arg;
@@ -84,7 +84,7 @@ static void on_owned(void *arg, const struct file_done *d, const struct err *e)
 
     if (e != NULL && e->kind == ERR_NOT_FOUND && s != NULL)
         file_mkdir(&(struct file_at){sandbox_ref(p->g, s), BRIDGE_ROOT, BRIDGE_USER, false}, false,
-                   FILE_MODE_NONE, &ops, p);
+                   FILE_MODE_KEEP, &ops, p);
     else
         on_ready(p, d, e);
 }

@@ -14,7 +14,7 @@
 #include "front/planes/cloudflare/internal.h"
 
 #define SESSION_MAKES 2
-#define EXEC_EVENT_MAX (INIT_CHUNK_MAX / 3 * 4 + 64u)
+#define EXEC_EVENT_MAX (PROCESS_CHUNK_MAX / 3 * 4 + 64u)
 
 struct exec_in {
     json_t *argv;
@@ -26,11 +26,11 @@ struct exec {
     struct call *c;
     struct output sent;
     struct buf event;
-    bool shell;                    /* bash has been asked */
-    bool home;                     /* it is to begin in /workspace itself... */
-    bool astray;                   /* ...which is not there: it begins in the root */
-    char session[INIT_ID_MAX + 1]; /* "": none */
-    int makes;                     /* of that session, for this call */
+    bool shell;                       /* bash has been asked */
+    bool home;                        /* it is to begin in /workspace itself... */
+    bool astray;                      /* ...which is not there: it begins in the root */
+    char session[PROCESS_ID_MAX + 1]; /* "": none */
+    int makes;                        /* of that session, for this call */
 };
 
 static void put_base64(struct buf *out, const char *p, size_t n)
@@ -40,7 +40,7 @@ static void put_base64(struct buf *out, const char *p, size_t n)
 
 /* ---- what the engine tells ---- */
 
-static void on_started(void *arg, const struct init_started *m)
+static void on_started(void *arg, const struct process_started *m)
 {
     struct exec *x = arg;
 
@@ -48,7 +48,7 @@ static void on_started(void *arg, const struct init_started *m)
     call_begin(x->c, CALL_SSE);
 }
 
-static void on_output(void *arg, const struct init_output *m)
+static void on_output(void *arg, const struct process_output *m)
 {
     struct exec *x = arg;
 
@@ -66,7 +66,7 @@ static const struct shape_field exit_fields[] = {
 };
 static SHAPE(exit_data_shape, "BridgeExit", "The exit event.", exit_fields);
 
-static void on_exit_told(void *arg, const struct init_exit *m)
+static void on_exit_told(void *arg, const struct process_exit *m)
 {
     struct exec *x = arg;
     struct exit_view v;
@@ -74,12 +74,12 @@ static void on_exit_told(void *arg, const struct init_exit *m)
 
     if (!call_told(x->c))
         return;
-    if ((m->flags & INIT_EXIT_NEVER_RAN) != 0) {
+    if ((m->flags & PROCESS_EXIT_NEVER_RAN) != 0) {
         err_set(&e, ERR_GONE, "the session ended before it came to this command");
         call_fail(x->c, &e);
         return;
     }
-    for (unsigned stream = INIT_STDOUT; stream <= INIT_STDERR; stream++) {
+    for (unsigned stream = PROCESS_STDOUT; stream <= PROCESS_STDERR; stream++) {
         buf_clear(&x->event);
         if (output_flush(&x->sent, stream, &x->event))
             call_event(x->c, NULL, output_name(stream), &x->event);
@@ -92,7 +92,7 @@ static void on_exit_told(void *arg, const struct init_exit *m)
 static void run(struct exec *x, const struct exec_in *in);
 
 /* Somebody else may have made it meanwhile: that is as good. */
-static void session_made(void *arg, const struct init_session *s, const struct err *e)
+static void session_made(void *arg, const struct session_info *s, const struct err *e)
 {
     struct exec *x = arg;
 
@@ -244,7 +244,7 @@ static const struct json_field exec_fields[] = {
      "The command and its arguments; each is one word, whatever is in it."},
     {"timeout_ms", JSON_FIELD_DOUBLE, offsetof(struct exec_in, timeout_ms), 0, BRIDGE_TIMEOUT_MAX, false,
      "After this many ms the whole tree is killed and the exit code is 124; 0: never; without it the configured default."},
-    {"cwd", JSON_FIELD_STR, offsetof(struct exec_in, cwd), 1, INIT_PATH_MAX, false,
+    {"cwd", JSON_FIELD_STR, offsetof(struct exec_in, cwd), 1, ENGINE_PATH_MAX, false,
      "Working directory, in /workspace; without it /workspace itself."},
 };
 /* clang-format on */

@@ -22,7 +22,7 @@ static bool is_scratch(const char *path)
 /* What stands behind /file/ is absolute, without the slash it begins with. */
 static int path_of(const struct call *c, struct buf *out, struct err *e)
 {
-    char rest[INIT_PATH_MAX + 2] = "/";
+    char rest[ENGINE_PATH_MAX + 2] = "/";
 
     if (route_rest(&c->match, rest + 1, sizeof(rest) - 1, e) < 0)
         return -1;
@@ -42,7 +42,7 @@ static struct file_at at_of(const struct call *c, const char *path)
 
 static void read_go(struct call *c, const void *in)
 {
-    autobuf struct buf path = BUF_INIT(2 * INIT_PATH_MAX);
+    autobuf struct buf path = BUF_INIT(2 * ENGINE_PATH_MAX);
     struct file_at at;
     struct err e;
 
@@ -56,7 +56,7 @@ static void read_go(struct call *c, const void *in)
     transfer_read(c, &at, "", DOWNLOAD_SHOWN);
 }
 
-static void wrote(struct call *c, const struct file_entry *f)
+static void wrote(struct call *c, const struct file_info *f)
 {
     (void)f;
     bridge_reply_ok(c);
@@ -64,8 +64,8 @@ static void wrote(struct call *c, const struct file_entry *f)
 
 static void write_go(struct call *c, const void *in)
 {
-    autobuf struct buf path = BUF_INIT(2 * INIT_PATH_MAX);
-    struct file_write_opts o = {.mode = FILE_MODE_NONE, .parents = true};
+    autobuf struct buf path = BUF_INIT(2 * ENGINE_PATH_MAX);
+    struct file_write_opts o = {.mode = FILE_MODE_KEEP, .parents = true};
     struct file_at at;
     struct err e;
 
@@ -80,7 +80,7 @@ static void write_go(struct call *c, const void *in)
 
 static void enter_file(struct call *c, const void *in, void (*go)(struct call *c, const void *in))
 {
-    autobuf struct buf path = BUF_INIT(2 * INIT_PATH_MAX);
+    autobuf struct buf path = BUF_INIT(2 * ENGINE_PATH_MAX);
     struct err e;
 
     if (path_of(c, &path, &e) < 0 || bridge_session_header(c, &e) < 0)

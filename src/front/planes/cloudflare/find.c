@@ -11,7 +11,7 @@
 struct listing {
     struct call *c;
     struct buf rows;
-    void (*add)(struct buf *rows, const struct init_proc *p);
+    void (*add)(struct buf *rows, const struct process_info *p);
 };
 
 static void listing_drop(void *state)
@@ -19,7 +19,7 @@ static void listing_drop(void *state)
     buf_free(&((struct listing *)state)->rows);
 }
 
-static void listed(void *arg, const struct init_proc *p)
+static void listed(void *arg, const struct process_info *p)
 {
     struct listing *l = arg;
 
@@ -43,7 +43,7 @@ static void list_go(struct call *c, const void *in)
 }
 
 void bridge_list(struct call *c, const void *in,
-                 void (*add)(struct buf *rows, const struct init_proc *p))
+                 void (*add)(struct buf *rows, const struct process_info *p))
 {
     struct listing *l = call_state(c, sizeof(*l), listing_drop);
 
@@ -62,11 +62,11 @@ void bridge_list(struct call *c, const void *in,
 
 struct search {
     struct call *c;
-    void (*then)(struct call *c, const struct init_proc *p);
+    void (*then)(struct call *c, const struct process_info *p);
 };
 
 /* A process without a screen is none. */
-static void found(void *arg, const struct init_proc *p, const struct err *e)
+static void found(void *arg, const struct process_info *p, const struct err *e)
 {
     struct search *s = arg;
     struct call *c = s->c;
@@ -90,7 +90,7 @@ static void find_go(struct call *c, const void *in)
 }
 
 void bridge_find_terminal(struct call *c, const void *in,
-                          void (*then)(struct call *c, const struct init_proc *p))
+                          void (*then)(struct call *c, const struct process_info *p))
 {
     struct search *s;
     struct err e;

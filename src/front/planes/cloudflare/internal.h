@@ -79,7 +79,7 @@ int bridge_check_upgrade(struct call *c, struct err *e);
 
 /* command.c: a command as a client describes it */
 
-#define BRIDGE_COMMAND_MAX ((4u << 20) + (64u << 10)) /* of JSON: INIT_ARGS_MAX, escaped */
+#define BRIDGE_COMMAND_MAX ((4u << 20) + (64u << 10)) /* of JSON: PROCESS_ARGS_MAX, escaped */
 #define BRIDGE_ARGS_MAX 65536u
 #define BRIDGE_TIMEOUT_MAX (1ull << 50) /* ms, as in the config table */
 
@@ -93,7 +93,7 @@ struct bridge_command {
 int bridge_command(struct bridge_command *c, json_t *argv, json_t *env, const char *cwd,
                    struct err *e);
 /* The same words for bash. */
-#define BRIDGE_TEXT_MAX (2u * INIT_ARGS_MAX)
+#define BRIDGE_TEXT_MAX (2u * PROCESS_ARGS_MAX)
 int bridge_command_shell(struct bridge_command *c, struct err *e);
 void bridge_command_free(struct bridge_command *c);
 #define autocommand __attribute__((cleanup(bridge_command_free)))
@@ -110,7 +110,7 @@ int bridge_check_session(const char *id, struct err *e);
 /* The same for the header Session-Id, which may be absent or empty. */
 int bridge_session_header(struct call *c, struct err *e);
 /* What the engine calls a thing that a client calls `id`. */
-void bridge_name(const char *prefix, const char *id, char out[INIT_ID_MAX + 1]);
+void bridge_name(const char *prefix, const char *id, char out[PROCESS_ID_MAX + 1]);
 /* One argument as a word of bash. */
 void bridge_quote(struct buf *out, const char *arg);
 

@@ -8,7 +8,7 @@
 #include "front/planes/cloudflare/internal.h"
 #include "front/planes/cloudflare/process.h"
 
-#define LOGS_EVENT_MAX (INIT_CHUNK_MAX / 3 * 4 + 1024u)
+#define LOGS_EVENT_MAX (PROCESS_CHUNK_MAX / 3 * 4 + 1024u)
 #define CURSOR_MAX 24u
 
 struct logs_in {
@@ -45,7 +45,7 @@ static void send_event(struct logs *l, struct json_w *w)
     call_event(l->c, NULL, NULL, &l->event);
 }
 
-static void on_output(void *arg, const struct init_output *m)
+static void on_output(void *arg, const struct process_output *m)
 {
     struct logs *l = arg;
     autobuf struct buf b64 = BUF_INIT(LOGS_EVENT_MAX);
@@ -57,7 +57,7 @@ static void on_output(void *arg, const struct init_output *m)
     send_event(l, &w);
 }
 
-static void on_truncated(void *arg, const struct init_truncated *m)
+static void on_truncated(void *arg, const struct process_truncated *m)
 {
     struct json_w w;
 
@@ -65,7 +65,7 @@ static void on_truncated(void *arg, const struct init_truncated *m)
     send_event(arg, &w);
 }
 
-static void on_exit_told(void *arg, const struct init_exit *m)
+static void on_exit_told(void *arg, const struct process_exit *m)
 {
     struct logs *l = arg;
     struct ended_view v;
@@ -82,7 +82,7 @@ static void on_exit_told(void *arg, const struct init_exit *m)
     call_end(l->c);
 }
 
-static void on_end(void *arg, const struct init_end *m)
+static void on_end(void *arg, const struct process_end *m)
 {
     struct logs *l = arg;
 
@@ -109,7 +109,7 @@ static const struct process_ops logs_ops = {
 
 /* ---- the request ---- */
 
-static int first_byte(const struct logs_in *in, const struct init_proc *p, uint64_t *ret,
+static int first_byte(const struct logs_in *in, const struct process_info *p, uint64_t *ret,
                       struct err *e)
 {
     *ret = in->replay ? 0 : p->output_end;
@@ -120,7 +120,7 @@ static int first_byte(const struct logs_in *in, const struct init_proc *p, uint6
 
 /* A real 404 needs the record before the stream; and how one ended that ended already
  * is told to who does not follow too. */
-static void found(void *arg, const struct init_proc *p, const struct err *e)
+static void found(void *arg, const struct process_info *p, const struct err *e)
 {
     struct logs *l = arg;
     struct call *c = l->c;
@@ -135,7 +135,7 @@ static void found(void *arg, const struct init_proc *p, const struct err *e)
     }
     call_begin(c, CALL_SSE);
     call_expect(c, &call_stream,
-                process_attach(c->ref, p->id, l->next, in->follow || p->state == INIT_EXITED, 0,
+                process_attach(c->ref, p->id, l->next, in->follow || p->state == PROCESS_EXITED, 0,
                                &logs_ops, l));
 }
 

@@ -114,7 +114,7 @@ static void errand_drop(void *state)
     buf_free(&((struct errand *)state)->path);
 }
 
-static void errand_exit(void *arg, const struct init_exit *m)
+static void errand_exit(void *arg, const struct process_exit *m)
 {
     struct errand *r = arg;
 
@@ -150,13 +150,13 @@ static struct errand *errand_new(struct call *c, json_t *path)
     if (r == NULL)
         return NULL;
     r->c = c;
-    buf_init(&r->path, 2 * INIT_PATH_MAX);
+    buf_init(&r->path, 2 * ENGINE_PATH_MAX);
     bridge_resolve(&r->path, json_string_value(path));
-    if (!r->path.failed && r->path.len > 0 && r->path.len <= INIT_PATH_MAX)
+    if (!r->path.failed && r->path.len > 0 && r->path.len <= ENGINE_PATH_MAX)
         return r;
     err_set(&e, ERR_INVALID,
             "mountPath must not resolve to / (filesystem root), nor be longer than %u",
-            INIT_PATH_MAX);
+            ENGINE_PATH_MAX);
     call_fail(c, &e);
     return NULL;
 }

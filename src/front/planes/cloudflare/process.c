@@ -42,7 +42,7 @@ static const struct shape_field process_fields[] = {
 static SHAPE(process_shape, "BridgeProcess", "A process.", process_fields);
 /* clang-format on */
 
-void bridge_ended_of(struct ended_view *v, const struct init_exit *m)
+void bridge_ended_of(struct ended_view *v, const struct process_exit *m)
 {
     struct exit_view x;
 
@@ -50,9 +50,9 @@ void bridge_ended_of(struct ended_view *v, const struct init_exit *m)
     *v = (struct ended_view){x.code, m->signal, x.timed_out};
 }
 
-struct init_exit bridge_exit_of(const struct init_proc *p)
+struct process_exit bridge_exit_of(const struct process_info *p)
 {
-    return (struct init_exit){.code = p->code, .signal = p->signal, .flags = p->flags};
+    return (struct process_exit){.code = p->code, .signal = p->signal, .flags = p->flags};
 }
 
 struct process_full {
@@ -60,10 +60,10 @@ struct process_full {
     struct ended_view exit;
 };
 
-static void view_of(struct process_full *v, const struct init_proc *p)
+static void view_of(struct process_full *v, const struct process_info *p)
 {
-    struct init_exit end = bridge_exit_of(p);
-    bool ended = p->state == INIT_EXITED;
+    struct process_exit end = bridge_exit_of(p);
+    bool ended = p->state == PROCESS_EXITED;
 
     bridge_ended_of(&v->exit, &end);
     v->p = (struct process_view){
@@ -78,7 +78,7 @@ static void view_of(struct process_full *v, const struct init_proc *p)
     };
 }
 
-static void process_told(void *arg, const struct init_proc *p, const struct err *e)
+static void process_told(void *arg, const struct process_info *p, const struct err *e)
 {
     struct call *c = arg;
     struct process_full v;
@@ -97,7 +97,7 @@ struct start_in {
     double timeout;
 };
 
-static void started(void *arg, const struct init_started *m, const struct err *e)
+static void started(void *arg, const struct process_started *m, const struct err *e)
 {
     struct call *c = arg;
 
@@ -138,7 +138,7 @@ static void process_run_(struct call *c, const void *body)
 static const struct json_field start_fields[] = {
     {"argv", JSON_FIELD_STRLIST, offsetof(struct start_in, argv), 1, BRIDGE_ARGS_MAX, true,
      "The program and its arguments, run without a shell."},
-    {"cwd", JSON_FIELD_STR, offsetof(struct start_in, cwd), 1, INIT_PATH_MAX, false,
+    {"cwd", JSON_FIELD_STR, offsetof(struct start_in, cwd), 1, ENGINE_PATH_MAX, false,
      "Working directory, in /workspace; without it /workspace itself."},
     {"env", JSON_FIELD_STRMAP, offsetof(struct start_in, env), 0, MAPS_ENV_MAX, false,
      "Variables, over those of the sandbox."},
@@ -153,7 +153,7 @@ static const struct surface_input start_input = {
 
 /* ---- list and get ---- */
 
-static void add_process(struct buf *rows, const struct init_proc *p)
+static void add_process(struct buf *rows, const struct process_info *p)
 {
     struct process_full v;
 

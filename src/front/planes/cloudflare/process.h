@@ -11,16 +11,16 @@ struct ended_view {
     bool timed_out;
 };
 extern const struct shape bridge_ended_shape;
-void bridge_ended_of(struct ended_view *v, const struct init_exit *m);
+void bridge_ended_of(struct ended_view *v, const struct process_exit *m);
 
 /* A record says the same as the message of its end. */
-struct init_exit bridge_exit_of(const struct init_proc *p);
+struct process_exit bridge_exit_of(const struct process_info *p);
 
 /* find.c: answers with the list of what `add` appends of each, processes and terminals. */
 void bridge_list(struct call *c, const void *in,
-                 void (*add)(struct buf *rows, const struct init_proc *p));
+                 void (*add)(struct buf *rows, const struct process_info *p));
 /* The terminal that the path names; or the call is answered. */
 void bridge_find_terminal(struct call *c, const void *in,
-                          void (*then)(struct call *c, const struct init_proc *p));
+                          void (*then)(struct call *c, const struct process_info *p));
 
 #endif

@@ -41,7 +41,7 @@ static const char *session_of(struct call *c, const struct pty_in *in)
 
 /* ---- the request ---- */
 
-static void started(void *arg, const struct init_started *m, const struct err *e)
+static void started(void *arg, const struct process_started *m, const struct err *e)
 {
     struct call *c = arg;
     const struct pty_in *in = c->in;
@@ -62,7 +62,7 @@ static void pty_go(struct call *c, const void *query)
 {
     const struct pty_in *in = query;
     const char *argv[] = {in->shell, NULL}, *session = session_of(c, in);
-    char id[INIT_ID_MAX + 1] = "";
+    char id[PROCESS_ID_MAX + 1] = "";
     struct process_term term = {
         .cols = (unsigned)in->cols, .rows = (unsigned)in->rows, .get = session != NULL};
     struct process_opts o = {.id = id,
@@ -102,9 +102,9 @@ static void pty_defaults(void *in, const struct config *c)
 
 /* clang-format off */
 static const struct json_field pty_fields[] = {
-    {"cols", JSON_FIELD_U64, offsetof(struct pty_in, cols), 1, INIT_TERM_SIDE_MAX, false, "Columns; without it 80."},
-    {"rows", JSON_FIELD_U64, offsetof(struct pty_in, rows), 1, INIT_TERM_SIDE_MAX, false, "Rows; without it 24."},
-    {"shell", JSON_FIELD_STR, offsetof(struct pty_in, shell), 1, INIT_PATH_MAX, false, "The program; without it a login bash."},
+    {"cols", JSON_FIELD_U64, offsetof(struct pty_in, cols), 1, TERMINAL_SIDE_MAX, false, "Columns; without it 80."},
+    {"rows", JSON_FIELD_U64, offsetof(struct pty_in, rows), 1, TERMINAL_SIDE_MAX, false, "Rows; without it 24."},
+    {"shell", JSON_FIELD_STR, offsetof(struct pty_in, shell), 1, ENGINE_PATH_MAX, false, "The program; without it a login bash."},
     {"session", JSON_FIELD_STR, offsetof(struct pty_in, session), 0, BRIDGE_SESSION_MAX, false, "As the header Session-Id: the terminal of that session."},
 };
 static const struct surface_input pty_input = {

@@ -30,7 +30,7 @@ static const struct shape_field id_fields[] = {
 };
 static SHAPE(id_shape, "BridgeSession", "A shell that remembers.", id_fields);
 
-static void created(void *arg, const struct init_session *s, const struct err *e)
+static void created(void *arg, const struct session_info *s, const struct err *e)
 {
     struct call *c = arg;
     const struct create_in *in = c->in;
@@ -45,9 +45,9 @@ static void created(void *arg, const struct init_session *s, const struct err *e
 
 static void create_go(struct call *c, const void *body)
 {
-    autobuf struct buf env = BUF_INIT(INIT_ARGS_MAX), cwd = BUF_INIT(2 * INIT_PATH_MAX);
+    autobuf struct buf env = BUF_INIT(PROCESS_ARGS_MAX), cwd = BUF_INIT(2 * ENGINE_PATH_MAX);
     const struct create_in *in = body;
-    char name[INIT_ID_MAX + 1] = "";
+    char name[PROCESS_ID_MAX + 1] = "";
     struct session_opts o = {.id = name, .user = BRIDGE_USER, .restart = true};
     struct err e;
 
@@ -81,7 +81,7 @@ static void create_run(struct call *c, const void *body)
 /* clang-format off */
 static const struct json_field create_fields[] = {
     {"id", JSON_FIELD_STR, offsetof(struct create_in, id), 1, BRIDGE_SESSION_MAX, false, "Its name; without it one is chosen. One that is in use is refused."},
-    {"cwd", JSON_FIELD_STR, offsetof(struct create_in, cwd), 1, INIT_PATH_MAX, false, "Where it begins; without it /workspace."},
+    {"cwd", JSON_FIELD_STR, offsetof(struct create_in, cwd), 1, ENGINE_PATH_MAX, false, "Where it begins; without it /workspace."},
     {"env", JSON_FIELD_STRMAP, offsetof(struct create_in, env), 0, MAPS_ENV_MAX, false, "Variables, exported."},
 };
 /* clang-format on */
@@ -116,7 +116,7 @@ static void deleted(void *arg, const struct err *e)
 
 static void delete_go(struct call *c, const void *in)
 {
-    char name[INIT_ID_MAX + 1];
+    char name[PROCESS_ID_MAX + 1];
 
     (void)in;
     bridge_name("", call_param(c, 1), name);

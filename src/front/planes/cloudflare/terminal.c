@@ -41,10 +41,10 @@ struct terminal_full {
     struct ended_view exit;
 };
 
-static void view_of(struct terminal_full *v, const struct init_proc *p)
+static void view_of(struct terminal_full *v, const struct process_info *p)
 {
-    struct init_exit end = bridge_exit_of(p);
-    bool ended = p->state == INIT_EXITED;
+    struct process_exit end = bridge_exit_of(p);
+    bool ended = p->state == PROCESS_EXITED;
 
     bridge_ended_of(&v->exit, &end);
     v->t = (struct terminal_view_){
@@ -57,7 +57,7 @@ static void view_of(struct terminal_full *v, const struct init_proc *p)
     };
 }
 
-static void show(struct call *c, const struct init_proc *p)
+static void show(struct call *c, const struct process_info *p)
 {
     struct terminal_full v;
 
@@ -73,7 +73,7 @@ struct create_in {
     uint64_t cols, rows;
 };
 
-static void seen(void *arg, const struct init_proc *p, const struct err *e)
+static void seen(void *arg, const struct process_info *p, const struct err *e)
 {
     struct call *c = arg;
 
@@ -85,7 +85,7 @@ static void seen(void *arg, const struct init_proc *p, const struct err *e)
         show(c, p);
 }
 
-static void created(void *arg, const struct init_started *m, const struct err *e)
+static void created(void *arg, const struct process_started *m, const struct err *e)
 {
     struct call *c = arg;
 
@@ -140,10 +140,10 @@ static void create_run(struct call *c, const void *body)
 /* clang-format off */
 static const struct json_field create_fields[] = {
     {"argv", JSON_FIELD_STRLIST, offsetof(struct create_in, argv), 1, BRIDGE_ARGS_MAX, true, "The program and its arguments."},
-    {"cwd", JSON_FIELD_STR, offsetof(struct create_in, cwd), 1, INIT_PATH_MAX, false, "Working directory; without it /workspace."},
+    {"cwd", JSON_FIELD_STR, offsetof(struct create_in, cwd), 1, ENGINE_PATH_MAX, false, "Working directory; without it /workspace."},
     {"env", JSON_FIELD_STRMAP, offsetof(struct create_in, env), 0, MAPS_ENV_MAX, false, "Variables, over those of the sandbox."},
-    {"cols", JSON_FIELD_U64, offsetof(struct create_in, cols), 1, INIT_TERM_SIDE_MAX, false, "Columns; without it 80."},
-    {"rows", JSON_FIELD_U64, offsetof(struct create_in, rows), 1, INIT_TERM_SIDE_MAX, false, "Rows; without it 24."},
+    {"cols", JSON_FIELD_U64, offsetof(struct create_in, cols), 1, TERMINAL_SIDE_MAX, false, "Columns; without it 80."},
+    {"rows", JSON_FIELD_U64, offsetof(struct create_in, rows), 1, TERMINAL_SIDE_MAX, false, "Rows; without it 24."},
 };
 /* clang-format on */
 static const struct surface_input create_input = {
@@ -153,7 +153,7 @@ static const struct surface_input create_input = {
 
 /* ---- list and get ---- */
 
-static void add_terminal(struct buf *rows, const struct init_proc *p)
+static void add_terminal(struct buf *rows, const struct process_info *p)
 {
     struct terminal_full v;
 
@@ -190,7 +190,7 @@ static int next_read(const struct viewer *v, bool binary, const char *p, size_t 
     return frame_read(binary, p, n, ret, e);
 }
 
-static void next_ready(struct viewer *v, const struct init_screen *m)
+static void next_ready(struct viewer *v, const struct process_screen *m)
 {
     struct json_w w;
 
@@ -211,7 +211,7 @@ static void next_output(struct viewer *v, const char *p, size_t n)
     viewer_send_bytes(v, p, n);
 }
 
-static void next_truncated(struct viewer *v, const struct init_truncated *m)
+static void next_truncated(struct viewer *v, const struct process_truncated *m)
 {
     struct json_w w;
 
@@ -221,7 +221,7 @@ static void next_truncated(struct viewer *v, const struct init_truncated *m)
     viewer_send_text(v, &w);
 }
 
-static void next_exited(struct viewer *v, const struct init_exit *m)
+static void next_exited(struct viewer *v, const struct process_exit *m)
 {
     struct ended_view x;
     struct json_w w;
@@ -265,7 +265,7 @@ static int read_cursor(const char *text, struct terminal_from *ret, struct err *
     return 0;
 }
 
-static void connect_to(struct call *c, const struct init_proc *p)
+static void connect_to(struct call *c, const struct process_info *p)
 {
     const struct connect_in *in = c->in;
     struct viewer_opts o = {.id = p->id,
@@ -295,8 +295,8 @@ static void connect_run(struct call *c, const void *query)
 /* clang-format off */
 static const struct json_field connect_fields[] = {
     {"cursor", JSON_FIELD_STR, offsetof(struct connect_in, cursor), 1, CURSOR_MAX, false, "Of the last chunk seen; without it what is kept is told again."},
-    {"cols", JSON_FIELD_U64, offsetof(struct connect_in, cols), 1, INIT_TERM_SIDE_MAX, false, "Columns from now on."},
-    {"rows", JSON_FIELD_U64, offsetof(struct connect_in, rows), 1, INIT_TERM_SIDE_MAX, false, "Rows from now on."},
+    {"cols", JSON_FIELD_U64, offsetof(struct connect_in, cols), 1, TERMINAL_SIDE_MAX, false, "Columns from now on."},
+    {"rows", JSON_FIELD_U64, offsetof(struct connect_in, rows), 1, TERMINAL_SIDE_MAX, false, "Rows from now on."},
 };
 /* clang-format on */
 static const struct surface_input connect_input = {
@@ -316,7 +316,7 @@ static void done(void *arg, const struct err *e)
         call_fail(c, e);
 }
 
-static void interrupt(struct call *c, const struct init_proc *p)
+static void interrupt(struct call *c, const struct process_info *p)
 {
     call_expect(c, &call_pending, NULL);
     terminal_signal(c->ref, p->id, SIGINT, done, c);
@@ -327,13 +327,13 @@ static void interrupt_run(struct call *c, const void *in)
     bridge_find_terminal(c, in, interrupt);
 }
 
-static void ended(void *arg, const struct init_exit *m, const struct err *e)
+static void ended(void *arg, const struct process_exit *m, const struct err *e)
 {
     (void)m;
     done(arg, e);
 }
 
-static void terminate(struct call *c, const struct init_proc *p)
+static void terminate(struct call *c, const struct process_info *p)
 {
     call_expect(c, &call_wait, process_kill(c->ref, p->id, TERMINATE_GRACE_MS, ended, c));
 }

@@ -4,7 +4,6 @@
 #include "base/sha256.h"
 #include "base/str.h"
 #include "front/planes/cloudflare/internal.h"
-#include "wire/init.h"
 
 /* Drops the last part of a path. */
 static void up(struct buf *path)
@@ -35,8 +34,8 @@ int bridge_path(const char *what, const char *path, struct buf *out, struct err 
     static const char root[] = BRIDGE_ROOT;
     size_t n = sizeof(root) - 1;
 
-    if (strlen(path) > INIT_PATH_MAX)
-        return err_set(e, ERR_INVALID, "%s must have at most %u bytes", what, INIT_PATH_MAX);
+    if (strlen(path) > ENGINE_PATH_MAX)
+        return err_set(e, ERR_INVALID, "%s must have at most %u bytes", what, ENGINE_PATH_MAX);
     if (*path != '/')
         buf_adds(out, root);
     bridge_resolve(out, path);
@@ -65,19 +64,19 @@ int bridge_session_header(struct call *c, struct err *e)
 }
 
 /* Ids of the bridge are longer than those of the engine may be, and may begin with a dot. */
-void bridge_name(const char *prefix, const char *id, char out[INIT_ID_MAX + 1])
+void bridge_name(const char *prefix, const char *id, char out[PROCESS_ID_MAX + 1])
 {
     char hex[SHA256_HEX];
     struct sha256 sum;
 
-    if (strlen(prefix) + strlen(id) <= INIT_ID_MAX && (*prefix != '\0' || *id != '.')) {
-        str_fmt(out, INIT_ID_MAX + 1, "%s%s", prefix, id);
+    if (strlen(prefix) + strlen(id) <= PROCESS_ID_MAX && (*prefix != '\0' || *id != '.')) {
+        str_fmt(out, PROCESS_ID_MAX + 1, "%s%s", prefix, id);
         return;
     }
     sha256_init(&sum);
     sha256_add(&sum, id, strlen(id));
     sha256_hex(&sum, hex);
-    str_fmt(out, INIT_ID_MAX + 1, "%s%.40s", prefix, hex);
+    str_fmt(out, PROCESS_ID_MAX + 1, "%s%.40s", prefix, hex);
 }
 
 /* As the bridge does it: bare if nothing in it means anything to a shell, else $'...',

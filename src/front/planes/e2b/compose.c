@@ -31,7 +31,7 @@ struct compose {
     char shown[E2B_PATH_MAX + 1];
 };
 
-static void on_entry(void *arg, const struct file_entry *f)
+static void on_entry(void *arg, const struct file_info *f)
 {
     struct compose *k = arg;
 
@@ -39,7 +39,7 @@ static void on_entry(void *arg, const struct file_entry *f)
         e2b_clean(f->path, k->shown);
 }
 
-static void on_done(void *arg, const struct file_done *d, const struct err *e)
+static void on_done(void *arg, const struct file_result *d, const struct err *e)
 {
     autobuf struct buf body = BUF_INIT(4 * E2B_PATH_MAX);
     struct compose *k = arg;

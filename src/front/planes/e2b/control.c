@@ -41,27 +41,27 @@ static bool is_tag(const char *id)
     return !((id[0] == 'p' || id[0] == 't') && strspn(id + 1, "0123456789") == strlen(id + 1));
 }
 
-static void put_config(struct json_w *w, const struct init_proc *p)
+static void put_config(struct json_w *w, const struct process_info *p)
 {
-    uint32_t at = 0;
-    const char *word = wire_strv_next(&p->argv, &at);
+    size_t at = 0;
+    const char *word = engine_word_next(&p->argv, &at);
 
     jw_open(w);
     jw_kstr(w, "cmd", word != NULL ? word : "");
     jw_key(w, "args");
     jw_open_list(w);
-    while ((word = wire_strv_next(&p->argv, &at)) != NULL)
+    while ((word = engine_word_next(&p->argv, &at)) != NULL)
         jw_str(w, word);
     jw_close_list(w);
     jw_kstr(w, "cwd", p->cwd);
     jw_close(w);
 }
 
-static void add_process(void *arg, const struct init_proc *p)
+static void add_process(void *arg, const struct process_info *p)
 {
     struct listing *l = arg;
 
-    if (p->state != INIT_RUNNING)
+    if (p->state != PROCESS_RUNNING)
         return;
     jw_open(&l->w);
     jw_key(&l->w, "config");
@@ -187,7 +187,7 @@ static void send_next(struct about *a)
 {
     struct call *c = a->c;
 
-    a->sending = a->bytes.len < INIT_CHUNK_MAX ? a->bytes.len : INIT_CHUNK_MAX;
+    a->sending = a->bytes.len < PROCESS_CHUNK_MAX ? a->bytes.len : PROCESS_CHUNK_MAX;
     call_expect(c, &call_pending, NULL);
     process_stdin(c->ref, a->who.id, buf_data(&a->bytes), a->sending, false, sent, a);
 }
@@ -271,7 +271,7 @@ static void signalled(void *arg, const struct err *e)
     done(arg, e);
 }
 
-static void killed(void *arg, const struct init_exit *m, const struct err *e)
+static void killed(void *arg, const struct process_exit *m, const struct err *e)
 {
     (void)m;
     done(arg, e);
@@ -279,7 +279,7 @@ static void killed(void *arg, const struct init_exit *m, const struct err *e)
 
 /* The whole tree: what a command left behind is the command's. KILL is answered when
  * all of it is dead. */
-static void signal_it(void *arg, const struct init_proc *p, const struct err *e)
+static void signal_it(void *arg, const struct process_info *p, const struct err *e)
 {
     struct about *a = arg;
     struct call *c = a->c;
@@ -288,7 +288,7 @@ static void signal_it(void *arg, const struct init_proc *p, const struct err *e)
         return;
     if (p == NULL) {
         selector_fail(c, &a->who, e);
-    } else if (p->state != INIT_RUNNING) {
+    } else if (p->state != PROCESS_RUNNING) {
         selector_absent(c, &a->who);
     } else if (a->signo == SIGKILL) {
         call_expect(c, &call_wait, process_kill(c->ref, p->id, 0, killed, a));

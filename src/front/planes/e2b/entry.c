@@ -85,7 +85,7 @@ static const char *type_name(uint32_t mode)
 
 /* ---- the object ---- */
 
-static void put_size(struct json_w *w, const struct file_entry *f)
+static void put_size(struct json_w *w, const struct file_info *f)
 {
     uint64_t size = f->size == 0 && S_ISDIR(f->mode) ? DIRECTORY_SIZE : f->size;
     char text[STR_DEC_MAX + 1];
@@ -124,7 +124,7 @@ static const char *shown(const char *path, char out[E2B_PATH_MAX + 1])
     return out;
 }
 
-static void open_entry(struct entry_writer *e, const struct file_entry *f)
+static void open_entry(struct entry_writer *e, const struct file_info *f)
 {
     char mode[ENTRY_MODE_MAX], when[ENTRY_TIME_MAX], room[E2B_PATH_MAX + 1];
     const char *path = shown(f->path, room);
@@ -143,7 +143,7 @@ static void open_entry(struct entry_writer *e, const struct file_entry *f)
         put_kind(w, f->mode);
 }
 
-void entry_add(struct entry_writer *e, const struct file_entry *f)
+void entry_add(struct entry_writer *e, const struct file_info *f)
 {
     char room[E2B_PATH_MAX + 1];
 
@@ -157,7 +157,7 @@ void entry_add(struct entry_writer *e, const struct file_entry *f)
     e->state = ENTRY_OPEN;
 }
 
-void entry_add_xattr(struct entry_writer *e, const struct file_xattr *x)
+void entry_add_xattr(struct entry_writer *e, const struct file_attr_info *x)
 {
     size_t prefix = sizeof(ENTRY_XATTR) - 1;
 

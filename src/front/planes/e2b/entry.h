@@ -18,8 +18,8 @@ struct entry_writer {
     enum entry_state state;
 };
 
-void entry_add(struct entry_writer *e, const struct file_entry *f);
-void entry_add_xattr(struct entry_writer *e, const struct file_xattr *x);
+void entry_add(struct entry_writer *e, const struct file_info *f);
+void entry_add_xattr(struct entry_writer *e, const struct file_attr_info *x);
 /* Behind the last. */
 void entry_end(struct entry_writer *e);
 

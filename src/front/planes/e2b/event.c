@@ -89,7 +89,7 @@ static void close_event(struct event_writer *w)
     w->put(w, &w->out, behind);
 }
 
-static void on_entry(void *arg, const struct file_entry *f)
+static void on_entry(void *arg, const struct file_info *f)
 {
     struct event_writer *w = arg;
 
@@ -101,13 +101,13 @@ static void on_entry(void *arg, const struct file_entry *f)
     entry_add(&w->entry, f);
 }
 
-static void on_xattr(void *arg, const struct file_xattr *x)
+static void on_xattr(void *arg, const struct file_attr_info *x)
 {
     entry_add_xattr(&((struct event_writer *)arg)->entry, x);
 }
 
 /* What is gone again has no entry. */
-static void looked(void *arg, const struct file_done *d, const struct err *e)
+static void looked(void *arg, const struct file_result *d, const struct err *e)
 {
     struct event_writer *w = arg;
 

@@ -75,7 +75,7 @@ static void send_piece(struct fs *f)
 }
 
 /* One value behind the other, each with a writer of its own. */
-static void on_entry(void *arg, const struct file_entry *e)
+static void on_entry(void *arg, const struct file_info *e)
 {
     struct fs *f = arg;
 
@@ -91,12 +91,12 @@ static void on_entry(void *arg, const struct file_entry *e)
     entry_add(&f->entries, e);
 }
 
-static void on_xattr(void *arg, const struct file_xattr *x)
+static void on_xattr(void *arg, const struct file_attr_info *x)
 {
     entry_add_xattr(&((struct fs *)arg)->entries, x);
 }
 
-static void described(void *arg, const struct file_done *d, const struct err *e)
+static void described(void *arg, const struct file_result *d, const struct err *e)
 {
     struct fs *f = arg;
 
@@ -180,13 +180,13 @@ static void list_dir(struct call *c, const void *input)
 /* ---- make, move, remove ---- */
 
 /* They tell what they made; it is looked at again, in all its detail. */
-static void ignore(void *arg, const struct file_entry *f)
+static void ignore(void *arg, const struct file_info *f)
 {
     (void)arg;
     (void)f;
 }
 
-static void then_describe(void *arg, const struct file_done *d, const struct err *e)
+static void then_describe(void *arg, const struct file_result *d, const struct err *e)
 {
     struct fs *f = arg;
 
@@ -201,7 +201,7 @@ static void then_describe(void *arg, const struct file_done *d, const struct err
 
 /* One that is there is a success to the engine, and not to envd; what is there and is
  * something else is the caller's mistake to it. */
-static void made_dir(void *arg, const struct file_done *d, const struct err *e)
+static void made_dir(void *arg, const struct file_result *d, const struct err *e)
 {
     struct fs *f = arg;
     struct err there;
@@ -238,7 +238,7 @@ static const struct json_field move_fields[] = {
 /* clang-format on */
 static const struct surface_input move_input = {SURFACE_INPUT(move_fields, struct move_in)};
 
-static void moved(void *arg, const struct file_done *d, const struct err *e)
+static void moved(void *arg, const struct file_result *d, const struct err *e)
 {
     struct fs *f = arg;
 
@@ -267,7 +267,7 @@ static void move_path(struct call *c, const void *input)
 }
 
 /* What is not there is removed already. */
-static void removed(void *arg, const struct file_done *d, const struct err *e)
+static void removed(void *arg, const struct file_result *d, const struct err *e)
 {
     autobuf struct buf none = BUF_INIT(8);
     struct fs *f = arg;

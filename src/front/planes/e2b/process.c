@@ -32,7 +32,7 @@ int selector_read(json_t *process, struct selector *ret, struct err *e)
         return 0;
     }
     if (json_is_string(tag) && json_string_length(tag) > 0 &&
-        json_string_length(tag) <= INIT_ID_MAX && *json_string_value(tag) != '@') {
+        json_string_length(tag) <= PROCESS_ID_MAX && *json_string_value(tag) != '@') {
         str_fmt(ret->id, sizeof(ret->id), "%s", json_string_value(tag));
         str_fmt(ret->text, sizeof(ret->text), "tag %s", json_string_value(tag));
         return 0;
@@ -62,8 +62,8 @@ int pty_size(json_t *pty, unsigned *cols, unsigned *rows, struct err *e)
     json_int_t c = json_integer_value(json_object_get(size, "cols"));
     json_int_t r = json_integer_value(json_object_get(size, "rows"));
 
-    if (c < 0 || c > INIT_TERM_SIDE_MAX || r < 0 || r > INIT_TERM_SIDE_MAX)
-        return err_set(e, ERR_INVALID, "pty.size: 1 to %u columns and rows", INIT_TERM_SIDE_MAX);
+    if (c < 0 || c > TERMINAL_SIDE_MAX || r < 0 || r > TERMINAL_SIDE_MAX)
+        return err_set(e, ERR_INVALID, "pty.size: 1 to %u columns and rows", TERMINAL_SIDE_MAX);
     *cols = c != 0 ? (unsigned)c : PTY_SIDE_DEFAULT_COLS;
     *rows = r != 0 ? (unsigned)r : PTY_SIDE_DEFAULT_ROWS;
     return 0;
@@ -96,11 +96,11 @@ static void send_start(struct watching *w, uint32_t pid, bool limited)
     connect_send(&w->stream, &m);
 }
 
-static void on_output(void *arg, const struct init_output *o)
+static void on_output(void *arg, const struct process_output *o)
 {
     struct watching *w = arg;
     autobuf struct buf m = BUF_INIT(EVENT_MAX);
-    const char *name = w->pty ? "pty" : o->stream == INIT_STDERR ? "stderr" : "stdout";
+    const char *name = w->pty ? "pty" : o->stream == PROCESS_STDERR ? "stderr" : "stdout";
 
     buf_addf(&m, "{\"event\":{\"data\":{\"%s\":\"", name);
     str_base64(&m, o->data.p, o->data.len);
@@ -109,7 +109,7 @@ static void on_output(void *arg, const struct init_output *o)
 }
 
 /* As Go's os/exec has it, which clients show to people. */
-static void exit_text(const struct init_exit *x, char out[64])
+static void exit_text(const struct process_exit *x, char out[64])
 {
     static const char *const names[] = {
         [SIGHUP] = "hangup",
@@ -128,7 +128,7 @@ static void exit_text(const struct init_exit *x, char out[64])
         [SIGALRM] = "alarm clock",
         [SIGTERM] = "terminated",
     };
-    const char *core = (x->flags & INIT_EXIT_CORE) != 0 ? " (core dumped)" : "";
+    const char *core = (x->flags & PROCESS_EXIT_CORE) != 0 ? " (core dumped)" : "";
 
     if (x->signal == 0)
         str_fmt(out, 64, "exit status %u", x->code);
@@ -139,7 +139,7 @@ static void exit_text(const struct init_exit *x, char out[64])
 }
 
 /* What is zero is left out, as protobuf's JSON has it. */
-static void send_exit(struct watching *w, const struct init_exit *x)
+static void send_exit(struct watching *w, const struct process_exit *x)
 {
     autobuf struct buf m = BUF_INIT(1024);
     char status[64], error[96];
@@ -147,7 +147,7 @@ static void send_exit(struct watching *w, const struct init_exit *x)
 
     exit_text(x, status);
     str_fmt(error, sizeof(error), "%s%s", status,
-            (x->flags & INIT_EXIT_OOM) != 0 ? " (out of memory)" : "");
+            (x->flags & PROCESS_EXIT_OOM) != 0 ? " (out of memory)" : "");
     jw_init(&j, &m);
     jw_open(&j);
     jw_key(&j, "event");
@@ -168,14 +168,14 @@ static void send_exit(struct watching *w, const struct init_exit *x)
     connect_end(&w->stream);
 }
 
-static void on_exit_(void *arg, const struct init_exit *x)
+static void on_exit_(void *arg, const struct process_exit *x)
 {
     struct watching *w = arg;
     struct err e;
 
     if (!call_told(w->c))
         return;
-    if ((x->flags & INIT_EXIT_TIMED_OUT) == 0) {
+    if ((x->flags & PROCESS_EXIT_TIMED_OUT) == 0) {
         send_exit(w, x);
         return;
     }
@@ -212,14 +212,14 @@ struct command_in {
 static const struct json_field start_fields[] = {
     {"process", JSON_FIELD_ANY, offsetof(struct start_in, process), 0, 0, true, ""},
     {"pty", JSON_FIELD_ANY, offsetof(struct start_in, pty), 0, 0, false, ""},
-    {"tag", JSON_FIELD_STR, offsetof(struct start_in, tag), 1, INIT_ID_MAX, false, ""},
+    {"tag", JSON_FIELD_STR, offsetof(struct start_in, tag), 1, PROCESS_ID_MAX, false, ""},
     {"stdin", JSON_FIELD_BOOL, offsetof(struct start_in, stdin_open), 0, 0, false, ""},
 };
 static const struct json_field command_fields[] = {
-    {"cmd", JSON_FIELD_STR, offsetof(struct command_in, cmd), 1, INIT_ARGS_MAX, true, ""},
+    {"cmd", JSON_FIELD_STR, offsetof(struct command_in, cmd), 1, PROCESS_ARGS_MAX, true, ""},
     {"args", JSON_FIELD_STRLIST, offsetof(struct command_in, args), 0, ARGS_MAX, false, ""},
     {"envs", JSON_FIELD_STRMAP, offsetof(struct command_in, envs), 0, MAPS_ENV_MAX, false, ""},
-    {"cwd", JSON_FIELD_STR, offsetof(struct command_in, cwd), 0, INIT_PATH_MAX - 2, false, ""},
+    {"cwd", JSON_FIELD_STR, offsetof(struct command_in, cwd), 0, ENGINE_PATH_MAX - 2, false, ""},
 };
 /* clang-format on */
 
@@ -237,7 +237,7 @@ static const struct surface_input start_input = {
     .unwrap = connect_unwrap,
 };
 
-static void on_started(void *arg, const struct init_started *m)
+static void on_started(void *arg, const struct process_started *m)
 {
     struct watching *w = arg;
 
@@ -247,7 +247,7 @@ static void on_started(void *arg, const struct init_started *m)
 
 /* Nothing and what is relative is in the user's home, unless the image of the
  * template has a directory of its own. */
-static const char *cwd_of(const struct sandbox *s, const char *cwd, char out[INIT_PATH_MAX + 1])
+static const char *cwd_of(const struct sandbox *s, const char *cwd, char out[ENGINE_PATH_MAX + 1])
 {
     bool image = s->image_len > 0;
 
@@ -255,7 +255,7 @@ static const char *cwd_of(const struct sandbox *s, const char *cwd, char out[INI
         return image ? NULL : "~";
     if (*cwd == '/' || *cwd == '~')
         return cwd;
-    str_fmt(out, INIT_PATH_MAX + 1, "~/%s", cwd);
+    str_fmt(out, ENGINE_PATH_MAX + 1, "~/%s", cwd);
     return out;
 }
 
@@ -286,7 +286,7 @@ static int run(struct watching *w, const struct start_in *in, const struct comma
 {
     struct call *c = w->c;
     const struct sandbox *s = engine_find(c->plane->engine, c->ref.id);
-    autobuf struct buf env = BUF_INIT(INIT_ARGS_MAX);
+    autobuf struct buf env = BUF_INIT(PROCESS_ARGS_MAX);
     autofree const char **argv = argv_of(cmd, w->by_shell);
     struct process_term term = {0};
     struct process_opts o = {.id = in->tag,
@@ -296,7 +296,7 @@ static int run(struct watching *w, const struct start_in *in, const struct comma
                              .whole = in->pty == NULL,
                              .reuse = in->tag != NULL,
                              .term = in->pty != NULL ? &term : NULL};
-    char cwd[INIT_PATH_MAX + 1];
+    char cwd[ENGINE_PATH_MAX + 1];
 
     if (argv == NULL || s == NULL)
         return err_set(e, ERR_UNAVAILABLE, "out of memory");
@@ -389,7 +389,7 @@ static const struct surface_input connect_input = {
     .unwrap = connect_unwrap,
 };
 
-static void found(void *arg, const struct init_proc *p, const struct err *e)
+static void found(void *arg, const struct process_info *p, const struct err *e)
 {
     static const struct process_ops ops = {
         .on_output = on_output, .on_exit = on_exit_, .on_fail = on_fail};

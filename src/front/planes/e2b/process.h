@@ -13,8 +13,8 @@ struct call;
 
 /* A process as a message names it: {"pid": 7} or {"tag": "x"}. */
 struct selector {
-    char id[INIT_ID_MAX + 1];    /* for the engine */
-    char text[INIT_ID_MAX + 16]; /* for people: "pid 7" */
+    char id[PROCESS_ID_MAX + 1];    /* for the engine */
+    char text[PROCESS_ID_MAX + 16]; /* for people: "pid 7" */
 };
 int selector_read(json_t *process, struct selector *ret, struct err *e);
 /* The call is answered: there is no such process. */
@@ -23,7 +23,7 @@ void selector_absent(struct call *c, const struct selector *s);
 void selector_fail(struct call *c, const struct selector *s, const struct err *e);
 
 /* A terminal is shown with its size. */
-static inline bool process_is_pty(const struct init_proc *p)
+static inline bool process_is_pty(const struct process_info *p)
 {
     return p->cols != 0;
 }

@@ -81,7 +81,7 @@ static void refuse(struct upload *u, enum err_kind kind, const char *why)
 
 static void pump(struct upload *u);
 
-static void add_answer(struct upload *u, const struct file_entry *f)
+static void add_answer(struct upload *u, const struct file_info *f)
 {
     char path[E2B_PATH_MAX + 1];
     struct json_w w;
@@ -97,7 +97,7 @@ static void add_answer(struct upload *u, const struct file_entry *f)
     jw_close(&w);
 }
 
-static void written(void *arg, const struct file_entry *f, const struct err *e)
+static void written(void *arg, const struct file_info *f, const struct err *e)
 {
     struct upload *u = arg;
 
@@ -287,7 +287,7 @@ static int read_headers(struct upload *u, const struct files_in *in, struct err 
     const char *coding = http_header(u->c->r, "Content-Encoding");
     const char *type = http_header(u->c->r, "Content-Type");
 
-    u->opts = (struct file_write_opts){.mode = FILE_MODE_NONE, .parents = true};
+    u->opts = (struct file_write_opts){.mode = FILE_MODE_KEEP, .parents = true};
     u->opts.gzip = coding != NULL && strcasecmp(coding, "gzip") == 0;
     if (coding != NULL && !u->opts.gzip && strcasecmp(coding, "identity") != 0)
         return err_set(e, ERR_INVALID, "Content-Encoding: unsupported: %.60s", coding);

@@ -91,7 +91,7 @@ void watcher_fail_lost(struct watcher *w)
 
 /* ---- the directory first: where it is, and whether it is one ---- */
 
-static void found(void *arg, const struct file_entry *f, const struct err *e)
+static void found(void *arg, const struct file_info *f, const struct err *e)
 {
     struct watcher *w = arg;
     struct watch_opts o = {

@@ -37,7 +37,7 @@ int command_decode(const struct command *in, struct command_opts *ret, struct er
 
 int command_decode_rest(const struct command *in, struct command_opts *ret, struct err *e)
 {
-    buf_init(&ret->env, INIT_ARGS_MAX);
+    buf_init(&ret->env, PROCESS_ARGS_MAX);
     ret->argv = NULL;
     if (in->argv != NULL && decode_argv(in->argv, &ret->argv, e) < 0)
         return -1;
@@ -60,7 +60,7 @@ int command_streams(const char *name, unsigned *ret, struct err *e)
     static const struct {
         const char *name;
         unsigned mask;
-    } names[] = {{"stdout", INIT_STDOUT}, {"stderr", INIT_STDERR}, {"both", 0}};
+    } names[] = {{"stdout", PROCESS_STDOUT}, {"stderr", PROCESS_STDERR}, {"both", 0}};
 
     *ret = 0;
     for (size_t i = 0; name != NULL && i < ARRAY_LEN(names); i++) {

@@ -8,7 +8,7 @@
 #include "front/plane/maps.h"
 #include "json/read.h"
 
-/* argv and environment together are bounded by what execve takes (INIT_ARGS_MAX);
+/* argv and environment together are bounded by what execve takes (PROCESS_ARGS_MAX);
  * JSON may need more bytes for the same text, and stdin comes on top. */
 #define COMMAND_BODY_MAX ((4u << 20) + (64u << 10))
 #define COMMAND_ARGS_MAX 65536u
@@ -26,13 +26,13 @@ struct command {
 #define COMMAND_FIELDS(S) \
     {"argv", JSON_FIELD_STRLIST, offsetof(S, cmd.argv), 1, COMMAND_ARGS_MAX, false, \
      "The program and its arguments, run without a shell. Exactly one of argv and command."}, \
-    {"command", JSON_FIELD_STR, offsetof(S, cmd.command), 1, INIT_ARGS_MAX, false, \
+    {"command", JSON_FIELD_STR, offsetof(S, cmd.command), 1, PROCESS_ARGS_MAX, false, \
      "A text for bash -c. Exactly one of argv and command."}, \
-    {"cwd", JSON_FIELD_STR, offsetof(S, cmd.cwd), 1, INIT_PATH_MAX, false, \
+    {"cwd", JSON_FIELD_STR, offsetof(S, cmd.cwd), 1, ENGINE_PATH_MAX, false, \
      "Working directory; without it /workspace. If it does not exist, nothing runs."}, \
     {"env", JSON_FIELD_STRMAP, offsetof(S, cmd.env), 0, MAPS_ENV_MAX, false, \
      "Variables of this command, over those of the sandbox."}, \
-    {"user", JSON_FIELD_STR, offsetof(S, cmd.user), 1, INIT_USER_MAX, false, \
+    {"user", JSON_FIELD_STR, offsetof(S, cmd.user), 1, ENGINE_USER_MAX, false, \
      "A user's name, uid, or uid:gid; without it user."}
 /* clang-format on */
 

@@ -13,7 +13,7 @@
 #include "front/plane/shape.h"
 
 #define LISTING_LIMIT_MAX 1000
-#define LISTING_CURSOR_MAX (16 + INIT_ID_MAX)
+#define LISTING_CURSOR_MAX (16 + PROCESS_ID_MAX)
 
 /* The query of such a list. */
 struct listing_page {
@@ -37,7 +37,7 @@ struct listing {
     const struct shape *of;
     struct buf rows; /* shape_append() here, after listing_takes() */
     uint64_t limit, count, after_ms;
-    char after[INIT_ID_MAX + 1], last[LISTING_CURSOR_MAX + 1];
+    char after[PROCESS_ID_MAX + 1], last[LISTING_CURSOR_MAX + 1];
     bool more;
 };
 

@@ -54,7 +54,7 @@ static const char *name_of(const char *path)
     return slash != NULL && slash[1] != '\0' ? slash + 1 : path;
 }
 
-void file_view(struct file_view *v, const struct file_entry *f)
+void file_view(struct file_view *v, const struct file_info *f)
 {
     struct etag_parts parts = {f->ino, f->size, f->mtime_ns, f->ctime_ns};
 
@@ -79,7 +79,7 @@ void file_view(struct file_view *v, const struct file_entry *f)
     }
 }
 
-void file_reply(struct call *c, const struct file_entry *f)
+void file_reply(struct call *c, const struct file_info *f)
 {
     struct file_view v;
 
@@ -91,7 +91,7 @@ int file_mode(const char *text, uint32_t *ret, struct err *e)
 {
     uint32_t mode = 0;
 
-    *ret = FILE_MODE_NONE;
+    *ret = FILE_MODE_KEEP;
     if (text == NULL)
         return 0;
     if (strlen(text) == 0 || strlen(text) > 5 || strspn(text, "01234567") != strlen(text))

@@ -13,9 +13,9 @@ struct file_in {
 };
 /* clang-format off */
 #define FILE_PATH_FIELD(S, doc) \
-    {"path", JSON_FIELD_PATH, offsetof(S, at.path), 1, FILE_PATH_MAX, true, doc}
+    {"path", JSON_FIELD_PATH, offsetof(S, at.path), 1, ENGINE_PATH_MAX, true, doc}
 #define FILE_USER_FIELD(S) \
-    {"user", JSON_FIELD_STR, offsetof(S, at.user), 1, INIT_USER_MAX, false, \
+    {"user", JSON_FIELD_STR, offsetof(S, at.user), 1, ENGINE_USER_MAX, false, \
      "Whose rights are used: a name, a uid or uid:gid. Default: user, or as the template's image says."}
 /* clang-format on */
 
@@ -31,10 +31,10 @@ struct file_view {
     char mode[8], etag[96];
     const char *mode_text, *etag_text;
 };
-void file_view(struct file_view *v, const struct file_entry *f);
-void file_reply(struct call *c, const struct file_entry *f);
+void file_view(struct file_view *v, const struct file_info *f);
+void file_reply(struct call *c, const struct file_info *f);
 
-/* "644", "0755"; ERR_INVALID. NULL is FILE_MODE_NONE. */
+/* "644", "0755"; ERR_INVALID. NULL is FILE_MODE_KEEP. */
 int file_mode(const char *text, uint32_t *ret, struct err *e);
 
 #endif

@@ -34,7 +34,7 @@ static struct change *change_new(struct call *c)
     return s;
 }
 
-static void got_entry(void *arg, const struct file_entry *f)
+static void got_entry(void *arg, const struct file_info *f)
 {
     struct change *s = arg;
     struct file_view v;
@@ -46,7 +46,7 @@ static void got_entry(void *arg, const struct file_entry *f)
     shape_write(&w, &file_shape, &v);
 }
 
-static void changed(void *arg, const struct file_done *d, const struct err *e)
+static void changed(void *arg, const struct file_result *d, const struct err *e)
 {
     struct change *s = arg;
 
@@ -104,7 +104,7 @@ struct to_in {
 /* clang-format off */
 static const struct json_field to_fields[] = {
     FILE_PATH_FIELD(struct to_in, "From here. A symlink is taken as what it is."),
-    {"to", JSON_FIELD_PATH, offsetof(struct to_in, to), 1, FILE_PATH_MAX, true, "To here: the new path itself, not a directory to put it in."},
+    {"to", JSON_FIELD_PATH, offsetof(struct to_in, to), 1, ENGINE_PATH_MAX, true, "To here: the new path itself, not a directory to put it in."},
     FILE_USER_FIELD(struct to_in),
     {"overwrite", JSON_FIELD_BOOL, offsetof(struct to_in, overwrite), 0, 0, false, "What is there gives way; copied directories are joined."},
     {"parents", JSON_FIELD_BOOL, offsetof(struct to_in, parents), 0, 0, false, "Make directories that are missing."},
@@ -176,7 +176,7 @@ static const struct json_field chmod_fields[] = {
 static const struct json_field chown_fields[] = {
     FILE_PATH_FIELD(struct set_in, "A symlink is taken as what it is."),
     FILE_USER_FIELD(struct set_in),
-    {"owner", JSON_FIELD_STR, offsetof(struct set_in, value), 1, 2 * FILE_NAME_MAX, true, "USER, USER:GROUP or :GROUP, in names or numbers."},
+    {"owner", JSON_FIELD_STR, offsetof(struct set_in, value), 1, 2 * ENGINE_USER_MAX, true, "USER, USER:GROUP or :GROUP, in names or numbers."},
     {"recursive", JSON_FIELD_BOOL, offsetof(struct set_in, recursive), 0, 0, false, "Everything below it too."},
 };
 /* clang-format on */
@@ -217,7 +217,7 @@ struct symlink_in {
 /* clang-format off */
 static const struct json_field symlink_fields[] = {
     FILE_PATH_FIELD(struct symlink_in, "The link to make."),
-    {"target", JSON_FIELD_PATH, offsetof(struct symlink_in, target), 1, FILE_PATH_MAX, true, "What it says; kept as it is."},
+    {"target", JSON_FIELD_PATH, offsetof(struct symlink_in, target), 1, ENGINE_PATH_MAX, true, "What it says; kept as it is."},
     FILE_USER_FIELD(struct symlink_in),
     {"overwrite", JSON_FIELD_BOOL, offsetof(struct symlink_in, overwrite), 0, 0, false, "A file or link that is there gives way."},
     {"parents", JSON_FIELD_BOOL, offsetof(struct symlink_in, parents), 0, 0, false, "Make directories that are missing."},
@@ -279,7 +279,7 @@ static const struct surface_input get_xattrs_input = {
 static const struct surface_input set_xattrs_input = {
     SURFACE_INPUT(set_xattrs_fields, struct xattrs_in)};
 
-static void got_xattr(void *arg, const struct file_xattr *x)
+static void got_xattr(void *arg, const struct file_attr_info *x)
 {
     struct change *s = arg;
     struct xattr_view v = {x->name, {x->value.p, x->value.len}};
@@ -287,7 +287,7 @@ static void got_xattr(void *arg, const struct file_xattr *x)
     shape_append(&s->attrs, &xattr_shape, &v);
 }
 
-static void got_xattrs(void *arg, const struct file_done *d, const struct err *e)
+static void got_xattrs(void *arg, const struct file_result *d, const struct err *e)
 {
     struct change *s = arg;
 

@@ -16,7 +16,7 @@
 #define SEARCH_LIMIT_MAX 100000u
 #define SEARCH_SECONDS 60u
 #define SEARCH_SECONDS_MAX 600u
-#define CURSOR_MAX (2 * FILE_PATH_MAX)
+#define CURSOR_MAX (2 * ENGINE_PATH_MAX)
 #define RECORD_MAX (64u << 10) /* of JSON */
 #define GATHER (16u << 10)     /* before it is written */
 
@@ -104,7 +104,7 @@ static void finish(struct records *r, const struct shape *shape, const void *tai
     call_end(r->c);
 }
 
-static void got_entry(void *arg, const struct file_entry *f)
+static void got_entry(void *arg, const struct file_info *f)
 {
     struct file_view v;
 
@@ -163,7 +163,7 @@ static void list_defaults(void *in, const struct config *config)
 static const struct surface_input list_input = {SURFACE_INPUT(list_fields, struct list_in),
                                                 .defaults = list_defaults};
 
-static void listed(void *arg, const struct file_done *d, const struct err *e)
+static void listed(void *arg, const struct file_result *d, const struct err *e)
 {
     struct records *r = arg;
     autobuf struct buf next = BUF_INIT(CURSOR_MAX);
@@ -202,7 +202,7 @@ static int parse_cursor(struct buf *out, const char *text, struct err *e)
 {
     if (text == NULL)
         return 0;
-    if (str_unbase64(out, text, strlen(text)) < 0 || out->len > FILE_AFTER_MAX ||
+    if (str_unbase64(out, text, strlen(text)) < 0 || out->len > FILE_CURSOR_MAX ||
         memchr(buf_data(out), '\0', out->len) != NULL)
         return err_set(e, ERR_INVALID, "after: not a cursor of ours");
     return 0;
@@ -315,7 +315,7 @@ static void search_defaults(void *in, const struct config *config)
 static const struct surface_input search_input = {SURFACE_INPUT(search_fields, struct search_in),
                                                   .defaults = search_defaults};
 
-static void got_line(void *arg, const struct file_line *l)
+static void got_line(void *arg, const struct file_match *l)
 {
     static const char *const kinds[] = {"before", "match", "after"};
     struct line_view v = {.path = {l->path, strlen(l->path)},
@@ -328,7 +328,7 @@ static void got_line(void *arg, const struct file_line *l)
     put(arg, "line", &line_shape, &v);
 }
 
-static void searched(void *arg, const struct file_done *d, const struct err *e)
+static void searched(void *arg, const struct file_result *d, const struct err *e)
 {
     struct records *r = arg;
     struct search_tail tail = {0};

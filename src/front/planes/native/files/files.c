@@ -21,7 +21,7 @@ static const struct json_field stat_fields[] = {
 /* clang-format on */
 static const struct surface_input stat_input = {SURFACE_INPUT(stat_fields, struct stat_in)};
 
-static void shown(void *arg, const struct file_entry *f, const struct err *e)
+static void shown(void *arg, const struct file_info *f, const struct err *e)
 {
     struct call *c = arg;
 
@@ -76,7 +76,7 @@ static const struct json_field write_fields[] = {
     FILE_PATH_FIELD(struct write_in, "Absolute, relative to where commands start, or beginning with ~/. A symlink is followed."),
     FILE_USER_FIELD(struct write_in),
     {"mode", JSON_FIELD_STR, offsetof(struct write_in, mode), 1, 5, false, "Octal. Default: as it is, or 0644."},
-    {"owner", JSON_FIELD_STR, offsetof(struct write_in, owner), 1, 2 * FILE_NAME_MAX, false, "USER, USER:GROUP or :GROUP, in names or numbers."},
+    {"owner", JSON_FIELD_STR, offsetof(struct write_in, owner), 1, 2 * ENGINE_USER_MAX, false, "USER, USER:GROUP or :GROUP, in names or numbers."},
     {"append", JSON_FIELD_BOOL, offsetof(struct write_in, append), 0, 0, false, "Behind what is there."},
     {"atomic", JSON_FIELD_BOOL, offsetof(struct write_in, atomic), 0, 0, false, "A new file takes the name, in one step; else the old one is overwritten, and its inode and links stay."},
     {"parents", JSON_FIELD_BOOL, offsetof(struct write_in, parents), 0, 0, false, "Make directories that are missing."},

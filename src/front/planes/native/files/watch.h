@@ -21,9 +21,9 @@ struct watch_in {
 };
 /* clang-format off */
 #define WATCH_FIELDS(S) \
-    {"path", JSON_FIELD_PATH, offsetof(S, what.path), 1, INIT_PATH_MAX, true, \
+    {"path", JSON_FIELD_PATH, offsetof(S, what.path), 1, ENGINE_PATH_MAX, true, \
      "The directory: absolute, below the user's home with ~, or relative to where commands start."}, \
-    {"user", JSON_FIELD_STR, offsetof(S, what.user), 1, INIT_USER_MAX, false, \
+    {"user", JSON_FIELD_STR, offsetof(S, what.user), 1, ENGINE_USER_MAX, false, \
      "Whose rights are used: a name, a uid or uid:gid. Default: user, or as the template's image says."}, \
     {"recursive", JSON_FIELD_BOOL, offsetof(S, what.recursive), 0, 0, false, "All directories below it too, also those that are made later."}, \
     {"include", JSON_FIELD_STRLIST, offsetof(S, what.include), 0, WATCH_GLOBS_ASKED, false, \

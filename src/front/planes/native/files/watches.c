@@ -55,7 +55,7 @@ static const struct surface_input create_input = {SURFACE_INPUT(create_fields, s
 
 struct create {
     struct call *c;
-    char id[WATCH_ID_LEN + 1], path[INIT_PATH_MAX + 1];
+    char id[WATCH_ID_LEN + 1], path[ENGINE_PATH_MAX + 1];
     bool recursive;
 };
 

@@ -22,7 +22,7 @@ struct clone_view {
 /* clang-format off */
 static const struct json_field clone_fields[] = {
     {"url", JSON_FIELD_STR, offsetof(struct clone_in, url), 1, GIT_URL_MAX, true, "Where from; credentials in it are used and not stored."},
-    {"path", JSON_FIELD_STR, offsetof(struct clone_in, path), 1, INIT_PATH_MAX, false, "Where to, a directory that is empty or not there; without it the repository's name, where commands start."},
+    {"path", JSON_FIELD_STR, offsetof(struct clone_in, path), 1, ENGINE_PATH_MAX, false, "Where to, a directory that is empty or not there; without it the repository's name, where commands start."},
     {"branch", JSON_FIELD_STR, offsetof(struct clone_in, branch), 1, 255, false, "A branch or tag; without it the server's choice."},
     {"depth", JSON_FIELD_U64, offsetof(struct clone_in, depth), 0, INT32_MAX, false, "Only so many commits; 0: all."},
     {"single_branch", JSON_FIELD_BOOL, offsetof(struct clone_in, single_branch), 0, 0, false, "Only the history of that branch."},
@@ -30,7 +30,7 @@ static const struct json_field clone_fields[] = {
     {"username", JSON_FIELD_STR, offsetof(struct clone_in, username), 1, GIT_SECRET_MAX, false, "For the server of the URL and this call only."},
     {"password", JSON_FIELD_STR, offsetof(struct clone_in, password), 1, GIT_SECRET_MAX, false, "A password or token; never stored or shown."},
     {"timeout_ms", JSON_FIELD_U64, offsetof(struct clone_in, timeout_ms), 1, TIME_MAX, false, "After this many ms it is ended; without it ten minutes."},
-    {"user", JSON_FIELD_STR, offsetof(struct clone_in, user), 1, INIT_USER_MAX, false, "Whose rights are used: a name, a uid or uid:gid."},
+    {"user", JSON_FIELD_STR, offsetof(struct clone_in, user), 1, ENGINE_USER_MAX, false, "Whose rights are used: a name, a uid or uid:gid."},
 };
 static const struct shape_field clone_shape_fields[] = {
     {"path", SHAPE_BYTES, offsetof(struct clone_view, path), "Where it is."},
@@ -53,7 +53,7 @@ struct clone {
     struct call *c;
     bool events;
     struct git_status parse;
-    char path[INIT_PATH_MAX + 1], user[INIT_USER_MAX + 1];
+    char path[ENGINE_PATH_MAX + 1], user[ENGINE_USER_MAX + 1];
 };
 
 static void clone_drop(void *state)
@@ -202,7 +202,7 @@ static void git_clone_(struct call *c, const void *body)
         call_fail(c, &e);
         return;
     }
-    str_fmt(k->path, sizeof(k->path), "%.*s", (int)INIT_PATH_MAX,
+    str_fmt(k->path, sizeof(k->path), "%.*s", (int)ENGINE_PATH_MAX,
             in->path != NULL ? in->path : w.name);
     str_fmt(k->user, sizeof(k->user), "%s", in->user != NULL ? in->user : "");
     git_do(c,

@@ -13,7 +13,7 @@
 #define PAGE_DEFAULT (1u << 20)
 #define PAGE_MIN 16u /* a character always fits, so every page makes progress */
 #define PAGE_MAX (8u << 20)
-#define EVENT_MAX (8u * INIT_CHUNK_MAX)
+#define EVENT_MAX (8u * PROCESS_CHUNK_MAX)
 
 struct logs_in {
     uint64_t max_bytes;
@@ -70,7 +70,7 @@ static SHAPE(end_shape, "LogsEnd", "The end event: no more is there now.", end_f
 /* clang-format on */
 
 /* Whose output: of a process, or of a command of a session. */
-static const char *ref_of(const struct call *c, char out[INIT_REF_MAX + 1])
+static const char *ref_of(const struct call *c, char out[PROCESS_REF_MAX + 1])
 {
     if (*call_param(c, 2) == '\0')
         return call_param(c, 1);
@@ -131,7 +131,7 @@ static void page_reply(struct page *p, uint64_t next, bool exited)
     call_reply_shape(p->c, &page_shape, &v);
 }
 
-static void page_output(void *arg, const struct init_output *m)
+static void page_output(void *arg, const struct process_output *m)
 {
     struct page *p = arg;
     size_t n = m->data.len < p->room ? m->data.len : p->room;
@@ -147,7 +147,7 @@ static void page_output(void *arg, const struct init_output *m)
         page_reply(p, m->pos + n, false);
 }
 
-static void page_truncated(void *arg, const struct init_truncated *m)
+static void page_truncated(void *arg, const struct process_truncated *m)
 {
     struct page *p = arg;
 
@@ -156,7 +156,7 @@ static void page_truncated(void *arg, const struct init_truncated *m)
     p->gap.to = m->to;
 }
 
-static void page_end(void *arg, const struct init_end *m)
+static void page_end(void *arg, const struct process_end *m)
 {
     struct page *p = arg;
 
@@ -164,7 +164,7 @@ static void page_end(void *arg, const struct init_end *m)
         page_reply(p, m->value, m->exited);
 }
 
-static void page_exit(void *arg, const struct init_exit *m)
+static void page_exit(void *arg, const struct process_exit *m)
 {
     struct page *p = arg;
 
@@ -191,7 +191,7 @@ static const struct process_ops page_ops = {
 static void read_page(struct call *c, const struct logs_in *in, unsigned streams)
 {
     struct page *p = call_state(c, sizeof(*p), page_drop);
-    char ref[INIT_REF_MAX + 1];
+    char ref[PROCESS_REF_MAX + 1];
     uint64_t since = 0;
     struct err e;
 
@@ -235,14 +235,14 @@ static void send_event(struct tail *t, unsigned stream)
 
 static void flush(struct tail *t)
 {
-    for (unsigned stream = INIT_STDOUT; stream <= INIT_STDERR; stream++) {
+    for (unsigned stream = PROCESS_STDOUT; stream <= PROCESS_STDERR; stream++) {
         buf_clear(&t->event);
         if (output_flush(&t->sent, stream, &t->event))
             send_event(t, stream);
     }
 }
 
-static void tail_output(void *arg, const struct init_output *m)
+static void tail_output(void *arg, const struct process_output *m)
 {
     struct tail *t = arg;
 
@@ -255,7 +255,7 @@ static void tail_output(void *arg, const struct init_output *m)
         send_event(t, m->stream);
 }
 
-static void tail_truncated(void *arg, const struct init_truncated *m)
+static void tail_truncated(void *arg, const struct process_truncated *m)
 {
     struct tail *t = arg;
     char id[OUTPUT_ID_MAX];
@@ -268,7 +268,7 @@ static void tail_truncated(void *arg, const struct init_truncated *m)
                      &(struct gap_view){m->from, m->to});
 }
 
-static void tail_exit(void *arg, const struct init_exit *m)
+static void tail_exit(void *arg, const struct process_exit *m)
 {
     struct tail *t = arg;
     struct exit_view v;
@@ -283,7 +283,7 @@ static void tail_exit(void *arg, const struct init_exit *m)
     call_end(t->c);
 }
 
-static void tail_end(void *arg, const struct init_end *m)
+static void tail_end(void *arg, const struct process_end *m)
 {
     struct tail *t = arg;
     char id[OUTPUT_ID_MAX];
@@ -318,11 +318,11 @@ static const struct process_ops tail_ops = {
 
 /* Asked first whether it exists: once a stream has begun it is too late for 404,
  * and a process that prints nothing would leave the client without a head. */
-static void tail_found(void *arg, const struct init_proc *p, const struct err *e)
+static void tail_found(void *arg, const struct process_info *p, const struct err *e)
 {
     struct tail *t = arg;
     struct call *c = t->c;
-    char ref[INIT_REF_MAX + 1];
+    char ref[PROCESS_REF_MAX + 1];
 
     (void)p;
     if (!call_got(c, e))
@@ -338,7 +338,7 @@ static void read_stream(struct call *c, const struct logs_in *in, unsigned strea
     const char *header = http_header(c->r, "Last-Event-ID");
     const char *from = header != NULL ? header : in->since;
     struct tail *t = call_state(c, sizeof(*t), tail_drop);
-    char ref[INIT_REF_MAX + 1];
+    char ref[PROCESS_REF_MAX + 1];
     struct err e;
 
     if (t == NULL)

@@ -17,7 +17,7 @@
 
 #define OUTPUT_DEFAULT (1u << 20)
 #define OUTPUT_MAX (64u << 20)
-#define EVENT_MAX (8u * INIT_CHUNK_MAX) /* a chunk, escaped at the worst */
+#define EVENT_MAX (8u * PROCESS_CHUNK_MAX) /* a chunk, escaped at the worst */
 
 struct exec_in {
     struct command cmd;
@@ -33,7 +33,7 @@ struct exec {
     struct buf event;
     bool of_session;
     uint64_t started_ms;
-    char id[INIT_ID_MAX + 1]; /* of a session's command */
+    char id[PROCESS_ID_MAX + 1]; /* of a session's command */
 };
 
 /* ---- answers ---- */
@@ -112,13 +112,13 @@ static void fill_output(struct exec *x, struct exec_view *v)
 
 /* ---- what the engine tells ---- */
 
-static void on_started(void *arg, const struct init_started *m)
+static void on_started(void *arg, const struct process_started *m)
 {
     struct exec *x = arg;
     struct start_view v = {m->id, m->pid, m->started_ms};
 
     if (x->of_session) {
-        str_fmt(x->id, sizeof(x->id), "%.*s", (int)INIT_ID_MAX, session_ref_command(m->id));
+        str_fmt(x->id, sizeof(x->id), "%.*s", (int)PROCESS_ID_MAX, session_ref_command(m->id));
         v.id = x->id;
     }
     x->started_ms = m->started_ms;
@@ -144,14 +144,14 @@ static void give_up(struct exec *x)
     call_fail(x->c, &e);
 }
 
-static void on_output(void *arg, const struct init_output *m)
+static void on_output(void *arg, const struct process_output *m)
 {
     struct exec *x = arg;
 
     if (x->how == CALL_RAW) {
         call_write(x->c, m->data.p, m->data.len);
     } else if (x->how == CALL_JSON) {
-        if (collect_add(&x->kept[m->stream == INIT_STDERR], m->data.p, m->data.len) < 0)
+        if (collect_add(&x->kept[m->stream == PROCESS_STDERR], m->data.p, m->data.len) < 0)
             give_up(x);
     } else {
         buf_clear(&x->event);
@@ -162,7 +162,7 @@ static void on_output(void *arg, const struct init_output *m)
 
 static void end_events(struct exec *x, const struct exec_view *v)
 {
-    for (unsigned stream = INIT_STDOUT; stream <= INIT_STDERR; stream++) {
+    for (unsigned stream = PROCESS_STDOUT; stream <= PROCESS_STDERR; stream++) {
         buf_clear(&x->event);
         if (output_flush(&x->sent, stream, &x->event))
             send_event(x, stream);
@@ -179,20 +179,20 @@ static void never_ran(struct exec *x)
     call_fail(x->c, &e);
 }
 
-static void on_ended(void *arg, const struct init_exit *m)
+static void on_ended(void *arg, const struct process_exit *m)
 {
     struct exec *x = arg;
     struct exec_view v = {0};
 
     if (!call_told(x->c))
         return;
-    if ((m->flags & INIT_EXIT_NEVER_RAN) != 0) {
+    if ((m->flags & PROCESS_EXIT_NEVER_RAN) != 0) {
         never_ran(x);
         return;
     }
     exit_view_of(&v.exit, m);
     v.id = x->id;
-    v.session = (m->flags & INIT_EXIT_SESSION_ENDED) != 0 ? "ended" : "running";
+    v.session = (m->flags & PROCESS_EXIT_SESSION_ENDED) != 0 ? "ended" : "running";
     v.duration_ms = m->ended_ms > x->started_ms ? m->ended_ms - x->started_ms : 0;
     if (x->how == CALL_JSON) {
         fill_output(x, &v);

@@ -40,7 +40,7 @@ static const struct json_field wait_fields[] = {
      "For port: until something in the sandbox listens on this TCP port."},
     {"http", JSON_FIELD_ANY, offsetof(struct wait_in, http), 0, 0, false,
      "For port: until what listens there also answers a GET as it should."},
-    {"text", JSON_FIELD_STR, offsetof(struct wait_in, text), 1, INIT_TEXT_MAX, false,
+    {"text", JSON_FIELD_STR, offsetof(struct wait_in, text), 1, PROCESS_TEXT_MAX, false,
      "For log: until this is printed."},
     {"since", JSON_FIELD_U64, offsetof(struct wait_in, since), 0, 0, false,
      "For log: look from this position on; without it from the beginning."},
@@ -51,7 +51,7 @@ static const struct json_field wait_fields[] = {
 };
 /* clang-format on */
 static const struct json_field http_fields[] = {
-    {"path", JSON_FIELD_STR, offsetof(struct wait_http, path), 1, INIT_PATH_MAX, false,
+    {"path", JSON_FIELD_STR, offsetof(struct wait_http, path), 1, ENGINE_PATH_MAX, false,
      "What to ask for; without it /."},
     {"status", JSON_FIELD_STR, offsetof(struct wait_http, status), 1, 16, false,
      "The status, or the range of it, that counts: 204 or 200-399, which is the default."},

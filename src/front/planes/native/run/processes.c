@@ -60,21 +60,21 @@ struct process_full {
     struct extent_view output;
 };
 
-void process_exit_of(struct exit_view *v, const struct init_proc *p)
+void process_exit_of(struct exit_view *v, const struct process_info *p)
 {
-    struct init_exit end = {.code = p->code,
-                            .signal = p->signal,
-                            .flags = p->flags,
-                            .ended_ms = p->ended_ms,
-                            .cpu_us = p->cpu_us,
-                            .maxrss_kb = p->maxrss_kb};
+    struct process_exit end = {.code = p->code,
+                               .signal = p->signal,
+                               .flags = p->flags,
+                               .ended_ms = p->ended_ms,
+                               .cpu_us = p->cpu_us,
+                               .maxrss_kb = p->maxrss_kb};
 
     exit_view_of(v, &end);
 }
 
-static void view_of(struct process_full *v, const struct init_proc *p)
+static void view_of(struct process_full *v, const struct process_info *p)
 {
-    bool ended = p->state == INIT_EXITED;
+    bool ended = p->state == PROCESS_EXITED;
 
     process_exit_of(&v->exit, p);
     v->output = (struct extent_view){p->output_first, p->output_end};
@@ -94,7 +94,7 @@ static void view_of(struct process_full *v, const struct init_proc *p)
     };
 }
 
-static void got(void *arg, const struct init_proc *p, const struct err *e)
+static void got(void *arg, const struct process_info *p, const struct err *e)
 {
     struct call *c = arg;
     struct process_full v;
@@ -117,7 +117,7 @@ void process_done(void *arg, const struct err *e)
         call_reply_none(c);
 }
 
-void process_ended(void *arg, const struct init_exit *m, const struct err *e)
+void process_ended(void *arg, const struct process_exit *m, const struct err *e)
 {
     struct call *c = arg;
     struct exit_view v;
@@ -138,7 +138,7 @@ struct start_in {
 
 /* clang-format off */
 static const struct json_field start_fields[] = {
-    {"id", JSON_FIELD_STR, offsetof(struct start_in, id), 1, INIT_ID_MAX, false,
+    {"id", JSON_FIELD_STR, offsetof(struct start_in, id), 1, PROCESS_ID_MAX, false,
      "Its name, of letters, digits, '.', '_' and '-'; without it one is chosen. One that is in use is refused (409)."},
     COMMAND_FIELDS(struct start_in),
     {"timeout_ms", JSON_FIELD_U64, offsetof(struct start_in, cmd.timeout_ms), 0, COMMAND_TIMEOUT_MAX, false,
@@ -154,13 +154,13 @@ static const struct surface_input start_input = {
 
 struct start {
     struct call *c;
-    char id[INIT_ID_MAX + 1];
+    char id[PROCESS_ID_MAX + 1];
     uint64_t pid, started_ms;
 };
 
 /* It runs, whatever became of the question about it: an error now would make the
  * client believe otherwise. */
-static void start_seen(void *arg, const struct init_proc *p, const struct err *e)
+static void start_seen(void *arg, const struct process_info *p, const struct err *e)
 {
     struct start *s = arg;
     struct process_full v = {
@@ -174,14 +174,14 @@ static void start_seen(void *arg, const struct init_proc *p, const struct err *e
     call_reply_shape(s->c, &process_shape, &v.p);
 }
 
-static void started(void *arg, const struct init_started *m, const struct err *e)
+static void started(void *arg, const struct process_started *m, const struct err *e)
 {
     struct start *s = arg;
     struct call *c = s->c;
 
     if (!call_got(c, e))
         return;
-    str_fmt(s->id, sizeof(s->id), "%.*s", (int)INIT_ID_MAX, m->id);
+    str_fmt(s->id, sizeof(s->id), "%.*s", (int)PROCESS_ID_MAX, m->id);
     s->pid = m->pid;
     s->started_ms = m->started_ms;
     call_expect(c, &call_pending, NULL);
@@ -229,7 +229,7 @@ static void process_start_(struct call *c, const void *body)
 
 /* ---- list and get ---- */
 
-static void listed(void *arg, const struct init_proc *p)
+static void listed(void *arg, const struct process_info *p)
 {
     struct listing *l = arg;
     struct process_full v;

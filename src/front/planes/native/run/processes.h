@@ -16,10 +16,10 @@ extern const struct shape extent_shape;
 
 /* How it ended; of one that runs, nothing that counts. */
 struct exit_view;
-void process_exit_of(struct exit_view *v, const struct init_proc *p);
+void process_exit_of(struct exit_view *v, const struct process_info *p);
 
 /* The last callbacks of a call (`arg`): 204, and how it ended. */
 void process_done(void *arg, const struct err *e);
-void process_ended(void *arg, const struct init_exit *m, const struct err *e);
+void process_ended(void *arg, const struct process_exit *m, const struct err *e);
 
 #endif

@@ -56,11 +56,11 @@ static const struct shape_field started_fields[] = {
 static SHAPE(started_shape, "SessionProcess", "A process that was started from a session.", started_fields);
 /* clang-format on */
 
-static void command_view_of(struct command_view *v, const struct init_proc *p)
+static void command_view_of(struct command_view *v, const struct process_info *p)
 {
     static const char *const states[] = {"running", "done", "queued"};
-    bool ended = p->state == INIT_EXITED, never = (p->flags & INIT_EXIT_NEVER_RAN) != 0;
-    struct init_exit end = {
+    bool ended = p->state == PROCESS_EXITED, never = (p->flags & PROCESS_EXIT_NEVER_RAN) != 0;
+    struct process_exit end = {
         .code = p->code, .signal = p->signal, .flags = p->flags, .ended_ms = p->ended_ms};
 
     exit_view_of(&v->exit_of, &end);
@@ -84,19 +84,19 @@ struct exec_in {
 };
 /* clang-format off */
 static const struct json_field exec_fields[] = {
-    {"command", JSON_FIELD_STR, offsetof(struct exec_in, command), 1, INIT_SCRIPT_MAX, false,
+    {"command", JSON_FIELD_STR, offsetof(struct exec_in, command), 1, SESSION_SCRIPT_MAX, false,
      "A text for the session's bash, of at most 16 MiB."},
     {"command_base64", JSON_FIELD_STR, offsetof(struct exec_in, command_base64), 1, SCRIPT_BODY_MAX, false,
      "The same for bytes that are not UTF-8; exactly one of the two."},
-    {"id", JSON_FIELD_STR, offsetof(struct exec_in, id), 1, INIT_ID_MAX, false,
+    {"id", JSON_FIELD_STR, offsetof(struct exec_in, id), 1, PROCESS_ID_MAX, false,
      "Its name among the commands of the session, to ask for its result again; without it one is chosen."},
-    {"cwd", JSON_FIELD_STR, offsetof(struct exec_in, cwd), 1, INIT_PATH_MAX, false,
+    {"cwd", JSON_FIELD_STR, offsetof(struct exec_in, cwd), 1, ENGINE_PATH_MAX, false,
      "Where it runs; the session is back where it was afterwards."},
     {"env", JSON_FIELD_STRMAP, offsetof(struct exec_in, env), 0, MAPS_ENV_MAX, false,
      "Variables of this command only."},
     {"timeout_ms", JSON_FIELD_U64, offsetof(struct exec_in, timeout_ms), 0, COMMAND_TIMEOUT_MAX, false,
      "After this many ms what it started is killed; 0 or nothing: as the session says."},
-    {"stdin", JSON_FIELD_STR, offsetof(struct exec_in, input), 0, INIT_SCRIPT_MAX, false,
+    {"stdin", JSON_FIELD_STR, offsetof(struct exec_in, input), 0, SESSION_SCRIPT_MAX, false,
      "What it reads from stdin; without it the end of file."},
     {"stdin_base64", JSON_FIELD_STR, offsetof(struct exec_in, input_base64), 0, SCRIPT_BODY_MAX, false,
      "The same for bytes that are not text; not both."},
@@ -119,8 +119,8 @@ static const struct surface_input exec_input = {
 
 static void exec(struct call *c, const void *body)
 {
-    autobuf struct buf env = BUF_INIT(INIT_ARGS_MAX), text = BUF_INIT(INIT_SCRIPT_MAX),
-                       input = BUF_INIT(INIT_SCRIPT_MAX);
+    autobuf struct buf env = BUF_INIT(PROCESS_ARGS_MAX), text = BUF_INIT(SESSION_SCRIPT_MAX),
+                       input = BUF_INIT(SESSION_SCRIPT_MAX);
     const struct exec_in *in = body;
     struct session_exec o = {
         .session = call_param(c, 1), .id = in->id, .cwd = in->cwd, .timeout_ms = in->timeout_ms};
@@ -142,7 +142,7 @@ static void exec(struct call *c, const void *body)
                       .session = &o, .how = call_accept(c), .max_output = (size_t)in->max_output});
 }
 
-static void list_command(void *arg, const struct init_proc *p)
+static void list_command(void *arg, const struct process_info *p)
 {
     struct listing *l = arg;
     struct command_view v;
@@ -160,7 +160,7 @@ static void commands(struct call *c, const void *in)
         session_commands(c->ref, call_param(c, 1), list_command, listing_done, l);
 }
 
-static void got_command(void *arg, const struct init_proc *p, const struct err *e)
+static void got_command(void *arg, const struct process_info *p, const struct err *e)
 {
     struct call *c = arg;
     struct command_view v;
@@ -173,7 +173,7 @@ static void got_command(void *arg, const struct init_proc *p, const struct err *
 
 static void get_command(struct call *c, const void *in)
 {
-    char ref[INIT_REF_MAX + 1];
+    char ref[PROCESS_REF_MAX + 1];
 
     (void)in;
     call_expect(c, &call_pending, NULL);
@@ -189,10 +189,10 @@ static const struct json_field wait_fields[] = {
 };
 static const struct surface_input wait_input = {SURFACE_INPUT(wait_fields, struct wait_in)};
 
-static void waited(void *arg, const struct init_exit *m, const struct err *e)
+static void waited(void *arg, const struct process_exit *m, const struct err *e)
 {
     struct call *c = arg;
-    char ref[INIT_REF_MAX + 1];
+    char ref[PROCESS_REF_MAX + 1];
 
     (void)m;
     if (!call_got(c, e))
@@ -204,7 +204,7 @@ static void waited(void *arg, const struct init_exit *m, const struct err *e)
 static void wait_command(struct call *c, const void *body)
 {
     const struct wait_in *in = body;
-    char ref[INIT_REF_MAX + 1];
+    char ref[PROCESS_REF_MAX + 1];
 
     call_expect(c, &call_wait,
                 process_wait(c->ref, session_ref(ref, call_param(c, 1), call_param(c, 2)),
@@ -220,13 +220,13 @@ struct start_in {
 };
 /* clang-format off */
 static const struct json_field start_fields[] = {
-    {"id", JSON_FIELD_STR, offsetof(struct start_in, id), 1, INIT_ID_MAX, false,
+    {"id", JSON_FIELD_STR, offsetof(struct start_in, id), 1, PROCESS_ID_MAX, false,
      "Its name among the processes; without it one is chosen. One that is in use is refused (409)."},
     {"argv", JSON_FIELD_STRLIST, offsetof(struct start_in, cmd.argv), 1, COMMAND_ARGS_MAX, false,
      "The program, or a function of the session, and its arguments. Exactly one of argv and command."},
-    {"command", JSON_FIELD_STR, offsetof(struct start_in, cmd.command), 1, INIT_ARGS_MAX, false,
+    {"command", JSON_FIELD_STR, offsetof(struct start_in, cmd.command), 1, PROCESS_ARGS_MAX, false,
      "A text for bash. Exactly one of argv and command."},
-    {"cwd", JSON_FIELD_STR, offsetof(struct start_in, cmd.cwd), 1, INIT_PATH_MAX, false,
+    {"cwd", JSON_FIELD_STR, offsetof(struct start_in, cmd.cwd), 1, ENGINE_PATH_MAX, false,
      "Working directory; without it the session's."},
     {"env", JSON_FIELD_STRMAP, offsetof(struct start_in, cmd.env), 0, MAPS_ENV_MAX, false,
      "Variables of this process, over those of the session."},
@@ -241,7 +241,7 @@ static const struct surface_input start_input = {
     .body_max = COMMAND_BODY_MAX,
 };
 
-static void started(void *arg, const struct init_started *m, const struct err *e)
+static void started(void *arg, const struct process_started *m, const struct err *e)
 {
     struct call *c = arg;
 

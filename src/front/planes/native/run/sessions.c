@@ -62,7 +62,7 @@ static const char *or_null(const char *s)
     return *s != '\0' ? s : NULL;
 }
 
-static void session_view_of(struct session_view *v, const struct init_session *s)
+static void session_view_of(struct session_view *v, const struct session_info *s)
 {
     static const char *const states[] = {"idle", "busy", "ended"};
 
@@ -77,7 +77,7 @@ static void session_view_of(struct session_view *v, const struct init_session *s
         .created_ms = s->created_ms,
         .ended_ms = s->ended_ms,
         .timeout_ms = s->timeout_ms,
-        .restart = (s->flags & INIT_SESSION_RESTART) != 0,
+        .restart = (s->flags & SESSION_RESTARTS) != 0,
         .restarts = s->restarts,
         .queued = s->queued,
         .code = s->code,
@@ -95,13 +95,13 @@ struct create_in {
 };
 /* clang-format off */
 static const struct json_field create_fields[] = {
-    {"id", JSON_FIELD_STR, offsetof(struct create_in, id), 1, INIT_ID_MAX, false,
+    {"id", JSON_FIELD_STR, offsetof(struct create_in, id), 1, PROCESS_ID_MAX, false,
      "Its name, of letters, digits, '.', '_' and '-'; without it one is chosen. One that is in use is refused (409)."},
-    {"cwd", JSON_FIELD_STR, offsetof(struct create_in, cwd), 1, INIT_PATH_MAX, false,
+    {"cwd", JSON_FIELD_STR, offsetof(struct create_in, cwd), 1, ENGINE_PATH_MAX, false,
      "Where it begins; without it /workspace."},
     {"env", JSON_FIELD_STRMAP, offsetof(struct create_in, env), 0, MAPS_ENV_MAX, false,
      "Variables it begins with, over those of the sandbox."},
-    {"user", JSON_FIELD_STR, offsetof(struct create_in, user), 1, INIT_USER_MAX, false,
+    {"user", JSON_FIELD_STR, offsetof(struct create_in, user), 1, ENGINE_USER_MAX, false,
      "A user's name, uid, or uid:gid; without it user."},
     {"timeout_ms", JSON_FIELD_U64, offsetof(struct create_in, timeout_ms), 0, COMMAND_TIMEOUT_MAX, false,
      "Time limit of each command that names none; 0 or nothing: none."},
@@ -114,7 +114,7 @@ static const struct surface_input create_input = {
     .body_max = COMMAND_BODY_MAX,
 };
 
-static void got(void *arg, const struct init_session *s, const struct err *e)
+static void got(void *arg, const struct session_info *s, const struct err *e)
 {
     struct call *c = arg;
     struct session_view v;
@@ -127,7 +127,7 @@ static void got(void *arg, const struct init_session *s, const struct err *e)
 
 static void create(struct call *c, const void *body)
 {
-    autobuf struct buf env = BUF_INIT(INIT_ARGS_MAX);
+    autobuf struct buf env = BUF_INIT(PROCESS_ARGS_MAX);
     const struct create_in *in = body;
     struct session_opts o = {.id = in->id,
                              .cwd = in->cwd,
@@ -148,7 +148,7 @@ static void create(struct call *c, const void *body)
 
 /* ---- list, get, delete, interrupt ---- */
 
-static void list_session(void *arg, const struct init_session *s)
+static void list_session(void *arg, const struct session_info *s)
 {
     struct listing *l = arg;
     struct session_view v;

@@ -61,9 +61,9 @@ struct terminal_full {
     struct extent_view output;
 };
 
-static void view_of(struct terminal_full *v, const struct init_proc *p)
+static void view_of(struct terminal_full *v, const struct process_info *p)
 {
-    bool ended = p->state == INIT_EXITED;
+    bool ended = p->state == PROCESS_EXITED;
 
     process_exit_of(&v->exit, p);
     v->output = (struct extent_view){p->output_first, p->output_end};
@@ -95,22 +95,22 @@ struct create_in {
 
 /* clang-format off */
 static const struct json_field create_fields[] = {
-    {"id", JSON_FIELD_STR, offsetof(struct create_in, id), 1, INIT_ID_MAX, false,
+    {"id", JSON_FIELD_STR, offsetof(struct create_in, id), 1, PROCESS_ID_MAX, false,
      "Its name, of letters, digits, '.', '_' and '-'; without it one is chosen. One that is in use is refused (409)."},
     {"get_or_create", JSON_FIELD_BOOL, offsetof(struct create_in, get_or_create), 0, 0, false,
      "If the terminal of this id runs, it is the answer (200), whatever else is asked for; however many ask at once, there is one."},
     {"argv", JSON_FIELD_STRLIST, offsetof(struct create_in, cmd.argv), 1, COMMAND_ARGS_MAX, false,
      "The program and its arguments; without argv and command a login bash."},
-    {"command", JSON_FIELD_STR, offsetof(struct create_in, cmd.command), 1, INIT_ARGS_MAX, false,
+    {"command", JSON_FIELD_STR, offsetof(struct create_in, cmd.command), 1, PROCESS_ARGS_MAX, false,
      "A text for bash -c, instead of argv."},
-    {"cwd", JSON_FIELD_STR, offsetof(struct create_in, cmd.cwd), 1, INIT_PATH_MAX, false,
+    {"cwd", JSON_FIELD_STR, offsetof(struct create_in, cmd.cwd), 1, ENGINE_PATH_MAX, false,
      "Working directory; without it /workspace. If it does not exist, nothing runs."},
     {"env", JSON_FIELD_STRMAP, offsetof(struct create_in, cmd.env), 0, MAPS_ENV_MAX, false,
      "Variables of this terminal, over those of the sandbox; TERM is xterm-256color if nobody says otherwise."},
-    {"user", JSON_FIELD_STR, offsetof(struct create_in, cmd.user), 1, INIT_USER_MAX, false,
+    {"user", JSON_FIELD_STR, offsetof(struct create_in, cmd.user), 1, ENGINE_USER_MAX, false,
      "A user's name, uid, or uid:gid; without it user."},
-    {"cols", JSON_FIELD_U64, offsetof(struct create_in, cols), 1, INIT_TERM_SIDE_MAX, false, "Columns; without it 80."},
-    {"rows", JSON_FIELD_U64, offsetof(struct create_in, rows), 1, INIT_TERM_SIDE_MAX, false, "Rows; without it 24."},
+    {"cols", JSON_FIELD_U64, offsetof(struct create_in, cols), 1, TERMINAL_SIDE_MAX, false, "Columns; without it 80."},
+    {"rows", JSON_FIELD_U64, offsetof(struct create_in, rows), 1, TERMINAL_SIDE_MAX, false, "Rows; without it 24."},
     {"ring", JSON_FIELD_U64, offsetof(struct create_in, ring), RING_LEAST, RING_MOST, false,
      "Bytes of output kept for who comes later, rounded up to a power of two; without it 256 KiB."},
 };
@@ -122,13 +122,13 @@ static const struct surface_input create_input = {
 
 struct create {
     struct call *c;
-    char id[INIT_ID_MAX + 1];
+    char id[PROCESS_ID_MAX + 1];
     uint64_t pid, started_ms;
     int status;
 };
 
 /* It runs, whatever became of the question about it. */
-static void create_seen(void *arg, const struct init_proc *p, const struct err *e)
+static void create_seen(void *arg, const struct process_info *p, const struct err *e)
 {
     struct create *s = arg;
     struct terminal_full v = {
@@ -142,14 +142,14 @@ static void create_seen(void *arg, const struct init_proc *p, const struct err *
     call_reply_shape_as(s->c, s->status, &terminal_shape, &v.t);
 }
 
-static void created(void *arg, const struct init_started *m, const struct err *e)
+static void created(void *arg, const struct process_started *m, const struct err *e)
 {
     struct create *s = arg;
     struct call *c = s->c;
 
     if (!call_got(c, e))
         return;
-    str_fmt(s->id, sizeof(s->id), "%.*s", (int)INIT_ID_MAX, m->id);
+    str_fmt(s->id, sizeof(s->id), "%.*s", (int)PROCESS_ID_MAX, m->id);
     s->pid = m->pid;
     s->started_ms = m->started_ms;
     s->status = m->existed ? 200 : 201;
@@ -191,7 +191,7 @@ static void terminal_create(struct call *c, const void *body)
 
 /* ---- list and get ---- */
 
-static void listed(void *arg, const struct init_proc *p)
+static void listed(void *arg, const struct process_info *p)
 {
     struct listing *l = arg;
     struct terminal_full v;
@@ -210,7 +210,7 @@ static void terminal_list(struct call *c, const void *in)
         process_list(c->ref, listed, listing_done, l);
 }
 
-static void got(void *arg, const struct init_proc *p, const struct err *e)
+static void got(void *arg, const struct process_info *p, const struct err *e)
 {
     struct call *c = arg;
     struct terminal_full v;
@@ -282,10 +282,9 @@ struct resize_in {
     uint64_t cols, rows;
 };
 static const struct json_field resize_fields[] = {
-    {"cols", JSON_FIELD_U64, offsetof(struct resize_in, cols), 1, INIT_TERM_SIDE_MAX, true,
+    {"cols", JSON_FIELD_U64, offsetof(struct resize_in, cols), 1, TERMINAL_SIDE_MAX, true,
      "Columns."},
-    {"rows", JSON_FIELD_U64, offsetof(struct resize_in, rows), 1, INIT_TERM_SIDE_MAX, true,
-     "Rows."},
+    {"rows", JSON_FIELD_U64, offsetof(struct resize_in, rows), 1, TERMINAL_SIDE_MAX, true, "Rows."},
 };
 static const struct surface_input resize_input = {SURFACE_INPUT(resize_fields, struct resize_in)};
 
