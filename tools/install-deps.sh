@@ -11,7 +11,7 @@ build="gcc make meson ninja-build pkg-config libc6-dev libjansson-dev libwslay-d
        libseccomp-dev libmnl-dev libnftables-dev libssl-dev zlib1g-dev libarchive-dev libzstd-dev libcmocka-dev
        musl-tools"
 # to run it: the disk stage, and what the default template is made of
-run="btrfs-progs util-linux iproute2 procps passwd bash sudo python3 python-is-python3 git curl
+run="btrfs-progs util-linux iproute2 procps passwd bash sudo python3 python-is-python3 python3-pip python3-venv git curl
      ncurses-bin ca-certificates debootstrap"
 # to test it: the other compiler, the strictness peer, the rivals of the benchmark
 test="nftables clang clang-format clang-tidy libclang-rt-14-dev nginx-light bubblewrap crun runc strace

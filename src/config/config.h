@@ -45,6 +45,10 @@
     X(TEXT,     subnet,       "subnet",        "auto",             0,     0,         "private IPv4 network, /20 or larger, that sandboxes' addresses are taken from (auto: one that overlaps no route of the host)") \
     X(TEXT,     resolvers,    "resolvers",     "",                 0,     0,         "one or two addresses of DNS servers that sandboxes' questions are sent to, comma-separated (default: the host's own)") \
     X(TEXT,     allow_ranges, "allow-ranges",  "",                 0,     0,         "private ranges sandboxes may reach after all, comma-separated: NAME=CIDR[:PORT[-PORT]]") \
+    X(TEXT,     apt_mirror,   "apt-mirror",    "",                 0,     0,         "URL that apt in the default template fetches from instead of the host's sources; URL,URL: the second one for the security suites") \
+    X(TEXT,     pip_index,    "pip-index",     "",                 0,     0,         "URL of the index that pip in the default template fetches from") \
+    X(TEXT,     npm_registry, "npm-registry",  "",                 0,     0,         "URL of the registry that npm in the default template fetches from") \
+    X(TEXT,     package_proxy, "package-proxy", "",                0,     0,         "URL of the HTTP proxy that apt, pip and npm in the default template use") \
     X(DURATION, metrics_every_ms, "metrics-every", "5s",            1000,  3600000,   "time between two points of what a sandbox uses") \
     X(DURATION, metrics_ms,   "metrics-keep",  "24h",              0,     1ull << 50, "how long points of what a sandbox used are kept; 0: none are taken") \
     X(NUMBER,   metrics_max,  "metrics-max",   "1000000",          0,     1000000000, "points kept, of all sandboxes together; the oldest go first") \

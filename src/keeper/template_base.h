@@ -2,6 +2,7 @@
 #ifndef KEEPER_TEMPLATE_BASE_H
 #define KEEPER_TEMPLATE_BASE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -9,10 +10,14 @@
 
 struct base_counts {
     uint64_t files, bytes, linked, copied;
+    bool sources; /* of packages: apt inside has one */
 };
 
+struct system_settings;
+
 /* Fills the empty directory root_fd. `progress` may be NULL. */
-int template_base_build(int root_fd, struct base_counts *ret,
+int template_base_build(int root_fd, const struct system_settings *settings,
+                        struct base_counts *ret,
                         void (*progress)(void *arg, const char *text, uint64_t done,
                                          uint64_t total),
                         void *arg, struct err *e);

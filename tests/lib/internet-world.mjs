@@ -1,7 +1,7 @@
 // internet-world.mjs ROLE DIR - a program in a namespace of internet.mjs.
 //
 // world: answers HTTP on 80, 443, 5432 and 8080 of every address with who asked,
-// `/bytes` with 32 MiB, `/debian/` through DIR/mirror.sock, `/drip` with a line whenever `/drop` was asked for; DNS on 53 (every name is WEB);
+// `/bytes` with 32 MiB, what a package manager asks for through DIR/mirror.sock, `/drip` with a line whenever `/drop` was asked for; DNS on 53 (every name is WEB);
 // UDP echo on 9999. host: answers the same on the host itself, where nothing of it
 // must be reached, and lets the test reach what listens on the host's loopback.
 import dgram from 'node:dgram';
@@ -31,9 +31,9 @@ function page(req, res) {
     res.on('error', () => {});
     return;
   }
-  if (req.url.startsWith('/debian/')) { // whoever opened the internet may bring a mirror
+  if (/^\/(debian|debian-security|simple|npm)\//.test(req.url)) { // a test may bring a mirror
     http.get({ socketPath: path.join(dir, 'mirror.sock'), path: req.url }, (r) => {
-      res.writeHead(r.statusCode, { 'content-length': r.headers['content-length'] });
+      res.writeHead(r.statusCode, { 'content-length': r.headers['content-length'], 'content-type': r.headers['content-type'] ?? 'application/octet-stream' });
       r.pipe(res);
     }).on('error', () => res.writeHead(502).end());
     return;

@@ -7,6 +7,7 @@
 #include <ftw.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/mount.h>
@@ -19,9 +20,13 @@
 #include "base/str.h"
 #include "keeper/compat.h"
 #include "keeper/image.h"
+#include "keeper/images/template_system.h"
 #include "keeper/pool.h"
 #include "keeper/snapshot.h"
 #include "keeper/template_base.h"
+
+#define BASE_FORMAT 2 /* raised when a release makes the default template in another way */
+#define MADE_MAX (4 * CONFIG_TEXT_MAX + 32)
 
 /* A build runs in a child of its own; it reports over a pipe. */
 struct refresh {
@@ -69,15 +74,33 @@ static void find_current(struct template *t)
         closedir(d);
 }
 
-static int write_info(int dir, const struct base_counts *n, uint64_t now, struct err *e)
+static struct system_settings settings_of(const struct keeper *k)
+{
+    const struct config *c = &k->config;
+
+    return (struct system_settings){c->apt_mirror, c->pip_index, c->npm_registry, c->package_proxy};
+}
+
+/* What a version was made with; another one is made when this changes. */
+static void made_with(const struct keeper *k, char out[MADE_MAX])
+{
+    snprintf(out, MADE_MAX, "%u %.*s %.*s %.*s %.*s", BASE_FORMAT, CONFIG_TEXT_MAX,
+             k->config.apt_mirror, CONFIG_TEXT_MAX, k->config.pip_index, CONFIG_TEXT_MAX,
+             k->config.npm_registry, CONFIG_TEXT_MAX, k->config.package_proxy);
+}
+
+static int write_info(const struct keeper *k, int dir, const struct base_counts *n, uint64_t now,
+                      struct err *e)
 {
     autofd int fd = openat(dir, "info", O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-    char text[256], missing[128];
+    char text[256 + MADE_MAX], missing[128], made[MADE_MAX];
 
     template_base_missing(missing, sizeof(missing));
-    snprintf(text, sizeof(text), "files %llu\nbytes %llu\ncreated %llu\nmissing %s\n",
+    made_with(k, made);
+    snprintf(text, sizeof(text), "files %llu\nbytes %llu\ncreated %llu\nmissing %s%s%s\nmade %s\n",
              (unsigned long long)n->files, (unsigned long long)n->bytes, (unsigned long long)now,
-             missing);
+             missing, missing[0] != '\0' && !n->sources ? ", " : "",
+             n->sources ? "" : "package sources", made);
     if (fd < 0 || write(fd, text, strlen(text)) != (ssize_t)strlen(text) || fsync(fd) < 0)
         return err_sys(e, "write the template's info");
     return 0;
@@ -89,6 +112,7 @@ static int build(struct template *t,
                  void *arg, struct err *e)
 {
     uint64_t now = clock_real_ms();
+    struct system_settings settings = settings_of(t->k);
     struct base_counts n;
     char fresh[64], name[64], path[700];
     autofd int dir = -1, root = -1;
@@ -102,8 +126,8 @@ static int build(struct template *t,
     if (dir < 0 || mkdirat(dir, "root", 0755) < 0)
         return err_sys(e, "make %s/root", path);
     root = openat(dir, "root", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (root < 0 || template_base_build(root, &n, progress, arg, e) < 0 ||
-        write_info(dir, &n, now, e) < 0) {
+    if (root < 0 || template_base_build(root, &settings, &n, progress, arg, e) < 0 ||
+        write_info(t->k, dir, &n, now, e) < 0) {
         remove_tree(path);
         return -1;
     }
@@ -113,7 +137,26 @@ static int build(struct template *t,
     return 0;
 }
 
-static int build_locked(struct template *t, bool only_if_none,
+/* The newest version was made by this release and with these settings. In a shared directory other
+ * daemons have settings of their own: then any version of this release will do. */
+static bool is_current(struct template *t)
+{
+    char path[80], text[256 + MADE_MAX] = "", made[MADE_MAX], *was;
+    autofd int fd = -1;
+
+    if (t->current[0] == '\0')
+        return false;
+    str_fmt(path, sizeof(path), "%s/info", t->current);
+    fd = openat(t->dir_fd, path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0 || read(fd, text, sizeof(text) - 1) <= 0 || (was = strstr(text, "\nmade ")) == NULL)
+        return false;
+    was += 6;
+    was[strcspn(was, "\n")] = '\0';
+    made_with(t->k, made);
+    return t->shared ? atoi(was) == BASE_FORMAT : strcmp(was, made) == 0;
+}
+
+static int build_locked(struct template *t, bool only_if_needed,
                         void (*progress)(void *arg, const char *text, uint64_t done,
                                          uint64_t total),
                         void *arg, struct err *e)
@@ -122,9 +165,9 @@ static int build_locked(struct template *t, bool only_if_none,
 
     if (lock < 0 || flock(lock, LOCK_EX) < 0)
         return err_sys(e, "lock %s", t->dir);
-    if (only_if_none) {
+    if (only_if_needed) {
         find_current(t); /* another daemon may have made it while we waited */
-        if (t->current[0] != '\0')
+        if (is_current(t))
             return 0;
     }
     return build(t, progress, arg, e);
@@ -159,8 +202,12 @@ static int open_dir(struct template *t, struct err *e)
 
 int template_open(struct keeper *k, struct err *e)
 {
-    struct template *t = calloc(1, sizeof(*t));
+    struct system_settings settings = settings_of(k);
+    struct template *t;
 
+    if (system_check(&settings, e) < 0)
+        return -1;
+    t = calloc(1, sizeof(*t));
     if (t == NULL)
         return err_set(e, ERR_INTERNAL, "out of memory");
     t->k = k;
@@ -176,9 +223,12 @@ int template_make_first(struct keeper *k, struct err *e)
 {
     struct template *t = k->base;
 
-    if (t->current[0] != '\0')
+    if (is_current(t))
         return 0;
-    log_info("making the default template from this host's files (once, some seconds)");
+    log_info(
+        t->current[0] == '\0'
+            ? "making the default template from this host's files (once, some seconds)"
+            : "making the default template again: this release or its settings are other ones");
     if (build_locked(t, true, say_progress, NULL, e) < 0)
         return -1;
     if (isatty(STDERR_FILENO))
@@ -215,7 +265,7 @@ int template_show(struct keeper *k, const char *name, struct template_row *ret, 
 {
     struct template *t = k->base;
     unsigned long long files = 0, bytes = 0, created = 0;
-    char path[80], text[256] = "", *missing;
+    char path[80], text[256 + MADE_MAX] = "", *missing;
     autofd int fd = -1;
 
     if (template_current(k, name, e) == NULL)

@@ -26,13 +26,16 @@
 #include "base/log.h"
 #include "base/own.h"
 #include "base/str.h"
+#include "keeper/images/template_system.h"
 #include "wire/boot.h"
 
 #define DPKG_INFO "/var/lib/dpkg/info"
 #define PROGRESS_EVERY 5000
+#define STAFF 50 /* the group that may write below /usr/local, as in Debian; `user` is in it */
 
 struct build {
     int root;
+    const struct system_settings *settings;
     struct base_counts n;
     uint64_t seen, total;
     void (*progress)(void *arg, const char *text, uint64_t done, uint64_t total);
@@ -82,14 +85,8 @@ static const char *const etc[] = {
     "terminfo", "timezone", "ucf.conf", "vim", "wgetrc", "xattr.conf", "xdg",
 };
 
-/* Ours, whatever the host's say. */
-static const struct {
-    const char *path;
-    mode_t mode;
-    unsigned gid;
-    const char *text;
-} files[] = {
-    {"etc/passwd", 0644, 0,
+/* Accounts; those of packages are added (template_system.h). */
+static const char passwd[] =
      "root:x:0:0:root:/root:/bin/bash\n"
      "daemon:x:1:1:daemon:/usr/sbin:/usr/sbin/nologin\n"
      "bin:x:2:2:bin:/bin:/usr/sbin/nologin\n"
@@ -108,14 +105,22 @@ static const struct {
      "irc:x:39:39:ircd:/run/ircd:/usr/sbin/nologin\n"
      "_apt:x:42:65534::/nonexistent:/usr/sbin/nologin\n"
      "user:x:1000:1000::/home/user:/bin/bash\n"
-     "nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n"},
-    {"etc/group", 0644, 0,
+     "nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n";
+static const char group[] =
      "root:x:0:\ndaemon:x:1:\nbin:x:2:\nsys:x:3:\nadm:x:4:\ntty:x:5:\ndisk:x:6:\nlp:x:7:\nmail:x:8:\n"
      "news:x:9:\nuucp:x:10:\nman:x:12:\nproxy:x:13:\nkmem:x:15:\ndialout:x:20:\nfax:x:21:\n"
      "voice:x:22:\ncdrom:x:24:\nfloppy:x:25:\ntape:x:26:\nsudo:x:27:user\naudio:x:29:\ndip:x:30:\n"
      "www-data:x:33:\nbackup:x:34:\noperator:x:37:\nlist:x:38:\nirc:x:39:\nsrc:x:40:\nshadow:x:42:\n"
-     "utmp:x:43:\nvideo:x:44:\nsasl:x:45:\nplugdev:x:46:\nstaff:x:50:\ngames:x:60:\nusers:x:100:\n"
-     "user:x:1000:\nnogroup:x:65534:\n"},
+     "utmp:x:43:\nvideo:x:44:\nsasl:x:45:\nplugdev:x:46:\nstaff:x:50:user\ngames:x:60:\nusers:x:100:\n"
+     "user:x:1000:\nnogroup:x:65534:\n";
+
+/* Ours, whatever the host's say. */
+static const struct {
+    const char *path;
+    mode_t mode;
+    unsigned gid;
+    const char *text;
+} files[] = {
     {"etc/shadow", 0640, 42,
      "root:*:19000:0:99999:7:::\nuser:*:19000:0:99999:7:::\nnobody:*:19000:0:99999:7:::\n"
      "_apt:*:19000:0:99999:7:::\n"},
@@ -132,6 +137,10 @@ static const struct {
     {"etc/resolv.conf", 0644, 0, BOOT_RESOLV_CONF},
     {"etc/fstab", 0644, 0, ""},
     {"etc/machine-id", 0444, 0, ""},
+    /* pip removes a directory with the last program it installed there, and makes it again as root's */
+    {"usr/local/bin/.keep", 0644, 0, ""},
+    /* no package starts a service when it is installed: nothing here manages services */
+    {"usr/sbin/policy-rc.d", 0755, 0, "#!/bin/sh\nexit 101\n"},
     {"etc/mtab", 0, 0, "/proc/self/mounts"}, /* mode 0: a symlink */
     {"var/run", 0, 0, "/run"},
     {"var/lock", 0, 0, "/run/lock"},
@@ -289,6 +298,23 @@ static bool is_left_out(const char *path)
     return !starts(path, "/usr/");
 }
 
+/* A directory of a package's own data: empty, with the host's owner and mode. The package counts as
+ * installed inside, and its scripts expect it. */
+static int add_empty(struct build *b, const char *host, struct err *e)
+{
+    struct stat st;
+
+    if (lstat(host, &st) < 0 || !S_ISDIR(st.st_mode) ||
+        faccessat(b->root, host + 1, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
+        return 0;
+    if (make_parents(b, host + 1, e) < 0 || make_dir(b, host + 1, st.st_mode, e) < 0)
+        return -1;
+    if (fchownat(b->root, host + 1, st.st_uid, st.st_gid, AT_SYMLINK_NOFOLLOW) < 0 ||
+        fchmodat(b->root, host + 1, st.st_mode & 07777, 0) < 0)
+        return err_sys(e, "make %s", host);
+    return 0;
+}
+
 static int add_list(struct build *b, const char *name, struct err *e)
 {
     char path[600], line[4096], room[4200];
@@ -307,6 +333,8 @@ static int add_list(struct build *b, const char *name, struct err *e)
         tell(b);
         if (!is_left_out(host))
             r = add_path(b, host, true, e);
+        else if (starts(host, "/var/") || starts(host, "/etc/"))
+            r = add_empty(b, host, e);
     }
     fclose(f);
     return r;
@@ -425,25 +453,156 @@ static int add_skeleton(struct build *b, struct err *e)
     return 0;
 }
 
+static int put(struct build *b, const char *path, mode_t mode, unsigned gid, const char *text,
+               struct err *e)
+{
+    autofd int fd = -1;
+    size_t n = strlen(text);
+
+    unlinkat(b->root, path, 0);
+    fd = openat(b->root, path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (fd < 0 || write(fd, text, n) != (ssize_t)n || fchown(fd, 0, gid) < 0 ||
+        fchmod(fd, mode) < 0)
+        return err_sys(e, "write /%s", path);
+    b->n.files++;
+    return 0;
+}
+
 static int add_ours(struct build *b, struct err *e)
 {
     for (size_t i = 0; i < ARRAY_LEN(files); i++) {
-        autofd int fd = -1;
-        size_t n = strlen(files[i].text);
-
-        unlinkat(b->root, files[i].path, 0);
-        if (files[i].mode == 0) {
-            if (symlinkat(files[i].text, b->root, files[i].path) < 0)
-                return err_sys(e, "link /%s", files[i].path);
+        if (files[i].mode != 0) {
+            if (put(b, files[i].path, files[i].mode, files[i].gid, files[i].text, e) < 0)
+                return -1;
             continue;
         }
-        fd = openat(b->root, files[i].path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-        if (fd < 0 || write(fd, files[i].text, n) != (ssize_t)n ||
-            fchown(fd, 0, files[i].gid) < 0 || fchmod(fd, files[i].mode) < 0)
-            return err_sys(e, "write /%s", files[i].path);
-        b->n.files++;
+        unlinkat(b->root, files[i].path, 0);
+        if (symlinkat(files[i].text, b->root, files[i].path) < 0)
+            return err_sys(e, "link /%s", files[i].path);
     }
     return 0;
+}
+
+/* dpkg stops at a statoverride whose group does not exist, and files keep the numbers they have on the
+ * host: so the accounts that packages made have the same numbers inside. */
+static int add_accounts(struct build *b, struct err *e)
+{
+    autobuf struct buf names = BUF_INIT(64u << 20), users = BUF_INIT(SYSTEM_FILE_MAX),
+                       groups = BUF_INIT(SYSTEM_FILE_MAX);
+
+    system_account_names(&names);
+    buf_adds(&users, passwd);
+    buf_adds(&groups, group);
+    system_accounts("/etc/passwd", buf_cstr(&names), &users);
+    system_accounts("/etc/group", buf_cstr(&names), &groups);
+    if (users.failed || groups.failed)
+        return err_set(e, ERR_INTERNAL, "the accounts of this host's packages: more than %u bytes",
+                       SYSTEM_FILE_MAX);
+    return put(b, "etc/passwd", 0644, 0, buf_cstr(&users), e) < 0
+               ? -1
+               : put(b, "etc/group", 0644, 0, buf_cstr(&groups), e);
+}
+
+/* ---- apt, pip, npm ---- */
+
+/* What modules of node have below DIR/node_modules, as it is: npm replaces itself there, so the lists
+ * of the package that installed it are out of date. */
+static int add_node_modules(struct build *b, struct err *e)
+{
+    static const char *const modules[] = {"/usr/lib/node_modules/npm",
+                                          "/usr/lib/node_modules/corepack"};
+
+    for (size_t i = 0; i < ARRAY_LEN(modules); i++)
+        if (faccessat(b->root, modules[i] + 1, F_OK, 0) == 0 &&
+            add_tree(b, modules[i], true, e) < 0)
+            return -1;
+    return 0;
+}
+
+static int read_sources(const char *path, struct buf *in)
+{
+    FILE *f = fopen(path, "re");
+    char *room = f == NULL ? NULL : buf_room(in, SYSTEM_FILE_MAX - 1);
+
+    if (room != NULL)
+        buf_added(in, fread(room, 1, SYSTEM_FILE_MAX - 1, f));
+    if (f != NULL)
+        fclose(f);
+    return room == NULL ? -1 : 0;
+}
+
+static int add_sources(struct build *b, struct err *e)
+{
+    autobuf struct buf out = BUF_INIT(SYSTEM_FILE_MAX);
+    char id[64], codename[64], path[600];
+    DIR *d = opendir("/etc/apt/sources.list.d");
+
+    system_release("ID", id, sizeof(id));
+    system_release("VERSION_CODENAME", codename, sizeof(codename));
+    for (const char *name = "../sources.list"; name != NULL && codename[0] != '\0';) {
+        autobuf struct buf in = BUF_INIT(SYSTEM_FILE_MAX);
+        size_t n = strlen(name);
+        struct dirent *de;
+
+        snprintf(path, sizeof(path), "/etc/apt/sources.list.d/%.500s", name);
+        if (((n > 5 && strcmp(name + n - 5, ".list") == 0) ||
+             (n > 8 && strcmp(name + n - 8, ".sources") == 0)) &&
+            read_sources(path, &in) == 0)
+            system_sources(buf_cstr(&in), id, codename, b->settings, &out);
+        de = d == NULL ? NULL : readdir(d);
+        name = de == NULL ? NULL : de->d_name;
+    }
+    if (d != NULL)
+        closedir(d);
+    b->n.sources = out.len > 0;
+    if (out.len > 0 &&
+        put(b, "etc/apt/sources.list.d/distribution.sources", 0644, 0, buf_cstr(&out), e) < 0)
+        return -1;
+    d = opendir("/etc/apt/trusted.gpg.d");
+    for (struct dirent *de; d != NULL && (de = readdir(d)) != NULL;)
+        if (starts(de->d_name, id) &&
+            snprintf(path, sizeof(path), "/etc/apt/trusted.gpg.d/%.500s", de->d_name) > 0)
+            add_path(b, path, false, e);
+    if (d != NULL)
+        closedir(d);
+    return 0;
+}
+
+/* Where packages are installed from, and where `user` may install to. */
+static int add_installers(struct build *b, struct err *e)
+{
+    static const char *const local[] = {
+        "usr/local",          "usr/local/bin", "usr/local/etc",
+        "usr/local/include",  "usr/local/lib", "usr/local/sbin",
+        "usr/local/share",    "usr/local/src", "usr/local/lib/node_modules",
+        "usr/local/share/man"};
+    static const struct {
+        const char *path;
+        void (*text)(const struct system_settings *s, struct buf *out);
+    } conf[] = {
+        {"etc/apt/apt.conf.d/90cove", system_apt_conf},
+        {"etc/pip.conf", system_pip_conf},
+        {"etc/npmrc", system_npmrc},     /* Debian's npm */
+        {"usr/etc/npmrc", system_npmrc}, /* one that was installed below /usr */
+    };
+
+    for (size_t i = 0; i < ARRAY_LEN(local); i++) {
+        if (make_dir(b, local[i], 0755, e) < 0)
+            return -1;
+        if (fchownat(b->root, local[i], 0, STAFF, 0) < 0 ||
+            fchmodat(b->root, local[i], 02775, 0) < 0)
+            return err_sys(e, "make /%s", local[i]);
+    }
+    if (make_dir(b, "usr/etc", 0755, e) < 0)
+        return -1;
+    for (size_t i = 0; i < ARRAY_LEN(conf); i++) {
+        autobuf struct buf out = BUF_INIT(8192);
+
+        conf[i].text(b->settings, &out);
+        if (out.len > 0 && put(b, conf[i].path, 0644, 0, buf_cstr(&out), e) < 0)
+            return -1;
+    }
+    return add_sources(b, e);
 }
 
 /* /etc/skel becomes the home of `user`, as useradd would do it. */
@@ -483,7 +642,8 @@ static int add_etc(struct build *b, struct err *e)
     return 0;
 }
 
-int template_base_build(int root_fd, struct base_counts *ret,
+int template_base_build(int root_fd, const struct system_settings *settings,
+                        struct base_counts *ret,
                         void (*progress)(void *arg, const char *text, uint64_t done,
                                          uint64_t total),
                         void *arg, struct err *e)
@@ -492,13 +652,16 @@ int template_base_build(int root_fd, struct base_counts *ret,
 
     memset(&b, 0, sizeof(b));
     b.root = root_fd;
+    b.settings = settings;
     b.progress = progress;
     b.arg = arg;
     if (fchmod(root_fd, 0755) < 0)
         return err_sys(e, "the root of the template");
     if (add_skeleton(&b, e) < 0 || each_list(&b, estimate, e) < 0 ||
         each_list(&b, add_list, e) < 0 || add_alternatives(&b, e) < 0 || add_etc(&b, e) < 0 ||
-        add_tree(&b, "/var/lib/dpkg", true, e) < 0 || add_ours(&b, e) < 0 || add_home(&b, e) < 0)
+        add_tree(&b, "/var/lib/dpkg", true, e) < 0 || add_ours(&b, e) < 0 ||
+        add_accounts(&b, e) < 0 || add_node_modules(&b, e) < 0 || add_installers(&b, e) < 0 ||
+        add_home(&b, e) < 0)
         return -1;
     *ret = b.n;
     return 0;
@@ -507,7 +670,7 @@ int template_base_build(int root_fd, struct base_counts *ret,
 void template_base_missing(char *out, size_t room)
 {
     static const char *const wanted[] = {"bash", "sudo", "python3", "python",
-                                         "git",  "curl", "tput"};
+                                         "pip",  "git",  "curl",    "tput"};
     size_t n = 0;
 
     out[0] = '\0';

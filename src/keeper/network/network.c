@@ -166,6 +166,32 @@ static int read_ranges(struct keeper *k, struct err *e)
     return 0;
 }
 
+/* A mirror or proxy that the operator named by address is reached also where it is private. */
+static int read_mirrors(struct keeper *k, struct err *e)
+{
+    const char *const urls[] = {k->config.apt_mirror, k->config.pip_index, k->config.npm_registry,
+                                k->config.package_proxy};
+    struct network *n = &k->network;
+
+    for (size_t i = 0; i < ARRAY_LEN(urls); i++)
+        for (const char *p = urls[i]; (p = strstr(p, "://")) != NULL;) {
+            bool tls = p > urls[i] && p[-1] == 's';
+            unsigned a, b, c, d, port = tls ? 443 : 80;
+            char text[CIDR_TEXT_MAX + 24];
+
+            p += 3;
+            if (sscanf(p, "%3u.%3u.%3u.%3u:%5u", &a, &b, &c, &d, &port) < 4)
+                continue;
+            if (n->nallowed == NETWORK_ALLOWED)
+                return err_set(e, ERR_INVALID, "allow-ranges and mirrors: more than %u",
+                               NETWORK_ALLOWED);
+            snprintf(text, sizeof(text), "%u.%u.%u.%u/32:%u", a, b, c, d, port);
+            if (cidr_parse(text, &n->allowed[n->nallowed]) == 0)
+                n->nallowed++;
+        }
+    return 0;
+}
+
 static int read_resolvers(struct keeper *k, struct err *e)
 {
     struct network *n = &k->network;
@@ -185,7 +211,7 @@ static int check_settings(struct keeper *k, struct err *e)
 
     for (size_t i = 0; i < ARRAY_LEN(modes); i++)
         if (strcmp(k->config.network, modes[i]) == 0)
-            return read_ranges(k, e) < 0 ? -1 : read_resolvers(k, e);
+            return read_ranges(k, e) < 0 || read_mirrors(k, e) < 0 ? -1 : read_resolvers(k, e);
     return err_set(e, ERR_INVALID, "network: '%.40s' is none of auto, egress, none",
                    k->config.network);
 }
