@@ -32,7 +32,7 @@ c.sendall(b'HTTP/1.1 200 OK\\r\\nX-Here: yes\\r\\nContent-Length: %d\\r\\n\\r\\n
   assert.match(a.text, /\r\nx-mine: v\r\n/i);
   assert.match(a.text, /\r\nX-Forwarded-For: 127\.0\.0\.1\r\n/);
   assert.doesNotMatch(a.text, /x-gone|trailers/i, 'what is for this connection only stays here');
-  assert.match(a.text, /\r\nConnection: close\r\n/);
+  assert.match(a.text, /\r\nConnection: keep-alive\r\n/);
   for (const id of [box.id, `${box.id}-cove`]) {
     const b = await d.call('GET', '/x', undefined, { key: null, headers: { 'E2b-Sandbox-Id': id, 'E2b-Sandbox-Port': '8000' } });
     assert.equal(b.status, 200, b.text);

@@ -41,6 +41,12 @@ static int engine_start(struct engine *g, struct err *e)
     return join_start(g, e);
 }
 
+void engine_on_leave(struct engine *g, void (*fn)(void *arg, const char *id), void *arg)
+{
+    g->on_leave = fn;
+    g->on_leave_arg = arg;
+}
+
 int engine_new(const struct engine_opts *opts, struct engine **ret, struct err *e)
 {
     struct engine *g = calloc(1, sizeof(*g));

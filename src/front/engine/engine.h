@@ -133,6 +133,9 @@ struct engine_opts {
 int engine_new(const struct engine_opts *opts, struct engine **ret, struct err *e);
 void engine_free(struct engine *g);
 bool engine_is_ready(const struct engine *g);
+/* Calls fn when a sandbox stops running (paused, stopped, deleted) or its network rules change: what
+ * holds idle connections into it closes them then. One listener; NULL: none. */
+void engine_on_leave(struct engine *g, void (*fn)(void *arg, const char *id), void *arg);
 /* Tells the keeper that requests are being served. */
 void engine_serving(struct engine *g);
 const struct config *engine_config(const struct engine *g);

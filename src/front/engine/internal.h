@@ -156,6 +156,8 @@ struct logbook {
 
 struct engine {
     struct engine_opts o;
+    void (*on_leave)(void *arg, const char *id);
+    void *on_leave_arg;
     struct loop *loop;
     struct keeper_link *keeper;
     struct talk_hub *hub;
@@ -200,6 +202,8 @@ struct box *box_of(struct ref ref);
 /* Copies everything. NULL when out of memory or the id is already there. */
 struct box *box_add(struct engine *g, const struct store_sandbox *row);
 void box_free(struct box *b);
+/* See engine_on_leave(). */
+void box_leave(struct box *b);
 /* First index in `order` with seq > after. */
 size_t box_after(const struct engine *g, uint64_t after);
 void box_set_state(struct box *b, enum sandbox_state state, const char *boot_id,

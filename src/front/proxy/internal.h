@@ -1,6 +1,7 @@
 /* internal.h - what the files of the proxy share; private to them.
  *
  *   proxy.c    the life of a relay         inward.c   to the server inside
+ *   upstream.c connections to servers inside, in use and idle
  *   request.c  the head that is sent       outward.c  what it answers, to the client
  *   target.c   whom a request is for       refuse.c   when nothing inside can answer */
 #ifndef FRONT_PROXY_INTERNAL_H
@@ -26,9 +27,38 @@ struct proxy {
     struct loop *loop; /* both of o */
     struct engine *engine;
     struct list relays;
-    struct loop_timer sweep;
-    char read[PROXY_READ]; /* shared: bytes are used before the next recv */
+    struct list idle; /* upstreams, the last used first */
+    size_t nidle;
+    struct loop_timer sweep; /* runs while there is a relay or an idle upstream */
+    char read[PROXY_READ];   /* shared: bytes are used before the next recv */
 };
+
+#define PROXY_IDLE_MS 4000    /* below the 5 s after which many servers close an idle connection */
+#define PROXY_IDLE_FRESH 1000 /* ms; a request that must not be repeated takes no older one */
+#define PROXY_IDLE_MAX 256    /* of all sandboxes; the oldest is closed for a newer one */
+#define PROXY_IDLE_EACH 32    /* of one port of one sandbox */
+
+/* A connection to a port inside. It belongs to its relay, or is idle and in p->idle. */
+struct upstream {
+    struct proxy *p;
+    struct list link;
+    struct relay *y;            /* NULL: idle */
+    char id[ENGINE_ID_MAX + 1]; /* the sandbox */
+    unsigned port;
+    int fd;
+    struct loop_io io;
+    uint64_t since_ms; /* when it became idle */
+};
+
+/* Takes over fd, and watches it for `y`. NULL: no memory, and fd is closed. */
+struct upstream *upstream_new(struct relay *y, int fd);
+/* An idle one for y's target, or NULL. `fresh`: only one that was used a moment ago. */
+struct upstream *upstream_take(struct relay *y, bool fresh);
+/* Keeps it for a later request, or closes it where there are enough. */
+void upstream_rest(struct upstream *u);
+void upstream_free(struct upstream *u); /* closes it; NULL is fine */
+/* Closes idle ones: of that sandbox, or (NULL) those that are old. */
+void upstream_drop(struct proxy *p, const char *id);
 
 struct relay {
     struct proxy *p;
@@ -38,8 +68,9 @@ struct relay {
     struct http_tunnel *tunnel; /* or this */
     struct fd_call *call;       /* while connecting */
     bool waking;                /* before that: the sandbox was paused; cannot be taken back */
-    int fd;
-    struct loop_io io;
+    struct upstream *up;
+    bool reused;      /* it carried other requests before this one */
+    struct buf head;  /* the request's head once more, while it may have to be repeated */
     struct buf out;   /* not yet taken by the server inside */
     bool chunked;     /* so is the body that goes in */
     bool whole;       /* nothing more follows in `out` */
@@ -57,6 +88,11 @@ void relay_free(struct relay *y);
 /* Before the answer has begun the client can be told; then it is cut. Either way the
  * relay is gone, at once or soon. */
 void relay_fail(struct relay *y, int status, const char *message);
+/* The connection ended before a byte of the answer. An idle connection may just have been closed
+ * by the server: then a request that may be repeated is sent on a new one. False: it may not. */
+bool relay_again(struct relay *y);
+/* From now on there is a timer for what is old or gone. */
+void proxy_sweep_soon(struct proxy *p);
 /* The client's end, for whoever says the last word to it. */
 struct http_req *relay_client_end(struct relay *y);
 

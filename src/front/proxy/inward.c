@@ -20,8 +20,8 @@ void relay_watch(struct relay *y)
 {
     uint32_t events = (y->blocked ? EPOLLOUT : 0u) | (y->stalled ? 0u : EPOLLIN);
 
-    if (y->io.fd >= 0)
-        loop_io_set(y->p->loop, &y->io, events);
+    if (y->up->io.fd >= 0)
+        loop_io_set(y->p->loop, &y->up->io, events);
 }
 
 /* It may have answered already and closed: what it said still counts, so a failure
@@ -29,7 +29,7 @@ void relay_watch(struct relay *y)
 void inward_flush(struct relay *y)
 {
     while (y->out.len > 0 && !y->deaf) {
-        ssize_t n = send(y->fd, buf_data(&y->out), y->out.len, MSG_DONTWAIT | MSG_NOSIGNAL);
+        ssize_t n = send(y->up->fd, buf_data(&y->out), y->out.len, MSG_DONTWAIT | MSG_NOSIGNAL);
 
         if (n < 0 && errno == EINTR)
             continue;
@@ -43,7 +43,7 @@ void inward_flush(struct relay *y)
     }
     if (y->out.failed) { /* no memory: it must not take what it got for the whole */
         y->deaf = true;
-        shutdown(y->fd, SHUT_RDWR);
+        shutdown(y->up->fd, SHUT_RDWR);
     }
     if (y->deaf)
         buf_clear(&y->out);
@@ -51,7 +51,7 @@ void inward_flush(struct relay *y)
         y->blocked = false;
         if (y->whole && !y->half_closed && y->tunnel != NULL) {
             y->half_closed = true;
-            shutdown(y->fd, SHUT_WR);
+            shutdown(y->up->fd, SHUT_WR);
         }
     }
     hold_client(y, y->out.len > (y->held ? PROXY_OUT_LOW : PROXY_OUT_HIGH));

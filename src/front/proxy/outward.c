@@ -105,8 +105,21 @@ static void begin_answer(struct relay *y)
         http_reply_begin(y->r, a->msg.status, NULL);
 }
 
-static void end_answer(struct relay *y)
+/* Both sides are done with the request, in ways that leave nothing of it in the connection. */
+static bool is_reusable(const struct relay *y, size_t left_over)
 {
+    const struct answer *a = &y->answer;
+
+    return left_over == 0 && a->msg.minor == 1 && !a->msg.close &&
+           a->framing != HTTP_BODY_UNTIL_CLOSE && !a->upgrade && !y->deaf && y->out.len == 0 &&
+           (y->whole || !http_head(y->r)->has_body) && y->up->io.fd >= 0;
+}
+
+/* `left_over`: bytes that came after the answer. */
+static void end_answer(struct relay *y, size_t left_over)
+{
+    if (is_reusable(y, left_over))
+        upstream_rest(take_ptr(&y->up));
     http_reply_end(relay_client_end(y));
     relay_free(y);
 }
@@ -140,7 +153,7 @@ static enum step step(struct relay *y, const char *p, size_t n, size_t *used)
     case ANSWER_MORE:
         return STEP_WAIT;
     case ANSWER_END:
-        end_answer(y);
+        end_answer(y, n - *used);
         return STEP_GONE;
     default:
         relay_fail(y, f.status, f.why);
@@ -169,12 +182,14 @@ static void on_eof(struct relay *y)
     struct http_fault f;
 
     if (y->tunnel != NULL) {
-        loop_io_stop(y->p->loop, &y->io);
+        loop_io_stop(y->p->loop, &y->up->io);
         http_tunnel_end(y->tunnel); /* on_close frees */
+    } else if (relay_again(y)) {
+        return;
     } else if (answer_eof(&y->answer, &f) == ANSWER_BAD) {
         relay_fail(y, f.status, f.why);
     } else {
-        end_answer(y);
+        end_answer(y, 1); /* it is closed: not to be used again */
     }
 }
 
@@ -185,12 +200,13 @@ static size_t backlog(const struct relay *y)
 
 static void receive(struct relay *y)
 {
-    ssize_t n = recv(y->fd, y->p->read, PROXY_READ, MSG_DONTWAIT);
+    ssize_t n = recv(y->up->fd, y->p->read, PROXY_READ, MSG_DONTWAIT);
 
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return;
     if (n < 0) {
-        relay_fail(y, 502, "the connection to the server in the sandbox broke");
+        if (!relay_again(y))
+            relay_fail(y, 502, "the connection to the server in the sandbox broke");
     } else if (n == 0) {
         on_eof(y);
     } else if (feed(y, y->p->read, (size_t)n) && backlog(y) > HTTP_BACKLOG_HIGH) {
@@ -201,8 +217,13 @@ static void receive(struct relay *y)
 
 void outward_on_io(struct loop_io *io, uint32_t events)
 {
-    struct relay *y = CONTAINER_OF(io, struct relay, io);
+    struct upstream *u = CONTAINER_OF(io, struct upstream, io);
+    struct relay *y = u->y;
 
+    if (y == NULL) { /* it was idle: closed, or it sends what no request asked for */
+        upstream_free(u);
+        return;
+    }
     if (events & EPOLLOUT)
         inward_flush(y);
     /* Reported whether we want it or not, and again at once: look away until the
@@ -219,8 +240,8 @@ void outward_pump(struct relay *y)
     struct err e;
 
     y->stalled = false;
-    if (y->io.fd >= 0)
+    if (y->up->io.fd >= 0)
         relay_watch(y);
-    else if (loop_io_start(y->p->loop, &y->io, y->fd, EPOLLIN, outward_on_io, &e) < 0)
+    else if (loop_io_start(y->p->loop, &y->up->io, y->up->fd, EPOLLIN, outward_on_io, &e) < 0)
         relay_fail(y, 502, "out of memory");
 }

@@ -23,13 +23,11 @@ void relay_free(struct relay *y)
 {
     engine_release(y->p->engine, y->target.id);
     fd_cancel(y->call);
-    loop_io_stop(y->p->loop, &y->io);
-    fd_close(y->p->engine, y->fd);
+    upstream_free(y->up);
+    buf_free(&y->head);
     buf_free(&y->out);
     answer_free(&y->answer);
     list_del(&y->link);
-    if (list_empty(&y->p->relays))
-        loop_timer_stop(y->p->loop, &y->p->sweep);
     free(y);
 }
 
@@ -81,6 +79,9 @@ static void on_sweep(struct loop_timer *t)
     struct proxy *p = CONTAINER_OF(t, struct proxy, sweep);
     struct relay *y;
 
+    upstream_drop(p, NULL);
+    if (list_empty(&p->relays) && list_empty(&p->idle))
+        return;
     loop_timer_set(p->loop, t, SWEEP_MS, on_sweep);
     LIST_EACH (&p->relays, y, struct relay, link) {
         const struct sandbox *s = engine_find(p->engine, y->target.id);
@@ -89,6 +90,12 @@ static void on_sweep(struct loop_timer *t)
                            s->state == SANDBOX_DAMAGED || !is_open(p, s, &y->target)))
             relay_fail(y, 502, PROXY_NOT_FOUND);
     }
+}
+
+void proxy_sweep_soon(struct proxy *p)
+{
+    if (list_empty(&p->relays) && list_empty(&p->idle))
+        loop_timer_set(p->loop, &p->sweep, SWEEP_MS, on_sweep);
 }
 
 /* ---- the beginning ---- */
@@ -122,7 +129,6 @@ static void refuse_connect(struct relay *y, const struct err *e)
 static void connected(void *arg, int fd, const struct stat *st, const struct err *why)
 {
     struct relay *y = arg;
-    struct err e;
 
     (void)st;
     y->call = NULL;
@@ -130,8 +136,8 @@ static void connected(void *arg, int fd, const struct stat *st, const struct err
         refuse_connect(y, why);
         return;
     }
-    y->fd = fd;
-    if (loop_io_start(y->p->loop, &y->io, fd, EPOLLIN, outward_on_io, &e) < 0) {
+    y->up = upstream_new(y, fd);
+    if (y->up == NULL) {
         relay_fail(y, 502, "out of memory");
         return;
     }
@@ -149,22 +155,60 @@ static struct relay *relay_new(struct proxy *p, struct http_req *r, const struct
     y->p = p;
     y->r = r;
     y->target = *t;
-    y->fd = y->io.fd = -1;
     buf_init(&y->out, PROXY_OUT_MAX);
+    buf_init(&y->head, PROXY_OUT_MAX);
     answer_init(&y->answer);
     y->answer.to_head = strcmp(http_head(r)->method.p, "HEAD") == 0;
     request_write(r, host, t->prefix, &y->out, &y->chunked, &y->answer.upgrade);
-    if (list_empty(&p->relays))
-        loop_timer_set(p->loop, &p->sweep, SWEEP_MS, on_sweep);
+    proxy_sweep_soon(p);
     list_add_tail(&p->relays, &y->link);
     engine_hold(p->engine, y->target.id);
     return y;
 }
 
+/* RFC 9110, 9.2.2; without a body, which would be gone. */
+static bool is_repeatable(const struct relay *y)
+{
+    static const char *const methods[] = {"GET", "HEAD", "OPTIONS", "DELETE", "PUT"};
+    const struct http_head *h = http_head(y->r);
+
+    for (size_t i = 0; i < ARRAY_LEN(methods) && !h->has_body && !y->answer.upgrade; i++)
+        if (strcmp(h->method.p, methods[i]) == 0)
+            return true;
+    return false;
+}
+
 static void dial(struct relay *y, const struct sandbox *s)
 {
+    bool again = is_repeatable(y);
+
+    y->up = y->answer.upgrade ? NULL : upstream_take(y, !again);
+    if (y->up == NULL) {
+        y->call = fd_connect(sandbox_ref(y->p->engine, s), y->target.port, PROXY_CONNECT_MS,
+                             connected, y);
+        return;
+    }
+    y->reused = again;
+    if (again)
+        buf_add(&y->head, buf_data(&y->out), y->out.len);
+    http_on_drain(y->r, on_drain, y);
+    inward_begin(y);
+}
+
+bool relay_again(struct relay *y)
+{
+    const struct sandbox *s = engine_find(y->p->engine, y->target.id);
+
+    if (!y->reused || y->begun || y->answer.head.len > 0 || y->answer.interim > 0 || s == NULL ||
+        s->state != SANDBOX_RUNNING || y->head.failed)
+        return false;
+    upstream_free(take_ptr(&y->up));
+    y->reused = y->deaf = y->blocked = y->stalled = false;
+    buf_clear(&y->out);
+    buf_add(&y->out, buf_data(&y->head), y->head.len);
     y->call =
         fd_connect(sandbox_ref(y->p->engine, s), y->target.port, PROXY_CONNECT_MS, connected, y);
+    return true;
 }
 
 static void woken(void *arg, const struct sandbox *s, const struct err *e)
@@ -224,6 +268,13 @@ void proxy_handle(struct proxy *p, struct http_req *r, const struct proxy_target
         dial(y, s);
 }
 
+/* A socket keeps the network namespace of its sandbox, and a server that was frozen must not get
+ * bytes on a connection from before. */
+static void on_leave(void *arg, const char *id)
+{
+    upstream_drop(arg, id);
+}
+
 int proxy_new(const struct proxy_opts *o, struct proxy **ret, struct err *e)
 {
     struct proxy *p = calloc(1, sizeof(*p));
@@ -234,6 +285,8 @@ int proxy_new(const struct proxy_opts *o, struct proxy **ret, struct err *e)
     p->loop = o->loop;
     p->engine = o->engine;
     list_init(&p->relays);
+    list_init(&p->idle);
+    engine_on_leave(p->engine, on_leave, p);
     *ret = p;
     return 0;
 }
@@ -246,5 +299,9 @@ void proxy_free(struct proxy *p)
         return;
     while ((y = LIST_FIRST(&p->relays, struct relay, link)) != NULL)
         relay_free(y);
+    while (!list_empty(&p->idle))
+        upstream_free(LIST_FIRST(&p->idle, struct upstream, link));
+    loop_timer_stop(p->loop, &p->sweep);
+    engine_on_leave(p->engine, NULL, NULL);
     free(p);
 }

@@ -1,4 +1,5 @@
-/* proxy.h - HTTP into a sandbox: one request, one connection to a port inside.
+/* proxy.h - HTTP into a sandbox: a request is relayed over one connection to a port inside, which
+ * later requests for the same port may use.
  *
  * Both sides may be hostile to each other and to us. The request is parsed by our
  * server and written anew, the answer by http/answer.h and written anew, so no two

@@ -139,6 +139,6 @@ void request_write(struct http_req *r, const char *host, size_t prefix, struct b
         buf_addf(out, "Content-Length: %lld\r\n", (long long)h->content_length);
     if (*ret_upgrade)
         add(out, "Upgrade", http_header(r, "Upgrade"));
-    add(out, "Connection", *ret_upgrade ? "Upgrade" : "close");
+    add(out, "Connection", *ret_upgrade ? "Upgrade" : "keep-alive");
     buf_adds(out, "\r\n");
 }

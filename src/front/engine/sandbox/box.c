@@ -234,6 +234,7 @@ void box_free(struct box *b)
     struct err why;
 
     err_set(&why, ERR_GONE, "sandbox %s was deleted", b->pub.id);
+    box_leave(b);
     monitor_stop(b);
     journal_stop(b);
     talk_peer_reset(&b->peer, &why);
@@ -249,9 +250,17 @@ void box_free(struct box *b)
     free(b);
 }
 
+void box_leave(struct box *b)
+{
+    if (b->g->on_leave != NULL)
+        b->g->on_leave(b->g->on_leave_arg, b->pub.id);
+}
+
 void box_set_state(struct box *b, enum sandbox_state state, const char *boot_id, const char *reason)
 {
     b->pub.state = state;
+    if (state != SANDBOX_RUNNING)
+        box_leave(b);
     if (boot_id != b->boot_id)
         str_fmt(b->boot_id, sizeof(b->boot_id), "%.64s", boot_id);
     if (reason != b->reason)

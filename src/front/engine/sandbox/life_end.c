@@ -59,6 +59,7 @@ void life_silence(struct box *b, const char *what)
     struct err why;
 
     err_set(&why, ERR_GONE, "sandbox %s %s", b->pub.id, what);
+    box_leave(b);
     monitor_stop(b);
     journal_stop(b);
     talk_peer_reset(&b->peer, &why);

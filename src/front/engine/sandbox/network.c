@@ -63,6 +63,7 @@ static void keep(struct rules_call *c)
         waiter_answer(c->waiter, c->id, &e);
         return;
     }
+    box_leave(b);
     if (box_set_rules(b, &packed) < 0)
         log_error("sandbox %s: out of memory for its rules", c->id);
     waiter_answer(c->waiter, c->id, NULL);
