@@ -57,13 +57,16 @@ test('the host\'s files', async () => {
   }
 });
 
-test('what the host keeps to itself: keys, accounts, machine id, package sources', async () => {
+test('what the host keeps to itself: keys, accounts, machine id, credentials of package sources', async () => {
   const shadow = fs.readFileSync('/etc/shadow', 'utf8').split('\n').map((l) => l.split(':')[1]).filter((h) => h && h.length > 5);
   const inside = await root('cat /etc/passwd /etc/shadow /etc/machine-id /etc/apt/sources.list /etc/apt/sources.list.d/* /etc/apt/auth.conf* /etc/apt/apt.conf.d/* 2>/dev/null; ls /etc/ssh /etc/ssl/private /root /home /usr/local/bin /usr/etc 2>/dev/null');
   for (const h of shadow) assert.ok(!inside.stdout.includes(h), 'a password of the host');
   const machine = fs.existsSync('/etc/machine-id') ? fs.readFileSync('/etc/machine-id', 'utf8').trim() : '';
   if (machine) assert.ok(!inside.stdout.includes(machine), 'its machine id');
-  assert.doesNotMatch(inside.stdout, /ssh_host|Acquire|https?:/);
+  // the distribution's own sources are there by right; no proxy, no name and no password of the host's
+  assert.doesNotMatch(inside.stdout, /ssh_host|Acquire|https?:\/\/[^\s/]*@/);
+  const hosts = [...inside.stdout.matchAll(/https?:\/\/([^\s/]+)/g)].map((m) => m[1]);
+  assert.ok(hosts.length > 0 && hosts.every((h) => h === 'deb.debian.org'), hosts.join(' '));
   assert.doesNotMatch(inside.stdout, /^cove:/m, 'the daemon\'s account');
 });
 

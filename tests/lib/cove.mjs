@@ -121,6 +121,8 @@ export class Daemon {
   async start() {
     const args = ['serve', '--listen', `127.0.0.1:${this.port}`, '--state', this.dir, '--base', BASE];
     if (!this.args.includes('--pool')) args.push('--pool', '2');
+    // each daemon's share of this disk is allocated at its start; an old release does not know the word
+    if (this.bin === BIN && !this.args.some((a) => a.startsWith('--disk-'))) args.push('--disk-reserve', '1G');
     // no test sends anything out of this machine; those of the network build an internet
     if (!this.args.includes('--network')) args.push('--network', 'none');
     const [file, ...words] = [...this.inside, ...this.wrap, this.bin, ...args, ...this.args];
