@@ -420,8 +420,6 @@ TEST(a_process_is_shown_once_it_is_launched)
     err_set(&why, ERR_UNRESPONSIVE, "silence");
     fake.proc(fake.arg, NULL, &why);
     CHECK_HAS(heard(), "201 Created"); /* it runs, whatever we know about it */
-    CHECK_HAS(request("POST", SANDBOX "/processes", "{\"id\":\"a/b\",\"command\":\"x\"}"), "400 ");
-    CHECK_HAS(request("POST", SANDBOX "/processes", "{\"id\":\"..\",\"command\":\"x\"}"), "400 ");
     close_all();
 }
 

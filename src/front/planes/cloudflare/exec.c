@@ -14,7 +14,6 @@
 #include "front/planes/cloudflare/internal.h"
 
 #define SESSION_MAKES 2
-#define EXEC_EVENT_MAX (PROCESS_CHUNK_MAX / 3 * 4 + 64u)
 
 struct exec_in {
     json_t *argv;
@@ -25,7 +24,6 @@ struct exec_in {
 struct exec {
     struct call *c;
     struct output sent;
-    struct buf event;
     bool shell;                       /* bash has been asked */
     bool home;                        /* it is to begin in /workspace itself... */
     bool astray;                      /* ...which is not there: it begins in the root */
@@ -52,9 +50,7 @@ static void on_output(void *arg, const struct process_output *m)
 {
     struct exec *x = arg;
 
-    buf_clear(&x->event);
-    if (output_take(&x->sent, m->stream, m->pos, m->data.p, m->data.len, &x->event))
-        call_event(x->c, NULL, output_name(m->stream), &x->event);
+    call_output(x->c, &x->sent, m);
 }
 
 struct exit_data {
@@ -79,11 +75,7 @@ static void on_exit_told(void *arg, const struct process_exit *m)
         call_fail(x->c, &e);
         return;
     }
-    for (unsigned stream = PROCESS_STDOUT; stream <= PROCESS_STDERR; stream++) {
-        buf_clear(&x->event);
-        if (output_flush(&x->sent, stream, &x->event))
-            call_event(x->c, NULL, output_name(stream), &x->event);
-    }
+    call_output_end(x->c, &x->sent);
     exit_view_of(&v, m);
     call_event_shape(x->c, NULL, "exit", &exit_data_shape, &(struct exit_data){v.code});
     call_end(x->c);
@@ -204,16 +196,9 @@ static void run(struct exec *x, const struct exec_in *in)
     call_expect(c, &call_stream, process_run(c->ref, &cmd.o, true, &exec_ops, x));
 }
 
-static void exec_drop(void *state)
-{
-    struct exec *x = state;
-
-    buf_free(&x->event);
-}
-
 static void exec_go(struct call *c, const void *in)
 {
-    struct exec *x = call_state(c, sizeof(*x), exec_drop);
+    struct exec *x = call_state(c, sizeof(*x), NULL);
     const char *session = http_header(c->r, "Session-Id");
 
     if (x == NULL)
@@ -221,8 +206,7 @@ static void exec_go(struct call *c, const void *in)
     x->c = c;
     if (session != NULL && *session != '\0')
         bridge_name("", session, x->session);
-    x->sent.put = put_base64;
-    buf_init(&x->event, EXEC_EVENT_MAX);
+    x->sent = (struct output){.put = put_base64, .no_ids = true};
     run(x, in);
 }
 

@@ -15,22 +15,11 @@
 #include "front/planes/native/command.h"
 #include "front/planes/native/internal.h"
 
-#define OUTPUT_DEFAULT (1u << 20)
-#define OUTPUT_MAX (64u << 20)
-#define EVENT_MAX (8u * PROCESS_CHUNK_MAX) /* a chunk, escaped at the worst */
-
-struct exec_in {
-    struct command cmd;
-    const char *input, *input_base64;
-    uint64_t max_output;
-};
-
 struct exec {
     struct call *c;
     enum call_accept how;
     struct collect kept[OUTPUT_STREAMS]; /* CALL_JSON */
     struct output sent;                  /* CALL_SSE */
-    struct buf event;
     bool of_session;
     uint64_t started_ms;
     char id[PROCESS_ID_MAX + 1]; /* of a session's command */
@@ -129,65 +118,32 @@ static void on_started(void *arg, const struct process_started *m)
         call_event_shape(x->c, NULL, "start", &exec_start_shape, &v);
 }
 
-static void send_event(struct exec *x, unsigned stream)
-{
-    char id[OUTPUT_ID_MAX];
-
-    call_event(x->c, output_id(&x->sent, id), output_name(stream), &x->event);
-}
-
-static void give_up(struct exec *x)
-{
-    struct err e;
-
-    err_set(&e, ERR_INTERNAL, "out of memory for the output");
-    call_fail(x->c, &e);
-}
-
 static void on_output(void *arg, const struct process_output *m)
 {
     struct exec *x = arg;
-
-    if (x->how == CALL_RAW) {
-        call_write(x->c, m->data.p, m->data.len);
-    } else if (x->how == CALL_JSON) {
-        if (collect_add(&x->kept[m->stream == PROCESS_STDERR], m->data.p, m->data.len) < 0)
-            give_up(x);
-    } else {
-        buf_clear(&x->event);
-        if (output_take(&x->sent, m->stream, m->pos, m->data.p, m->data.len, &x->event))
-            send_event(x, m->stream);
-    }
-}
-
-static void end_events(struct exec *x, const struct exec_view *v)
-{
-    for (unsigned stream = PROCESS_STDOUT; stream <= PROCESS_STDERR; stream++) {
-        buf_clear(&x->event);
-        if (output_flush(&x->sent, stream, &x->event))
-            send_event(x, stream);
-    }
-    call_event_shape(x->c, NULL, "exit",
-                     x->of_session ? &exec_session_exit_shape : &exec_exit_shape, v);
-}
-
-static void never_ran(struct exec *x)
-{
     struct err e;
 
-    err_set(&e, ERR_GONE, "the session ended before it came to this command");
-    call_fail(x->c, &e);
+    if (x->how == CALL_SSE) {
+        call_output(x->c, &x->sent, m);
+    } else if (x->how == CALL_RAW) {
+        call_write(x->c, m->data.p, m->data.len);
+    } else if (collect_add(&x->kept[m->stream == PROCESS_STDERR], m->data.p, m->data.len) < 0) {
+        err_set(&e, ERR_INTERNAL, "out of memory for the output");
+        call_fail(x->c, &e);
+    }
 }
 
 static void on_ended(void *arg, const struct process_exit *m)
 {
     struct exec *x = arg;
     struct exec_view v = {0};
+    struct err e;
 
     if (!call_told(x->c))
         return;
     if ((m->flags & PROCESS_EXIT_NEVER_RAN) != 0) {
-        never_ran(x);
+        err_set(&e, ERR_GONE, "the session ended before this command started");
+        call_fail(x->c, &e);
         return;
     }
     exit_view_of(&v.exit, m);
@@ -199,8 +155,11 @@ static void on_ended(void *arg, const struct process_exit *m)
         call_reply_shape(x->c, x->of_session ? &exec_session_shape : &result_shape, &v);
         return;
     }
-    if (x->how == CALL_SSE)
-        end_events(x, &v);
+    if (x->how == CALL_SSE) {
+        call_output_end(x->c, &x->sent);
+        call_event_shape(x->c, NULL, "exit",
+                         x->of_session ? &exec_session_exit_shape : &exec_exit_shape, &v);
+    }
     call_end(x->c);
 }
 
@@ -221,41 +180,12 @@ static const struct process_ops exec_ops = {
 
 /* ---- the request ---- */
 
-/* clang-format off */
-static const struct json_field exec_fields[] = {
-    COMMAND_FIELDS(struct exec_in),
-    {"timeout_ms", JSON_FIELD_U64, offsetof(struct exec_in, cmd.timeout_ms), 0, COMMAND_TIMEOUT_MAX, false,
-     "After this many ms the whole tree is killed; 0: never; without it the configured default."},
-    {"stdin", JSON_FIELD_STR, offsetof(struct exec_in, input), 0, COMMAND_BODY_MAX, false,
-     "What the command reads from stdin; without it the end of file."},
-    {"stdin_base64", JSON_FIELD_STR, offsetof(struct exec_in, input_base64), 0, COMMAND_BODY_MAX, false,
-     "The same for bytes that are not text; not both."},
-    {"max_output", JSON_FIELD_U64, offsetof(struct exec_in, max_output), 1, OUTPUT_MAX, false,
-     "Bytes kept of each of stdout and stderr in a JSON answer; without it 1 MiB."},
-};
-/* clang-format on */
-
-static void exec_defaults(void *in, const struct config *c)
-{
-    struct exec_in *x = in;
-
-    x->cmd.timeout_ms = c->exec_ms;
-    x->max_output = OUTPUT_DEFAULT;
-}
-
-static const struct surface_input exec_input = {
-    SURFACE_INPUT(exec_fields, struct exec_in),
-    .body_max = COMMAND_BODY_MAX,
-    .defaults = exec_defaults,
-};
-
 static void exec_drop(void *state)
 {
     struct exec *x = state;
 
     for (size_t i = 0; i < OUTPUT_STREAMS; i++)
         collect_free(&x->kept[i]);
-    buf_free(&x->event);
 }
 
 static void exec_init(struct exec *x, struct call *c, const struct exec_opts *opts)
@@ -265,7 +195,6 @@ static void exec_init(struct exec *x, struct call *c, const struct exec_opts *op
     x->of_session = opts->session != NULL;
     for (size_t i = 0; i < OUTPUT_STREAMS; i++)
         collect_init(&x->kept[i], opts->max_output);
-    buf_init(&x->event, EVENT_MAX);
 }
 
 void exec_start(struct call *c, const struct exec_opts *opts)
@@ -284,28 +213,16 @@ void exec_start(struct call *c, const struct exec_opts *opts)
         process_feed_whole(c->handle, opts->input);
 }
 
-int exec_decode_input(const char *name, const char *text, const char *b64, struct buf *out,
-                      struct err *e)
-{
-    if (text != NULL && b64 != NULL)
-        return err_set(e, ERR_INVALID, "at most one of %s and %s_base64 is wanted", name, name);
-    if (text != NULL)
-        buf_adds(out, text);
-    else if (b64 != NULL && str_unbase64(out, b64, strlen(b64)) < 0)
-        return err_set(e, ERR_INVALID, "%s_base64: expected base64 with padding", name);
-    return out->failed ? err_set(e, ERR_TOO_LARGE, "%s: more than %zu bytes", name, out->max) : 0;
-}
-
 static void exec_run(struct call *c, const void *body)
 {
     autocommand struct command_opts cmd = {0};
     autobuf struct buf input = BUF_INIT(COMMAND_BODY_MAX);
-    const struct exec_in *in = body;
+    const struct command *in = body;
     struct exec_opts opts = {.o = &cmd.o, .forget = true, .how = call_accept(c)};
     struct err e;
 
-    if (command_decode(&in->cmd, &cmd, &e) < 0 ||
-        exec_decode_input("stdin", in->input, in->input_base64, &input, &e) < 0) {
+    if (command_decode(in, &cmd, &e) < 0 ||
+        command_decode_text("stdin", in->input, in->input_base64, &input, &e) < 0) {
         call_fail(c, &e);
         return;
     }
@@ -320,7 +237,7 @@ static void exec_run(struct call *c, const void *body)
 const struct surface_row surface_exec[] = {
     {{"POST", "/v1/sandboxes/{id}/exec"}, SCOPE_RUN, exec_run, "exec",
      "Runs one command to its end; a non-zero exit is a result, not an error.",
-     .body = &exec_input, .status = 200, .answers = {&result_shape},
+     .body = &command_exec, .status = 200, .answers = {&result_shape},
      .events = EXEC_EVENTS,
      .event_shapes = {&exec_start_shape, &exec_exit_shape},
      .flags = SURFACE_RAW_ANSWER},

@@ -25,8 +25,4 @@ void exec_start(struct call *c, const struct exec_opts *opts);
 extern const struct shape exec_start_shape, exec_exit_shape;
 extern const struct shape exec_session_shape, exec_session_exit_shape; /* of a session's */
 
-/* stdin of a body, as text or as base64 (at most one of them); both NULL: none. */
-int exec_decode_input(const char *name, const char *text, const char *b64, struct buf *out,
-                      struct err *e);
-
 #endif

@@ -127,7 +127,7 @@ static void process_stdin_close(struct call *c, const void *in)
 {
     (void)in;
     call_expect(c, &call_pending, NULL);
-    process_stdin(c->ref, call_param(c, 1), NULL, 0, true, process_done, c);
+    process_stdin(c->ref, call_param(c, 1), NULL, 0, true, call_told_done, c);
 }
 
 /* clang-format off */

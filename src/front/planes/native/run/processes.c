@@ -1,27 +1,18 @@
-/* processes.c - commands with a life: start, list, see, signal and kill. Their output
- * is in logs.c, bytes for them in process_stdin.c, waiting in process_waits.c. */
+/* processes.c - commands that run without a client: start, list, show, signal, kill, and wait
+ * for them. Their output is in logs.c, bytes for them in process_stdin.c. */
+#include <assert.h>
 #include <string.h>
 
 #include "base/own.h"
 #include "base/str.h"
 #include "front/planes/native/command.h"
 #include "front/planes/native/internal.h"
-#include "front/planes/native/listing.h"
 #include "front/planes/native/run/exec.h"
 #include "front/planes/native/run/processes.h"
 
 #define LIST_BYTES_MAX (64u << 20)
 
 /* ---- answers ---- */
-
-struct process_view {
-    const char *id, *state, *cwd, *user;
-    struct shape_bytes argv;
-    uint64_t pid, started_ms, ended_ms;
-    bool stdin_open, terminal;
-    const struct exit_view *exit;
-    const struct extent_view *output;
-};
 
 /* clang-format off */
 static const struct shape_field extent_fields[] = {
@@ -53,32 +44,13 @@ static const struct shape_field list_fields[] = {
 static SHAPE(list_shape, "ProcessList", "The processes of a sandbox.", list_fields);
 /* clang-format on */
 
-/* A process and what its view points to. */
-struct process_full {
-    struct process_view p;
-    struct exit_view exit;
-    struct extent_view output;
-};
-
-void process_exit_of(struct exit_view *v, const struct process_info *p)
+void process_view_of(void *view, const void *process_info)
 {
-    struct process_exit end = {.code = p->code,
-                               .signal = p->signal,
-                               .flags = p->flags,
-                               .ended_ms = p->ended_ms,
-                               .cpu_us = p->cpu_us,
-                               .maxrss_kb = p->maxrss_kb};
-
-    exit_view_of(v, &end);
-}
-
-static void view_of(struct process_full *v, const struct process_info *p)
-{
+    const struct process_info *p = process_info;
     bool ended = p->state == PROCESS_EXITED;
+    struct process_view *v = view;
 
-    process_exit_of(&v->exit, p);
-    v->output = (struct extent_view){p->output_first, p->output_end};
-    v->p = (struct process_view){
+    *v = (struct process_view){
         .id = p->id,
         .state = ended ? "exited" : "running",
         .cwd = p->cwd,
@@ -87,34 +59,31 @@ static void view_of(struct process_full *v, const struct process_info *p)
         .pid = p->pid,
         .started_ms = p->started_ms,
         .ended_ms = ended ? p->ended_ms : 0,
+        .timeout_ms = p->timeout_ms,
         .stdin_open = p->stdin_open,
         .terminal = p->cols != 0,
-        .exit = ended ? &v->exit : NULL,
-        .output = &v->output,
+        .cols = p->cols,
+        .rows = p->rows,
+        .viewers = p->viewers,
+        .exit = ended ? &v->exit_of : NULL,
+        .output = &v->output_of,
+        .output_of = {p->output_first, p->output_end},
     };
+    exit_view_of(&v->exit_of, &(struct process_exit){.code = p->code,
+                                                     .signal = p->signal,
+                                                     .flags = p->flags,
+                                                     .ended_ms = p->ended_ms,
+                                                     .cpu_us = p->cpu_us,
+                                                     .maxrss_kb = p->maxrss_kb});
 }
+
+static_assert(sizeof(struct process_view) <= RESOURCE_VIEW_MAX, "");
+static const struct resource processes = {&process_shape, &list_shape, LIST_BYTES_MAX,
+                                          process_view_of};
 
 static void got(void *arg, const struct process_info *p, const struct err *e)
 {
-    struct call *c = arg;
-    struct process_full v;
-
-    if (!call_got(c, e))
-        return;
-    view_of(&v, p);
-    call_reply_shape(c, &process_shape, &v.p);
-}
-
-void process_done(void *arg, const struct err *e)
-{
-    struct call *c = arg;
-
-    if (!call_told(c))
-        return;
-    if (e != NULL)
-        call_fail(c, e);
-    else
-        call_reply_none(c);
+    resource_reply(arg, &processes, p, e);
 }
 
 void process_ended(void *arg, const struct process_exit *m, const struct err *e)
@@ -130,53 +99,33 @@ void process_ended(void *arg, const struct process_exit *m, const struct err *e)
 
 /* ---- start ---- */
 
-struct start_in {
-    struct command cmd;
-    const char *id;
-    bool keep_stdin;
-};
-
-/* clang-format off */
-static const struct json_field start_fields[] = {
-    {"id", JSON_FIELD_STR, offsetof(struct start_in, id), 1, PROCESS_ID_MAX, false,
-     "Its name, of letters, digits, '.', '_' and '-'; without it one is chosen. One that is in use is refused (409)."},
-    COMMAND_FIELDS(struct start_in),
-    {"timeout_ms", JSON_FIELD_U64, offsetof(struct start_in, cmd.timeout_ms), 0, COMMAND_TIMEOUT_MAX, false,
-     "After this many ms the whole tree is killed; 0 or nothing: never."},
-    {"stdin", JSON_FIELD_BOOL, offsetof(struct start_in, keep_stdin), 0, 0, false,
-     "Keep stdin open for bytes that come later; else it reads the end of file."},
-};
-/* clang-format on */
-static const struct surface_input start_input = {
-    SURFACE_INPUT(start_fields, struct start_in),
-    .body_max = COMMAND_BODY_MAX,
-};
-
-struct start {
+struct launch {
     struct call *c;
+    const struct resource *r;
     char id[PROCESS_ID_MAX + 1];
     uint64_t pid, started_ms;
+    int status;
 };
 
-/* It runs, whatever became of the question about it: an error now would make the
- * client believe otherwise. */
-static void start_seen(void *arg, const struct process_info *p, const struct err *e)
+/* The process runs even if it could not be looked up: an error now would make the client
+ * believe otherwise. */
+static void launch_seen(void *arg, const struct process_info *p, const struct err *e)
 {
-    struct start *s = arg;
-    struct process_full v = {
-        .p = {.id = s->id, .state = "running", .pid = s->pid, .started_ms = s->started_ms}};
+    struct launch *s = arg;
+    struct process_info least = {.id = s->id, .pid = s->pid, .started_ms = s->started_ms};
+    struct process_view v;
 
     (void)e;
     if (!call_told(s->c))
         return;
-    if (p != NULL)
-        view_of(&v, p);
-    call_reply_shape(s->c, &process_shape, &v.p);
+    process_view_of(&v, p != NULL ? p : &least);
+    v.output = p != NULL ? v.output : NULL;
+    call_reply_shape_as(s->c, s->status, s->r->shape, &v);
 }
 
-static void started(void *arg, const struct process_started *m, const struct err *e)
+static void launched(void *arg, const struct process_started *m, const struct err *e)
 {
-    struct start *s = arg;
+    struct launch *s = arg;
     struct call *c = s->c;
 
     if (!call_got(c, e))
@@ -184,65 +133,46 @@ static void started(void *arg, const struct process_started *m, const struct err
     str_fmt(s->id, sizeof(s->id), "%.*s", (int)PROCESS_ID_MAX, m->id);
     s->pid = m->pid;
     s->started_ms = m->started_ms;
+    s->status = m->existed ? 200 : 201;
     call_expect(c, &call_pending, NULL);
-    process_get(c->ref, s->id, start_seen, s);
+    process_get(c->ref, s->id, launch_seen, s);
 }
 
-/* "." and ".." would be lost on the way: clients fold them out of a path. */
-static int check_id(const char *id, struct err *e)
+void process_launch(struct call *c, const struct process_opts *o, const struct resource *r)
 {
-    size_t good = strspn(id, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-");
-
-    if (id[good] != '\0' || strcmp(id, ".") == 0 || strcmp(id, "..") == 0)
-        return err_set(e, ERR_INVALID, "id: expected letters, digits, '.', '_' and '-' only");
-    return 0;
-}
-
-static void start_unowned(struct call *c, const struct process_opts *o)
-{
-    struct start *s = call_state(c, sizeof(*s), NULL);
+    struct launch *s = call_state(c, sizeof(*s), NULL);
 
     if (s == NULL)
         return;
     s->c = c;
+    s->r = r;
     call_expect(c, &call_pending, NULL);
-    process_start(c->ref, o, started, s);
+    process_start(c->ref, o, launched, s);
 }
 
 static void process_start_(struct call *c, const void *body)
 {
     autocommand struct command_opts cmd = {0};
-    const struct start_in *in = body;
     struct err e;
 
-    if (command_decode(&in->cmd, &cmd, &e) < 0 || (in->id != NULL && check_id(in->id, &e) < 0)) {
+    if (command_decode(body, &cmd, &e) < 0)
         call_fail(c, &e);
-        return;
-    }
-    cmd.o.id = in->id;
-    cmd.o.stdin_open = in->keep_stdin;
-    if (call_accept(c) == CALL_SSE)
+    else if (call_accept(c) == CALL_SSE)
         exec_start(c, &(struct exec_opts){.o = &cmd.o, .how = CALL_SSE});
     else
-        start_unowned(c, &cmd.o);
+        process_launch(c, &cmd.o, &processes);
 }
 
 /* ---- list and get ---- */
 
 static void listed(void *arg, const struct process_info *p)
 {
-    struct listing *l = arg;
-    struct process_full v;
-
-    if (l->c->r == NULL || !listing_takes(l, p->id, p->started_ms))
-        return;
-    view_of(&v, p);
-    shape_append(&l->rows, &process_shape, &v.p);
+    listing_add(arg, p->id, p->started_ms, p);
 }
 
 static void process_list_(struct call *c, const void *in)
 {
-    struct listing *l = listing_new(c, &list_shape, LIST_BYTES_MAX, in);
+    struct listing *l = listing_new(c, &processes, in);
 
     if (l != NULL)
         process_list(c->ref, listed, listing_done, l);
@@ -280,7 +210,7 @@ static void process_signal_(struct call *c, const void *body)
         return;
     }
     call_expect(c, &call_pending, NULL);
-    process_signal(c->ref, call_param(c, 1), signo, in->tree, process_done, c);
+    process_signal(c->ref, call_param(c, 1), signo, in->tree, call_told_done, c);
 }
 
 struct kill_in {
@@ -308,11 +238,191 @@ static void process_kill_(struct call *c, const void *body)
                 process_kill(c->ref, call_param(c, 1), in->grace_ms, process_ended, c));
 }
 
+/* ---- wait: until it ends, a port answers or a text is printed ---- */
+
+/* clang-format off */
+struct value_view {
+    uint64_t value;
+};
+static const struct shape_field port_fields[] = {
+    {"port", SHAPE_U64, offsetof(struct value_view, value), "The port that answers."},
+};
+static SHAPE(port_shape, "PortOpen", "Something listens on the port.", port_fields);
+static const struct shape_field position_fields[] = {
+    {"position", SHAPE_U64, offsetof(struct value_view, value), "Position behind the text in the output."},
+};
+static SHAPE(position_shape, "LogFound", "The text was printed.", position_fields);
+/* clang-format on */
+
+struct wait_in {
+    const char *what, *text, *stream;
+    uint64_t port, since, timeout_ms;
+    json_t *http;
+};
+
+struct wait_http {
+    const char *path, *status;
+};
+
+/* clang-format off */
+static const struct json_field wait_fields[] = {
+    {"for", JSON_FIELD_STR, offsetof(struct wait_in, what), 0, 16, false,
+     "exit (the default), port or log."},
+    {"port", JSON_FIELD_U64, offsetof(struct wait_in, port), 1, 65535, false,
+     "For port: until something in the sandbox listens on this TCP port."},
+    {"http", JSON_FIELD_ANY, offsetof(struct wait_in, http), 0, 0, false,
+     "For port: until what listens there also answers a GET as it should."},
+    {"text", JSON_FIELD_STR, offsetof(struct wait_in, text), 1, PROCESS_TEXT_MAX, false,
+     "For log: until this is printed."},
+    {"since", JSON_FIELD_U64, offsetof(struct wait_in, since), 0, 0, false,
+     "For log: look from this position on; without it from the beginning."},
+    {"stream", JSON_FIELD_STR, offsetof(struct wait_in, stream), 0, 16, false,
+     "For log: stdout, stderr or both (the default)."},
+    {"timeout_ms", JSON_FIELD_U64, offsetof(struct wait_in, timeout_ms), 0, COMMAND_TIMEOUT_MAX, false,
+     "Give up after this many ms (408); 0 or nothing: never."},
+};
+/* clang-format on */
+static const struct json_field http_fields[] = {
+    {"path", JSON_FIELD_STR, offsetof(struct wait_http, path), 1, ENGINE_PATH_MAX, false,
+     "What to ask for; without it /."},
+    {"status", JSON_FIELD_STR, offsetof(struct wait_http, status), 1, 16, false,
+     "The status, or the range of it, that counts: 204 or 200-399, which is the default."},
+};
+static const struct surface_nested wait_nested[] = {{"http", http_fields, ARRAY_LEN(http_fields)},
+                                                    {0}};
+static const struct surface_input wait_input = {SURFACE_INPUT(wait_fields, struct wait_in),
+                                                .nested = wait_nested};
+
+static void waited(struct call *c, const struct shape *s, uint64_t value, const struct err *e)
+{
+    if (!call_told(c))
+        return;
+    if (e != NULL)
+        call_fail(c, e);
+    else
+        call_reply_shape(c, s, &(struct value_view){value});
+}
+
+/* The engine tells of an open port; which one is what was asked for. */
+struct port_wait {
+    struct call *c;
+    uint64_t port;
+};
+
+static void port_open(void *arg, uint64_t value, const struct err *e)
+{
+    struct port_wait *w = arg;
+
+    (void)value;
+    waited(w->c, &port_shape, w->port, e);
+}
+
+static void log_found(void *arg, uint64_t value, const struct err *e)
+{
+    waited(arg, &position_shape, value, e);
+}
+
+static int wait_exit(struct call *c, const struct wait_in *in, struct err *e)
+{
+    (void)e;
+    call_expect(c, &call_wait,
+                process_wait(c->ref, call_param(c, 1), in->timeout_ms, process_ended, c));
+    return 0;
+}
+
+/* "204" or "200-399", three digits each. */
+static int read_statuses(const char *text, struct process_http *h, struct err *e)
+{
+    size_t n = strlen(text);
+    char low[8] = "", high[8] = "";
+    uint64_t min, max;
+
+    if (n == 3 || (n == 7 && text[3] == '-')) {
+        memcpy(low, text, 3);
+        memcpy(high, n == 3 ? text : text + 4, 3);
+    }
+    if (str_u64(low, 999, &min) < 0 || str_u64(high, 999, &max) < 0 || min < 100 || max < min)
+        return err_set(e, ERR_INVALID, "http: status: expected 204 or 200-399");
+    h->status_min = (unsigned)min;
+    h->status_max = (unsigned)max;
+    return 0;
+}
+
+static int decode_http(json_t *http, struct process_http *ret, struct err *e)
+{
+    struct wait_http in = {.path = "/", .status = "200-399"};
+
+    if (json_decode(http, http_fields, ARRAY_LEN(http_fields), &in, e) < 0)
+        return err_wrap(e, "http");
+    if (in.path[0] != '/')
+        return err_set(e, ERR_INVALID, "http: path: expected one that begins with /");
+    for (const char *p = in.path; *p != '\0'; p++)
+        if ((unsigned char)*p <= ' ' || (unsigned char)*p >= 0x7f || *p == '#')
+            return err_set(e, ERR_INVALID, "http: path: blanks and the like must be %%-encoded");
+    ret->path = in.path;
+    return read_statuses(in.status, ret, e);
+}
+
+static int wait_port(struct call *c, const struct wait_in *in, struct err *e)
+{
+    struct process_http http;
+    struct port_wait *w;
+
+    if (in->http != NULL && decode_http(in->http, &http, e) < 0)
+        return -1;
+    if (in->port == 0)
+        return err_set(e, ERR_INVALID, "port: required to wait for a port");
+    w = call_state(c, sizeof(*w), NULL);
+    if (w == NULL)
+        return 0;
+    *w = (struct port_wait){c, in->port};
+    call_expect(c, &call_wait,
+                process_wait_port(c->ref, call_param(c, 1), (unsigned)in->port,
+                                  in->http != NULL ? &http : NULL, in->timeout_ms, port_open, w));
+    return 0;
+}
+
+static int wait_log(struct call *c, const struct wait_in *in, struct err *e)
+{
+    unsigned streams;
+
+    if (in->text == NULL)
+        return err_set(e, ERR_INVALID, "text: required to wait for a log");
+    if (command_streams(in->stream, &streams, e) < 0)
+        return -1;
+    call_expect(c, &call_wait,
+                process_wait_log(c->ref, call_param(c, 1), in->text, strlen(in->text), in->since,
+                                 streams, in->timeout_ms, log_found, c));
+    return 0;
+}
+
+static const struct {
+    const char *name;
+    int (*wait)(struct call *c, const struct wait_in *in, struct err *e);
+} waits[] = {{"exit", wait_exit}, {"port", wait_port}, {"log", wait_log}};
+
+static void process_wait_(struct call *c, const void *body)
+{
+    const struct wait_in *in = body;
+    const char *what = in->what != NULL ? in->what : "exit";
+    struct err e;
+
+    for (size_t i = 0; i < ARRAY_LEN(waits); i++) {
+        if (strcmp(what, waits[i].name) != 0)
+            continue;
+        if (waits[i].wait(c, in, &e) < 0)
+            call_fail(c, &e);
+        return;
+    }
+    err_set(&e, ERR_INVALID, "for: expected exit, port or log");
+    call_fail(c, &e);
+}
+
 /* clang-format off */
 const struct surface_row surface_processes[] = {
     {{"POST", PROCESSES}, SCOPE_RUN, process_start_, "startProcess",
      "Starts a command and answers once it is launched; as events, it is then watched to its end without a gap.",
-     .body = &start_input, .status = 201, .answers = {&process_shape},
+     .body = &command_process, .status = 201, .answers = {&process_shape},
      .events = EXEC_EVENTS, .event_shapes = {&exec_start_shape, &exec_exit_shape}},
     {{"GET",  PROCESSES}, SCOPE_READ, process_list_, "listProcesses",
      "Lists the processes that run and those that ended and are still kept.", .query = &listing_query,
@@ -326,6 +436,9 @@ const struct surface_row surface_processes[] = {
     {{"POST", PROCESSES "/{pid}/kill"}, SCOPE_RUN, process_kill_, "killProcess",
      "Ends the whole tree, with grace first, then by force; answers when all of it is dead.",
      .body = &kill_input, .status = 200, .answers = {&exit_shape}},
+    {{"POST", PROCESSES "/{pid}/wait"}, SCOPE_READ, process_wait_, "waitForProcess",
+     "Waits until the process ends, a port answers or a text is printed; 410 if it ends first.",
+     .body = &wait_input, .status = 200, .answers = {&exit_shape, &port_shape, &position_shape}},
     {.op = NULL},
 };
 /* clang-format on */

@@ -13,7 +13,6 @@
 #define PAGE_DEFAULT (1u << 20)
 #define PAGE_MIN 16u /* a character always fits, so every page makes progress */
 #define PAGE_MAX (8u << 20)
-#define EVENT_MAX (8u * PROCESS_CHUNK_MAX)
 
 struct logs_in {
     uint64_t max_bytes;
@@ -218,41 +217,16 @@ struct tail {
     bool follow;
     unsigned streams;
     struct output sent;
-    struct buf event;
 };
-
-static void tail_drop(void *state)
-{
-    buf_free(&((struct tail *)state)->event);
-}
-
-static void send_event(struct tail *t, unsigned stream)
-{
-    char id[OUTPUT_ID_MAX];
-
-    call_event(t->c, output_id(&t->sent, id), output_name(stream), &t->event);
-}
-
-static void flush(struct tail *t)
-{
-    for (unsigned stream = PROCESS_STDOUT; stream <= PROCESS_STDERR; stream++) {
-        buf_clear(&t->event);
-        if (output_flush(&t->sent, stream, &t->event))
-            send_event(t, stream);
-    }
-}
 
 static void tail_output(void *arg, const struct process_output *m)
 {
     struct tail *t = arg;
 
-    if (t->how == CALL_RAW) {
+    if (t->how == CALL_RAW)
         call_write(t->c, m->data.p, m->data.len);
-        return;
-    }
-    buf_clear(&t->event);
-    if (output_take(&t->sent, m->stream, m->pos, m->data.p, m->data.len, &t->event))
-        send_event(t, m->stream);
+    else
+        call_output(t->c, &t->sent, m);
 }
 
 static void tail_truncated(void *arg, const struct process_truncated *m)
@@ -262,7 +236,7 @@ static void tail_truncated(void *arg, const struct process_truncated *m)
 
     if (t->how == CALL_RAW)
         return;
-    flush(t);
+    call_output_end(t->c, &t->sent);
     t->sent.pos = m->to;
     call_event_shape(t->c, output_id(&t->sent, id), "truncated", &gap_shape,
                      &(struct gap_view){m->from, m->to});
@@ -276,7 +250,7 @@ static void tail_exit(void *arg, const struct process_exit *m)
     if (!call_told(t->c))
         return;
     if (t->how == CALL_SSE) {
-        flush(t);
+        call_output_end(t->c, &t->sent);
         exit_view_of(&v, m);
         call_event_shape(t->c, NULL, "exit", &exit_shape, &v);
     }
@@ -292,7 +266,7 @@ static void tail_end(void *arg, const struct process_end *m)
         return;
     if (t->how == CALL_SSE) {
         if (m->exited)
-            flush(t);
+            call_output_end(t->c, &t->sent);
         t->sent.pos = m->value;
         call_event_shape(t->c, output_id(&t->sent, id), "end", &end_shape,
                          &(struct page_view){.next = m->value, .exited = m->exited});
@@ -337,14 +311,13 @@ static void read_stream(struct call *c, const struct logs_in *in, unsigned strea
 {
     const char *header = http_header(c->r, "Last-Event-ID");
     const char *from = header != NULL ? header : in->since;
-    struct tail *t = call_state(c, sizeof(*t), tail_drop);
+    struct tail *t = call_state(c, sizeof(*t), NULL);
     char ref[PROCESS_REF_MAX + 1];
     struct err e;
 
     if (t == NULL)
         return;
     *t = (struct tail){.c = c, .how = call_accept(c), .follow = in->follow, .streams = streams};
-    buf_init(&t->event, EVENT_MAX);
     if (from != NULL && output_resume(&t->sent, from, &e) < 0) {
         err_wrap(&e, "%s", header != NULL ? "Last-Event-ID" : "since");
         call_fail(c, &e);
