@@ -14,7 +14,7 @@ static SHAPE(limits_shape, "Limits", "What a sandbox may use at most.", limits_f
 
 static const struct shape_field sandbox_fields[] = {
     {"id", SHAPE_STR, offsetof(struct sandbox_view, id), "Its name in every other call."},
-    {"name", SHAPE_STR, offsetof(struct sandbox_view, name), "What a client of the Cloudflare bridge calls it.", SHAPE_OMITTED},
+    {"name", SHAPE_STR, offsetof(struct sandbox_view, name), "Id that a Cloudflare client uses for it.", SHAPE_OMITTED},
     {"state", SHAPE_STR, offsetof(struct sandbox_view, state), "running, paused, stopped or damaged."},
     {"reason", SHAPE_STR, offsetof(struct sandbox_view, reason), "Why it is stopped or damaged.", SHAPE_OMITTED},
     {"template", SHAPE_STR, offsetof(struct sandbox_view, template), "What its root filesystem started as."},
