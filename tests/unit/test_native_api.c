@@ -768,7 +768,7 @@ static void check_whole(size_t rows, const char *around)
 static void check_refused(void)
 {
     CHECK_HAS(heard(), "429 ");
-    CHECK_HAS(heard(), "{\"error\":{\"code\":\"limit\",\"message\":\"the answer is too long");
+    CHECK_HAS(heard(), "{\"error\":{\"code\":\"limit\",\"message\":\"the answer is too large");
 }
 
 TEST(what_git_says_is_answered_up_to_a_bound_and_beyond_it_is_an_error)

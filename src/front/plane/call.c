@@ -202,7 +202,7 @@ void call_reply(struct call *c, int status, const char *type, struct buf *body)
     if (c->r == NULL)
         return;
     if (body->failed) {
-        err_set(&e, ERR_LIMIT, "the answer is too long: ask for less");
+        err_set(&e, ERR_LIMIT, "the answer is too large; request fewer rows or bytes");
         call_fail(c, &e);
         return;
     }

@@ -12,7 +12,7 @@ static void line_nonsense(struct line *c, const struct err *what)
 {
     struct err e;
 
-    err_set(&e, ERR_UNRESPONSIVE, "sandbox %s: its init answered nonsense: %s", c->peer->id,
+    err_set(&e, ERR_UNRESPONSIVE, "sandbox %s: invalid answer from its init: %s", c->peer->id,
             what->msg);
     line_fail(c, &e);
 }
@@ -22,7 +22,7 @@ static void heard_hello(struct line *c, uint16_t type, const union talk_msg *m)
     struct err e;
 
     if (type != INIT_HELLO) {
-        err_set(&e, ERR_INVALID, "it did not begin with hello");
+        err_set(&e, ERR_INVALID, "no hello");
         line_nonsense(c, &e);
         return;
     }
@@ -98,7 +98,7 @@ static int deliver(struct line *c, uint16_t type, const union talk_msg *m, struc
         said_fail(t, &m->init_fail);
     else if (t->ops->on_msg(t, type, m, e) < 0) {
         t->why = *e;
-        err_set(&t->why, ERR_UNRESPONSIVE, "sandbox %s: its init answered nonsense: %s",
+        err_set(&t->why, ERR_UNRESPONSIVE, "sandbox %s: invalid answer from its init: %s",
                 t->peer->id, e->msg);
         loop_defer(t->hub->loop, &t->later, talk_tell);
     }
@@ -119,7 +119,7 @@ static int frame(struct line *c, const struct wire_head *head, const char *body,
         return 0;
     }
     if (c->talk == NULL)
-        return err_set(e, ERR_INVALID, "%s unasked", m->name);
+        return err_set(e, ERR_INVALID, "%s without a request", m->name);
     if (head->seq != c->talk->seq)
         return err_set(e, ERR_INVALID, "%s to request %u instead of %u", m->name, head->seq,
                        c->talk->seq);

@@ -209,7 +209,7 @@ static struct line *line_new(struct talk_peer *p, struct err *e)
     p->nlines++;
     c->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (c->fd < 0)
-        err_set(e, ERR_UNAVAILABLE, "no more connections to sandboxes: %s; try again",
+        err_set(e, ERR_UNAVAILABLE, "too many connections to sandboxes: %s; try again",
                 strerror(errno));
     if (c->fd < 0 || line_try(c, e) < 0) {
         line_close(c);
@@ -228,6 +228,6 @@ struct line *line_get(struct talk_peer *p, struct err *e)
     }
     if (p->nlines < TALK_LINES_MAX)
         return line_new(p, e);
-    err_set(e, ERR_LIMIT, "%u calls of sandbox %s are under way already", p->nlines, p->id);
+    err_set(e, ERR_LIMIT, "%u calls to sandbox %s are open already; try again", p->nlines, p->id);
     return NULL;
 }

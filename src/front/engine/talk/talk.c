@@ -67,7 +67,7 @@ static void on_deadline(struct loop_timer *timer)
     struct talk *t = CONTAINER_OF(timer, struct talk, deadline);
     struct err e;
 
-    err_set(&e, ERR_UNRESPONSIVE, "sandbox %s did not answer in time", t->peer->id);
+    err_set(&e, ERR_UNRESPONSIVE, "sandbox %s: its init did not answer in time", t->peer->id);
     talk_fail(t, &e);
 }
 
@@ -104,7 +104,8 @@ void talk_begin(struct talk *t, struct talk_peer *p, const struct talk_kind *kin
     t->deadline_ms = deadline_ms;
     list_init(&t->link);
     if (kind->lasts && p->nlasting >= TALK_LASTING_MAX)
-        err_set(&e, ERR_LIMIT, "%u calls of sandbox %s wait already", p->nlasting, p->id);
+        err_set(&e, ERR_LIMIT, "%u calls to sandbox %s are waiting already; try again", p->nlasting,
+                p->id);
     else
         t->line = line_get(p, &e);
     if (t->line == NULL) {

@@ -111,8 +111,8 @@ struct error_view {
     const char *error, *code;
 };
 static const struct shape_field error_fields[] = {
-    {"error", SHAPE_STR, offsetof(struct error_view, error), "What went wrong, for people."},
-    {"code", SHAPE_STR, offsetof(struct error_view, code), "The same for programs."},
+    {"error", SHAPE_STR, offsetof(struct error_view, error), "Message for people."},
+    {"code", SHAPE_STR, offsetof(struct error_view, code), "Error code for programs."},
 };
 static SHAPE(error_shape, "CloudflareError", "An error.", error_fields);
 
@@ -131,9 +131,9 @@ struct ok_view {
     bool ok;
 };
 static const struct shape_field ok_fields[] = {
-    {"ok", SHAPE_BOOL, offsetof(struct ok_view, ok), "It was done."},
+    {"ok", SHAPE_BOOL, offsetof(struct ok_view, ok), "Success."},
 };
-SHAPE(cloudflare_ok_shape, "CloudflareOk", "It was done.", ok_fields);
+SHAPE(cloudflare_ok_shape, "CloudflareOk", "Success.", ok_fields);
 
 void cloudflare_reply_ok(struct call *c)
 {

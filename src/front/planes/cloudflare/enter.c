@@ -161,7 +161,7 @@ void cloudflare_look(struct call *c, const void *in, void (*go)(struct call *c, 
         cloudflare_enter(c, in, go);
         return;
     }
-    err_set(&e, ERR_NOT_FOUND, "there is nothing here: this sandbox has not been used");
+    err_set(&e, ERR_NOT_FOUND, "the sandbox does not exist: this id has not been used");
     call_fail(c, &e);
 }
 

@@ -58,7 +58,7 @@ struct exit_data {
 };
 static const struct shape_field exit_fields[] = {
     {"exit_code", SHAPE_U64, offsetof(struct exit_data, code),
-     "128 and the signal's number after a signal, 124 after the time limit."},
+     "Exit code; 128 + the signal number after a signal, 124 after a timeout."},
 };
 static SHAPE(exit_data_shape, "CloudflareExit", "The exit event.", exit_fields);
 
@@ -71,7 +71,7 @@ static void on_exit_told(void *arg, const struct process_exit *m)
     if (!call_told(x->c))
         return;
     if ((m->flags & PROCESS_EXIT_NEVER_RAN) != 0) {
-        err_set(&e, ERR_GONE, "the session ended before it came to this command");
+        err_set(&e, ERR_GONE, "the session ended before this command started");
         call_fail(x->c, &e);
         return;
     }
@@ -226,11 +226,11 @@ static void exec_run(struct call *c, const void *body)
 /* clang-format off */
 static const struct json_field exec_fields[] = {
     {"argv", JSON_FIELD_STRLIST, offsetof(struct exec_in, argv), 1, CLOUDFLARE_ARGS_MAX, true,
-     "The command and its arguments; each is one word, whatever is in it."},
+     "Program and arguments, without shell interpretation."},
     {"timeout_ms", JSON_FIELD_DOUBLE, offsetof(struct exec_in, timeout_ms), 0, CLOUDFLARE_TIMEOUT_MAX, false,
-     "After this many ms the whole tree is killed and the exit code is 124; 0: never; without it the configured default."},
+     "Time limit in milliseconds; then the process and all its descendants are killed and the exit code is 124. 0: no limit. Default: the setting `exec-timeout`."},
     {"cwd", JSON_FIELD_STR, offsetof(struct exec_in, cwd), 1, ENGINE_PATH_MAX, false,
-     "Working directory, in /workspace; without it /workspace itself."},
+     "Working directory, below /workspace. Default: /workspace."},
 };
 /* clang-format on */
 
@@ -250,9 +250,9 @@ static const struct surface_input exec_input = {
 /* clang-format off */
 const struct surface_row cloudflare_exec[] = {
     {{"POST", CLOUDFLARE_SANDBOX "/exec"}, SCOPE_RUN, exec_run, "execCommand",
-     "Runs one command as root in /workspace and streams what it prints.",
+     "Runs a command as root in /workspace and streams its output.",
      .body = &exec_input, .status = 200,
-     .events = "`stdout` and `stderr`, each base64 of whole characters; at the end `exit`, or `error`.",
+     .events = "`stdout` and `stderr`, each base64 of whole characters; finally `exit` or `error`.",
      .event_shapes = {&exit_data_shape}, .failure = "exec_transport_error"},
     {.op = NULL},
 };

@@ -225,19 +225,19 @@ static void hydrate_run(struct call *c, const void *in)
 /* clang-format off */
 static const struct json_field persist_fields[] = {
     {"excludes", JSON_FIELD_STR, offsetof(struct persist_in, excludes), 0, PATTERNS_MAX, false,
-     "Paths below /workspace to leave out, comma-separated."},
+     "Paths below /workspace to exclude, comma-separated."},
 };
 static const struct surface_input persist_input = {SURFACE_INPUT(persist_fields, struct persist_in)};
 
 const struct surface_row cloudflare_files[] = {
     {{"GET", CLOUDFLARE_SANDBOX "/file/{path...}"}, SCOPE_READ, file_read_, "cloudflareReadFile",
-     "Sends a file of /workspace, of any size.",
+     "Downloads a file below /workspace, of any size.",
      .status = 200, .flags = SURFACE_BYTES, .failure = "exec_transport_error", .missing = "workspace_read_not_found"},
     {{"PUT", CLOUDFLARE_SANDBOX "/file/{path...}"}, SCOPE_RUN, file_write_, "cloudflareWriteFile",
-     "Writes a file of /workspace, of any size, and makes the directories it is in.",
+     "Writes a file below /workspace, of any size, and creates missing parent directories.",
      .status = 200, .answers = {&cloudflare_ok_shape}, .flags = SURFACE_RAW_BODY, .failure = "workspace_archive_write_error"},
     {{"POST", CLOUDFLARE_SANDBOX "/persist"}, SCOPE_RUN, persist_run, "persistWorkspace",
-     "Sends /workspace as a tar: hard links are plain files; sockets, FIFOs and devices are left out.",
+     "Downloads /workspace as a tar. Hard links become separate files; sockets, FIFOs and devices are skipped.",
      .query = &persist_input, .status = 200, .flags = SURFACE_BYTES, .failure = "workspace_archive_read_error"},
     {{"POST", CLOUDFLARE_SANDBOX "/hydrate"}, SCOPE_RUN, hydrate_run, "hydrateWorkspace",
      "Unpacks a tar over /workspace.",

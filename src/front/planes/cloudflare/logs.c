@@ -171,18 +171,18 @@ static void logs_defaults(void *in, const struct config *c)
 /* clang-format off */
 static const struct json_field logs_fields[] = {
     {"since", JSON_FIELD_STR, offsetof(struct logs_in, since), 1, CURSOR_MAX, false,
-     "Cursor of the last event seen; without it as replay says."},
+     "Cursor of the last event seen. Default: as `replay` says."},
     {"replay", JSON_FIELD_BOOL, offsetof(struct logs_in, replay), 0, 0, false,
-     "Begin with what is kept (the default), or only with what comes."},
+     "true (default): start with the output kept. false: only new output."},
     {"follow", JSON_FIELD_BOOL, offsetof(struct logs_in, follow), 0, 0, false,
-     "Go on until it ends (the default), or end with what is there."},
+     "true (default): continue until the process exits. false: end after the output kept."},
 };
 static const struct surface_input logs_input = {
     SURFACE_INPUT(logs_fields, struct logs_in), .defaults = logs_defaults};
 
 const struct surface_row cloudflare_logs[] = {
     {{"GET", CLOUDFLARE_PROCESSES "/{pid}/logs"}, SCOPE_READ, logs_run, "cloudflareProcessLogs",
-     "What it printed and prints, and how it ended.",
+     "Streams the output of a process and how it exited.",
      .query = &logs_input, .status = 200,
      .events = "JSON with `type` (stdout, stderr, truncated, terminal), `cursor`, `timestamp`; `data` is base64, `exit` as in CloudflareProcess.",
      .failure = "process_error", .missing = "not_found"},

@@ -96,8 +96,8 @@ static int check_source(const struct mount_in *in, struct err *e)
     if (endpoint == NULL)
         return 0;
     return err_set(e, ERR_UNSUPPORTED,
-                   "this server mounts no buckets, only directories that its operator named: give "
-                   "one of those as the binding");
+                   "this server mounts no buckets, only directories that its operator lists in the "
+                   "setting `mounts`: use the name of one as the binding");
 }
 
 /* ---- doing it ---- */
@@ -183,7 +183,7 @@ static void made_directory(struct errand *r, unsigned code)
     struct err e;
 
     if (code != 0) {
-        err_set(&e, ERR_CONFLICT, "the directory %.200s cannot be made", o.path);
+        err_set(&e, ERR_CONFLICT, "cannot create the directory %.200s", o.path);
         call_fail(c, &e);
         return;
     }
@@ -257,23 +257,23 @@ static void unmount_run(struct call *c, const void *body)
 
 /* clang-format off */
 static const struct json_field mount_fields[] = {
-    {"bucket", JSON_FIELD_ANY, offsetof(struct mount_in, bucket), 0, 0, false, "Of a bucket elsewhere; not offered here."},
-    {"binding", JSON_FIELD_ANY, offsetof(struct mount_in, binding), 0, 0, false, "A name of the setting `mounts`."},
-    {"mountPath", JSON_FIELD_ANY, offsetof(struct mount_in, path), 0, 0, false, "Where; absolute. It is made if it is not there."},
-    {"options", JSON_FIELD_ANY, offsetof(struct mount_in, options), 0, 0, false, "An object; readOnly is heeded."},
+    {"bucket", JSON_FIELD_ANY, offsetof(struct mount_in, bucket), 0, 0, false, "Endpoint of a bucket; not supported."},
+    {"binding", JSON_FIELD_ANY, offsetof(struct mount_in, binding), 0, 0, false, "A name in the setting `mounts`."},
+    {"mountPath", JSON_FIELD_ANY, offsetof(struct mount_in, path), 0, 0, false, "Absolute path of the mount point; created if missing."},
+    {"options", JSON_FIELD_ANY, offsetof(struct mount_in, options), 0, 0, false, "Options; only readOnly is used."},
 };
 static const struct surface_input mount_input = {SURFACE_INPUT(mount_fields, struct mount_in)};
 static const struct json_field unmount_fields[] = {
-    {"mountPath", JSON_FIELD_ANY, offsetof(struct mount_in, path), 0, 0, false, "As it was mounted."},
+    {"mountPath", JSON_FIELD_ANY, offsetof(struct mount_in, path), 0, 0, false, "Mount point, as given to mount."},
 };
 static const struct surface_input unmount_input = {SURFACE_INPUT(unmount_fields, struct mount_in)};
 
 const struct surface_row cloudflare_mount[] = {
     {{"POST", CLOUDFLARE_SANDBOX "/mount"}, SCOPE_RUN, mount_run, "mountBucket",
-     "Mounts a directory that the operator named.",
+     "Mounts a directory that the operator allows.",
      .body = &mount_input, .status = 200, .answers = {&cloudflare_ok_shape}, .failure = "mount_error"},
     {{"POST", CLOUDFLARE_SANDBOX "/unmount"}, SCOPE_RUN, unmount_run, "unmountBucket",
-     "Unmounts it; its directory goes if it is empty.",
+     "Unmounts a directory, and removes the mount point if it is empty.",
      .body = &unmount_input, .status = 200, .answers = {&cloudflare_ok_shape}, .failure = "unmount_error"},
     {.op = NULL},
 };

@@ -23,21 +23,21 @@ struct process_view {
 
 /* clang-format off */
 static const struct shape_field ended_fields[] = {
-    {"code", SHAPE_U64, offsetof(struct ended_view, code), "Exit code; 128 and the signal's number after a signal, 124 after the time limit."},
-    {"signal", SHAPE_U64, offsetof(struct ended_view, signal), "The signal that ended it.", SHAPE_OMITTED},
-    {"timedOut", SHAPE_BOOL, offsetof(struct ended_view, timed_out), "Its time limit passed and the whole tree was killed."},
+    {"code", SHAPE_U64, offsetof(struct ended_view, code), "Exit code; 128 + the signal number after a signal, 124 after a timeout."},
+    {"signal", SHAPE_U64, offsetof(struct ended_view, signal), "Signal that ended it.", SHAPE_OMITTED},
+    {"timedOut", SHAPE_BOOL, offsetof(struct ended_view, timed_out), "It was killed because its time limit was exceeded."},
 };
-SHAPE(cloudflare_ended_shape, "CloudflareProcessExit", "How a process ended.", ended_fields);
+SHAPE(cloudflare_ended_shape, "CloudflareProcessExit", "How a process exited.", ended_fields);
 
 static const struct shape_field process_fields[] = {
-    {"id", SHAPE_STR, offsetof(struct process_view, id), "Its name in every other call."},
-    {"pid", SHAPE_U64, offsetof(struct process_view, pid), "Its number inside the sandbox."},
-    {"command", SHAPE_STRV, offsetof(struct process_view, argv), "The program and its arguments; very long ones are cut."},
-    {"cwd", SHAPE_STR, offsetof(struct process_view, cwd), "Where it was started."},
-    {"startedAt", SHAPE_TIME, offsetof(struct process_view, started_ms), "When it started."},
+    {"id", SHAPE_STR, offsetof(struct process_view, id), "Id."},
+    {"pid", SHAPE_U64, offsetof(struct process_view, pid), "Pid inside the sandbox."},
+    {"command", SHAPE_STRV, offsetof(struct process_view, argv), "Program and arguments; truncated if long."},
+    {"cwd", SHAPE_STR, offsetof(struct process_view, cwd), "Working directory at the start."},
+    {"startedAt", SHAPE_TIME, offsetof(struct process_view, started_ms), "Time of the start."},
     {"state", SHAPE_STR, offsetof(struct process_view, state), "running or exited."},
-    {"exit", SHAPE_OBJECT, offsetof(struct process_view, exit), "How it ended.", SHAPE_OMITTED, &cloudflare_ended_shape},
-    {"endedAt", SHAPE_TIME, offsetof(struct process_view, ended_ms), "When it ended.", SHAPE_OMITTED},
+    {"exit", SHAPE_OBJECT, offsetof(struct process_view, exit), "How it exited.", SHAPE_OMITTED, &cloudflare_ended_shape},
+    {"endedAt", SHAPE_TIME, offsetof(struct process_view, ended_ms), "Time of the exit.", SHAPE_OMITTED},
 };
 static SHAPE(process_shape, "CloudflareProcess", "A process.", process_fields);
 /* clang-format on */
@@ -137,13 +137,13 @@ static void process_run_(struct call *c, const void *body)
 /* clang-format off */
 static const struct json_field start_fields[] = {
     {"argv", JSON_FIELD_STRLIST, offsetof(struct start_in, argv), 1, CLOUDFLARE_ARGS_MAX, true,
-     "The program and its arguments, run without a shell."},
+     "Program and arguments, run without a shell."},
     {"cwd", JSON_FIELD_STR, offsetof(struct start_in, cwd), 1, ENGINE_PATH_MAX, false,
-     "Working directory, in /workspace; without it /workspace itself."},
+     "Working directory, below /workspace. Default: /workspace."},
     {"env", JSON_FIELD_STRMAP, offsetof(struct start_in, env), 0, MAPS_ENV_MAX, false,
-     "Variables, over those of the sandbox."},
+     "Environment variables; they override those of the sandbox."},
     {"timeout", JSON_FIELD_DOUBLE, offsetof(struct start_in, timeout), 1, CLOUDFLARE_TIMEOUT_MAX, false,
-     "After this many ms the whole tree is killed."},
+     "Time limit in milliseconds; then the process and all its descendants are killed."},
 };
 /* clang-format on */
 static const struct surface_input start_input = {
@@ -219,7 +219,7 @@ static void kill_defaults(void *in, const struct config *c)
 
 static const struct json_field kill_fields[] = {
     {"signal", JSON_FIELD_U64, offsetof(struct kill_in, signal), 1, SIGNAL_MAX, false,
-     "Number of the signal; without it 15."},
+     "Signal number. Default: 15."},
 };
 static const struct surface_input kill_input = {
     SURFACE_INPUT(kill_fields, struct kill_in),
@@ -229,16 +229,16 @@ static const struct surface_input kill_input = {
 /* clang-format off */
 const struct surface_row cloudflare_process[] = {
     {{"POST", CLOUDFLARE_PROCESSES}, SCOPE_RUN, process_run_, "cloudflareStartProcess",
-     "Starts a process; it runs on when nobody looks.",
+     "Starts a process. It keeps running without viewers.",
      .body = &start_input, .status = 200, .answers = {&process_shape}, .failure = "process_error"},
     {{"GET", CLOUDFLARE_PROCESSES}, SCOPE_READ, process_list_, "cloudflareListProcesses",
-     "Processes that run, and the last finished ones; a list of CloudflareProcess.",
+     "Lists running processes, and exited ones that are still kept (CloudflareProcess).",
      .status = 200, .flags = SURFACE_OTHER, .failure = "process_error"},
     {{"GET", CLOUDFLARE_PROCESSES "/{pid}"}, SCOPE_READ, process_get_, "cloudflareGetProcess",
-     "One process.",
+     "Shows a process.",
      .status = 200, .answers = {&process_shape}, .failure = "process_error", .missing = "not_found"},
     {{"POST", CLOUDFLARE_PROCESSES "/{pid}/kill"}, SCOPE_RUN, process_kill_, "cloudflareKillProcess",
-     "Sends a signal to the process and all it started.",
+     "Sends a signal to a process and all its descendants.",
      .body = &kill_input, .status = 204, .failure = "process_error", .missing = "not_found"},
     {.op = NULL},
 };

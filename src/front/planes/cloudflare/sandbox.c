@@ -44,9 +44,9 @@ struct id_view {
     const char *id;
 };
 static const struct shape_field id_fields[] = {
-    {"id", SHAPE_STR, offsetof(struct id_view, id), "For the path of every other call."},
+    {"id", SHAPE_STR, offsetof(struct id_view, id), "Id, for the paths of all other calls."},
 };
-static SHAPE(id_shape, "CloudflareSandbox", "A sandbox that is made when it is first used.",
+static SHAPE(id_shape, "CloudflareSandbox", "A sandbox; it is created when it is first used.",
              id_fields);
 
 /* RFC 4648 in lower case, without padding. */
@@ -84,10 +84,10 @@ struct running_view {
 };
 static const struct shape_field running_fields[] = {
     {"running", SHAPE_BOOL, offsetof(struct running_view, running),
-     "It was created or used, was not deleted, and its processes are where they were (asleep "
-     "counts)."},
+     "The sandbox was created or used, is not deleted, and keeps its processes; a paused one "
+     "counts."},
 };
-static SHAPE(running_shape, "CloudflareRunning", "Whether a sandbox runs.", running_fields);
+static SHAPE(running_shape, "CloudflareRunning", "Whether a sandbox is running.", running_fields);
 
 static void sandbox_running(struct call *c, const void *in)
 {
@@ -112,13 +112,13 @@ static void sandbox_delete(struct call *c, const void *in)
 /* clang-format off */
 const struct surface_row cloudflare_sandbox[] = {
     {{"POST", "/v1/sandbox"}, SCOPE_RUN, sandbox_create, "cloudflareCreateSandbox",
-     "An id for a sandbox; the sandbox itself is made when the id is first used.",
+     "Creates an id. The sandbox is created when the id is first used.",
      .status = 200, .answers = {&id_shape}, .flags = SURFACE_RAW_BODY},
     {{"GET", CLOUDFLARE_SANDBOX "/running"}, SCOPE_READ, sandbox_running, "isSandboxRunning",
-     "Whether it runs; makes nothing and wakes nobody.",
+     "Whether a sandbox is running; does not create or resume it.",
      .status = 200, .answers = {&running_shape}},
     {{"DELETE", CLOUDFLARE_SANDBOX}, SCOPE_RUN, sandbox_delete, "cloudflareDeleteSandbox",
-     "Ends it and everything in it; an id that was never used is fine.",
+     "Deletes a sandbox; succeeds for an id that was never used.",
      .status = 204},
     {.op = NULL},
 };

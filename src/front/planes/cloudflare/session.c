@@ -27,9 +27,10 @@ struct id_view {
     const char *id;
 };
 static const struct shape_field id_fields[] = {
-    {"id", SHAPE_STR, offsetof(struct id_view, id), "For the header Session-Id."},
+    {"id", SHAPE_STR, offsetof(struct id_view, id), "Id, for the header Session-Id."},
 };
-static SHAPE(id_shape, "CloudflareSession", "A shell that remembers.", id_fields);
+static SHAPE(id_shape, "CloudflareSession", "A shell that keeps its state between commands.",
+             id_fields);
 
 static void created(void *arg, const struct session_info *s, const struct err *e)
 {
@@ -81,9 +82,9 @@ static void create_run(struct call *c, const void *body)
 
 /* clang-format off */
 static const struct json_field create_fields[] = {
-    {"id", JSON_FIELD_STR, offsetof(struct create_in, id), 1, CLOUDFLARE_SESSION_MAX, false, "Its name; without it one is chosen. One that is in use is refused."},
-    {"cwd", JSON_FIELD_STR, offsetof(struct create_in, cwd), 1, ENGINE_PATH_MAX, false, "Where it begins; without it /workspace."},
-    {"env", JSON_FIELD_STRMAP, offsetof(struct create_in, env), 0, MAPS_ENV_MAX, false, "Variables, exported."},
+    {"id", JSON_FIELD_STR, offsetof(struct create_in, id), 1, CLOUDFLARE_SESSION_MAX, false, "Id. Default: the server chooses one. Refused if it is in use."},
+    {"cwd", JSON_FIELD_STR, offsetof(struct create_in, cwd), 1, ENGINE_PATH_MAX, false, "Working directory at the start. Default: /workspace."},
+    {"env", JSON_FIELD_STRMAP, offsetof(struct create_in, env), 0, MAPS_ENV_MAX, false, "Environment variables."},
 };
 /* clang-format on */
 static const struct surface_input create_input = {SURFACE_INPUT(create_fields, struct create_in)};
@@ -96,11 +97,11 @@ struct deleted_view {
     uint64_t at_ms;
 };
 static const struct shape_field deleted_fields[] = {
-    {"success", SHAPE_BOOL, offsetof(struct deleted_view, success), "It is gone."},
-    {"sessionId", SHAPE_STR, offsetof(struct deleted_view, id), "Its id."},
+    {"success", SHAPE_BOOL, offsetof(struct deleted_view, success), "The session was deleted."},
+    {"sessionId", SHAPE_STR, offsetof(struct deleted_view, id), "Id."},
     {"timestamp", SHAPE_TIME, offsetof(struct deleted_view, at_ms), "When."},
 };
-static SHAPE(deleted_shape, "CloudflareSessionDeleted", "A session is gone.", deleted_fields);
+static SHAPE(deleted_shape, "CloudflareSessionDeleted", "A deleted session.", deleted_fields);
 
 static void deleted(void *arg, const struct err *e)
 {
@@ -138,10 +139,10 @@ static void delete_run(struct call *c, const void *in)
 /* clang-format off */
 const struct surface_row cloudflare_session[] = {
     {{"POST", CLOUDFLARE_SANDBOX "/session"}, SCOPE_RUN, create_run, "cloudflareCreateSession",
-     "Makes a shell that remembers; exec with its id as the header Session-Id runs in it.",
+     "Creates a session: a shell that keeps its state. exec with its id in the header Session-Id runs in it.",
      .body = &create_input, .status = 200, .answers = {&id_shape}, .failure = "session_error"},
     {{"DELETE", CLOUDFLARE_SANDBOX "/session/{sid}"}, SCOPE_RUN, delete_run, "cloudflareDeleteSession",
-     "Ends it and everything it started.",
+     "Deletes a session and kills everything it started.",
      .status = 200, .answers = {&deleted_shape}, .failure = "session_error"},
     {.op = NULL},
 };

@@ -26,12 +26,12 @@ struct terminal_view_ {
 
 /* clang-format off */
 static const struct shape_field terminal_fields[] = {
-    {"id", SHAPE_STR, offsetof(struct terminal_view_, id), "Its name in every other call."},
-    {"pid", SHAPE_U64, offsetof(struct terminal_view_, pid), "Its number inside the sandbox."},
-    {"command", SHAPE_STRV, offsetof(struct terminal_view_, argv), "The program and its arguments; very long ones are cut."},
-    {"cwd", SHAPE_STR, offsetof(struct terminal_view_, cwd), "Where it was started."},
+    {"id", SHAPE_STR, offsetof(struct terminal_view_, id), "Id."},
+    {"pid", SHAPE_U64, offsetof(struct terminal_view_, pid), "Pid inside the sandbox."},
+    {"command", SHAPE_STRV, offsetof(struct terminal_view_, argv), "Program and arguments; truncated if long."},
+    {"cwd", SHAPE_STR, offsetof(struct terminal_view_, cwd), "Working directory at the start."},
     {"status", SHAPE_STR, offsetof(struct terminal_view_, status), "running or exited."},
-    {"exit", SHAPE_OBJECT, offsetof(struct terminal_view_, exit), "How it ended.", SHAPE_OMITTED, &cloudflare_ended_shape},
+    {"exit", SHAPE_OBJECT, offsetof(struct terminal_view_, exit), "How it exited.", SHAPE_OMITTED, &cloudflare_ended_shape},
 };
 static SHAPE(terminal_shape, "CloudflareTerminal", "A terminal.", terminal_fields);
 /* clang-format on */
@@ -100,7 +100,7 @@ static int decode(struct cloudflare_command *cmd, const struct create_in *in, st
     if (cloudflare_command(cmd, in->argv, in->env, NULL, e) < 0)
         return -1;
     if (*cmd->argv[0] == '\0')
-        return err_set(e, ERR_INVALID, "argv: the program has no name");
+        return err_set(e, ERR_INVALID, "argv: the name of the program is empty");
     if (in->cwd == NULL)
         return 0;
     buf_clear(&cmd->cwd); /* anywhere, as the reference has it */
@@ -139,11 +139,11 @@ static void create_run(struct call *c, const void *body)
 
 /* clang-format off */
 static const struct json_field create_fields[] = {
-    {"argv", JSON_FIELD_STRLIST, offsetof(struct create_in, argv), 1, CLOUDFLARE_ARGS_MAX, true, "The program and its arguments."},
-    {"cwd", JSON_FIELD_STR, offsetof(struct create_in, cwd), 1, ENGINE_PATH_MAX, false, "Working directory; without it /workspace."},
-    {"env", JSON_FIELD_STRMAP, offsetof(struct create_in, env), 0, MAPS_ENV_MAX, false, "Variables, over those of the sandbox."},
-    {"cols", JSON_FIELD_U64, offsetof(struct create_in, cols), 1, TERMINAL_SIDE_MAX, false, "Columns; without it 80."},
-    {"rows", JSON_FIELD_U64, offsetof(struct create_in, rows), 1, TERMINAL_SIDE_MAX, false, "Rows; without it 24."},
+    {"argv", JSON_FIELD_STRLIST, offsetof(struct create_in, argv), 1, CLOUDFLARE_ARGS_MAX, true, "Program and arguments."},
+    {"cwd", JSON_FIELD_STR, offsetof(struct create_in, cwd), 1, ENGINE_PATH_MAX, false, "Working directory. Default: /workspace."},
+    {"env", JSON_FIELD_STRMAP, offsetof(struct create_in, env), 0, MAPS_ENV_MAX, false, "Environment variables; they override those of the sandbox."},
+    {"cols", JSON_FIELD_U64, offsetof(struct create_in, cols), 1, TERMINAL_SIDE_MAX, false, "Columns. Default: 80."},
+    {"rows", JSON_FIELD_U64, offsetof(struct create_in, rows), 1, TERMINAL_SIDE_MAX, false, "Rows. Default: 24."},
 };
 /* clang-format on */
 static const struct surface_input create_input = {
@@ -261,7 +261,7 @@ static int read_cursor(const char *text, struct terminal_from *ret, struct err *
         return 0;
     ret->has_since = true;
     if (str_u64(text, UINT64_MAX, &ret->since) < 0)
-        return err_set(e, ERR_INVALID, "cursor: '%.24s' is none of ours", text);
+        return err_set(e, ERR_INVALID, "cursor: '%.24s' is not a cursor of this terminal", text);
     return 0;
 }
 
@@ -294,9 +294,9 @@ static void connect_run(struct call *c, const void *query)
 
 /* clang-format off */
 static const struct json_field connect_fields[] = {
-    {"cursor", JSON_FIELD_STR, offsetof(struct connect_in, cursor), 1, CURSOR_MAX, false, "Of the last chunk seen; without it what is kept is told again."},
-    {"cols", JSON_FIELD_U64, offsetof(struct connect_in, cols), 1, TERMINAL_SIDE_MAX, false, "Columns from now on."},
-    {"rows", JSON_FIELD_U64, offsetof(struct connect_in, rows), 1, TERMINAL_SIDE_MAX, false, "Rows from now on."},
+    {"cursor", JSON_FIELD_STR, offsetof(struct connect_in, cursor), 1, CURSOR_MAX, false, "Cursor of the last chunk seen. Default: replay the output kept."},
+    {"cols", JSON_FIELD_U64, offsetof(struct connect_in, cols), 1, TERMINAL_SIDE_MAX, false, "New number of columns."},
+    {"rows", JSON_FIELD_U64, offsetof(struct connect_in, rows), 1, TERMINAL_SIDE_MAX, false, "New number of rows."},
 };
 /* clang-format on */
 static const struct surface_input connect_input = {
@@ -348,20 +348,20 @@ static void terminate_run(struct call *c, const void *in)
 
 const struct surface_row cloudflare_terminal[] = {
     {{"POST", CLOUDFLARE_TERMINALS}, SCOPE_RUN, create_run, "cloudflareCreateTerminal",
-     "Starts a program on a terminal; it runs on when nobody looks.",
+     "Starts a program on a terminal. It keeps running without viewers.",
      .body = &create_input, .status = 200, .answers = {&terminal_shape}, .failure = "exec_transport_error"},
     {{"GET", CLOUDFLARE_TERMINALS}, SCOPE_READ, list_run, "cloudflareListTerminals",
-     "Terminals that run, and the last finished ones; a list of CloudflareTerminal.",
+     "Lists running terminals, and exited ones that are still kept (CloudflareTerminal).",
      .status = 200, .flags = SURFACE_OTHER, .failure = "exec_transport_error"},
     {{"GET", CLOUDFLARE_TERMINALS "/{tid}"}, SCOPE_READ, get_run, "cloudflareGetTerminal",
-     "One terminal.", .status = 200, .answers = {&terminal_shape}, WORDS},
+     "Shows a terminal.", .status = 200, .answers = {&terminal_shape}, WORDS},
     {{"GET", CLOUDFLARE_TERMINALS "/{tid}/connect"}, SCOPE_RUN, connect_run, "cloudflareConnectTerminal",
-     "Looks and types over a WebSocket: before each binary message a text message {type: chunk, cursor, byteLength}; also ready, truncated, error and exit.",
+     "View and type over a WebSocket: before each binary message comes a text message {type: chunk, cursor, byteLength}; also ready, truncated, error and exit.",
      .query = &connect_input, .status = 101, WORDS},
     {{"POST", CLOUDFLARE_TERMINALS "/{tid}/interrupt"}, SCOPE_RUN, interrupt_run, "cloudflareInterruptTerminal",
-     "Sends SIGINT to what is in the foreground.", .status = 204, .flags = SURFACE_RAW_BODY, WORDS},
+     "Sends SIGINT to the foreground process group.", .status = 204, .flags = SURFACE_RAW_BODY, WORDS},
     {{"POST", CLOUDFLARE_TERMINALS "/{tid}/terminate"}, SCOPE_RUN, terminate_run, "cloudflareTerminateTerminal",
-     "Ends it and all it started.", .status = 204, .flags = SURFACE_RAW_BODY, WORDS},
+     "Kills a terminal and all its descendants.", .status = 204, .flags = SURFACE_RAW_BODY, WORDS},
     {.op = NULL},
 };
 /* clang-format on */

@@ -45,15 +45,15 @@ struct tunnel_view {
 };
 /* clang-format off */
 static const struct shape_field tunnel_fields[] = {
-    {"id", SHAPE_STR, offsetof(struct tunnel_view, id), "Its name."},
-    {"port", SHAPE_U64, offsetof(struct tunnel_view, port), "The port inside."},
-    {"url", SHAPE_STR, offsetof(struct tunnel_view, url), "Where it is reached; wants no key."},
-    {"hostname", SHAPE_STR, offsetof(struct tunnel_view, hostname), "The host of that."},
-    {"createdAt", SHAPE_TIME, offsetof(struct tunnel_view, created_ms), "When it was opened."},
+    {"id", SHAPE_STR, offsetof(struct tunnel_view, id), "Id."},
+    {"port", SHAPE_U64, offsetof(struct tunnel_view, port), "Port inside the sandbox."},
+    {"url", SHAPE_STR, offsetof(struct tunnel_view, url), "URL; no key required."},
+    {"hostname", SHAPE_STR, offsetof(struct tunnel_view, hostname), "Host of the URL."},
+    {"createdAt", SHAPE_TIME, offsetof(struct tunnel_view, created_ms), "Time of creation."},
     {"name", SHAPE_STR, offsetof(struct tunnel_view, name), "As given.", SHAPE_OMITTED},
-    {"path", SHAPE_STR, offsetof(struct tunnel_view, path), "The same on this server's own host, for who has no wildcard DNS."},
+    {"path", SHAPE_STR, offsetof(struct tunnel_view, path), "Path of the same tunnel on this server's own host, for use without wildcard DNS."},
 };
-static SHAPE(tunnel_shape, "CloudflareTunnel", "A port that is open to who knows its URL.", tunnel_fields);
+static SHAPE(tunnel_shape, "CloudflareTunnel", "A port that is open to anyone with its URL.", tunnel_fields);
 /* clang-format on */
 
 static void reply_tunnel(struct call *c, const struct sandbox_tunnel *t)
@@ -119,16 +119,16 @@ static void close_run(struct call *c, const void *in)
 
 /* clang-format off */
 static const struct json_field tunnel_in_fields[] = {
-    {"name", JSON_FIELD_STR, offsetof(struct tunnel_in, name), 0, 256, false, "Yours; a DNS label. It is kept and not part of the URL."},
+    {"name", JSON_FIELD_STR, offsetof(struct tunnel_in, name), 0, 256, false, "Name, a DNS label; stored, and not part of the URL."},
 };
 static const struct surface_input tunnel_input = {SURFACE_INPUT(tunnel_in_fields, struct tunnel_in)};
 
 const struct surface_row cloudflare_tunnel[] = {
     {{"POST", CLOUDFLARE_SANDBOX "/tunnel/{port}"}, SCOPE_RUN, open_run, "createTunnel",
-     "Opens a port to who knows its URL; one that is open stays as it is.",
+     "Opens a port to anyone with its URL; an open port is unchanged.",
      .body = &tunnel_input, .status = 200, .answers = {&tunnel_shape}, .failure = "tunnel_error"},
     {{"DELETE", CLOUDFLARE_SANDBOX "/tunnel/{port}"}, SCOPE_RUN, close_run, "deleteTunnel",
-     "Closes it; its URL is worth nothing any more.",
+     "Closes a tunnel; its URL becomes invalid.",
      .status = 204, .failure = "tunnel_error"},
     {.op = NULL},
 };

@@ -39,48 +39,48 @@ struct exec_view {
 /* clang-format off */
 #define RESULT_FIELDS \
     {"exit_code", SHAPE_U64, offsetof(struct exec_view, exit.code), \
-     "Exit code; 128 and the signal's number after a signal, 124 after the time limit."}, \
-    {"signal", SHAPE_STR, offsetof(struct exec_view, exit.signal), "The signal that ended it, as SIGTERM.", SHAPE_NULLABLE}, \
-    {"timed_out", SHAPE_BOOL, offsetof(struct exec_view, exit.timed_out), "Its time limit passed and the whole tree was killed."}, \
-    {"core", SHAPE_BOOL, offsetof(struct exec_view, exit.core), "A core was dumped."}, \
-    {"killed", SHAPE_BOOL, offsetof(struct exec_view, exit.killed), "A kill was asked for."}, \
-    {"oom", SHAPE_BOOL, offsetof(struct exec_view, exit.oom), "The kernel killed it for want of memory."}, \
-    {"duration_ms", SHAPE_U64, offsetof(struct exec_view, duration_ms), "From its start to its end."}, \
-    {"cpu_ms", SHAPE_U64, offsetof(struct exec_view, exit.cpu_ms), "CPU time used, user and system."}, \
-    {"max_rss_kb", SHAPE_U64, offsetof(struct exec_view, exit.max_rss_kb), "Most memory it held at one time, in KiB."}
+     "Exit code; 128 + the signal number after a signal, 124 after a timeout."}, \
+    {"signal", SHAPE_STR, offsetof(struct exec_view, exit.signal), "Signal that ended it, for example SIGTERM.", SHAPE_NULLABLE}, \
+    {"timed_out", SHAPE_BOOL, offsetof(struct exec_view, exit.timed_out), "It was killed because its time limit was exceeded."}, \
+    {"core", SHAPE_BOOL, offsetof(struct exec_view, exit.core), "It dumped a core."}, \
+    {"killed", SHAPE_BOOL, offsetof(struct exec_view, exit.killed), "It was killed by request."}, \
+    {"oom", SHAPE_BOOL, offsetof(struct exec_view, exit.oom), "It was killed because the sandbox ran out of memory."}, \
+    {"duration_ms", SHAPE_U64, offsetof(struct exec_view, duration_ms), "Duration in milliseconds."}, \
+    {"cpu_ms", SHAPE_U64, offsetof(struct exec_view, exit.cpu_ms), "CPU time, user and system, in milliseconds."}, \
+    {"max_rss_kb", SHAPE_U64, offsetof(struct exec_view, exit.max_rss_kb), "Peak memory in KiB."}
 
 #define OUTPUT_FIELDS \
-    {"stdout", SHAPE_BYTES, offsetof(struct exec_view, out), "What it printed; base64 when it is not UTF-8."}, \
-    {"stderr", SHAPE_BYTES, offsetof(struct exec_view, err), "What it printed as errors; base64 when it is not UTF-8."}, \
-    {"stdout_truncated", SHAPE_BOOL, offsetof(struct exec_view, out_truncated), "More than max_output was printed: the beginning and the end are here."}, \
-    {"stderr_truncated", SHAPE_BOOL, offsetof(struct exec_view, err_truncated), "More than max_output was printed: the beginning and the end are here."}, \
-    {"stdout_dropped", SHAPE_U64, offsetof(struct exec_view, out_dropped), "Bytes left out in the middle.", SHAPE_OMITTED}, \
-    {"stderr_dropped", SHAPE_U64, offsetof(struct exec_view, err_dropped), "Bytes left out in the middle.", SHAPE_OMITTED}, \
-    {"stdout_dropped_at", SHAPE_U64, offsetof(struct exec_view, out_cut_at), "Behind this many of the bytes shown.", SHAPE_OMITTED}, \
-    {"stderr_dropped_at", SHAPE_U64, offsetof(struct exec_view, err_cut_at), "Behind this many of the bytes shown.", SHAPE_OMITTED}
+    {"stdout", SHAPE_BYTES, offsetof(struct exec_view, out), "Output on stdout; base64 if it is not UTF-8."}, \
+    {"stderr", SHAPE_BYTES, offsetof(struct exec_view, err), "Output on stderr; base64 if it is not UTF-8."}, \
+    {"stdout_truncated", SHAPE_BOOL, offsetof(struct exec_view, out_truncated), "The output was longer than max_output; its middle was dropped."}, \
+    {"stderr_truncated", SHAPE_BOOL, offsetof(struct exec_view, err_truncated), "The output was longer than max_output; its middle was dropped."}, \
+    {"stdout_dropped", SHAPE_U64, offsetof(struct exec_view, out_dropped), "Number of bytes dropped.", SHAPE_OMITTED}, \
+    {"stderr_dropped", SHAPE_U64, offsetof(struct exec_view, err_dropped), "Number of bytes dropped.", SHAPE_OMITTED}, \
+    {"stdout_dropped_at", SHAPE_U64, offsetof(struct exec_view, out_cut_at), "Offset in `stdout` at which bytes were dropped.", SHAPE_OMITTED}, \
+    {"stderr_dropped_at", SHAPE_U64, offsetof(struct exec_view, err_cut_at), "Offset in `stderr` at which bytes were dropped.", SHAPE_OMITTED}
 static const struct shape_field result_fields[] = {RESULT_FIELDS, OUTPUT_FIELDS};
-static SHAPE(result_shape, "ExecResult", "How a command ended and what it printed.", result_fields);
+static SHAPE(result_shape, "ExecResult", "Result of a command.", result_fields);
 
 #define SESSION_FIELDS \
-    {"id", SHAPE_STR, offsetof(struct exec_view, id), "Its name among the commands of the session."}, \
-    {"interrupted", SHAPE_BOOL, offsetof(struct exec_view, exit.interrupted), "It was interrupted; its exit code is 130."}, \
-    {"session", SHAPE_STR, offsetof(struct exec_view, session), "running: the next command may come; or ended, with this one."}
+    {"id", SHAPE_STR, offsetof(struct exec_view, id), "Id of the command within the session."}, \
+    {"interrupted", SHAPE_BOOL, offsetof(struct exec_view, exit.interrupted), "It was interrupted; the exit code is 130."}, \
+    {"session", SHAPE_STR, offsetof(struct exec_view, session), "running, or ended: the command ended the session."}
 static const struct shape_field session_fields[] = {SESSION_FIELDS, RESULT_FIELDS, OUTPUT_FIELDS};
-SHAPE(exec_session_shape, "SessionResult", "How a command of a session ended and what it printed.", session_fields);
+SHAPE(exec_session_shape, "SessionResult", "Result of a command of a session.", session_fields);
 static const struct shape_field session_exit_fields[] = {SESSION_FIELDS, RESULT_FIELDS};
-SHAPE(exec_session_exit_shape, "SessionExit", "How a command of a session ended; the exit event.", session_exit_fields);
+SHAPE(exec_session_exit_shape, "SessionExit", "The exit event of a command of a session.", session_exit_fields);
 
 static const struct shape_field exit_fields[] = {RESULT_FIELDS};
-SHAPE(exec_exit_shape, "ExecExit", "How a command ended; the exit event.", exit_fields);
+SHAPE(exec_exit_shape, "ExecExit", "The exit event.", exit_fields);
 
 struct start_view {
     const char *id;
     uint64_t pid, started_ms;
 };
 static const struct shape_field start_fields[] = {
-    {"id", SHAPE_STR, offsetof(struct start_view, id), "Its name while it runs."},
-    {"pid", SHAPE_U64, offsetof(struct start_view, pid), "Its number inside the sandbox."},
-    {"started_at", SHAPE_TIME, offsetof(struct start_view, started_ms), "When it started."},
+    {"id", SHAPE_STR, offsetof(struct start_view, id), "Id of the command while it runs."},
+    {"pid", SHAPE_U64, offsetof(struct start_view, pid), "Pid inside the sandbox."},
+    {"started_at", SHAPE_TIME, offsetof(struct start_view, started_ms), "Time of the start."},
 };
 SHAPE(exec_start_shape, "ExecStart", "The start event.", start_fields);
 /* clang-format on */
@@ -236,7 +236,7 @@ static void exec_run(struct call *c, const void *body)
 /* clang-format off */
 const struct surface_row surface_exec[] = {
     {{"POST", "/v1/sandboxes/{id}/exec"}, SCOPE_RUN, exec_run, "exec",
-     "Runs one command to its end; a non-zero exit is a result, not an error.",
+     "Runs a command and waits for its exit. A non-zero exit code is a result, not an error.",
      .body = &command_exec, .status = 200, .answers = {&result_shape},
      .events = EXEC_EVENTS,
      .event_shapes = {&exec_start_shape, &exec_exit_shape},

@@ -16,29 +16,29 @@
 
 /* clang-format off */
 static const struct shape_field extent_fields[] = {
-    {"first", SHAPE_U64, offsetof(struct extent_view, first), "Position of the oldest byte still kept."},
-    {"end", SHAPE_U64, offsetof(struct extent_view, end), "Position behind the newest."},
+    {"first", SHAPE_U64, offsetof(struct extent_view, first), "Position of the oldest byte kept."},
+    {"end", SHAPE_U64, offsetof(struct extent_view, end), "Position after the newest byte."},
 };
-SHAPE(extent_shape, "OutputExtent", "Which part of the output can be read; positions count the bytes of stdout and stderr together.", extent_fields);
+SHAPE(extent_shape, "OutputExtent", "The part of the output that is kept. Positions count the bytes of stdout and stderr together.", extent_fields);
 
 static const struct shape_field process_fields[] = {
-    {"id", SHAPE_STR, offsetof(struct process_view, id), "Its name in every other call."},
-    {"pid", SHAPE_U64, offsetof(struct process_view, pid), "Its number inside the sandbox."},
+    {"id", SHAPE_STR, offsetof(struct process_view, id), "Id."},
+    {"pid", SHAPE_U64, offsetof(struct process_view, pid), "Pid inside the sandbox."},
     {"state", SHAPE_STR, offsetof(struct process_view, state), "running or exited."},
-    {"argv", SHAPE_STRV, offsetof(struct process_view, argv), "What runs; its beginning, if it is long."},
-    {"cwd", SHAPE_STR, offsetof(struct process_view, cwd), "Where it was started.", SHAPE_NULLABLE},
-    {"user", SHAPE_STR, offsetof(struct process_view, user), "As whom it runs.", SHAPE_NULLABLE},
-    {"started_at", SHAPE_TIME, offsetof(struct process_view, started_ms), "When it started."},
-    {"ended_at", SHAPE_TIME, offsetof(struct process_view, ended_ms), "When it ended; null: it runs.", SHAPE_NULLABLE},
-    {"stdin_open", SHAPE_BOOL, offsetof(struct process_view, stdin_open), "Its stdin takes bytes."},
+    {"argv", SHAPE_STRV, offsetof(struct process_view, argv), "Program and arguments; truncated if long."},
+    {"cwd", SHAPE_STR, offsetof(struct process_view, cwd), "Working directory at the start.", SHAPE_NULLABLE},
+    {"user", SHAPE_STR, offsetof(struct process_view, user), "User it runs as.", SHAPE_NULLABLE},
+    {"started_at", SHAPE_TIME, offsetof(struct process_view, started_ms), "Time of the start."},
+    {"ended_at", SHAPE_TIME, offsetof(struct process_view, ended_ms), "Time of the exit; null while it runs.", SHAPE_NULLABLE},
+    {"stdin_open", SHAPE_BOOL, offsetof(struct process_view, stdin_open), "stdin is open for writes."},
     {"terminal", SHAPE_BOOL, offsetof(struct process_view, terminal), "It runs on a terminal."},
-    {"exit", SHAPE_OBJECT, offsetof(struct process_view, exit), "How it ended; null: it runs.", SHAPE_NULLABLE, &exit_shape},
-    {"output", SHAPE_OBJECT, offsetof(struct process_view, output), "Which part of its output can be read.", SHAPE_NULLABLE, &extent_shape},
+    {"exit", SHAPE_OBJECT, offsetof(struct process_view, exit), "How it exited; null while it runs.", SHAPE_NULLABLE, &exit_shape},
+    {"output", SHAPE_OBJECT, offsetof(struct process_view, output), "The part of its output that is kept.", SHAPE_NULLABLE, &extent_shape},
 };
-static SHAPE(process_shape, "Process", "A command with a life.", process_fields);
+static SHAPE(process_shape, "Process", "A process.", process_fields);
 
 static const struct shape_field list_fields[] = {
-    {"processes", SHAPE_LIST, offsetof(struct listing_view, rows), "Running and finished ones.", SHAPE_ALWAYS, &process_shape},
+    {"processes", SHAPE_LIST, offsetof(struct listing_view, rows), "Running and exited ones.", SHAPE_ALWAYS, &process_shape},
     LISTING_NEXT,
 };
 static SHAPE(list_shape, "ProcessList", "The processes of a sandbox.", list_fields);
@@ -193,9 +193,9 @@ struct signal_in {
 };
 static const struct json_field signal_fields[] = {
     {"signal", JSON_FIELD_ANY, offsetof(struct signal_in, signal), 0, 0, true,
-     "Any signal, as \"TERM\", \"SIGTERM\" or 15."},
+     "Signal, for example \"TERM\", \"SIGTERM\" or 15."},
     {"tree", JSON_FIELD_BOOL, offsetof(struct signal_in, tree), 0, 0, false,
-     "To everything it started too."},
+     "Send it to all descendants too."},
 };
 static const struct surface_input signal_input = {SURFACE_INPUT(signal_fields, struct signal_in)};
 
@@ -218,7 +218,7 @@ struct kill_in {
 };
 static const struct json_field kill_fields[] = {
     {"grace_ms", JSON_FIELD_U64, offsetof(struct kill_in, grace_ms), 0, GRACE_MAX_MS, false,
-     "Time between SIGTERM and SIGKILL; without it 5000."},
+     "Milliseconds between SIGTERM and SIGKILL. Default: 5000."},
 };
 
 static void kill_defaults(void *in, const struct config *c)
@@ -245,11 +245,11 @@ struct value_view {
     uint64_t value;
 };
 static const struct shape_field port_fields[] = {
-    {"port", SHAPE_U64, offsetof(struct value_view, value), "The port that answers."},
+    {"port", SHAPE_U64, offsetof(struct value_view, value), "The port."},
 };
-static SHAPE(port_shape, "PortOpen", "Something listens on the port.", port_fields);
+static SHAPE(port_shape, "PortOpen", "A server listens on the port.", port_fields);
 static const struct shape_field position_fields[] = {
-    {"position", SHAPE_U64, offsetof(struct value_view, value), "Position behind the text in the output."},
+    {"position", SHAPE_U64, offsetof(struct value_view, value), "Position after the text in the output."},
 };
 static SHAPE(position_shape, "LogFound", "The text was printed.", position_fields);
 /* clang-format on */
@@ -267,26 +267,26 @@ struct wait_http {
 /* clang-format off */
 static const struct json_field wait_fields[] = {
     {"for", JSON_FIELD_STR, offsetof(struct wait_in, what), 0, 16, false,
-     "exit (the default), port or log."},
+     "exit (default), port or log."},
     {"port", JSON_FIELD_U64, offsetof(struct wait_in, port), 1, 65535, false,
-     "For port: until something in the sandbox listens on this TCP port."},
+     "With for: port: TCP port to wait for inside the sandbox."},
     {"http", JSON_FIELD_ANY, offsetof(struct wait_in, http), 0, 0, false,
-     "For port: until what listens there also answers a GET as it should."},
+     "With for: port: wait until a GET request to the port is answered as described."},
     {"text", JSON_FIELD_STR, offsetof(struct wait_in, text), 1, PROCESS_TEXT_MAX, false,
-     "For log: until this is printed."},
+     "With for: log: text to wait for."},
     {"since", JSON_FIELD_U64, offsetof(struct wait_in, since), 0, 0, false,
-     "For log: look from this position on; without it from the beginning."},
+     "With for: log: position to search from. Default: the beginning."},
     {"stream", JSON_FIELD_STR, offsetof(struct wait_in, stream), 0, 16, false,
-     "For log: stdout, stderr or both (the default)."},
+     "With for: log: stdout, stderr or both (default)."},
     {"timeout_ms", JSON_FIELD_U64, offsetof(struct wait_in, timeout_ms), 0, COMMAND_TIMEOUT_MAX, false,
-     "Give up after this many ms (408); 0 or nothing: never."},
+     "Time limit in milliseconds (then 408). Default: 0, no limit."},
 };
 /* clang-format on */
 static const struct json_field http_fields[] = {
     {"path", JSON_FIELD_STR, offsetof(struct wait_http, path), 1, ENGINE_PATH_MAX, false,
-     "What to ask for; without it /."},
+     "Path to request. Default: /."},
     {"status", JSON_FIELD_STR, offsetof(struct wait_http, status), 1, 16, false,
-     "The status, or the range of it, that counts: 204 or 200-399, which is the default."},
+     "Expected status or range of statuses, for example 204. Default: 200-399."},
 };
 static const struct surface_nested wait_nested[] = {{"http", http_fields, ARRAY_LEN(http_fields)},
                                                     {0}};
@@ -355,10 +355,11 @@ static int decode_http(json_t *http, struct process_http *ret, struct err *e)
     if (json_decode(http, http_fields, ARRAY_LEN(http_fields), &in, e) < 0)
         return err_wrap(e, "http");
     if (in.path[0] != '/')
-        return err_set(e, ERR_INVALID, "http: path: expected one that begins with /");
+        return err_set(e, ERR_INVALID, "http: path: must begin with /");
     for (const char *p = in.path; *p != '\0'; p++)
         if ((unsigned char)*p <= ' ' || (unsigned char)*p >= 0x7f || *p == '#')
-            return err_set(e, ERR_INVALID, "http: path: blanks and the like must be %%-encoded");
+            return err_set(e, ERR_INVALID,
+                           "http: path: spaces and other special characters must be %%-encoded");
     ret->path = in.path;
     return read_statuses(in.status, ret, e);
 }
@@ -371,7 +372,7 @@ static int wait_port(struct call *c, const struct wait_in *in, struct err *e)
     if (in->http != NULL && decode_http(in->http, &http, e) < 0)
         return -1;
     if (in->port == 0)
-        return err_set(e, ERR_INVALID, "port: required to wait for a port");
+        return err_set(e, ERR_INVALID, "port: required with for: port");
     w = call_state(c, sizeof(*w), NULL);
     if (w == NULL)
         return 0;
@@ -387,7 +388,7 @@ static int wait_log(struct call *c, const struct wait_in *in, struct err *e)
     unsigned streams;
 
     if (in->text == NULL)
-        return err_set(e, ERR_INVALID, "text: required to wait for a log");
+        return err_set(e, ERR_INVALID, "text: required with for: log");
     if (command_streams(in->stream, &streams, e) < 0)
         return -1;
     call_expect(c, &call_wait,
@@ -421,23 +422,23 @@ static void process_wait_(struct call *c, const void *body)
 /* clang-format off */
 const struct surface_row surface_processes[] = {
     {{"POST", PROCESSES}, SCOPE_RUN, process_start_, "startProcess",
-     "Starts a command and answers once it is launched; as events, it is then watched to its end without a gap.",
+     "Starts a process and answers when it runs. As an event stream, follows its output until its exit without a gap.",
      .body = &command_process, .status = 201, .answers = {&process_shape},
      .events = EXEC_EVENTS, .event_shapes = {&exec_start_shape, &exec_exit_shape}},
     {{"GET",  PROCESSES}, SCOPE_READ, process_list_, "listProcesses",
-     "Lists the processes that run and those that ended and are still kept.", .query = &listing_query,
+     "Lists running processes, and exited ones that are still kept.", .query = &listing_query,
      .status = 200, .answers = {&list_shape}},
     {{"GET",  PROCESSES "/{pid}"}, SCOPE_READ, process_get_, "getProcess",
-     "Shows a process, running or ended.",
+     "Shows a process, running or exited.",
      .status = 200, .answers = {&process_shape}},
     {{"POST", PROCESSES "/{pid}/signal"}, SCOPE_RUN, process_signal_, "signalProcess",
-     "Sends any signal to a process, or to all it started.",
+     "Sends a signal to a process or, with tree, to all its descendants too.",
      .body = &signal_input, .status = 204},
     {{"POST", PROCESSES "/{pid}/kill"}, SCOPE_RUN, process_kill_, "killProcess",
-     "Ends the whole tree, with grace first, then by force; answers when all of it is dead.",
+     "Kills a process and all its descendants, with SIGTERM and later SIGKILL; answers when all are dead.",
      .body = &kill_input, .status = 200, .answers = {&exit_shape}},
     {{"POST", PROCESSES "/{pid}/wait"}, SCOPE_READ, process_wait_, "waitForProcess",
-     "Waits until the process ends, a port answers or a text is printed; 410 if it ends first.",
+     "Waits until the process exits, a port answers or a text is printed. 410 if the process exits first.",
      .body = &wait_input, .status = 200, .answers = {&exit_shape, &port_shape, &position_shape}},
     {.op = NULL},
 };

@@ -26,26 +26,26 @@ struct session_view {
 
 /* clang-format off */
 static const struct shape_field session_fields[] = {
-    {"id", SHAPE_STR, offsetof(struct session_view, id), "Its name in every other call."},
+    {"id", SHAPE_STR, offsetof(struct session_view, id), "Id."},
     {"state", SHAPE_STR, offsetof(struct session_view, state), "idle, busy or ended."},
-    {"pid", SHAPE_U64, offsetof(struct session_view, pid), "Number of its bash inside the sandbox."},
-    {"user", SHAPE_STR, offsetof(struct session_view, user), "As whom it runs.", SHAPE_NULLABLE},
-    {"cwd", SHAPE_STR, offsetof(struct session_view, cwd), "Where it is now.", SHAPE_NULLABLE},
-    {"created_at", SHAPE_TIME, offsetof(struct session_view, created_ms), "When it was created."},
-    {"timeout_ms", SHAPE_U64, offsetof(struct session_view, timeout_ms), "Time limit of a command that names none; 0: none."},
-    {"restart", SHAPE_BOOL, offsetof(struct session_view, restart), "`exit` ends a command only."},
-    {"restarts", SHAPE_U64, offsetof(struct session_view, restarts), "How often a command ended its shell and it went on with its state."},
-    {"queued", SHAPE_U64, offsetof(struct session_view, queued), "Commands that wait."},
-    {"command", SHAPE_STR, offsetof(struct session_view, command), "The one that runs.", SHAPE_NULLABLE},
-    {"ended_at", SHAPE_TIME, offsetof(struct session_view, ended_ms), "When it ended; null: it did not.", SHAPE_NULLABLE},
+    {"pid", SHAPE_U64, offsetof(struct session_view, pid), "Pid of its bash inside the sandbox."},
+    {"user", SHAPE_STR, offsetof(struct session_view, user), "User it runs as.", SHAPE_NULLABLE},
+    {"cwd", SHAPE_STR, offsetof(struct session_view, cwd), "Current working directory.", SHAPE_NULLABLE},
+    {"created_at", SHAPE_TIME, offsetof(struct session_view, created_ms), "Time of creation."},
+    {"timeout_ms", SHAPE_U64, offsetof(struct session_view, timeout_ms), "Default time limit of a command in milliseconds; 0: no limit."},
+    {"restart", SHAPE_BOOL, offsetof(struct session_view, restart), "`exit` ends the command and not the session."},
+    {"restarts", SHAPE_U64, offsetof(struct session_view, restarts), "How often its shell was restarted after an `exit`."},
+    {"queued", SHAPE_U64, offsetof(struct session_view, queued), "Number of queued commands."},
+    {"command", SHAPE_STR, offsetof(struct session_view, command), "Id of the running command.", SHAPE_NULLABLE},
+    {"ended_at", SHAPE_TIME, offsetof(struct session_view, ended_ms), "Time of its end; null if it has not ended.", SHAPE_NULLABLE},
     {"reason", SHAPE_STR, offsetof(struct session_view, reason), "Why it ended.", SHAPE_NULLABLE},
-    {"exit_code", SHAPE_U64, offsetof(struct session_view, code), "With what its shell ended.", SHAPE_OMITTED},
-    {"signal", SHAPE_STR, offsetof(struct session_view, signal), "The signal that ended its shell.", SHAPE_NULLABLE},
+    {"exit_code", SHAPE_U64, offsetof(struct session_view, code), "Exit code of its shell.", SHAPE_OMITTED},
+    {"signal", SHAPE_STR, offsetof(struct session_view, signal), "Signal that ended its shell.", SHAPE_NULLABLE},
 };
-static SHAPE(session_shape, "Session", "A shell that remembers.", session_fields);
+static SHAPE(session_shape, "Session", "A shell that keeps its state between commands.", session_fields);
 
 static const struct shape_field list_fields[] = {
-    {"sessions", SHAPE_LIST, offsetof(struct listing_view, rows), "Those that run, and those that ended and were not deleted.", SHAPE_ALWAYS, &session_shape},
+    {"sessions", SHAPE_LIST, offsetof(struct listing_view, rows), "Running sessions, and ended ones that were not deleted.", SHAPE_ALWAYS, &session_shape},
     LISTING_NEXT,
 };
 static SHAPE(list_shape, "SessionList", "Sessions of a sandbox.", list_fields);
@@ -54,9 +54,9 @@ struct interrupt_view {
     bool interrupted;
 };
 static const struct shape_field interrupt_fields[] = {
-    {"interrupted", SHAPE_BOOL, offsetof(struct interrupt_view, interrupted), "A command was running; it ends with 130."},
+    {"interrupted", SHAPE_BOOL, offsetof(struct interrupt_view, interrupted), "Whether a command was running; it exits with 130."},
 };
-static SHAPE(interrupt_shape, "SessionInterrupt", "Whether there was something to interrupt.", interrupt_fields);
+static SHAPE(interrupt_shape, "SessionInterrupt", "Result of an interrupt.", interrupt_fields);
 
 /* clang-format on */
 
@@ -178,20 +178,20 @@ struct command_view {
 
 /* clang-format off */
 static const struct shape_field command_fields[] = {
-    {"id", SHAPE_STR, offsetof(struct command_view, id), "Its name among the commands of the session."},
-    {"state", SHAPE_STR, offsetof(struct command_view, state), "queued, running, done, or never_run: the session ended first."},
-    {"command", SHAPE_STR, offsetof(struct command_view, text), "Its text; the beginning, if it is long."},
-    {"started_at", SHAPE_TIME, offsetof(struct command_view, started_ms), "When it began, or was queued."},
-    {"ended_at", SHAPE_TIME, offsetof(struct command_view, ended_ms), "When it ended; null: it did not.", SHAPE_NULLABLE},
-    {"timeout_ms", SHAPE_U64, offsetof(struct command_view, timeout_ms), "Its time limit; 0: none."},
-    {"exit", SHAPE_OBJECT, offsetof(struct command_view, exit), "How it ended; null: it did not.", SHAPE_NULLABLE, &exit_shape},
-    {"output_first", SHAPE_U64, offsetof(struct command_view, first), "Position of the oldest byte of its output still kept."},
-    {"output_end", SHAPE_U64, offsetof(struct command_view, end), "Position behind the newest; background processes may add to it."},
+    {"id", SHAPE_STR, offsetof(struct command_view, id), "Id of the command within the session."},
+    {"state", SHAPE_STR, offsetof(struct command_view, state), "queued, running, done, or never_run if the session ended first."},
+    {"command", SHAPE_STR, offsetof(struct command_view, text), "Text of the command; truncated if long."},
+    {"started_at", SHAPE_TIME, offsetof(struct command_view, started_ms), "Time of the start, or of queueing."},
+    {"ended_at", SHAPE_TIME, offsetof(struct command_view, ended_ms), "Time of its end; null if it has not ended.", SHAPE_NULLABLE},
+    {"timeout_ms", SHAPE_U64, offsetof(struct command_view, timeout_ms), "Time limit in milliseconds; 0: none."},
+    {"exit", SHAPE_OBJECT, offsetof(struct command_view, exit), "How it ended; null if it has not ended.", SHAPE_NULLABLE, &exit_shape},
+    {"output_first", SHAPE_U64, offsetof(struct command_view, first), "Position of the oldest byte of its output that is kept."},
+    {"output_end", SHAPE_U64, offsetof(struct command_view, end), "Position after the newest byte; background processes may add more."},
 };
 static SHAPE(command_shape, "SessionCommand", "A command of a session.", command_fields);
 
 static const struct shape_field commands_fields[] = {
-    {"commands", SHAPE_LIST, offsetof(struct listing_view, rows), "In the order they were given; of those that ended the last ones.", SHAPE_ALWAYS, &command_shape},
+    {"commands", SHAPE_LIST, offsetof(struct listing_view, rows), "Commands in order; of the ended ones only the latest.", SHAPE_ALWAYS, &command_shape},
 };
 static SHAPE(commands_shape, "SessionCommandList", "Commands of a session.", commands_fields);
 
@@ -200,11 +200,11 @@ struct started_view {
     uint64_t pid, started_ms;
 };
 static const struct shape_field started_fields[] = {
-    {"id", SHAPE_STR, offsetof(struct started_view, id), "Its name among the processes of the sandbox."},
-    {"pid", SHAPE_U64, offsetof(struct started_view, pid), "Its number inside the sandbox."},
-    {"started_at", SHAPE_TIME, offsetof(struct started_view, started_ms), "When it started."},
+    {"id", SHAPE_STR, offsetof(struct started_view, id), "Id among the processes of the sandbox."},
+    {"pid", SHAPE_U64, offsetof(struct started_view, pid), "Pid inside the sandbox."},
+    {"started_at", SHAPE_TIME, offsetof(struct started_view, started_ms), "Time of the start."},
 };
-static SHAPE(started_shape, "SessionProcess", "A process that was started from a session.", started_fields);
+static SHAPE(started_shape, "SessionProcess", "A process started from a session.", started_fields);
 /* clang-format on */
 
 static void command_view_of(void *view, const void *process_info)
@@ -290,7 +290,7 @@ struct wait_in {
 };
 static const struct json_field wait_fields[] = {
     {"timeout_ms", JSON_FIELD_U64, offsetof(struct wait_in, timeout_ms), 0, COMMAND_TIMEOUT_MAX,
-     false, "Give up after this many ms (408); 0 or nothing: never."},
+     false, "Time limit in milliseconds (then 408). Default: 0, no limit."},
 };
 static const struct surface_input wait_input = {SURFACE_INPUT(wait_fields, struct wait_in)};
 
@@ -342,38 +342,37 @@ static void start(struct call *c, const void *body)
 #define SESSIONS "/v1/sandboxes/{id}/sessions"
 const struct surface_row surface_sessions[] = {
     {{"POST",   SESSIONS}, SCOPE_RUN, create, "createSession",
-     "Starts a bash whose state is kept from one command to the next.",
+     "Starts a bash that keeps its state between commands.",
      .body = &command_session, .status = 201, .answers = {&session_shape}},
     {{"GET",    SESSIONS}, SCOPE_READ, list, "listSessions",
-     "Lists the sessions that run, and those that ended and were not deleted.", .query = &listing_query,
+     "Lists running sessions, and ended ones that were not deleted.", .query = &listing_query,
      .status = 200, .answers = {&list_shape}},
     {{"GET",    SESSIONS "/{sid}"}, SCOPE_READ, get, "getSession",
-     "Shows a session, also one that has ended, and why it did.",
+     "Shows a session, and why it ended.",
      .status = 200, .answers = {&session_shape}},
     {{"DELETE", SESSIONS "/{sid}"}, SCOPE_RUN, delete, "deleteSession",
-     "Ends a session and everything its commands left running; answers when all of it is dead.",
+     "Deletes a session and kills everything its commands left running; answers when all is dead.",
      .status = 204},
     {{"POST",   SESSIONS "/{sid}/interrupt"}, SCOPE_RUN, interrupt, "interruptSession",
-     "Kills everything the running command started; the shell keeps its state and goes on.",
+     "Interrupts the running command: kills everything it started. The shell keeps its state.",
      .status = 200, .answers = {&interrupt_shape}},
     {{"POST",   SESSIONS "/{sid}/exec"}, SCOPE_RUN, exec, "execInSession",
-     "Runs a command in the session after those that came before it; 410 if the session has ended. A client that leaves ends nothing.",
+     "Runs a command in the session, after those queued before it. 410 if the session has ended. The command continues if the client disconnects.",
      .body = &command_session_exec, .status = 200, .answers = {&exec_session_shape},
-     .events = "start (ExecStart); stdout and stderr ({data, encoding?}), each with the position behind it as its id; "
-               "at last exit (SessionExit) or error (Error)",
+     .events = "start (ExecStart); stdout and stderr ({data, encoding?}), with the position after the data as id; finally exit (SessionExit) or error (Error)",
      .event_shapes = {&exec_start_shape, &exec_session_exit_shape},
      .flags = SURFACE_RAW_ANSWER},
     {{"GET",    SESSIONS "/{sid}/commands"}, SCOPE_READ, commands, "listSessionCommands",
-     "Lists commands that wait, run, or ended and are still kept.",
+     "Lists queued, running and ended commands that are still kept.",
      .status = 200, .answers = {&commands_shape}},
     {{"GET",    SESSIONS "/{sid}/commands/{cid}"}, SCOPE_READ, get_command, "getSessionCommand",
-     "Shows a command of a session and how it ended.",
+     "Shows a command of a session.",
      .status = 200, .answers = {&command_shape}},
     {{"POST",   SESSIONS "/{sid}/commands/{cid}/wait"}, SCOPE_READ, wait_command, "waitForSessionCommand",
-     "Waits until a command of a session has ended.",
+     "Waits until a command of a session ends.",
      .body = &wait_input, .status = 200, .answers = {&command_shape}},
     {{"POST",   SESSIONS "/{sid}/processes"}, SCOPE_RUN, start, "startSessionProcess",
-     "Starts a process from the state that the session has when the commands before it are over; nothing of it comes back.",
+     "Starts a process with the state of the session after the commands queued before it. The process does not change that state.",
      .body = &command_session_process, .status = 201, .answers = {&started_shape}},
     {.op = NULL},
 };

@@ -20,24 +20,24 @@
 
 /* clang-format off */
 static const struct shape_field terminal_fields[] = {
-    {"id", SHAPE_STR, offsetof(struct process_view, id), "Its name in every other call; that of a process too."},
-    {"pid", SHAPE_U64, offsetof(struct process_view, pid), "Number of its first process inside the sandbox."},
+    {"id", SHAPE_STR, offsetof(struct process_view, id), "Id; also an id of a process."},
+    {"pid", SHAPE_U64, offsetof(struct process_view, pid), "Pid of its first process inside the sandbox."},
     {"state", SHAPE_STR, offsetof(struct process_view, state), "running or exited."},
-    {"argv", SHAPE_STRV, offsetof(struct process_view, argv), "What runs; its beginning, if it is long."},
-    {"cwd", SHAPE_STR, offsetof(struct process_view, cwd), "Where it was started.", SHAPE_NULLABLE},
-    {"user", SHAPE_STR, offsetof(struct process_view, user), "As whom it runs.", SHAPE_NULLABLE},
-    {"cols", SHAPE_U64, offsetof(struct process_view, cols), "Columns of the screen, as it is now."},
-    {"rows", SHAPE_U64, offsetof(struct process_view, rows), "Rows of the screen."},
-    {"viewers", SHAPE_U64, offsetof(struct process_view, viewers), "How many look at it."},
-    {"started_at", SHAPE_TIME, offsetof(struct process_view, started_ms), "When it started."},
-    {"ended_at", SHAPE_TIME, offsetof(struct process_view, ended_ms), "When it ended; null: it runs.", SHAPE_NULLABLE},
-    {"exit", SHAPE_OBJECT, offsetof(struct process_view, exit), "How it ended; null: it runs.", SHAPE_NULLABLE, &exit_shape},
-    {"output", SHAPE_OBJECT, offsetof(struct process_view, output), "Which part of what it printed can be replayed.", SHAPE_NULLABLE, &extent_shape},
+    {"argv", SHAPE_STRV, offsetof(struct process_view, argv), "Program and arguments; truncated if long."},
+    {"cwd", SHAPE_STR, offsetof(struct process_view, cwd), "Working directory at the start.", SHAPE_NULLABLE},
+    {"user", SHAPE_STR, offsetof(struct process_view, user), "User it runs as.", SHAPE_NULLABLE},
+    {"cols", SHAPE_U64, offsetof(struct process_view, cols), "Current number of columns."},
+    {"rows", SHAPE_U64, offsetof(struct process_view, rows), "Current number of rows."},
+    {"viewers", SHAPE_U64, offsetof(struct process_view, viewers), "Number of viewers."},
+    {"started_at", SHAPE_TIME, offsetof(struct process_view, started_ms), "Time of the start."},
+    {"ended_at", SHAPE_TIME, offsetof(struct process_view, ended_ms), "Time of the exit; null while it runs.", SHAPE_NULLABLE},
+    {"exit", SHAPE_OBJECT, offsetof(struct process_view, exit), "How it exited; null while it runs.", SHAPE_NULLABLE, &exit_shape},
+    {"output", SHAPE_OBJECT, offsetof(struct process_view, output), "The part of its output that is kept.", SHAPE_NULLABLE, &extent_shape},
 };
-static SHAPE(terminal_shape, "Terminal", "A process with a screen that stays when nobody looks.", terminal_fields);
+static SHAPE(terminal_shape, "Terminal", "A process on a terminal; it keeps running without viewers.", terminal_fields);
 
 static const struct shape_field list_fields[] = {
-    {"terminals", SHAPE_LIST, offsetof(struct listing_view, rows), "Running and finished ones.", SHAPE_ALWAYS, &terminal_shape},
+    {"terminals", SHAPE_LIST, offsetof(struct listing_view, rows), "Running and exited ones.", SHAPE_ALWAYS, &terminal_shape},
     LISTING_NEXT,
 };
 static SHAPE(list_shape, "TerminalList", "The terminals of a sandbox.", list_fields);
@@ -112,9 +112,9 @@ struct connect_in {
 /* clang-format off */
 static const struct json_field connect_fields[] = {
     {"since", JSON_FIELD_STR, offsetof(struct connect_in, since), 1, CURSOR_TEXT_MAX, false,
-     "Position of the first byte wanted, or `now`; without it the oldest that is kept."},
+     "Position of the first byte to send, or `now`. Default: the oldest byte kept."},
     {"readonly", JSON_FIELD_BOOL, offsetof(struct connect_in, readonly), 0, 0, false,
-     "1: look only; what is typed is refused."},
+     "Read-only: input is refused."},
 };
 /* clang-format on */
 static const struct surface_input connect_input = {
@@ -171,7 +171,7 @@ struct signal_in {
 };
 static const struct json_field signal_fields[] = {
     {"signal", JSON_FIELD_ANY, offsetof(struct signal_in, signal), 0, 0, true,
-     "Any signal, as \"INT\", \"SIGINT\" or 2."},
+     "Signal, for example \"INT\", \"SIGINT\" or 2."},
 };
 static const struct surface_input signal_input = {SURFACE_INPUT(signal_fields, struct signal_in)};
 
@@ -194,7 +194,8 @@ struct delete_in {
 };
 static const struct json_field delete_fields[] = {
     {"grace_ms", JSON_FIELD_U64, offsetof(struct delete_in, grace_ms), 0, GRACE_MAX_MS, false,
-     "Time between SIGTERM and SIGKILL; without it 0: an interactive shell ignores SIGTERM."},
+     "Milliseconds between SIGTERM and SIGKILL. Default: 0, since an interactive shell ignores "
+     "SIGTERM."},
 };
 static const struct surface_input delete_input = {SURFACE_INPUT(delete_fields, struct delete_in)};
 
@@ -209,25 +210,24 @@ static void terminal_delete_(struct call *c, const void *query)
 /* clang-format off */
 const struct surface_row surface_terminals[] = {
     {{"POST", TERMINALS}, SCOPE_RUN, terminal_create, "createTerminal",
-     "Start a program on a terminal of its own; it runs on when nobody looks.",
+     "Starts a program on a new terminal. It keeps running without viewers.",
      .body = &command_terminal, .status = 201, .answers = {&terminal_shape}},
     {{"GET", TERMINALS}, SCOPE_READ, terminal_list, "listTerminals",
-     "Terminals that run, and the last finished ones.", .query = &listing_query, .status = 200, .answers = {&list_shape}},
+     "Lists running terminals, and exited ones that are still kept.", .query = &listing_query, .status = 200, .answers = {&list_shape}},
     {{"GET", TERMINALS "/{tid}"}, SCOPE_READ, terminal_get, "getTerminal",
-     "One terminal.", .status = 200, .answers = {&terminal_shape}},
+     "Shows a terminal.", .status = 200, .answers = {&terminal_shape}},
     {{"GET", TERMINALS "/{tid}/connect"}, SCOPE_READ, terminal_connect, "connectTerminal",
-     "Look and type over a WebSocket: binary messages are bytes both ways; text messages are JSON, from the client "
-     "{type: resize, cols, rows}, to it ready (cursor: position of the first byte that follows, end, cols, rows, pid, "
-     "read_only), resize, truncated (from, to), error (code, message) and at last exit (code, signal), then close 1000. "
-     "Who reads nothing for 5 s is closed with 4408 and may come back with since. With the subprotocol tty, ttyd's "
-     "messages instead.",
+     "View and type over a WebSocket. Binary messages are bytes in both directions; text messages are JSON. The client sends "
+     "{type: resize, cols, rows}. The server sends ready (cursor: position of the first byte that follows, end, cols, rows, pid, "
+     "read_only), resize, truncated (from, to), error (code, message) and finally exit (code, signal), then closes with 1000. A "
+     "viewer that reads nothing for 5 s is closed with 4408 and may reconnect with since. With the subprotocol tty, messages are ttyd's.",
      .query = &connect_input, .status = 101},
     {{"POST", TERMINALS "/{tid}/resize"}, SCOPE_RUN, terminal_resize_, "resizeTerminal",
-     "Change the size of the screen.", .body = &resize_input, .status = 204},
+     "Resizes the terminal.", .body = &resize_input, .status = 204},
     {{"POST", TERMINALS "/{tid}/signal"}, SCOPE_RUN, terminal_signal_, "signalTerminal",
-     "Send a signal to the process group in the foreground.", .body = &signal_input, .status = 204},
+     "Sends a signal to the foreground process group.", .body = &signal_input, .status = 204},
     {{"DELETE", TERMINALS "/{tid}"}, SCOPE_RUN, terminal_delete_, "deleteTerminal",
-     "Kill everything it started and forget it; answered when that is done.",
+     "Kills the terminal and all its descendants and removes it; answers when all are dead.",
      .query = &delete_input, .status = 200, .answers = {&exit_shape}},
     {.op = NULL},
 };
