@@ -205,6 +205,21 @@ test('many look at once; a newcomer gets the screen replayed, one with a cursor 
   assert.equal((await after_.closed()).code, 1000);
 });
 
+test('questions to the terminal are not asked again when old output is replayed, and positions stay', async () => {
+  const asks = '\\033[c\\033[6n\\033]11;?\\007\\033P+q544e\\033\\\\';
+  const [t, w] = await opened({ command: `stty -echo; read x; printf 'old${asks}end\\n'; read x; printf 'new${asks}end\\n'; read x` });
+  w.send('\n');
+  await w.shows('end\r\n');
+  assert.match(w.text, /old\x1b\[c\x1b\[6n\x1b\]11;\?\x07\x1bP\+q544e\x1b\\end/, 'who looked at the time was asked');
+  const late = await connect(t.id);
+  await late.shows('end\r\n');
+  assert.equal(late.count, w.count);
+  assert.match(late.text, /^(\r\n)?old\0+end\r\n$/);
+  w.send('\n');
+  await late.shows('new\x1b[c\x1b[6n'); // and is asked what is asked from now on
+  await remove(t.id);
+});
+
 test('a read-only viewer sees everything and changes nothing', async () => {
   const [t, w] = await opened({ command: 'read x; echo got $x' });
   const ro = await connect(t.id, '?readonly=1');

@@ -147,6 +147,24 @@ test('whoever types is heard while a program prints faster than the terminal tak
   done(p);
 });
 
+test('attaching again does not type what the local terminal once answered to the program', async () => {
+  const p = shell('--id asked');
+  await p.shows(/\$ ?$/m);
+  p.type(`read -rsn 4 -t 5 < <(:); printf '\\033[c'; read -rsd c x; echo asked\n`);
+  await p.shows(/^asked$/m);
+  p.press('C-]');
+  p.type('d');
+  await p.shows('detached');
+  p.type(`clear; ${BIN} shell --attach asked ${id}; echo "status=$?"\n`);
+  await p.shows(/^asked$/m);
+  p.type('echo "<$(true)>"\n');
+  await p.shows(/^<>$/m);
+  assert.doesNotMatch(p.screen(), /\d+;\d+.*c?echo/, 'nothing stands before what was typed');
+  p.type('exit 0\n');
+  await p.shows('status=0');
+  done(p);
+});
+
 test('what was typed right before the keys to detach is not lost', async () => {
   const p = shell('--id left');
   await p.shows(/\$ ?$/m);

@@ -7,6 +7,7 @@
 #include "base/own.h"
 #include "front/plane/exit.h"
 #include "front/plane/plane.h"
+#include "front/plane/replay.h"
 #include "http/parse.h"
 
 #define TTYD_PROTOCOL "tty"
@@ -23,6 +24,9 @@ struct viewer {
     struct loop_timer stall; /* set while it is full */
     size_t untaken;          /* when we last looked, while it is full */
     uint64_t cursor;
+    uint64_t live; /* position of the first byte that is not replayed */
+    struct replay replay;
+    struct buf shown;    /* of what is replayed */
     unsigned cols, rows; /* to resize to, once */
     bool read_only;
     bool greeted; /* ttyd: nothing is sent before its first message */
@@ -222,6 +226,7 @@ static void viewer_free(struct viewer *v)
     loop_timer_stop(v->loop, &v->stall);
     process_close(v->stream);
     buf_free(&v->out);
+    buf_free(&v->shown);
     free(v);
 }
 
@@ -243,10 +248,33 @@ static void on_screen(void *arg, const struct process_screen *m)
         return;
     }
     v->cursor = m->cursor;
+    v->live = m->end;
     v->dialect->ready(v, m);
     if (v->cols != 0 && v->rows != 0 && !v->read_only)
         terminal_view_resize(v->stream, v->cols, v->rows);
     set_pace(v);
+}
+
+/* What came before the viewer did; the rest of the message may be live already. */
+static void output_replayed(struct viewer *v, const struct process_output *m)
+{
+    uint64_t old = v->live - m->pos;
+    size_t n = old < m->data.len ? (size_t)old : m->data.len;
+
+    buf_clear(&v->shown);
+    replay_add(&v->replay, m->data.p, n, &v->shown);
+    if (v->cursor >= v->live) {
+        replay_end(&v->replay, &v->shown);
+        buf_add(&v->shown, m->data.p + n, m->data.len - n);
+    }
+    v->cursor -= v->replay.n;
+    if (v->shown.failed) { /* no memory: what it misses would shift its cursor */
+        drop_slow(v);
+        return;
+    }
+    if (v->shown.len > 0)
+        v->dialect->output(v, buf_data(&v->shown), v->shown.len);
+    push_back(v);
 }
 
 static void on_output(void *arg, const struct process_output *m)
@@ -254,6 +282,10 @@ static void on_output(void *arg, const struct process_output *m)
     struct viewer *v = arg;
 
     v->cursor = m->pos + m->data.len;
+    if (m->pos < v->live) {
+        output_replayed(v, m);
+        return;
+    }
     v->dialect->output(v, m->data.p, m->data.len);
     push_back(v);
 }
@@ -262,6 +294,10 @@ static void on_truncated(void *arg, const struct process_truncated *m)
 {
     struct viewer *v = arg;
 
+    buf_clear(&v->shown);
+    replay_end(&v->replay, &v->shown); /* its end is lost */
+    if (v->shown.len > 0)
+        v->dialect->output(v, buf_data(&v->shown), v->shown.len);
     v->cursor = m->to;
     if (v->dialect->truncated != NULL)
         v->dialect->truncated(v, m);
@@ -445,7 +481,8 @@ void viewer_open(struct call *c, const struct viewer_opts *o)
     v->cols = o->cols;
     v->rows = o->rows;
     v->dialect = o->dialect;
-    buf_init(&v->out, PROCESS_CHUNK_MAX + TEXT_MAX);
+    buf_init(&v->out, PROCESS_CHUNK_MAX + REPLAY_HELD_MAX + TEXT_MAX);
+    buf_init(&v->shown, PROCESS_CHUNK_MAX + REPLAY_HELD_MAX);
     from.looks = o->read_only;
     v->stream = terminal_view(c->ref, o->id, &from, &stream_ops, v);
     call_expect(c, &viewer_source, v);
