@@ -74,7 +74,7 @@ static void send_request(struct client *c, const char *method, const char *path,
     char head[HEAD_MAX];
     size_t len = json != NULL ? strlen(json) : 0;
     int n = snprintf(head, sizeof(head),
-                     "%s %s HTTP/1.1\r\nHost: bench\r\nAuthorization: Bearer %s\r\nAccept: %s\r\n"
+                     "%s %s HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s\r\nAccept: %s\r\n"
                      "%s%sContent-Length: %zu\r\n\r\n",
                      method, path, c->key, accept, c->extra != NULL ? c->extra : "",
                      json != NULL ? "Content-Type: application/json\r\n" : "", len);
@@ -195,7 +195,7 @@ void client_upgrade(struct client *c, const char *path)
 {
     char text[HEAD_MAX];
     int n = snprintf(text, sizeof(text),
-                     "GET %s HTTP/1.1\r\nHost: bench\r\nAuthorization: Bearer %s\r\n"
+                     "GET %s HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s\r\n"
                      "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"
                      "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n",
                      path, c->key);
@@ -250,7 +250,7 @@ void client_upload(struct client *c, const char *path, uint64_t size, int want)
 {
     char head[HEAD_MAX];
     int n = snprintf(head, sizeof(head),
-                     "PUT %s HTTP/1.1\r\nHost: bench\r\nAuthorization: Bearer %s\r\n"
+                     "PUT %s HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s\r\n"
                      "Content-Length: %llu\r\n\r\n",
                      path, c->key, (unsigned long long)size);
 
