@@ -69,6 +69,17 @@ struct records {
     uint32_t nfree;
 };
 
+/* How many sandboxes are in the states that life/states.c names for each. */
+enum count {
+    COUNT_POOLED,   /* ready for a create */
+    COUNT_FILLING,  /* on their way into the pool */
+    COUNT_STARTING, /* being made or booted for a client */
+    COUNT_GIVEN,    /* clients', running or paused */
+    COUNT_IMPORTS,  /* unpack a template */
+    COUNT_TEARDOWN, /* in the teardown queue */
+    COUNT_COUNT
+};
+
 struct keeper {
     struct config config;
     struct loop *loop;
@@ -98,14 +109,10 @@ struct keeper {
     uint8_t *filter;       /* compiled seccomp filter */
     size_t filter_len;
 
-    struct map sandboxes; /* all, whatever their phase */
+    struct map sandboxes; /* all, in every state */
     uint64_t nsandboxes_max;
-    struct list pool;        /* PHASE_POOLED */
-    size_t npool, nbuilding; /* ready; on their way into the pool */
-    struct list dying;
-    size_t ndying, ngiven;
-    size_t nasked;   /* being made or booted for somebody: they will be given */
-    size_t nimports; /* throw-away sandboxes that unpack templates */
+    struct list pool;           /* STATE_POOLED, the oldest first */
+    size_t counts[COUNT_COUNT]; /* kept by sandbox_enter() */
     struct loop_later refill;
     struct loop_timer refill_soon; /* running: it is filled once all is quiet */
     struct loop_timer refill_wait; /* running: filling the pool failed a moment ago */
@@ -118,6 +125,12 @@ struct keeper {
     struct link *link; /* to the front; NULL while there is none */
     struct front *front;
 };
+
+/* Every sandbox; the state of `sb` may change inside the loop, none may be freed. */
+#define SANDBOX_EACH(k, sb)                                                                        \
+    for (size_t i_ = 0; i_ < (k)->sandboxes.nslots; i_++)                                          \
+        for (struct map_node *n_ = (k)->sandboxes.slots[i_];                                       \
+             n_ != NULL && ((sb) = CONTAINER_OF(n_, struct sandbox, by_id), 1); n_ = n_->next)
 
 /* The first half of coming up: configuration, privileges, the loop. */
 int keeper_load(struct keeper *k, int argc, char *const *argv, struct err *e);

@@ -20,11 +20,11 @@
 #include "keeper/front.h"
 #include "keeper/image.h"
 #include "keeper/key.h"
+#include "keeper/life.h"
 #include "keeper/listen.h"
 #include "keeper/mount.h"
 #include "keeper/network.h"
 #include "keeper/ops.h"
-#include "keeper/pool.h"
 #include "keeper/ready.h"
 #include "keeper/snapshot.h"
 #include "keeper/template.h"
@@ -226,11 +226,12 @@ static void leave(struct keeper *k)
 
     ready_unsay(k);
     pool_drain(k);
-    while ((k->ndying > 0 || worker_is_busy()) && clock_mono_ns() < until &&
+    while ((k->counts[COUNT_TEARDOWN] > 0 || worker_is_busy()) && clock_mono_ns() < until &&
            loop_turn(k->loop, LEAVE_LOOK_MS, &e) == 0)
         continue;
-    if (k->ndying > 0)
-        log_warn("%zu sandboxes do not go down; the next start goes on with them", k->ndying);
+    if (k->counts[COUNT_TEARDOWN] > 0)
+        log_warn("%zu sandboxes do not go down; the next start goes on with them",
+                 k->counts[COUNT_TEARDOWN]);
     closer_wait();
     if (k->sandboxes.count == 0) {
         cgroup_close_all(k);

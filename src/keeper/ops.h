@@ -11,6 +11,7 @@ bool link_is_ready(const struct keeper *k); /* the front serves requests */
 
 /* Nothing happens while there is no front, or another than the one that asked:
  * a new front asks for the list instead. */
+void link_ok(struct keeper *k, uint32_t seq);
 void link_send(struct keeper *k, uint16_t type, uint32_t seq, const void *msg);
 void link_fail(struct keeper *k, uint32_t seq, const struct err *e);
 void link_sandbox(struct keeper *k, uint32_t seq, const struct sandbox *sb);

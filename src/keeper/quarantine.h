@@ -27,11 +27,5 @@ int quarantine(struct sandbox *sb, const char *why, struct err *e);
 /* The same for an id of which nothing else is known. `place` is that of its record, or PLACE_NONE. */
 int quarantine_found(struct keeper *k, const char *id, uint32_t place, const char *why,
                      struct err *e);
-/* The operator has decided. */
-void quarantine_end(struct sandbox *sb);
-
-/* Request of the front: it becomes what it was before, running or stopped. */
-int quarantine_recover(struct keeper *k, uint32_t seq, const struct keeper_recover *m,
-                       struct err *e);
 
 #endif

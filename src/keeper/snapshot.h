@@ -18,6 +18,8 @@
 #include "keeper/host.h"
 #include "wire/image.h"
 
+struct news;
+
 /* Snapshots on snapshots: a sandbox made from one with so many below it gets a
  * writable copy of its disk instead, and stands where that one stands. */
 #define SNAPSHOT_STACK_MAX 16u
@@ -75,9 +77,8 @@ unsigned snapshot_users(struct keeper *k, const char *version);
 /* Bytes of a sandbox's disk that its snapshots hold: they are not its any more. */
 uint64_t snapshot_held(struct keeper *k, const char *sandbox);
 
-/* snapshot_take.c: of a sandbox that runs, is paused or is stopped; the answer comes by
- * itself. */
-int sandbox_snapshot(struct keeper *k, uint32_t seq, const char *id, struct err *e);
+/* snapshot_take.c: the reaction to EV_SNAPSHOT (life.h). */
+int snapshot_begin(struct sandbox *sb, const struct news *n, struct err *e);
 /* From there: durable when it returns. */
 int snapshot_keep(struct keeper *k, struct snapshot *s, struct err *e);
 

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 
 #include "keeper/host.h"
+#include "keeper/stages.h"
 
 #define TAG "tagofus1"
 #define OTHER "tagofyou"

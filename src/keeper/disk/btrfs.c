@@ -304,7 +304,7 @@ static int open_counters(struct keeper *k, const char *image, struct err *e)
         return 0; /* nothing writes any more that a reserve would be for */
     fd = open(image, O_RDWR | O_CLOEXEC);
     if (fd < 0)
-        return err_sys(e, "open %s", image);
+        return err_sys(e, "%s", image);
     if (reserve_open(k, fd, sysfs, e) < 0)
         return -1;
     take_fd(&fd);
@@ -379,7 +379,7 @@ static int way_volume(int dir, const char *name, uint64_t limit, struct err *e)
 static int make_new(struct sandbox *sb, struct err *e)
 {
     if (make_subvolume(sb->k->disk.fd, sb->rec.id, sb->rec.limits.disk) < 0 &&
-        !(errno == EEXIST && sb->keep_disk))
+        !(errno == EEXIST && sandbox_keeps_disk(sb)))
         return err_sys(e, "make the subvolume");
     return disk_make_dirs(sb->k->disk.fd, sb->rec.id, e);
 }
@@ -438,9 +438,9 @@ static int way_make(struct sandbox *sb, struct err *e)
     struct disk *d = &sb->k->disk;
     char spare[SPARE_NAME];
 
-    if (sb->clone_of[0] != '\0' && !sb->keep_disk)
+    if (sb->clone_of[0] != '\0' && !sandbox_keeps_disk(sb))
         return make_clone(sb, e);
-    if (sb->keep_disk || d->nspares == 0)
+    if (sandbox_keeps_disk(sb) || d->nspares == 0)
         return make_new(sb, e);
     spare_name(d->spares[--d->nspares], spare);
     if (renameat(d->fd, spare, d->fd, sb->rec.id) < 0)

@@ -13,9 +13,10 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "keeper/disk.h"
-#include "keeper/internal.h"
+#include "keeper/life.h"
 #include "keeper/quarantine.h"
 #include "keeper/snapshot.h"
+#include "keeper/stages.h"
 #include "keeper/worker.h"
 
 static const struct disk_way *const ways[] = {&disk_btrfs, &disk_unbounded};
@@ -63,12 +64,13 @@ void disk_close(struct keeper *k)
 /* A disk that should be there is never made anew: the sandbox would come up without its files. */
 int disk_up(struct sandbox *sb, struct err *e)
 {
-    if (sb->keep_disk && faccessat(sb->k->disk.fd, sb->rec.id, F_OK, AT_SYMLINK_NOFOLLOW) < 0)
+    if (sandbox_keeps_disk(sb) &&
+        faccessat(sb->k->disk.fd, sb->rec.id, F_OK, AT_SYMLINK_NOFOLLOW) < 0)
         return err_sys(e, "its disk");
     reserve_kick(sb->k);
     if (sb->k->disk.way->make(sb, e) < 0)
         return -1;
-    record_copy(sb, sb->keep_disk);
+    record_copy(sb, sandbox_keeps_disk(sb));
     return 0;
 }
 
@@ -89,7 +91,7 @@ uint64_t disk_quota(const struct sandbox *sb)
 
 int disk_down(struct sandbox *sb)
 {
-    return sb->keep_disk ? 0 : disk_remove(sb->k, sb->rec.id);
+    return sandbox_keeps_disk(sb) ? 0 : disk_remove(sb->k, sb->rec.id);
 }
 
 /* ---- taking one away ---- */

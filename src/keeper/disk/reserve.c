@@ -259,8 +259,9 @@ static bool is_idle(const struct keeper *k)
 {
     const struct reserve *r = &k->disk.reserve;
 
-    return k->ngiven + k->nasked + k->nimports == 0 && r->quiet >= IDLE_LOOKS && !r->stuck &&
-           is_settled(r) && size_to_shrink_to(r) == r->seen.size;
+    return k->counts[COUNT_GIVEN] + k->counts[COUNT_STARTING] + k->counts[COUNT_IMPORTS] == 0 &&
+           r->quiet >= IDLE_LOOKS && !r->stuck && is_settled(r) &&
+           size_to_shrink_to(r) == r->seen.size;
 }
 
 static void look(struct loop_timer *t)

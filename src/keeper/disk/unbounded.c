@@ -32,7 +32,7 @@ static int way_make(struct sandbox *sb, struct err *e)
 {
     uint64_t bytes;
 
-    if (sb->clone_of[0] != '\0' && !sb->keep_disk)
+    if (sb->clone_of[0] != '\0' && !sandbox_keeps_disk(sb))
         return way_clone(sb->k, sb->clone_of, sb->rec.id, false, &bytes, e);
     if (mkdirat(sb->k->disk.fd, sb->rec.id, 0700) < 0 && errno != EEXIST)
         return err_sys(e, "make the disk");

@@ -2,17 +2,17 @@
 #include "keeper/ops.h"
 
 #include <errno.h>
+#include <stddef.h>
 #include <string.h>
 #include <sys/socket.h>
 
 #include "base/log.h"
 #include "keeper/front.h"
 #include "keeper/image.h"
-#include "keeper/internal.h"
+#include "keeper/life.h"
 #include "keeper/meter.h"
 #include "keeper/mount.h"
 #include "keeper/network.h"
-#include "keeper/pool.h"
 #include "keeper/quarantine.h"
 #include "keeper/snapshot.h"
 #include "keeper/template.h"
@@ -62,6 +62,11 @@ void link_send(struct keeper *k, uint16_t type, uint32_t seq, const void *msg)
     flush(k->link);
 }
 
+void link_ok(struct keeper *k, uint32_t seq)
+{
+    link_send(k, KEEPER_OK, seq, &(struct keeper_ok){0});
+}
+
 void link_fail(struct keeper *k, uint32_t seq, const struct err *e)
 {
     struct keeper_fail m = {.code = err_code(e->kind), .message = e->msg};
@@ -75,10 +80,10 @@ static void send_sandbox(struct keeper *k, uint32_t seq, const struct sandbox *s
     const struct record *r = &sb->rec;
     struct keeper_sandbox m = {
         .id = r->id,
-        .state = r->phase == PHASE_DAMAGED ? KEEPER_DAMAGED
-                 : r->phase != PHASE_GIVEN ? KEEPER_STOPPED
-                 : sb->paused              ? KEEPER_PAUSED
-                                           : KEEPER_RUNNING,
+        .state = r->phase == PHASE_DAMAGED    ? KEEPER_DAMAGED
+                 : r->phase != PHASE_GIVEN    ? KEEPER_STOPPED
+                 : sb->state == STATE_RUNNING ? KEEPER_RUNNING
+                                              : KEEPER_PAUSED,
         .template = r->template,
         .boot_id = r->boot_id,
         .reason = r->reason,
@@ -104,19 +109,18 @@ static int op_list(struct keeper *k, uint32_t seq, const void *msg, struct err *
 {
     bool settings = ((const struct keeper_list *)msg)->settings != 0;
     struct keeper_end end = {0};
+    struct sandbox *sb;
 
     (void)e;
-    for (size_t i = 0; i < k->sandboxes.nslots; i++)
-        for (struct map_node *n = k->sandboxes.slots[i]; n != NULL; n = n->next) {
-            struct sandbox *sb = CONTAINER_OF(n, struct sandbox, by_id);
-
-            if (sb->rec.phase != PHASE_GIVEN && sb->rec.phase != PHASE_STOPPED &&
-                sb->rec.phase != PHASE_DAMAGED)
-                continue;
-            send_sandbox(k, seq, sb,
-                         settings ? image_settings(k, sb->rec.layer) : (struct wire_bytes){"", 0});
-            end.count++;
-        }
+    SANDBOX_EACH(k, sb)
+    {
+        if (sb->rec.phase != PHASE_GIVEN && sb->rec.phase != PHASE_STOPPED &&
+            sb->rec.phase != PHASE_DAMAGED)
+            continue;
+        send_sandbox(k, seq, sb,
+                     settings ? image_settings(k, sb->rec.layer) : (struct wire_bytes){"", 0});
+        end.count++;
+    }
     k->link->listed = true;
     link_send(k, KEEPER_END, seq, &end);
     return 0;
@@ -125,11 +129,6 @@ static int op_list(struct keeper *k, uint32_t seq, const void *msg, struct err *
 static int op_create(struct keeper *k, uint32_t seq, const void *msg, struct err *e)
 {
     return sandbox_create(k, seq, msg, e);
-}
-
-static int op_boot(struct keeper *k, uint32_t seq, const void *msg, struct err *e)
-{
-    return sandbox_boot(k, seq, msg, e);
 }
 
 static int op_rules(struct keeper *k, uint32_t seq, const void *msg, struct err *e)
@@ -164,31 +163,6 @@ static int op_traffic(struct keeper *k, uint32_t seq, const void *msg, struct er
     return 0;
 }
 
-static int op_destroy(struct keeper *k, uint32_t seq, const void *msg, struct err *e)
-{
-    return sandbox_destroy(k, seq, ((const struct keeper_destroy *)msg)->id, e);
-}
-
-static int op_halt(struct keeper *k, uint32_t seq, const void *msg, struct err *e)
-{
-    return sandbox_halt(k, seq, ((const struct keeper_halt *)msg)->id, e);
-}
-
-static int op_pause(struct keeper *k, uint32_t seq, const void *msg, struct err *e)
-{
-    return sandbox_pause(k, seq, ((const struct keeper_pause *)msg)->id, e);
-}
-
-static int op_thaw(struct keeper *k, uint32_t seq, const void *msg, struct err *e)
-{
-    return sandbox_thaw(k, seq, ((const struct keeper_thaw *)msg)->id, e);
-}
-
-static int op_snapshot(struct keeper *k, uint32_t seq, const void *msg, struct err *e)
-{
-    return sandbox_snapshot(k, seq, ((const struct keeper_snapshot *)msg)->id, e);
-}
-
 static int op_snapshots(struct keeper *k, uint32_t seq, const void *msg, struct err *e)
 {
     struct keeper_end end = {0};
@@ -211,11 +185,9 @@ static int op_snapshots(struct keeper *k, uint32_t seq, const void *msg, struct 
 
 static int op_unsnap(struct keeper *k, uint32_t seq, const void *msg, struct err *e)
 {
-    struct keeper_ok ok = {0};
-
     if (snapshot_forget(k, ((const struct keeper_unsnap *)msg)->id, e) < 0)
         return -1;
-    link_send(k, KEEPER_OK, seq, &ok);
+    link_ok(k, seq);
     return 0;
 }
 
@@ -256,29 +228,20 @@ static int op_import(struct keeper *k, uint32_t seq, const void *msg, struct err
     return sandbox_import(k, seq, e);
 }
 
-static int op_commit(struct keeper *k, uint32_t seq, const void *msg, struct err *e)
-{
-    return sandbox_commit(k, seq, msg, e);
-}
-
 static int op_alias(struct keeper *k, uint32_t seq, const void *msg, struct err *e)
 {
     const struct keeper_alias *m = msg;
-    struct keeper_ok ok = {0};
-
     if (image_alias(k, m->name, m->alias, e) < 0)
         return -1;
-    link_send(k, KEEPER_OK, seq, &ok);
+    link_ok(k, seq);
     return 0;
 }
 
 static int op_forget(struct keeper *k, uint32_t seq, const void *msg, struct err *e)
 {
-    struct keeper_ok ok = {0};
-
     if (image_remove(k, ((const struct keeper_forget *)msg)->name, e) < 0)
         return -1;
-    link_send(k, KEEPER_OK, seq, &ok);
+    link_ok(k, seq);
     return 0;
 }
 
@@ -294,7 +257,6 @@ static void refresh_progress(void *arg, const char *text, uint64_t done, uint64_
 static void refresh_done(void *arg, const struct err *e)
 {
     struct keeper *k = arg;
-    struct keeper_ok ok = {0};
     uint32_t seq = k->link == NULL ? 0 : k->link->refresh_seq;
 
     if (seq == 0)
@@ -303,7 +265,7 @@ static void refresh_done(void *arg, const struct err *e)
     if (e != NULL)
         link_fail(k, seq, e);
     else
-        link_send(k, KEEPER_OK, seq, &ok);
+        link_ok(k, seq);
 }
 
 static int op_refresh(struct keeper *k, uint32_t seq, const void *msg, struct err *e)
@@ -318,9 +280,9 @@ static int op_refresh(struct keeper *k, uint32_t seq, const void *msg, struct er
 
 static int op_stat(struct keeper *k, uint32_t seq, const void *msg, struct err *e)
 {
-    struct keeper_stats m = {.sandboxes = k->ngiven,
-                             .pooled = k->npool,
-                             .teardown = k->ndying,
+    struct keeper_stats m = {.sandboxes = k->counts[COUNT_GIVEN],
+                             .pooled = k->counts[COUNT_POOLED],
+                             .teardown = k->counts[COUNT_TEARDOWN],
                              .sandboxes_max = k->nsandboxes_max};
     struct reserve_view r;
 
@@ -343,7 +305,7 @@ static int op_mount(struct keeper *k, uint32_t seq, const void *msg, struct err 
 {
     if (mount_up(k, msg, e) < 0)
         return -1;
-    link_send(k, KEEPER_OK, seq, &(struct keeper_ok){0});
+    link_ok(k, seq);
     return 0;
 }
 
@@ -351,7 +313,7 @@ static int op_unmount(struct keeper *k, uint32_t seq, const void *msg, struct er
 {
     if (mount_down(k, msg, e) < 0)
         return -1;
-    link_send(k, KEEPER_OK, seq, &(struct keeper_ok){0});
+    link_ok(k, seq);
     return 0;
 }
 
@@ -359,11 +321,6 @@ static int op_flush(struct keeper *k, uint32_t seq, const void *msg, struct err 
 {
     (void)msg;
     return records_flush(k, seq, e);
-}
-
-static int op_recover(struct keeper *k, uint32_t seq, const void *msg, struct err *e)
-{
-    return quarantine_recover(k, seq, msg, e);
 }
 
 /* Not flushed: should the host fail now, a lost row would be taken for one that never was. */
@@ -391,21 +348,36 @@ static int op_ready(struct keeper *k, uint32_t seq, const void *msg, struct err 
     return 0;
 }
 
+/* A request about one sandbox is an event of its state (life/states.c); these messages begin
+ * with its id. */
+#define BEGINS_WITH_ID(message) _Static_assert(offsetof(struct message, id) == 0, "id first")
+BEGINS_WITH_ID(keeper_boot);
+BEGINS_WITH_ID(keeper_destroy);
+BEGINS_WITH_ID(keeper_halt);
+BEGINS_WITH_ID(keeper_pause);
+BEGINS_WITH_ID(keeper_thaw);
+BEGINS_WITH_ID(keeper_snapshot);
+BEGINS_WITH_ID(keeper_commit);
+BEGINS_WITH_ID(keeper_recover);
+
 /* clang-format off */
 static const struct op {
     uint16_t type;
     enum when when;
     int (*run)(struct keeper *k, uint32_t seq, const void *msg, struct err *e);
+    enum event event; /* without `run` */
     bool news; /* seq 0: wants no answer */
 } ops[] = {
     {KEEPER_LIST,      WHEN_ALWAYS, op_list},
     {KEEPER_CREATE,    WHEN_LISTED, op_create},
-    {KEEPER_BOOT,      WHEN_LISTED, op_boot},
-    {KEEPER_DESTROY,   WHEN_LISTED, op_destroy},
-    {KEEPER_HALT,      WHEN_LISTED, op_halt},
-    {KEEPER_PAUSE,     WHEN_LISTED, op_pause},
-    {KEEPER_THAW,      WHEN_LISTED, op_thaw},
-    {KEEPER_SNAPSHOT,  WHEN_LISTED, op_snapshot},
+    {KEEPER_BOOT,      WHEN_LISTED, .event = EV_BOOT},
+    {KEEPER_DESTROY,   WHEN_LISTED, .event = EV_DELETE},
+    {KEEPER_HALT,      WHEN_LISTED, .event = EV_STOP},
+    {KEEPER_PAUSE,     WHEN_LISTED, .event = EV_PAUSE},
+    {KEEPER_THAW,      WHEN_LISTED, .event = EV_RESUME},
+    {KEEPER_SNAPSHOT,  WHEN_LISTED, .event = EV_SNAPSHOT},
+    {KEEPER_COMMIT,    WHEN_LISTED, .event = EV_COMMIT},
+    {KEEPER_RECOVER,   WHEN_LISTED, .event = EV_RECOVER},
     {KEEPER_SNAPSHOTS, WHEN_LISTED, op_snapshots},
     {KEEPER_UNSNAP,    WHEN_LISTED, op_unsnap},
     {KEEPER_SAMPLE,    WHEN_LISTED, op_sample},
@@ -416,18 +388,30 @@ static const struct op {
     {KEEPER_TRAFFIC,   WHEN_LISTED, op_traffic},
     {KEEPER_READY,     WHEN_LISTED, op_ready, .news = true},
     {KEEPER_IMPORT,    WHEN_LISTED, op_import},
-    {KEEPER_COMMIT,    WHEN_LISTED, op_commit},
     {KEEPER_ALIAS,     WHEN_LISTED, op_alias},
     {KEEPER_FORGET,    WHEN_LISTED, op_forget},
     {KEEPER_MOUNT,     WHEN_LISTED, op_mount},
     {KEEPER_UNMOUNT,   WHEN_LISTED, op_unmount},
     {KEEPER_FLUSH,     WHEN_LISTED, op_flush},
-    {KEEPER_RECOVER,   WHEN_LISTED, op_recover},
     {KEEPER_TOLD,      WHEN_LISTED, op_told, .news = true},
 };
 /* clang-format on */
 
-/* -1: this front speaks nonsense and must go. */
+static int run(struct keeper *k, const struct op *op, uint32_t seq, const void *msg, struct err *e)
+{
+    const char *id;
+    struct sandbox *sb;
+
+    if (op->run != NULL)
+        return op->run(k, seq, msg, e);
+    id = *(const char *const *)msg;
+    sb = sandbox_find(k, id);
+    if (sb == NULL)
+        return err_set(e, ERR_NOT_FOUND, "no sandbox %s", id);
+    return sandbox_event(sb, op->event, &(struct news){.seq = seq, .msg = msg}, e);
+}
+
+/* -1: the front broke the protocol, and is ended. */
 static int serve(struct keeper *k, const struct wire_head *head, const char *body, struct err *e)
 {
     const struct wire_msg *m = keeper_msg(head->type);
@@ -444,7 +428,7 @@ static int serve(struct keeper *k, const struct wire_head *head, const char *bod
             return err_set(e, ERR_DENIED, "%s before list", m->name);
         if (wire_get(m, body, head->len, msg, e) < 0)
             return -1;
-        if (ops[i].run(k, head->seq, msg, &why) == 0)
+        if (run(k, &ops[i], head->seq, msg, &why) == 0)
             return 0;
         if (ops[i].news)
             log_warn("%s", why.msg);
@@ -452,7 +436,7 @@ static int serve(struct keeper *k, const struct wire_head *head, const char *bod
             link_fail(k, head->seq, &why);
         return 0;
     }
-    return err_set(e, ERR_DENIED, "request %u is not one of the table", head->type);
+    return err_set(e, ERR_DENIED, "request %u is not in the table", head->type);
 }
 
 static void readable(struct loop_io *io, uint32_t events)
@@ -504,22 +488,10 @@ int link_open(struct keeper *k, int fd, struct err *e)
     return 0;
 }
 
-/* Requests that were in flight stay what they are: a create that succeeds now
- * is a sandbox that the next front finds in its list without a row. */
-static void forget_asks(struct keeper *k)
-{
-    for (size_t i = 0; i < k->sandboxes.nslots; i++)
-        for (struct map_node *n = k->sandboxes.slots[i]; n != NULL; n = n->next) {
-            struct sandbox *sb = CONTAINER_OF(n, struct sandbox, by_id);
-
-            if (sb->ask != 0)
-                sb->ask = ASK_FORGOTTEN;
-        }
-}
-
 void link_close(struct keeper *k)
 {
     struct link *l = k->link;
+    struct sandbox *sb;
 
     if (l == NULL)
         return;
@@ -529,8 +501,14 @@ void link_close(struct keeper *k)
     buf_free(&l->in);
     buf_free(&l->out);
     free(l);
-    forget_asks(k);
-    sandbox_end_imports(k);
+    /* What was asked for goes on; a sandbox that is given after this is in the list of the next
+     * front, which has no row for it. */
+    SANDBOX_EACH(k, sb)
+    {
+        if (sb->ask != 0)
+            sb->ask = ASK_FORGOTTEN;
+        sandbox_tell(sb, EV_FRONT_GONE);
+    }
 }
 
 bool link_is_ready(const struct keeper *k)

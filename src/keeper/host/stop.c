@@ -15,9 +15,9 @@
 #include "base/str.h"
 #include "keeper/closer.h"
 #include "keeper/keeper.h"
+#include "keeper/life.h"
 #include "keeper/network.h"
 #include "keeper/ops.h"
-#include "keeper/pool.h"
 #include "keeper/ready.h"
 #include "keeper/worker.h"
 
@@ -68,6 +68,8 @@ static const char *walls_accepted(const char *state)
  * pool is filled meanwhile: each sandbox that is gone would call for a new one. */
 static int end_all(struct keeper *k, struct err *e)
 {
+    struct sandbox *sb;
+
     k->config.pool = 0;
     k->ending = true;
     /* What there is of a network is taken down, whatever the settings were. */
@@ -79,8 +81,9 @@ static int end_all(struct keeper *k, struct err *e)
         return err_set(e, ERR_INTERNAL, "out of memory");
     if (keeper_come_up(k, e) < 0)
         return -1;
-    sandbox_end_all(k);
-    while (k->ndying > 0 || worker_is_busy())
+    SANDBOX_EACH(k, sb)
+    sandbox_tell(sb, EV_STOP_ALL);
+    while (k->counts[COUNT_TEARDOWN] > 0 || worker_is_busy())
         if (loop_turn(k->loop, -1, e) < 0)
             return -1;
     closer_wait();

@@ -13,7 +13,7 @@
 #include "base/str.h"
 #include "keeper/compat.h"
 #include "keeper/images/image_store.h"
-#include "keeper/pool.h"
+#include "keeper/life.h"
 #include "keeper/quarantine.h"
 #include "keeper/snapshot.h"
 
@@ -263,7 +263,7 @@ static unsigned names_of(struct keeper *k, const struct image *im)
 /* Sandboxes and snapshots. */
 static unsigned standing(struct keeper *k, const char *version, bool all)
 {
-    return sandbox_standing(k, version, all) + snapshot_users(k, version);
+    return sandbox_users(k, version, all) + snapshot_users(k, version);
 }
 
 int image_remove(struct keeper *k, const char *name, struct err *e)

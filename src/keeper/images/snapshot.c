@@ -17,7 +17,7 @@
 #include "keeper/disk.h"
 #include "keeper/file.h"
 #include "keeper/image.h"
-#include "keeper/pool.h"
+#include "keeper/life.h"
 #include "keeper/quarantine.h"
 #include "keeper/sealed.h"
 #include "keeper/template.h"
@@ -161,7 +161,7 @@ static bool may_stand_on(struct keeper *k, const struct snapshot *s, const char 
         return strcmp(s->rec.under, version) == 0;
     snapshot_version(s, own);
     return strcmp(own, version) != 0 &&
-           ((s->rec.flags & SNAPSHOT_WANTED) || sandbox_standing(k, own, true) > 0);
+           ((s->rec.flags & SNAPSHOT_WANTED) || sandbox_users(k, own, true) > 0);
 }
 
 unsigned snapshot_users(struct keeper *k, const char *version)
@@ -191,7 +191,7 @@ static bool is_needed(struct keeper *k, const struct snapshot *s)
 
     snapshot_version(s, version);
     return (s->rec.flags & SNAPSHOT_WANTED) || snapshot_users(k, version) > 0 ||
-           sandbox_standing(k, version, true) > 0;
+           sandbox_users(k, version, true) > 0;
 }
 
 /* ---- the records ---- */

@@ -17,7 +17,7 @@
 #include "keeper/disk.h"
 #include "keeper/freezer.h"
 #include "keeper/image.h"
-#include "keeper/internal.h"
+#include "keeper/life.h"
 #include "keeper/ops.h"
 #include "keeper/snapshot.h"
 #include "keeper/worker.h"
@@ -235,31 +235,24 @@ static struct taking *taking_new(struct keeper *k, const struct sandbox *sb)
     return t;
 }
 
-static int check(struct keeper *k, const struct sandbox *sb, struct err *e)
+int snapshot_begin(struct sandbox *sb, const struct news *n, struct err *e)
 {
-    if (sandbox_is_busy(sb) || sb->taking != NULL)
-        return err_set(e, ERR_CONFLICT, "something else is being done with sandbox %s; try again",
-                       sb->rec.id);
-    if (sb->rec.phase == PHASE_STOPPED && (sb->rec.stage != 0 || !list_empty(&sb->link)))
-        return err_set(e, ERR_CONFLICT, "sandbox %s is still stopping; try again", sb->rec.id);
-    if (k->snapshots->n >= k->config.snapshots)
-        return err_set(e, ERR_LIMIT, "there are %zu snapshots, and there may be no more",
-                       k->snapshots->n);
-    return 0;
-}
-
-int sandbox_snapshot(struct keeper *k, uint32_t seq, const char *id, struct err *e)
-{
-    struct sandbox *sb = sandbox_find_given(k, id, e);
+    struct keeper *k = sb->k;
     struct taking *t;
 
-    if (sb == NULL || check(k, sb, e) < 0 || disk_check(k, e) < 0)
+    if (sandbox_is_busy(sb) || sb->taking != NULL)
+        return err_set(e, ERR_CONFLICT,
+                       "another request about sandbox %s is not finished; try again", sb->rec.id);
+    if (k->snapshots->n >= k->config.snapshots)
+        return err_set(e, ERR_LIMIT, "there are %zu snapshots, the limit (setting `snapshots`)",
+                       k->snapshots->n);
+    if (disk_check(k, e) < 0)
         return -1;
     t = taking_new(k, sb);
     if (t == NULL)
         return err_set(e, ERR_INTERNAL, "out of memory");
     sb->taking = t;
-    sb->ask = t->seq = seq;
+    sb->ask = t->seq = n->seq;
     t->front = k->nfronts;
     go_on(t, sb);
     return 0;

@@ -21,7 +21,7 @@
 #include "keeper/compat.h"
 #include "keeper/image.h"
 #include "keeper/images/template_system.h"
-#include "keeper/pool.h"
+#include "keeper/life.h"
 #include "keeper/snapshot.h"
 #include "keeper/template_base.h"
 
@@ -423,7 +423,7 @@ static void remove_tree(const char *path)
 
 static bool stands_on(struct keeper *k, const char *version)
 {
-    return sandbox_standing(k, version, true) + snapshot_users(k, version) > 0;
+    return sandbox_users(k, version, true) + snapshot_users(k, version) > 0;
 }
 
 /* Removing a tree takes a second or two: in a child that nobody waits for long. */

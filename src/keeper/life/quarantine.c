@@ -9,7 +9,7 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "keeper/file.h"
-#include "keeper/internal.h"
+#include "keeper/life/reactions.h"
 #include "keeper/network.h"
 #include "keeper/ops.h"
 
@@ -70,9 +70,8 @@ int quarantine(struct sandbox *sb, const char *why, struct err *e)
 
     if (runs < 0)
         return err_wrap(e, "sandbox %s", sb->rec.id);
-    sb->rec.phase = PHASE_DAMAGED;
-    sb->rec.stage = stage_count; /* any of them may be up */
-    sb->keep_disk = true;
+    sandbox_enter(sb, STATE_DAMAGED);
+    sb->rec.stage = STAGE_COUNT; /* any of them may be up */
     str_fmt(sb->rec.reason, sizeof(sb->rec.reason), "%s", why);
     if (sb->rec.layer[0] == '\0' && record_copy_read(sb->k, sb->rec.id, &copy) == 0) {
         memcpy(sb->rec.template, copy.template, sizeof(copy.template));
@@ -96,82 +95,55 @@ int quarantine_found(struct keeper *k, const char *id, uint32_t place, const cha
     return quarantine(sb, why, e);
 }
 
-void quarantine_end(struct sandbox *sb)
-{
-    quarantine_forget(sb->k, sb->rec.id);
-}
-
 /* ---- out ---- */
 
 static int check(const struct sandbox *sb, const struct limits *l, struct err *e)
 {
     const char *id = sb->rec.id;
 
-    if (sb->rec.phase != PHASE_DAMAGED)
-        return err_set(e, ERR_CONFLICT, "sandbox %s is not damaged", id);
-    if (!list_empty(&sb->link))
-        return err_set(e, ERR_CONFLICT, "sandbox %s is being taken down; try again", id);
     if (faccessat(sb->k->disk.fd, id, F_OK, AT_SYMLINK_NOFOLLOW) < 0)
         return err_set(e, ERR_GONE,
                        "sandbox %s cannot be recovered: its disk is gone as well; delete it", id);
     if (sb->rec.layer[0] == '\0')
         return err_set(e, ERR_CONFLICT,
                        "sandbox %s cannot be recovered: the copy of its record is damaged as well, "
-                       "and nothing else says which template its files belong to",
+                       "and nothing else tells which template its files belong to",
                        id);
     return sandbox_check_limits(l, e);
 }
 
-/* The front's row has what a client was told; the rest is the kernel's and the copy's to say. */
-static void fill(struct sandbox *sb, const struct keeper_recover *m, const struct limits *l)
+/* It becomes what it was before, running, paused or stopped. The front's row has what a client
+ * was told; the rest is from the kernel and the copy of the record. */
+int react_recover(struct sandbox *sb, const struct news *n, struct err *e)
 {
-    struct record *r = &sb->rec;
+    const struct keeper_recover *m = n->msg;
+    struct record before = sb->rec, *r = &sb->rec;
+    enum state state = STATE_STOPPED;
+    struct limits l;
+    bool runs = sb->pidfd >= 0 && !birth_is_over(sb) &&
+                faccessat(sb->k->run_fd, r->id, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
 
-    r->limits = *l;
+    LIMITS_COPY(&l, m);
+    if (check(sb, &l, e) < 0 || (runs && pause_adopt(sb, &state, e) < 0))
+        return -1;
+    r->limits = l;
     r->told = 1;
     if (r->created_ms == 0)
         r->created_ms = m->created_ms;
     str_fmt(r->boot_id, sizeof(r->boot_id), "%.39s", m->boot_id);
     if (strcmp(m->network, "egress") == 0)
         r->network |= NETWORK_EGRESS;
-}
-
-static bool is_reachable(const struct sandbox *sb)
-{
-    return sb->pidfd >= 0 && !birth_is_over(sb) &&
-           faccessat(sb->k->run_fd, sb->rec.id, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
-}
-
-int quarantine_recover(struct keeper *k, uint32_t seq, const struct keeper_recover *m,
-                       struct err *e)
-{
-    struct limits l;
-    struct sandbox *sb = sandbox_find(k, m->id);
-    struct record before;
-    bool runs;
-
-    LIMITS_COPY(&l, m);
-    if (sb == NULL)
-        return err_set(e, ERR_NOT_FOUND, "no sandbox %s", m->id);
-    if (check(sb, &l, e) < 0)
-        return -1;
-    runs = is_reachable(sb);
-    before = sb->rec;
-    fill(sb, m, &l);
-    sb->rec.phase = runs ? PHASE_GIVEN : PHASE_STOPPED;
-    str_fmt(sb->rec.reason, sizeof(sb->rec.reason), "%s", runs ? "" : "it was recovered");
+    str_fmt(r->reason, sizeof(r->reason), "%s", runs ? "" : "it was recovered");
     if (runs)
-        str_fmt(sb->rec.host_boot, sizeof(sb->rec.host_boot), "%s", k->host_boot);
-    if ((runs && sandbox_adopt_pause(sb, e) < 0) || record_save(sb, true, e) < 0) {
-        sb->rec = before;
+        str_fmt(r->host_boot, sizeof(r->host_boot), "%s", sb->k->host_boot);
+    if (sandbox_enter_saved(sb, state, true, e) < 0) {
+        *r = before;
         return -1;
     }
-    log_info("sandbox %s is recovered: %s", sb->rec.id, runs ? "it runs on" : "it is stopped");
-    quarantine_end(sb);
-    if (runs)
-        k->ngiven++;
-    else
-        sandbox_bury(sb, true); /* what may be up of it goes down; its disk stays */
-    link_sandbox(k, seq, sb);
+    log_info("sandbox %s is recovered: it %s", r->id, runs ? "runs" : "is stopped");
+    quarantine_forget(sb->k, r->id);
+    if (!runs)
+        sandbox_take_down(sb, STATE_STOPPING); /* any stage may be up; its disk stays */
+    link_sandbox(sb->k, n->seq, sb);
     return 0;
 }

@@ -20,6 +20,7 @@
 #include "base/str.h"
 #include "keeper/ops.h"
 #include "keeper/quarantine.h"
+#include "keeper/stages.h"
 #include "keeper/worker.h"
 
 #define ID_AT (SEALED_HEAD + sizeof(uint32_t)) /* the first field is the id */
@@ -37,11 +38,9 @@ static const struct sealed_kind kind = {RECORD_MAGIC, RECORD_VERSION, &message};
 
 int record_stage(const char *name)
 {
-    if (*name == '\0')
-        return 0;
-    for (unsigned i = 0; i < stage_count; i++)
-        if (strcmp(stages[i].name, name) == 0)
-            return (int)i + 1;
+    for (uint32_t n = 0; n <= STAGE_COUNT; n++)
+        if (strcmp(stage_name(n), name) == 0)
+            return (int)n;
     return -1;
 }
 
@@ -50,7 +49,7 @@ int record_encode(const struct record *r, struct buf *out, struct err *e)
     struct record_file f = {
         .id = r->id,
         .phase = phase_name((enum phase)r->phase),
-        .stage = r->stage == 0 ? "" : stages[r->stage - 1].name,
+        .stage = stage_name(r->stage),
         .boot_id = r->boot_id,
         .host_boot = r->host_boot,
         .template = r->template,
@@ -175,7 +174,7 @@ int records_open(struct keeper *k, struct err *e)
                        k->dir, (long long)st.st_size);
     r->n = (uint32_t)((st.st_size + batch - 1) / batch) * RECORD_PLACES_MORE;
     if (ftruncate(r->fd, where(r->n)) < 0)
-        return err_sys(e, "make records whole");
+        return err_sys(e, "make places for records");
     r->free = calloc(r->n + 1, sizeof(r->free[0]));
     return r->free == NULL ? err_set(e, ERR_INTERNAL, "out of memory") : refuse_newer(k, e);
 }

@@ -20,6 +20,7 @@
 #include "base/str.h"
 #include "keeper/file.h"
 #include "keeper/life/record.h"
+#include "keeper/stages.h"
 
 #define OLD "records"
 #define ASIDE "records.v1" /* the directory before the exchange, the old file after it */
@@ -65,7 +66,7 @@ static int convert(const struct record_v1 *v, struct record *ret)
     }
     ret->phase = phases_v1[v->phase];
     stage = v->stage == 0 ? 0 : record_stage(stages_v1[v->stage - 1]);
-    ret->stage = stage < 0 ? stage_count : (uint32_t)stage;
+    ret->stage = stage < 0 ? STAGE_COUNT : (uint32_t)stage;
     TAKE(ret->boot_id, v->boot_id);
     TAKE(ret->host_boot, v->host_boot);
     TAKE(ret->template, v->template);

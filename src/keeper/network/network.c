@@ -14,6 +14,7 @@
 #include "keeper/network/firewall.h"
 #include "keeper/network/netlink.h"
 #include "keeper/network/resolvers.h"
+#include "keeper/stages.h"
 
 #define SUBNET_PREFIX_MAX 20u /* smaller ones do not hold an address per id range */
 #define LINK_TRIES 34u        /* to find it gone by itself, some 3 s; see teardown.c */

@@ -11,7 +11,8 @@
 
 #include "base/str.h"
 #include "keeper/host.h"
-#include "keeper/pool.h"
+#include "keeper/life.h"
+#include "keeper/stages.h"
 
 int birth_map(pid_t pid, const char *name, unsigned inside, unsigned base, unsigned count,
               struct err *e)
@@ -53,7 +54,6 @@ int birth_socket(struct sandbox *sb, struct err *e)
 int birth_up(struct sandbox *sb, struct err *e)
 {
     (void)e;
-    sb->birthing = true;
     sb->born_again = false;
     nursery_order(sb);
     return 1;
@@ -72,21 +72,19 @@ void birth_born(struct sandbox *sb, pid_t pid, int pidfd)
 {
     struct err e;
 
-    sb->birthing = false;
     sb->pid = pid;
     sb->pidfd = pidfd;
-    if (!sb->rising)
+    if (!sandbox_is_starting(sb))
         return;
     if (settle(sb, &e) < 0)
         sandbox_failed(sb, &e);
     else
-        sandbox_go_on(sb);
+        stages_continue(sb);
 }
 
 void birth_failed(struct sandbox *sb, struct err *e)
 {
-    sb->birthing = false;
-    if (!sb->rising)
+    if (!sandbox_is_starting(sb))
         return;
     err_wrap(e, "sandbox %s: birth", sb->rec.id);
     sandbox_failed(sb, e);
@@ -105,7 +103,7 @@ int birth_down(struct sandbox *sb)
 {
     siginfo_t si = {0};
 
-    if (sb->birthing)
+    if (!list_empty(&sb->birth_link)) /* the nursery has not answered yet */
         return 1;
     loop_io_stop(sb->k->loop, &sb->boot_io);
     drop_fd(&sb->boot_fd);

@@ -37,6 +37,7 @@
 #include "keeper/compat.h"
 #include "keeper/host.h"
 #include "keeper/network.h"
+#include "keeper/stages.h"
 
 #include <sys/prctl.h>
 
@@ -45,7 +46,6 @@
 #define IDS_RANGES NETWORK_RANGES /* up to 0x7f000000 */
 #define IDS_BYTES ((off_t)IDS_RANGES * TAG_LEN)
 #define RUN_DIR "/run/cove"
-#define STAGE_IDS 2u /* stages that may be up when ours is the last of them */
 
 static const char nobody[TAG_LEN];
 static const char somebody[TAG_LEN] = "????????"; /* it runs, and no cgroup tells whose it is */
@@ -64,7 +64,7 @@ int ids_find(struct sandbox *sb, struct err *e)
     str_fmt(path, sizeof(path), "/proc/%d/uid_map", (int)sb->pid);
     f = fopen(path, "re");
     if (f == NULL)
-        return err_sys(e, "open %s", path);
+        return err_sys(e, "%s", path);
     if (fscanf(f, "%u %u %u", &inside, &base, &count) != 3 || inside != 0 || count != SANDBOX_IDS ||
         base < IDS_FIRST || (base - IDS_FIRST) % SANDBOX_IDS != 0 ||
         (base - IDS_FIRST) / SANDBOX_IDS >= IDS_RANGES) {
@@ -365,7 +365,7 @@ static bool is_unclear(struct keeper *k)
             struct sandbox *sb = CONTAINER_OF(n, struct sandbox, by_id);
 
             /* Of one in quarantine that runs the kernel has told which; the others have none. */
-            if (sb->rec.range == RANGE_NONE && sb->rec.stage > STAGE_IDS &&
+            if (sb->rec.range == RANGE_NONE && sb->rec.stage > STAGE_IDS + 1 &&
                 sb->rec.phase != PHASE_DAMAGED)
                 return true;
         }

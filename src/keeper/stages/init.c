@@ -15,8 +15,9 @@
 #include "keeper/closer.h"
 #include "keeper/compat.h"
 #include "keeper/host.h"
+#include "keeper/life.h"
 #include "keeper/network.h"
-#include "keeper/pool.h"
+#include "keeper/stages.h"
 #include "wire/fds.h"
 #include "wire/init.h"
 
@@ -110,7 +111,7 @@ static void boot_answered(struct loop_io *io, uint32_t events)
     loop_io_stop(sb->k->loop, &sb->boot_io);
     drop_fd(&sb->boot_fd);
     if (n == (ssize_t)sizeof(a) && a.ok == 1) {
-        sandbox_booted(sb);
+        sandbox_tell(sb, EV_BOOTED);
         return;
     }
     a.error[sizeof(a.error) - 1] = '\0';

@@ -8,7 +8,7 @@
 #include "base/own.h"
 #include "base/str.h"
 #include "keeper/cgroup.h"
-#include "keeper/internal.h"
+#include "keeper/life.h"
 #include "keeper/network.h"
 #include "keeper/ops.h"
 #include "keeper/worker.h"
@@ -124,22 +124,13 @@ static void add_traffic(void *arg, const struct keeper_count *c)
 
 static void add(struct meter *m, const struct sandbox *sb)
 {
-    if (sb->rec.phase == PHASE_GIVEN && !sb->paused && m->n < m->k->ngiven)
+    if (sb->state == STATE_RUNNING && m->n < m->k->counts[COUNT_GIVEN])
         str_fmt(m->points[m->n++].id, sizeof(m->points[0].id), "%s", sb->rec.id);
-}
-
-static void add_all(struct meter *m)
-{
-    struct map *all = &m->k->sandboxes;
-
-    for (size_t i = 0; i < all->nslots; i++)
-        for (struct map_node *n = all->slots[i]; n != NULL; n = n->next)
-            add(m, CONTAINER_OF(n, struct sandbox, by_id));
 }
 
 static struct meter *meter_new(struct keeper *k, const char *id)
 {
-    struct meter *m = calloc(1, sizeof(*m) + k->ngiven * sizeof(m->points[0]));
+    struct meter *m = calloc(1, sizeof(*m) + k->counts[COUNT_GIVEN] * sizeof(m->points[0]));
     struct sandbox *one;
 
     if (m == NULL)
@@ -147,9 +138,9 @@ static struct meter *meter_new(struct keeper *k, const char *id)
     m->k = k;
     m->all = *id == '\0';
     if (m->all)
-        add_all(m);
-    else if ((one = sandbox_find(k, id)) != NULL)
-        add(m, one);
+        SANDBOX_EACH(k, one)
+    add(m, one);
+    else if ((one = sandbox_find(k, id)) != NULL) add(m, one);
     return m;
 }
 

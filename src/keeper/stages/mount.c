@@ -21,6 +21,7 @@
 
 #include "base/str.h"
 #include "keeper/compat.h"
+#include "keeper/stages.h"
 
 #define VOLUMES ".volumes" /* hidden from the sweep of disks */
 

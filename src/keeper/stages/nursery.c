@@ -12,6 +12,7 @@
 
 #include "base/log.h"
 #include "keeper/host.h"
+#include "keeper/stages.h"
 #include "wire/birth.h"
 #include "wire/fds.h"
 

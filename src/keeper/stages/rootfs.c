@@ -21,6 +21,7 @@
 #include "keeper/compat.h"
 #include "keeper/host.h"
 #include "keeper/snapshot.h"
+#include "keeper/stages.h"
 #include "keeper/template.h"
 
 #define FD_PATH 32u       /* "/proc/self/fd/" and a number */
@@ -223,7 +224,7 @@ int rootfs_up(struct sandbox *sb, struct err *e)
     if (disk < 0)
         return err_sys(e, "open the disk");
     sb->nmounts = 0;
-    if (sb->import)
+    if (sb->state == STATE_PREPARING)
         return import_root(sb, disk, e);
     if (map_lowers(sb, &low, e) == 0)
         upper = mapped_clone(sb, disk, "", 0, e);
