@@ -39,7 +39,7 @@ static int clear_proc(struct err *e)
 {
     if (umount2("/proc", MNT_DETACH) < 0 ||
         mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) < 0)
-        return err_sys(e, "a /proc without other mounts in it");
+        return err_sys(e, "mount a /proc without other mounts in it");
     return 0;
 }
 
@@ -49,9 +49,9 @@ static int own_mounts(struct keeper *k, struct err *e)
 {
     (void)k;
     if (unshare(CLONE_NEWNS) < 0)
-        return err_sys(e, "a mount namespace of our own");
+        return err_sys(e, "create a mount namespace");
     if (mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL) < 0)
-        return err_sys(e, "make mounts slaves");
+        return err_sys(e, "make all mounts slaves");
     return clear_proc(e);
 }
 
@@ -195,14 +195,14 @@ int keeper_load(struct keeper *k, int argc, char *const *argv, struct err *e)
         return -1;
     level = log_level_from(k->config.log_level);
     if (level < 0)
-        return err_set(e, ERR_INVALID, "log-level '%s' is none of error, warn, info, debug",
+        return err_set(e, ERR_INVALID, "log-level: '%s' is not error, warn, info or debug",
                        k->config.log_level);
     if (!is_domain(k->config.domain))
-        return err_set(e, ERR_INVALID, "domain: '%.100s' is not a name, or one with :PORT",
+        return err_set(e, ERR_INVALID, "domain: '%.100s' is not HOST or HOST:PORT",
                        k->config.domain);
     log_open("keeper", (enum log_level)level);
     if (geteuid() != 0)
-        return err_set(e, ERR_DENIED, "this needs root: it makes namespaces, mounts and cgroups");
+        return err_set(e, ERR_DENIED, "not root: namespaces, mounts and cgroups need it");
     return loop_new(&k->loop, e);
 }
 
@@ -230,7 +230,7 @@ static void leave(struct keeper *k)
            loop_turn(k->loop, LEAVE_LOOK_MS, &e) == 0)
         continue;
     if (k->counts[COUNT_TEARDOWN] > 0)
-        log_warn("%zu sandboxes do not go down; the next start goes on with them",
+        log_warn("%zu sandboxes are not down yet; the next start continues with them",
                  k->counts[COUNT_TEARDOWN]);
     closer_wait();
     if (k->sandboxes.count == 0) {

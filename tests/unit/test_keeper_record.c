@@ -249,7 +249,7 @@ TEST(a_record_of_a_newer_release_is_refused_before_anything_is_changed)
     close(r.k.records.fd);
     r.k.records = (struct records){.fd = -1};
     CHECK_INT(records_open(&r.k, &e), -1);
-    CHECK_HAS(e.msg, "newer Cove");
+    CHECK_HAS(e.msg, "newer release of Cove");
     sandbox_free(sb);
     done(&r);
 }
@@ -357,7 +357,7 @@ TEST(a_file_that_is_not_ours_is_refused)
     CHECK_INT(ftruncate(r.k.records.fd, 1ll << 40), 0);
     close(r.k.records.fd);
     CHECK_INT(records_open(&r.k, &e), -1);
-    CHECK_HAS(e.msg, "not one of ours");
+    CHECK_HAS(e.msg, "not a file of Cove");
     done(&r);
 }
 

@@ -42,7 +42,8 @@ static int run_mkfs(const char *path, uint64_t size, struct err *e)
     r = run_program("/sbin/mkfs.btrfs", argv);
 
     if (r < 0)
-        return err_set(e, ERR_UNSUPPORTED, "mkfs.btrfs: %s (package btrfs-progs)", strerror(errno));
+        return err_set(e, ERR_UNSUPPORTED, "run mkfs.btrfs: %s; install the package btrfs-progs",
+                       strerror(errno));
     return r > 0 ? err_set(e, ERR_INTERNAL, "mkfs.btrfs failed on %s", path) : 0;
 }
 
@@ -117,7 +118,7 @@ static int attach_loop(const char *image, char dev[32], struct err *e)
         autofd int fd = number < 0 ? -1 : open_loop(number, O_RDWR, dev);
 
         if (fd < 0)
-            return err_sys(e, "a free loop device");
+            return err_sys(e, "find a free loop device");
         if (ioctl(fd, LOOP_CONFIGURE, &c) == 0)
             return take_fd(&fd);
         if (errno == EINVAL && (c.info.lo_flags & LO_FLAGS_DIRECT_IO) != 0)
@@ -125,7 +126,7 @@ static int attach_loop(const char *image, char dev[32], struct err *e)
         else if (errno != EBUSY)
             return err_sys(e, "attach %s", dev);
     }
-    return err_set(e, ERR_INTERNAL, "no free loop device");
+    return err_set(e, ERR_INTERNAL, "attach the disk image: no free loop device");
 }
 
 /* One more way to the image is as good as a copy to btrfs: it would mount it a second
@@ -164,7 +165,7 @@ static int look_at(struct search *s, const char *name, struct err *e)
     if (r < 0 && errno == EPERM)
         return 0; /* this container may not use it, and so did not attach it */
     if (r < 0 && errno != ENXIO)
-        return err_sys(e, "look at %s", s->dev);
+        return err_sys(e, "read the state of %s", s->dev);
     s->leaving |= r < 0;
     if (r > 0)
         s->fd = take_fd(&fd);
@@ -194,7 +195,7 @@ static int hold_loop(const char *image, char dev[32], bool *ret_used, struct err
     *ret_used = false;
 
     if (stat(image, &s.image) < 0)
-        return err_sys(e, "%s", image);
+        return err_sys(e, "open %s", image);
     for (int waited = 0;; waited += LOOP_STEP_MS) {
         if (find_loop(&s, e) < 0)
             return -1;
@@ -203,7 +204,9 @@ static int hold_loop(const char *image, char dev[32], bool *ret_used, struct err
         if (!s.leaving)
             return attach_loop(image, dev, e);
         if (waited >= LOOP_WAIT_MS)
-            return err_set(e, ERR_INTERNAL, "a loop device is still being detached");
+            return err_set(
+                e, ERR_INTERNAL,
+                "attach the disk image: its old loop device is still being detached; try again");
         poll(NULL, 0, LOOP_STEP_MS);
     }
     memcpy(dev, s.dev, sizeof(s.dev));
@@ -243,8 +246,8 @@ static int mount_again(struct keeper *k, const char *image, const char *at, stru
 
     if (!k->ending)
         return err_wrap(e,
-                        "%s could not be written (make room there) and is read-only as long as "
-                        "anything runs on it (`cove stop --all`)",
+                        "%s is read-only after a failed write; make room there, then run "
+                        "`cove stop --all` and start again",
                         image);
     if (cgroup_put(k->cgroups.v2_fd, "cgroup.kill", "1", e) < 0)
         return -1;
@@ -292,19 +295,19 @@ static int open_counters(struct keeper *k, const char *image, struct err *e)
     autofd int fd = -1;
 
     if (ioctl(k->disk.fd, BTRFS_IOC_FS_INFO, &a) < 0)
-        return err_sys(e, "the id of the filesystem");
+        return err_sys(e, "read the id of the filesystem");
     str_hex(hex, a.fsid, 16);
     str_fmt(sysfs, sizeof(sysfs), "/sys/fs/btrfs/%.8s-%.4s-%.4s-%.4s-%.12s", hex, hex + 8, hex + 12,
             hex + 16, hex + 20);
     str_fmt(path, sizeof(path), "%s/qgroups", sysfs);
     k->disk.qgroups_fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (k->disk.qgroups_fd < 0)
-        return err_sys(e, "%s", path);
+        return err_sys(e, "open %s", path);
     if (k->ending)
         return 0; /* nothing writes any more that a reserve would be for */
     fd = open(image, O_RDWR | O_CLOEXEC);
     if (fd < 0)
-        return err_sys(e, "%s", image);
+        return err_sys(e, "open %s", image);
     if (reserve_open(k, fd, sysfs, e) < 0)
         return -1;
     take_fd(&fd);
@@ -380,7 +383,7 @@ static int make_new(struct sandbox *sb, struct err *e)
 {
     if (make_subvolume(sb->k->disk.fd, sb->rec.id, sb->rec.limits.disk) < 0 &&
         !(errno == EEXIST && sandbox_keeps_disk(sb)))
-        return err_sys(e, "make the subvolume");
+        return err_sys(e, "create the subvolume");
     return disk_make_dirs(sb->k->disk.fd, sb->rec.id, e);
 }
 
@@ -419,7 +422,7 @@ static int way_clone(struct keeper *k, const char *from, const char *to, bool re
 
     str_fmt(a.name, sizeof(a.name), "%s", to);
     if (fd < 0 || ioctl(k->disk.fd, BTRFS_IOC_SNAP_CREATE_V2, &a) < 0)
-        return err_sys(e, "snapshot of disk %s", from);
+        return err_sys(e, "snapshot disk %s", from);
     *ret_bytes = way_used(k, from);
     return 0;
 }
@@ -492,13 +495,13 @@ static int way_counters(struct sandbox *sb, int *ret_used, int *ret_quota, struc
     char path[64];
 
     if (number_of(sb->k, sb->rec.id, &number) < 0)
-        return err_sys(e, "the number of the subvolume");
+        return err_sys(e, "read the number of the subvolume");
     str_fmt(path, sizeof(path), "0_%llu/referenced", (unsigned long long)number);
     used = openat(sb->k->disk.qgroups_fd, path, O_RDONLY | O_CLOEXEC);
     str_fmt(path, sizeof(path), "0_%llu/max_referenced", (unsigned long long)number);
     quota = openat(sb->k->disk.qgroups_fd, path, O_RDONLY | O_CLOEXEC);
     if (used < 0 || quota < 0)
-        return err_sys(e, "the counters of the quota");
+        return err_sys(e, "open the counters of the quota");
     *ret_used = take_fd(&used);
     *ret_quota = take_fd(&quota);
     return 0;

@@ -37,7 +37,8 @@ int disk_open(struct keeper *k, struct err *e)
     }
     if (r < 0) {
         *e = first;
-        return err_wrap(e, "no disk with a limit (`--accept no-disk-limit` does without)");
+        return err_wrap(
+            e, "make disks with a limit (`--accept no-disk-limit` does without the limit)");
     }
     log_info("disks of sandboxes: %s", k->disk.way->name);
     return 0;
@@ -49,10 +50,9 @@ int disk_check(struct keeper *k, struct err *e)
 
     if (fstatvfs(k->disk.fd, &st) < 0 || (st.f_flag & ST_RDONLY) == 0)
         return reserve_check(k, e);
-    return err_set(
-        e, ERR_UNAVAILABLE,
-        "the disks of this host could not be written and are read-only: its operator has "
-        "to make room, run `cove stop --all` and start it again");
+    return err_set(e, ERR_UNAVAILABLE,
+                   "the disks of this host are read-only after a failed write: the operator must "
+                   "make room, run `cove stop --all` and start the daemon again");
 }
 
 void disk_close(struct keeper *k)
@@ -66,7 +66,7 @@ int disk_up(struct sandbox *sb, struct err *e)
 {
     if (sandbox_keeps_disk(sb) &&
         faccessat(sb->k->disk.fd, sb->rec.id, F_OK, AT_SYMLINK_NOFOLLOW) < 0)
-        return err_sys(e, "its disk");
+        return err_sys(e, "open its disk");
     reserve_kick(sb->k);
     if (sb->k->disk.way->make(sb, e) < 0)
         return -1;
@@ -179,9 +179,8 @@ void disk_sweep(struct keeper *k)
             continue;
         if (!id_is_valid(de->d_name, KEEPER_ID_MAX - 1))
             disk_remove(k, de->d_name); /* a spare of an earlier keeper */
-        else if (quarantine_found(k, de->d_name, PLACE_NONE, "there is a disk, and no record", &e) <
-                 0)
-            log_error("disk %s, which has no record, stays: %s", de->d_name, e.msg);
+        else if (quarantine_found(k, de->d_name, PLACE_NONE, "it has a disk but no record", &e) < 0)
+            log_error("disk %s has no record; it is not in quarantine: %s", de->d_name, e.msg);
     }
     if (d != NULL)
         closedir(d);

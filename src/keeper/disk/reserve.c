@@ -147,7 +147,7 @@ static void tell(struct reserve *r, bool stuck, int sys)
                  "than %llu MiB are free; make room on the file system of the state directory",
                  MiB(r->seen.size), MiB(r->max), strerror(sys), MiB(r->low));
     if (!stuck && r->told)
-        log_info("disks: there is room again");
+        log_info("disks: the host has room again");
     r->told = stuck;
 }
 
@@ -192,7 +192,7 @@ static void job_done(struct work *w)
     case RESERVE_BACK:
         r->backed = j->sys == 0;
         if (r->backed)
-            log_info("disks: all that is promised is allocated now");
+            log_info("disks: all promised space is allocated now");
         break;
     }
     loop_timer_set(k->loop, &r->timer, r->stuck || !is_settled(r) ? LOOK_MAX_MS : 0, look);
@@ -342,8 +342,9 @@ static void back_now(struct reserve *r)
     r->backed = space_back(&r->at, r->seen.size) == 0;
     r->no_allocate = !r->backed && errno == EOPNOTSUPP;
     if (r->no_allocate)
-        log_warn("disks: this file system cannot allocate ahead (fallocate): if it fills up, what "
-                 "sandboxes wrote last can be lost; creates are refused before");
+        log_warn(
+            "disks: this file system cannot allocate ahead (fallocate): if it fills up, the last "
+            "writes of sandboxes can be lost; creates are refused before that");
     else if (!r->backed)
         log_warn("disks: the host has no room for all of the %llu MiB that are promised (%s): what "
                  "sandboxes write can be lost until there is; make room",
@@ -358,14 +359,14 @@ int reserve_open(struct keeper *k, int image_fd, const char *sysfs, struct err *
     uint64_t size;
 
     if (fstat(image_fd, &st) < 0 || fstatvfs(k->disk.fd, &fs) < 0)
-        return err_sys(e, "look at the disk image");
+        return err_sys(e, "stat the disk image");
     if (space_open(&r->at, k->disk.fd, image_fd, sysfs, e) < 0)
         return -1;
     r->max = (uint64_t)st.st_size;
     r->want = reserve_wanted(k->config.disk_reserve, r->max);
     r->low = clamp(r->want / 8, LOW_MIN, LOW_MAX);
     if (space_look(&r->at, &r->seen) < 0) {
-        err_sys(e, "look at the free space of the disks");
+        err_sys(e, "read the free space of the disks");
         r->at.image_fd = -1;
         space_close(&r->at);
         return -1;

@@ -46,12 +46,12 @@ int space_open(struct space_at *at, int fs_fd, int image_fd, const char *sysfs, 
     for (int i = 0; i < SPACE_FILES; i++)
         at->files[i] = -1;
     if (at->fs_fd < 0)
-        return err_sys(e, "the directory of the disks");
+        return err_sys(e, "open the directory of the disks");
     for (int i = 0; i < SPACE_FILES; i++) {
         str_fmt(path, sizeof(path), "%s/allocation/%s", sysfs, names[i]);
         at->files[i] = open(path, O_RDONLY | O_CLOEXEC);
         if (at->files[i] < 0) {
-            err_sys(e, "%s", path);
+            err_sys(e, "open %s", path);
             space_close(at);
             return -1;
         }

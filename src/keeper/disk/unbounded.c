@@ -13,11 +13,11 @@
 static int way_open(struct keeper *k, struct err *e)
 {
     if (!config_accepts(&k->config, "no-disk-limit"))
-        return err_set(e, ERR_UNSUPPORTED, "a disk without a limit was not accepted");
+        return err_set(e, ERR_UNSUPPORTED, "disks without a limit need `--accept no-disk-limit`");
     if (mkdirat(k->dir_fd, "disk", 0700) < 0 && errno != EEXIST)
-        return err_sys(e, "make disk");
+        return err_sys(e, "make DIR/disk");
     k->disk.fd = openat(k->dir_fd, "disk", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    return k->disk.fd < 0 ? err_sys(e, "open disk") : 0;
+    return k->disk.fd < 0 ? err_sys(e, "open DIR/disk") : 0;
 }
 
 static void way_close(struct keeper *k)
@@ -71,8 +71,9 @@ static int run_cp(const char *from, const char *to, struct err *e)
     int r = run_program("/bin/cp", argv);
 
     if (r < 0)
-        return err_set(e, ERR_INTERNAL, "cp: %s", strerror(errno));
-    return r > 0 ? err_set(e, ERR_INTERNAL, "cp failed on a disk: is there room for the copy?") : 0;
+        return err_set(e, ERR_INTERNAL, "run cp: %s", strerror(errno));
+    return r > 0 ? err_set(e, ERR_INTERNAL, "copy a disk: cp failed; is there room for the copy?")
+                 : 0;
 }
 
 /* Summed up for the thread that asks. */
@@ -119,7 +120,7 @@ static int way_counters(struct sandbox *sb, int *ret_used, int *ret_quota, struc
     (void)sb;
     *ret_used = open("/dev/null", O_RDONLY | O_CLOEXEC);
     *ret_quota = open("/dev/null", O_RDONLY | O_CLOEXEC);
-    return *ret_used < 0 || *ret_quota < 0 ? err_sys(e, "/dev/null") : 0;
+    return *ret_used < 0 || *ret_quota < 0 ? err_sys(e, "open /dev/null") : 0;
 }
 
 const struct disk_way disk_unbounded = {

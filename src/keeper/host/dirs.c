@@ -76,7 +76,7 @@ static int check_state(const char *path, struct err *e)
     bool ours, tagged;
 
     if (lstat(path, &st) == 0 && S_ISLNK(st.st_mode))
-        return err_set(e, ERR_INVALID, "%s is a symbolic link; name what it leads to", path);
+        return err_set(e, ERR_INVALID, "%s is a symbolic link; use its target", path);
     d = opendir(path);
     if (d == NULL)
         return 0; /* making it says why not */
@@ -89,10 +89,10 @@ static int check_state(const char *path, struct err *e)
     /* A running daemon may still hold the removed lock: a new lock file would admit a second daemon. */
     if (tagged)
         return err_set(e, ERR_INVALID,
-                       "%s/lock is missing; end every `cove serve` that has this directory, then "
+                       "%s/lock is missing; stop every `cove serve` of this directory, then "
                        "`touch %s/lock`",
                        path, path);
-    return err_set(e, ERR_INVALID, "%s is not empty, and no state directory of Cove's", path);
+    return err_set(e, ERR_INVALID, "%s is not empty and not a state directory of Cove", path);
 }
 
 static int make_parents(const char *path, struct err *e)
@@ -115,10 +115,11 @@ static int find_cove(struct keeper *k, struct err *e)
 
     if (pw == NULL)
         return err_set(e, ERR_UNSUPPORTED,
-                       "there is no user `cove` to run the front as; make one with "
+                       "user `cove` does not exist; create it with "
                        "`useradd --system --no-create-home --shell /usr/sbin/nologin cove`");
     if (pw->pw_uid == 0)
-        return err_set(e, ERR_UNSUPPORTED, "user `cove` is root: the front must not be");
+        return err_set(e, ERR_UNSUPPORTED,
+                       "user `cove` has the uid of root; the front must not run as root");
     k->cove_uid = pw->pw_uid;
     k->cove_gid = pw->pw_gid;
     return 0;
@@ -191,7 +192,7 @@ static int lock_patiently(struct keeper *k, struct err *e)
         if (str_u64(text, 1u << 30, &pid) == 0)
             is = dirs_holder((pid_t)pid);
         if (is == HOLDER_ALIVE && waited >= LOCK_GRACE_MS)
-            return err_set(e, ERR_CONFLICT, "another cove (pid %s) serves %s already", text,
+            return err_set(e, ERR_CONFLICT, "another cove (pid %s) already serves %s", text,
                            k->dir);
         if (waited >= LOCK_WAIT_MS)
             return err_set(e, ERR_CONFLICT,
@@ -287,16 +288,16 @@ int dirs_open(struct keeper *k, struct err *e)
     if (find_cove(k, e) < 0)
         return -1;
     if (k->config.state[0] != '/')
-        return err_set(e, ERR_INVALID, "--state wants an absolute path, not '%s'", k->config.state);
+        return err_set(e, ERR_INVALID, "--state: '%s' is not an absolute path", k->config.state);
     if (strlen(k->config.state) > 400)
-        return err_set(e, ERR_INVALID, "--state is longer than 400 bytes");
+        return err_set(e, ERR_INVALID, "--state: the path is longer than 400 bytes");
     if (make_parents(k->config.state, e) < 0 || check_state(k->config.state, e) < 0)
         return -1;
     k->dir_fd = open_dir(AT_FDCWD, k->config.state, 0711, 0, 0, e);
     if (k->dir_fd < 0)
         return -1;
     if (realpath(k->config.state, real) == NULL || strlen(real) > 400)
-        return err_set(e, ERR_INVALID, "cannot resolve --state %s", k->config.state);
+        return err_set(e, ERR_INVALID, "--state: cannot resolve %s", k->config.state);
     str_fmt(k->dir, sizeof(k->dir), "%s", real);
     if (lock(k, e) < 0 || read_tag(k, e) < 0)
         return -1;

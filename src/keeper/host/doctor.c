@@ -380,7 +380,8 @@ static int check_accept(const struct keeper *k, struct err *e)
         if (n > 0 && !known_wall(p, n) &&
             (n != strlen(lost_database) || strncmp(p, lost_database, n) != 0))
             return err_set(e, ERR_INVALID,
-                           "--accept %.*s: no wall is called that (see cove doctor)", (int)n, p);
+                           "--accept: '%.*s' is not the name of a wall; `cove doctor` lists them",
+                           (int)n, p);
         p += n;
     }
     return 0;
@@ -400,7 +401,8 @@ int doctor_check(struct keeper *k, struct err *e)
         if (*r->wall == '\0')
             return err_set(e, ERR_UNSUPPORTED, "%s", text);
         if (!config_accepts(&k->config, r->wall))
-            return err_set(e, ERR_UNSUPPORTED, "%s (`--accept %s` does without)", text, r->wall);
+            return err_set(e, ERR_UNSUPPORTED, "%s (`--accept %s` starts without it)", text,
+                           r->wall);
     }
     return 0;
 }

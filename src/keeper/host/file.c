@@ -80,7 +80,7 @@ int file_put_twins(int dir, const char *name, const void *p, size_t n, struct er
     if (put(dir, name, p, n, true, e) < 0)
         return -1;
     if (put(dir, twin, p, n, false, &why) < 0)
-        log_warn("the second copy: %s", why.msg);
+        log_warn("write the second copy: %s", why.msg);
     return 0;
 }
 
@@ -125,13 +125,13 @@ int file_get_twins(int dir, const char *name, char *room, size_t n,
          * 0.1.0 have none. */
         if (r > 0 && !has_bytes(dir, twin, room, (size_t)got) &&
             put(dir, twin, room, (size_t)got, false, e) < 0)
-            log_warn("the second copy: %s", e->msg);
+            log_warn("write the second copy: %s", e->msg);
         return r;
     }
     got = file_get(dir, twin, room, n, e);
     r = got < 0 ? -1 : parse(arg, room, (size_t)got, e);
     if (r > 0) {
-        log_warn("%s was damaged; its second copy takes its place", name);
+        log_warn("%s was damaged; restored from its second copy", name);
         if (put(dir, name, room, (size_t)got, true, e) < 0)
             log_warn("%s", e->msg);
     }

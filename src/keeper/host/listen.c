@@ -20,7 +20,7 @@ static int split(const char *text, char host[256], char port[16], struct err *e)
 
     if (colon == NULL || colon == text || str_u64(colon + 1, 65535, &n) < 0 ||
         (size_t)(colon - text) > 255)
-        return err_set(e, ERR_INVALID, "--listen wants ADDRESS:PORT, not '%s'", text);
+        return err_set(e, ERR_INVALID, "--listen: '%s' is not ADDRESS:PORT", text);
     if (text[0] == '[' && colon[-1] == ']')
         str_fmt(host, 256, "%.*s", (int)(colon - text - 2), text + 1);
     else
@@ -81,7 +81,8 @@ int listen_open(struct keeper *k, struct err *e)
     k->listen_fd = bind_patiently(ai);
     freeaddrinfo(ai);
     if (k->listen_fd < 0 && errno == EADDRINUSE)
-        return err_set(e, ERR_CONFLICT, "%s is in use by another program", k->config.listen);
+        return err_set(e, ERR_CONFLICT, "listen on %s: the port is in use by another program",
+                       k->config.listen);
     if (k->listen_fd < 0)
         return err_sys(e, "listen on %s", k->config.listen);
     url_of(k, host);

@@ -34,7 +34,7 @@ struct link {
 
 static void lost(struct keeper *k, const char *why)
 {
-    log_warn("the front is gone: %s", why);
+    log_warn("the front ended: %s", why);
     link_close(k);
     front_ended(k);
 }
@@ -58,7 +58,7 @@ void link_send(struct keeper *k, uint16_t type, uint32_t seq, const void *msg)
     if (k->link == NULL || seq == ASK_FORGOTTEN)
         return;
     if (wire_put(&k->link->out, keeper_msg(type), seq, msg, &e) < 0)
-        log_error("answer to the front: %s", e.msg);
+        log_error("answer the front: %s", e.msg);
     flush(k->link);
 }
 
@@ -456,7 +456,7 @@ static void readable(struct loop_io *io, uint32_t events)
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return;
     if (n <= 0) {
-        lost(k, room == NULL ? "it asks for too much at once" : "its end is closed");
+        lost(k, room == NULL ? "its requests fill the buffer" : "its socket is closed");
         return;
     }
     buf_added(&l->in, (size_t)n);

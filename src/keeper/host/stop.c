@@ -49,7 +49,8 @@ static int end_daemon(const char *state, struct err *e)
     if (syscall(SYS_pidfd_send_signal, fd, SIGTERM, NULL, 0) < 0)
         return err_sys(e, "end the daemon (pid %d)", (int)pid);
     if (poll(&p, 1, STOP_WAIT_MS) <= 0)
-        return err_set(e, ERR_UNRESPONSIVE, "the daemon (pid %d) does not end", (int)pid);
+        return err_set(e, ERR_UNRESPONSIVE, "stop the daemon (pid %d): it did not end within %d ms",
+                       (int)pid, STOP_WAIT_MS);
     return 0;
 }
 
@@ -106,7 +107,7 @@ int keeper_stop_main(bool all, const char *state)
     prctl(PR_SET_NAME, "cove-stop"); /* it holds the lock for a while; see dirs_holder() */
     log_open("stop", LOG_LEVEL_WARN);
     if (r == 0 && stat(k.config.state, &st) < 0)
-        r = err_set(&e, ERR_NOT_FOUND, "there is no %s", k.config.state);
+        r = err_set(&e, ERR_NOT_FOUND, "state directory %s does not exist", k.config.state);
     if (r == 0)
         r = end_daemon(k.config.state, &e);
     if (r == 0 && all)

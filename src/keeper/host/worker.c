@@ -128,7 +128,7 @@ int worker_open(struct keeper *k, struct err *e)
     int fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 
     if (fd < 0)
-        return err_sys(e, "eventfd");
+        return err_sys(e, "create an eventfd");
     if (loop_io_start(k->loop, &w.io, fd, EPOLLIN, finish, e) < 0)
         return -1;
     return start_threads(e);

@@ -69,7 +69,7 @@ static int layer_open(struct keeper *k, const struct image_layer *l, struct err 
 
     image_layer_path(l, path, sizeof(path));
     fd = (int)syscall(SYS_openat2, k->disk.fd, path, &how, sizeof(how));
-    return fd < 0 ? err_sys(e, "layer %s", path) : fd;
+    return fd < 0 ? err_sys(e, "open layer %s", path) : fd;
 }
 
 int image_layers(struct keeper *k, const char *version, int fds[IMAGE_LAYERS_MAX], struct err *e)
@@ -78,13 +78,12 @@ int image_layers(struct keeper *k, const char *version, int fds[IMAGE_LAYERS_MAX
     unsigned n = 0;
 
     if (im == NULL)
-        return err_set(e, ERR_INTERNAL, "there is no version %s of a template", version);
+        return err_set(e, ERR_INTERNAL, "template version %s does not exist", version);
     if (im->damaged)
-        return err_set(
-            e, ERR_CONFLICT,
-            "version %s of a template is damaged; put DIR/images/versions/%s back from a "
-            "backup, or add the template again for new sandboxes",
-            version, version);
+        return err_set(e, ERR_CONFLICT,
+                       "template version %s is damaged; restore DIR/images/versions/%s from a "
+                       "backup, or add the template again for new sandboxes",
+                       version, version);
     while (n < im->nlayers) {
         fds[n] = layer_open(k, &im->layers[im->nlayers - 1 - n], e);
         if (fds[n] < 0) {
@@ -131,7 +130,7 @@ static int take_layers(struct keeper *k, struct image *im, const struct keeper_c
         struct image_layer *l = &im->layers[i];
 
         if (!is_chain(chain))
-            return err_set(e, ERR_INVALID, "layer %u has no chain id", i);
+            return err_set(e, ERR_INVALID, "commit a template: layer %u has no chain id", i);
         if (known != NULL) {
             *l = *known;
             continue;
@@ -149,7 +148,7 @@ static struct image *image_make(struct keeper *k, const char *id, const struct k
     struct image *im;
 
     if (m->layers.count == 0 || m->layers.count > IMAGE_LAYERS_MAX) {
-        err_set(e, ERR_INVALID, "a template has 1 to %u layers", IMAGE_LAYERS_MAX);
+        err_set(e, ERR_INVALID, "commit a template: it must have 1 to %u layers", IMAGE_LAYERS_MAX);
         return NULL;
     }
     im = image_new(m->layers.count, m->settings.p, m->settings.len, e);
@@ -185,7 +184,8 @@ static int set_name(struct keeper *k, const char *name, struct image *im, struct
     struct image_name *n = name_find(k, name);
 
     if (n == NULL && k->images->nnames >= IMAGE_TEMPLATES_MAX)
-        return err_set(e, ERR_LIMIT, "there are %u templates already", IMAGE_TEMPLATES_MAX);
+        return err_set(e, ERR_LIMIT, "there are %u templates, the maximum; delete one",
+                       IMAGE_TEMPLATES_MAX);
     if (n == NULL)
         image_name_forget_lost(k, name);
     if (n == NULL)
@@ -242,11 +242,12 @@ int image_alias(struct keeper *k, const char *name, const char *alias, struct er
     if (image_check_name(alias, e) < 0)
         return -1;
     if (strcmp(name, "base") == 0)
-        return err_set(e, ERR_UNSUPPORTED, "'base' has no other name");
+        return err_set(e, ERR_UNSUPPORTED, "template 'base' cannot have an alias");
     if (n == NULL)
         return err_set(e, ERR_NOT_FOUND, "no template '%s'", name);
     if (other != NULL && other->image != n->image)
-        return err_set(e, ERR_CONFLICT, "template '%s' is another one; delete it first", alias);
+        return err_set(e, ERR_CONFLICT,
+                       "alias '%s' is the name of another template; delete that first", alias);
     return other != NULL ? 0 : set_name(k, alias, n->image, e);
 }
 
@@ -272,7 +273,7 @@ int image_remove(struct keeper *k, const char *name, struct err *e)
     unsigned users;
 
     if (strcmp(name, "base") == 0)
-        return err_set(e, ERR_CONFLICT, "'base' cannot be deleted");
+        return err_set(e, ERR_CONFLICT, "template 'base' cannot be deleted");
     if (n == NULL && image_name_forget_lost(k, name)) {
         image_sweep(k);
         return 0;
@@ -342,7 +343,7 @@ void image_sweep(struct keeper *k)
     LIST_EACH (&k->images->versions, im, struct image, link) {
         if (names_of(k, im) > 0 || standing(k, im->id, true) > 0)
             continue;
-        log_info("removing version %s of a template", im->id);
+        log_info("removing template version %s", im->id);
         if (im->damaged) {
             str_fmt(note, sizeof(note), "template-%s", im->id);
             quarantine_forget(k, note);

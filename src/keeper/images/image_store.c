@@ -232,7 +232,7 @@ static int take_version(void *arg, const char *p, size_t n, struct err *e)
 
     if (how == SEALED_NEWER)
         return err_set(e, ERR_UNSUPPORTED,
-                       "a template was written by a newer Cove; start that one again");
+                       "a template was written by a newer release of Cove; start that release");
     *ret = how == SEALED_WHOLE ? image_of(&f, e) : parse_v1(p, n, e);
     if (*ret != NULL && !layers_valid(*ret)) {
         image_free(*ret);
@@ -253,7 +253,7 @@ static int load_version(struct keeper *k, const char *name, struct err *e)
     if (r < 0)
         return err_wrap(e, "version %s", name);
     if (im == NULL && !image_is_version(name)) {
-        log_warn("%s is no version of a template: passed over", name);
+        log_warn("DIR/images/versions/%s is not a template version; ignored", name);
         return 0;
     }
     if (im == NULL) {
@@ -294,7 +294,7 @@ static int load_name(struct keeper *k, const char *name, struct err *e)
     struct image_name *new;
 
     if (image_check_name(name, e) < 0) {
-        log_warn("%s is no name of a template: passed over", name);
+        log_warn("DIR/images/names/%s is not a template name; ignored", name);
         return 0;
     }
     if (file_get_twins(k->images->names_fd, name, text, sizeof(text), take_name, &m, e) < 0)
@@ -319,7 +319,7 @@ static int each_file(struct keeper *k, int dir,
     DIR *d = copy < 0 ? NULL : fdopendir(copy);
 
     if (d == NULL)
-        return err_sys(e, "read the templates");
+        return err_sys(e, "read DIR/images");
     for (struct dirent *de; r == 0 && (de = readdir(d)) != NULL;) {
         const char *name = file_twin_name(dir, de->d_name);
 

@@ -105,7 +105,7 @@ static int upper_open(struct keeper *k, const struct snapshot *s, struct err *e)
 
     str_fmt(path, sizeof(path), DISK_PREFIX "%s/upper", s->rec.id);
     fd = (int)syscall(SYS_openat2, k->disk.fd, path, &how, sizeof(how));
-    return fd < 0 ? err_sys(e, "the layer of snapshot %s", s->rec.id) : fd;
+    return fd < 0 ? err_sys(e, "open the layer of snapshot %s", s->rec.id) : fd;
 }
 
 int snapshot_layers(struct keeper *k, const char *version, int fds[ROOT_LAYERS_MAX], struct err *e)
@@ -121,7 +121,7 @@ int snapshot_layers(struct keeper *k, const char *version, int fds[ROOT_LAYERS_M
             continue;
         }
         if (s == NULL || n == SNAPSHOT_STACK_MAX)
-            fds[n] = err_set(e, ERR_INTERNAL, "there is no snapshot %s", version + 1);
+            fds[n] = err_set(e, ERR_INTERNAL, "snapshot %s does not exist", version + 1);
         else if (s->damaged)
             fds[n] = err_set(e, ERR_CONFLICT, "snapshot %s is damaged", version + 1);
         else
@@ -241,7 +241,7 @@ int snapshot_adopt(struct keeper *k, const char *id, uint64_t bytes, struct err 
     if (s == NULL)
         return err_set(e, ERR_INTERNAL, "out of memory");
     if (k->snapshots->n >= k->config.snapshots)
-        return err_set(e, ERR_LIMIT, "there are %zu snapshots, and there may be no more",
+        return err_set(e, ERR_LIMIT, "there are %zu snapshots, the limit (setting `snapshots`)",
                        k->snapshots->n);
     list_init(&s->link);
     str_fmt(s->rec.id, sizeof(s->rec.id), "%s", id);
@@ -288,7 +288,8 @@ static int take(void *arg, const char *p, size_t n, struct err *e)
 
     if (how == SEALED_NEWER)
         return err_set(e, ERR_UNSUPPORTED,
-                       "snapshot %s was written by a newer Cove; start that one again", s->rec.id);
+                       "snapshot %s was written by a newer release of Cove; start that release",
+                       s->rec.id);
     if (how == SEALED_DAMAGED)
         return take_v1(s, p, n);
     if (strcmp(f.id, s->rec.id) != 0)
@@ -337,11 +338,11 @@ int snapshot_open(struct keeper *k, struct err *e)
         return err_set(e, ERR_INTERNAL, "out of memory");
     list_init(&all->all);
     if (mkdirat(k->dir_fd, "snapshots", 0700) < 0 && errno != EEXIST)
-        return err_sys(e, "make snapshots");
+        return err_sys(e, "make DIR/snapshots");
     all->fd = openat(k->dir_fd, "snapshots", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     d = all->fd < 0 ? NULL : fdopendir(dup(all->fd));
     if (d == NULL)
-        return err_sys(e, "open snapshots");
+        return err_sys(e, "open DIR/snapshots");
     for (struct dirent *de; r == 0 && (de = readdir(d)) != NULL;) {
         const char *id = file_twin_name(all->fd, de->d_name);
 
@@ -438,7 +439,7 @@ void snapshot_sweep(struct keeper *k)
 
         if (strncmp(de->d_name, DISK_PREFIX, strlen(DISK_PREFIX)) == 0 && id_is_valid(id, ID_LEN) &&
             snapshot_any(k, id) == NULL && load(k, id, &e) < 0)
-            log_warn("snapshot %s, which has no record, stays: %s", id, e.msg);
+            log_warn("snapshot %s has a disk and no record; not loaded: %s", id, e.msg);
     }
     if (d != NULL)
         closedir(d);

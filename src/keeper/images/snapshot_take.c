@@ -103,10 +103,10 @@ static void taken(struct work *w)
         return;
     }
     if (sb == NULL || !is_awaited(t, sb)) /* who asked is gone, or was told something else */
-        err_set(&e, ERR_GONE, "the sandbox is gone, or who wanted a snapshot of it");
+        err_set(&e, ERR_GONE, "snapshot: the sandbox or the front that asked for it is gone");
     else if (snapshot_keep(t->k, s, &e) == 0) {
         t->snap = NULL;
-        log_debug("snapshot %s of %s: it stood still for %.1f ms", s->rec.id, sb->rec.id,
+        log_debug("snapshot %s of %s: frozen for %.1f ms", s->rec.id, sb->rec.id,
                   (double)(clock_mono_ns() - t->frozen_ns) / 1e6);
         if (disk_limit(sb, &e) < 0)
             log_warn("sandbox %s: %s", sb->rec.id, e.msg);
@@ -141,7 +141,7 @@ static void look(struct loop_timer *timer)
     struct err e;
 
     if (sb == NULL || sb->rec.phase != PHASE_GIVEN)
-        err_set(&e, ERR_GONE, "the sandbox ended");
+        err_set(&e, ERR_GONE, "snapshot: the sandbox ended before it was taken");
     else if (freezer_is_frozen_soon(sb, FREEZE_ALL)) {
         take(t);
         return;
@@ -149,7 +149,9 @@ static void look(struct loop_timer *timer)
         loop_timer_set(t->k->loop, &t->timer, TAKE_LOOK_MS, look);
         return;
     } else
-        err_set(&e, ERR_UNRESPONSIVE, "a process in sandbox %s does not stop", sb->rec.id);
+        err_set(&e, ERR_UNRESPONSIVE,
+                "snapshot sandbox %s: a process in it did not freeze within %d ms", sb->rec.id,
+                TAKE_WAIT_MS);
     fail(t, sb, &e);
 }
 
@@ -184,7 +186,7 @@ static void flushed(struct work *w)
         go_on(t, sb);
         return;
     }
-    err_set(&e, ERR_GONE, "the sandbox ended");
+    err_set(&e, ERR_GONE, "snapshot: the sandbox ended before it was taken");
     fail(t, sb, &e);
 }
 

@@ -133,7 +133,7 @@ static int build(struct template *t,
     }
     syncfs(dir);
     if (renameat(t->dir_fd, fresh, t->dir_fd, name) < 0)
-        return err_sys(e, "put the template in place");
+        return err_sys(e, "rename the new template into place");
     return 0;
 }
 
@@ -187,7 +187,7 @@ static int open_dir(struct template *t, struct err *e)
 
     t->shared = k->config.base[0] != '\0';
     if (t->shared && k->config.base[0] != '/')
-        return err_set(e, ERR_INVALID, "--base wants an absolute path, not '%s'", k->config.base);
+        return err_set(e, ERR_INVALID, "--base: '%s' is not an absolute path", k->config.base);
     if (t->shared)
         snprintf(t->dir, sizeof(t->dir), "%.500s", k->config.base);
     else
@@ -255,10 +255,10 @@ int template_layers(struct keeper *k, const char *version, int *fds, struct err 
     if (image_is_version(version))
         return image_layers(k, version, fds, e);
     if (!is_version(version))
-        return err_set(e, ERR_INTERNAL, "'%s' is no version of a template", version);
+        return err_set(e, ERR_INTERNAL, "template version '%s' does not exist", version);
     str_fmt(path, sizeof(path), "%s/root", version);
     fds[0] = openat(k->base->dir_fd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    return fds[0] < 0 ? err_sys(e, "template version %s", version) : 1;
+    return fds[0] < 0 ? err_sys(e, "open template version %s", version) : 1;
 }
 
 int template_show(struct keeper *k, const char *name, struct template_row *ret, struct err *e)
@@ -360,7 +360,7 @@ static void reported(struct loop_io *io, uint32_t events)
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return;
     if (n != (ssize_t)sizeof(rep)) {
-        err_set(&e, ERR_INTERNAL, "the build of the template ended without a word");
+        err_set(&e, ERR_INTERNAL, "build the template: the child ended without a report");
         finish(t, &e);
     } else if (rep.kind == 1) {
         finish(t, NULL);
@@ -383,12 +383,13 @@ int template_refresh(struct keeper *k, const char *name,
     if (template_current(k, name, e) == NULL)
         return -1;
     if (strcmp(name, "base") != 0)
-        return err_set(e, ERR_UNSUPPORTED, "only 'base' is made from this host; add '%s' again",
+        return err_set(e, ERR_UNSUPPORTED,
+                       "refresh '%s': only 'base' is made from this host; add the template again",
                        name);
     if (r->pid != 0)
-        return err_set(e, ERR_CONFLICT, "template %s is being refreshed already", name);
+        return err_set(e, ERR_CONFLICT, "template '%s' is being refreshed already", name);
     if (pipe2(fds, O_CLOEXEC) < 0)
-        return err_sys(e, "pipe");
+        return err_sys(e, "create a pipe");
     in = fds[0];
     out = fds[1];
     r->pid = fork();
@@ -396,7 +397,7 @@ int template_refresh(struct keeper *k, const char *name,
         child_main(k->base, out);
     if (r->pid < 0) {
         r->pid = 0;
-        return err_sys(e, "fork");
+        return err_sys(e, "fork the template build");
     }
     r->progress = progress;
     r->done = done;

@@ -29,7 +29,7 @@ void quarantine_open(struct keeper *k)
 
 int quarantine_keep(struct keeper *k, const char *name, const void *p, size_t n, struct err *e)
 {
-    return file_put(k->damaged_fd, name, p, n, e) < 0 ? err_wrap(e, "keep in DIR/damaged") : 0;
+    return file_put(k->damaged_fd, name, p, n, e) < 0 ? err_wrap(e, "write to DIR/damaged") : 0;
 }
 
 void quarantine_note(struct keeper *k, const char *name, const char *why)

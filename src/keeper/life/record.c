@@ -117,14 +117,14 @@ static int more_places(struct records *r, struct err *e)
     uint32_t *free_places;
 
     if (r->n + RECORD_PLACES_MORE > RECORD_PLACES_MAX)
-        return err_set(e, ERR_UNAVAILABLE, "there are %u records, and no more places", r->n);
+        return err_set(e, ERR_UNAVAILABLE, "there are %u records, the maximum", r->n);
     free_places = realloc(r->free, (r->n + RECORD_PLACES_MORE) * sizeof(r->free[0]));
     if (free_places == NULL)
         return err_set(e, ERR_INTERNAL, "out of memory");
     r->free = free_places;
     if (pwrite(r->fd, zeros, sizeof(zeros), where(r->n)) != (ssize_t)sizeof(zeros) ||
         fsync(r->fd) < 0)
-        return err_sys(e, "make places for records");
+        return err_sys(e, "extend DIR/" RECORD_STORE);
     for (uint32_t i = RECORD_PLACES_MORE; i > 0; i--)
         r->free[r->nfree++] = r->n + i - 1;
     r->n += RECORD_PLACES_MORE;
@@ -150,8 +150,9 @@ static int refuse_newer(const struct keeper *k, struct err *e)
             return -1;
         if (decode(place, sizeof(place), &rec) == SEALED_NEWER)
             return err_set(e, ERR_UNSUPPORTED,
-                           "%s/" RECORD_STORE " was written by a newer Cove (this one reads "
-                           "records up to version %u); start that one again",
+                           "%s/" RECORD_STORE
+                           " was written by a newer release of Cove (this one reads "
+                           "records up to version %u); start that release",
                            k->dir, RECORD_VERSION);
     }
     return 0;
@@ -165,16 +166,16 @@ int records_open(struct keeper *k, struct err *e)
     struct stat st;
 
     if (records_upgrade(k, e) < 0)
-        return err_wrap(e, "bring %s up to date", k->dir);
+        return err_wrap(e, "upgrade %s", k->dir);
     r->fd = openat(k->dir_fd, RECORD_STORE, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (r->fd < 0 || fstat(r->fd, &st) < 0)
         return err_sys(e, "open %s/" RECORD_STORE, k->dir);
     if (st.st_size > where(RECORD_PLACES_MAX))
-        return err_set(e, ERR_UNSUPPORTED, "%s/" RECORD_STORE " has %lld bytes: not one of ours",
+        return err_set(e, ERR_UNSUPPORTED, "%s/" RECORD_STORE " has %lld bytes: not a file of Cove",
                        k->dir, (long long)st.st_size);
     r->n = (uint32_t)((st.st_size + batch - 1) / batch) * RECORD_PLACES_MORE;
     if (ftruncate(r->fd, where(r->n)) < 0)
-        return err_sys(e, "make places for records");
+        return err_sys(e, "extend DIR/" RECORD_STORE);
     r->free = calloc(r->n + 1, sizeof(r->free[0]));
     return r->free == NULL ? err_set(e, ERR_INTERNAL, "out of memory") : refuse_newer(k, e);
 }
@@ -270,7 +271,7 @@ void records_drop(struct keeper *k, uint32_t place)
     str_fmt(name, sizeof(name), "record-%u", place);
     if (read_place(&k->records, place, bytes, &e) < 0 ||
         quarantine_keep(k, name, bytes, sizeof(bytes), &e) < 0)
-        log_warn("record %u stays in its place: %s", place, e.msg);
+        log_warn("move record %u to DIR/damaged: %s", place, e.msg);
     else
         free_place(&k->records, place);
 }
@@ -328,7 +329,7 @@ void record_copy(struct sandbox *sb, bool only_if_missing)
     if (fd >= 0 && record_encode(&sb->rec, &out, &e) == 0 &&
         write(fd, buf_data(&out), out.len) == (ssize_t)out.len)
         return;
-    log_warn("sandbox %s: the copy of its record: %s", sb->rec.id, strerror(errno));
+    log_warn("sandbox %s: write the copy of its record: %s", sb->rec.id, strerror(errno));
     unlinkat(sb->k->disk.fd, path, 0);
 }
 

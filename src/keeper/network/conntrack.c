@@ -93,9 +93,9 @@ static void walk(struct work *work)
     c->failed = true;
     if (netlink_open(&w.all, NETLINK_NETFILTER, &e) < 0 ||
         netlink_open(&w.one, NETLINK_NETFILTER, &e) < 0)
-        log_warn("connections of sandboxes that are gone: %s", e.msg);
+        log_warn("forget the connections of deleted sandboxes: %s", e.msg);
     else if (netlink_talk(w.all, begin(room, IPCTNL_MSG_CT_GET, NLM_F_DUMP), see, &w) < 0)
-        log_warn("connections of sandboxes that are gone: %s", strerror(errno));
+        log_warn("forget the connections of deleted sandboxes: %s", strerror(errno));
     else
         c->failed = false;
     netlink_close(w.all);

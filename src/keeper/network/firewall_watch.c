@@ -33,7 +33,7 @@ bool firewall_restore(struct keeper *k)
 
     if (is_there(k))
         return false;
-    log_warn("somebody removed our firewall table; writing it again");
+    log_warn("the firewall table of Cove was removed; writing it again");
     if (firewall_write(k, &e) < 0)
         log_error("%s", e.msg);
     for (size_t i = 0; i < k->sandboxes.nslots; i++)
@@ -78,11 +78,11 @@ int firewall_watch(struct keeper *k, struct err *e)
     int group = NFNLGRP_NFTABLES;
 
     if (s == NULL)
-        return err_sys(e, "netlink");
+        return err_sys(e, "open a netlink socket");
     k->network.watch = s;
     if (mnl_socket_bind(s, 0, MNL_SOCKET_AUTOPID) < 0 ||
         mnl_socket_setsockopt(s, NETLINK_ADD_MEMBERSHIP, &group, sizeof(group)) < 0)
-        return err_sys(e, "listen to nftables");
+        return err_sys(e, "subscribe to nftables events");
     return loop_io_start(k->loop, &k->network.watch_io, mnl_socket_get_fd(s), EPOLLIN, news, e);
 }
 

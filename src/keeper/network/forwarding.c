@@ -96,7 +96,7 @@ static int memory_open(struct memory *m, const char *tag, int flags, struct err 
 
     *m = (struct memory){.fd = -1, .tags = BUF_INIT(MEMORY_MAX)};
     if (stat("/proc/self/ns/net", &st) < 0)
-        return err_sys(e, "our network namespace");
+        return err_sys(e, "read our network namespace");
     if ((flags & O_CREAT) != 0 && mkdir("/run/cove", 0755) < 0 && errno != EEXIST)
         return err_sys(e, "make /run/cove");
     str_fmt(m->path, sizeof(m->path), "/run/cove/net-%llu", (unsigned long long)st.st_ino);
@@ -140,8 +140,7 @@ static void recover(struct memory *m, const struct forwarding_tables *t)
 {
     if (!m->empty || (!t->ours && t->nothers == 0))
         return;
-    log_warn("network: %s is lost; what is to be switched off again is read from the firewall",
-             m->path);
+    log_warn("network: %s is lost; the interfaces to restore are read from the firewall", m->path);
     for (size_t i = 0; i < t->guarded.ndevs; i++)
         forwarding_add(&m->on, t->guarded.devs[i]);
     for (size_t i = 0; i < t->nothers; i++)
@@ -165,7 +164,7 @@ int forwarding_start(const struct forwarding *f, struct err *e)
 {
     for (size_t i = 0; i < f->ndevs; i++)
         if (forwarding_set("ipv4", f->devs[i], "forwarding", "1") < 0 && errno != ENOENT)
-            return err_sys(e, "let %s forward", f->devs[i]);
+            return err_sys(e, "turn on forwarding of %s", f->devs[i]);
     return 0;
 }
 

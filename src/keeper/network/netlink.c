@@ -74,7 +74,7 @@ int netlink_open(struct netlink **ret, int bus, struct err *e)
     nl->bus = bus;
     nl->size = ROOM_FIRST;
     if (open_socket(nl) < 0) {
-        err_sys(e, "netlink");
+        err_sys(e, "open a netlink socket");
         netlink_close(nl);
         return -1;
     }
@@ -309,7 +309,7 @@ int netlink_route(struct netlink *nl, uint32_t addr, const char *name, struct er
                         .rtm_type = RTN_UNICAST};
     mnl_attr_put_u32(h, RTA_DST, htonl(addr));
     mnl_attr_put_u32(h, RTA_OIF, if_nametoindex(name));
-    return ask(nl, h) < 0 ? err_sys(e, "the route to %s", name) : 0;
+    return ask(nl, h) < 0 ? err_sys(e, "add the route to %s", name) : 0;
 }
 
 /* ---- lists ---- */
@@ -358,7 +358,7 @@ int netlink_routes(struct netlink *nl, void (*each)(void *arg, const struct netl
         return 0;
     if (errno != EINTR)
         return err_sys(e, "read the host's routes");
-    log_warn("network: the host's routes change all the time: one may have been missed");
+    log_warn("network: the host's routes changed during every read; one may have been missed");
     return 0;
 }
 

@@ -125,9 +125,9 @@ static int choose_subnet(struct keeper *k, const struct host_view *v, struct err
             return 0;
         }
     if (automatic)
-        return err_set(e, ERR_UNSUPPORTED, "no private network is free; name one (--subnet)");
+        return err_set(e, ERR_UNSUPPORTED, "no private network is free; choose one with --subnet");
     if (cidr_parse(k->config.subnet, &c) < 0 || c.first != 0 || c.prefix > SUBNET_PREFIX_MAX)
-        return err_set(e, ERR_INVALID, "subnet: '%.40s' is no network of /%u or larger",
+        return err_set(e, ERR_INVALID, "subnet: '%.40s' is not a network of /%u or larger",
                        k->config.subnet, SUBNET_PREFIX_MAX);
     if (!is_free(v, &c))
         return err_set(e, ERR_CONFLICT, "subnet: %s overlaps a route of this host",
@@ -157,7 +157,8 @@ static int read_ranges(struct keeper *k, struct err *e)
         size_t len = strcspn(p, ",");
 
         if (n->nallowed == NETWORK_ALLOWED)
-            return err_set(e, ERR_INVALID, "allow-ranges: more than %u", NETWORK_ALLOWED);
+            return err_set(e, ERR_INVALID, "allow-ranges: more than %u are named, the maximum",
+                           NETWORK_ALLOWED);
         if (parse_range(p, len, &n->allowed[n->nallowed]) < 0)
             return err_set(e, ERR_INVALID, "allow-ranges: '%.*s' is not NAME=CIDR[:PORT[-PORT]]",
                            (int)(len < 60 ? len : 60), p);
@@ -202,7 +203,8 @@ static int read_resolvers(struct keeper *k, struct err *e)
         return -1;
     n->nresolvers = given > 0 ? (size_t)given : resolvers_find(n->resolvers, NETWORK_RESOLVERS);
     if (n->nresolvers == 0)
-        log_warn("network: no resolver that sandboxes can ask (set --resolvers): no names inside");
+        log_warn("network: this host has no resolver that sandboxes can reach, so names do not "
+                 "resolve inside; set --resolvers");
     return 0;
 }
 
@@ -213,7 +215,7 @@ static int check_settings(struct keeper *k, struct err *e)
     for (size_t i = 0; i < ARRAY_LEN(modes); i++)
         if (strcmp(k->config.network, modes[i]) == 0)
             return read_ranges(k, e) < 0 || read_mirrors(k, e) < 0 ? -1 : read_resolvers(k, e);
-    return err_set(e, ERR_INVALID, "network: '%.40s' is none of auto, egress, none",
+    return err_set(e, ERR_INVALID, "network: '%.40s' is not auto, egress or none",
                    k->config.network);
 }
 
@@ -304,7 +306,7 @@ int network_choose(const struct keeper *k, const char *asked, uint32_t *ret, str
     if (strcmp(asked, "none") == 0 || (*asked == '\0' && !k->network.egress))
         *ret = 0;
     else if (*asked != '\0' && strcmp(asked, "egress") != 0)
-        return err_set(e, ERR_INVALID, "network: '%.16s' is neither none nor egress", asked);
+        return err_set(e, ERR_INVALID, "network: '%.16s' is not none or egress", asked);
     else if (!k->network.egress)
         return err_set(e, ERR_UNSUPPORTED, "network: this server cannot give egress: %s",
                        k->network.why_not);
@@ -364,7 +366,7 @@ int network_rule(struct sandbox *sb, const struct wire_bytes *rules, struct err 
     if ((sb->rec.network & NETWORK_EGRESS) == 0)
         return rules->len == 0
                    ? 0
-                   : err_set(e, ERR_CONFLICT, "sandbox %s has no network to rule", sb->rec.id);
+                   : err_set(e, ERR_CONFLICT, "set rules: sandbox %s has no network", sb->rec.id);
     if (!sb->k->network.egress)
         return err_set(e, ERR_UNSUPPORTED, "network: %s", sb->k->network.why_not);
     sb->rules.mem = NULL;
@@ -392,9 +394,9 @@ int network_up(struct sandbox *sb, struct err *e)
         return -1;
     /* Before it is up: no IPv6 word is ever exchanged. A kernel without IPv6 is fine. */
     if (forwarding_set("ipv6", name, "disable_ipv6", "1") < 0 && errno != ENOENT)
-        return err_sys(e, "no IPv6 on %s", name);
+        return err_sys(e, "turn off IPv6 on %s", name);
     if (forwarding_set("ipv4", name, "forwarding", "1") < 0)
-        return err_sys(e, "let %s forward", name);
+        return err_sys(e, "turn on forwarding of %s", name);
     if (netlink_set_up(n->nl, name, e) < 0 ||
         netlink_route(n->nl, network_address(sb), name, e) < 0)
         return -1;

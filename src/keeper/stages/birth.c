@@ -44,7 +44,7 @@ int birth_socket(struct sandbox *sb, struct err *e)
     int pair[2], quiet = 256 * 1024;
 
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
-        return err_sys(e, "boot socket");
+        return err_sys(e, "create the boot socket");
     drop_fd(&sb->boot_fd);
     sb->boot_fd = pair[0];
     setsockopt(sb->boot_fd, SOL_SOCKET, SO_SNDBUF, &quiet, sizeof(quiet));

@@ -64,12 +64,12 @@ int ids_find(struct sandbox *sb, struct err *e)
     str_fmt(path, sizeof(path), "/proc/%d/uid_map", (int)sb->pid);
     f = fopen(path, "re");
     if (f == NULL)
-        return err_sys(e, "%s", path);
+        return err_sys(e, "open %s", path);
     if (fscanf(f, "%u %u %u", &inside, &base, &count) != 3 || inside != 0 || count != SANDBOX_IDS ||
         base < IDS_FIRST || (base - IDS_FIRST) % SANDBOX_IDS != 0 ||
         (base - IDS_FIRST) / SANDBOX_IDS >= IDS_RANGES) {
         fclose(f);
-        return err_set(e, ERR_INTERNAL, "%s holds no range of ours", path);
+        return err_set(e, ERR_INTERNAL, "%s does not hold one of Cove's id ranges", path);
     }
     fclose(f);
     sb->rec.range = (base - IDS_FIRST) / SANDBOX_IDS;
@@ -125,7 +125,7 @@ static int fill(const struct keeper *k, struct err *e)
     DIR *d = opendir("/proc");
 
     if (d == NULL)
-        return err_sys(e, "find the id ranges in use");
+        return err_sys(e, "read the id ranges in use");
     if (pread(k->ids.fd, all, sizeof(all), 0) >= 0)
         for (struct dirent *de; (de = readdir(d)) != NULL;)
             if (de->d_name[0] >= '0' && de->d_name[0] <= '9')
@@ -145,7 +145,9 @@ static bool enter(const struct sandbox *sb)
         (memcmp(tag, nobody, TAG_LEN) == 0 && tag_put(sb->k, sb->rec.range, sb->k->tag) < 0))
         log_warn("lease id range %u again: %s", sb->rec.range, strerror(errno));
     else if (memcmp(tag, nobody, TAG_LEN) != 0 && memcmp(tag, sb->k->tag, TAG_LEN) != 0)
-        log_error("sandbox %s shares its ids with one of daemon %.8s: restart it", sb->rec.id, tag);
+        log_error(
+            "sandbox %s has the same user ids as a sandbox of daemon %.8s; stop and resume it",
+            sb->rec.id, tag);
     else
         return true;
     return false;
@@ -170,7 +172,7 @@ static int open_file(struct keeper *k, struct err *e)
         return err_sys(e, "make %s", k->ids.dir);
     str_fmt(path, sizeof(path), "%s/idranges", k->ids.dir);
     k->ids.fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-    return k->ids.fd < 0 ? err_sys(e, "%s", path) : 0;
+    return k->ids.fd < 0 ? err_sys(e, "open %s", path) : 0;
 }
 
 /* The file that others see is the one we have. */
@@ -195,7 +197,7 @@ static int locked(struct keeper *k, struct err *e)
         if (flock(k->ids.fd, LOCK_EX) < 0) {
             if (errno == EINTR)
                 continue;
-            return err_sys(e, "lock id ranges");
+            return err_sys(e, "lock the id ranges");
         }
         if (is_the_one(k, &st))
             break;
@@ -207,7 +209,7 @@ static int locked(struct keeper *k, struct err *e)
         return -1;
     }
     if (lost) {
-        log_warn("%s/idranges was removed: entering our sandboxes again", k->ids.dir);
+        log_warn("%s/idranges was removed; writing it again", k->ids.dir);
         enter_all(k);
     }
     return 0;
@@ -257,7 +259,7 @@ static int lease(struct keeper *k, uint32_t *ret, struct err *e)
     char all[IDS_RANGES][TAG_LEN];
 
     if (pread(k->ids.fd, all, sizeof(all), 0) != (ssize_t)sizeof(all))
-        return err_sys(e, "read id ranges");
+        return err_sys(e, "read the id ranges");
     for (uint32_t i = 0; i < IDS_RANGES; i++) {
         if (memcmp(all[i], nobody, TAG_LEN) != 0 || user_of(k, i, NULL) != NULL || has_link(k, i))
             continue;
@@ -266,7 +268,7 @@ static int lease(struct keeper *k, uint32_t *ret, struct err *e)
         *ret = i;
         return 0;
     }
-    return err_set(e, ERR_UNAVAILABLE, "all %u id ranges of this host are taken", IDS_RANGES);
+    return err_set(e, ERR_UNAVAILABLE, "all %u id ranges of this host are in use", IDS_RANGES);
 }
 
 int idrange_up(struct sandbox *sb, struct err *e)
@@ -331,10 +333,11 @@ static void settle(struct sandbox *a, struct sandbox *b)
     struct sandbox *stale = cgroup_is_empty(a) ? a : b, *owner = stale == a ? b : a;
 
     if (!cgroup_is_empty(stale)) {
-        log_error("sandboxes %s and %s have the same ids: restart them", a->rec.id, b->rec.id);
+        log_error("sandboxes %s and %s have the same user ids; stop and resume them", a->rec.id,
+                  b->rec.id);
         return;
     }
-    log_warn("sandbox %s: its id range is that of %s by now", stale->rec.id, owner->rec.id);
+    log_warn("sandbox %s: its id range now belongs to %s", stale->rec.id, owner->rec.id);
     if (cgroup_is_empty(owner))
         owner->rec.network |= stale->rec.network;
     stale->rec.range = RANGE_NONE;
@@ -396,7 +399,7 @@ void ids_sweep(struct keeper *k)
 int become(uid_t id, struct err *e)
 {
     if (prctl(PR_SET_SECUREBITS, SECBIT_NO_SETUID_FIXUP) < 0)
-        return err_sys(e, "keep capabilities");
+        return err_sys(e, "keep capabilities across a change of id");
     if (syscall(SYS_setresgid, -1, id, -1) < 0 || syscall(SYS_setresuid, -1, id, -1) < 0) {
         int saved = errno;
 

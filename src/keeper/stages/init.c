@@ -45,7 +45,7 @@ static int bind_socket(struct sandbox *sb, struct err *e)
     if (fd < 0 || fchmod(fd, 0600) < 0 || bind_over(fd, &a, dir, sb->rec.id) < 0)
         return err_sys(e, "bind the socket of init");
     if (fchownat(dir, sb->rec.id, sb->k->cove_uid, sb->k->cove_gid, 0) < 0)
-        return err_sys(e, "own the socket of init");
+        return err_sys(e, "chown the socket of init");
     return take_fd(&fd);
 }
 

@@ -149,7 +149,7 @@ int meter_sample(struct keeper *k, uint32_t seq, const char *id, struct err *e)
     struct meter *m;
 
     if (*id == '\0' && k->metering)
-        return err_set(e, ERR_UNAVAILABLE, "the last sample is still being taken");
+        return err_set(e, ERR_UNAVAILABLE, "the last sample is still being taken; try again");
     m = meter_new(k, id);
     if (m == NULL)
         return err_set(e, ERR_INTERNAL, "out of memory");

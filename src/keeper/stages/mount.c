@@ -62,9 +62,9 @@ static int read_one(struct mounts *m, char *word, struct err *e)
     if (!name_is_valid(name) || (word != NULL && *word != '/'))
         return err_set(e, ERR_INVALID, "mounts: '%.60s' is neither NAME nor NAME=/DIRECTORY", name);
     if (find_place(m, name) != NULL)
-        return err_set(e, ERR_INVALID, "mounts: %s is there twice", name);
+        return err_set(e, ERR_INVALID, "mounts: %s is named twice", name);
     if (m->n == MOUNTS_MAX)
-        return err_set(e, ERR_INVALID, "mounts: more than %u", MOUNTS_MAX);
+        return err_set(e, ERR_INVALID, "mounts: more than %u are named, the maximum", MOUNTS_MAX);
     str_fmt(m->places[m->n].name, sizeof(m->places[m->n].name), "%s", name);
     m->places[m->n].host = word;
     m->places[m->n++].fd = -1;
@@ -121,7 +121,7 @@ static int open_nobody(struct err *e)
             syscall(SYS_pause);
     }
     if (pid < 0)
-        return err_sys(e, "a user namespace for directories of the host");
+        return err_sys(e, "create a user namespace for directories of the host");
     if (birth_map((pid_t)pid, "uid_map", NO_ID, 65534, 1, e) == 0 &&
         birth_map((pid_t)pid, "gid_map", NO_ID, 65534, 1, e) == 0) {
         str_fmt(path, sizeof(path), "/proc/%d/ns/user", (int)pid);
@@ -181,10 +181,10 @@ static int open_inside(const char *path, struct err *e)
     if (fd >= 0)
         return fd;
     if (errno == ENOENT)
-        return err_set(e, ERR_NOT_FOUND, "there is no directory %.200s", path);
+        return err_set(e, ERR_NOT_FOUND, "mount: there is no directory %.200s", path);
     if (errno == ENOTDIR || errno == ELOOP || errno == ENAMETOOLONG || errno == EXDEV)
-        return err_set(e, ERR_INVALID, "%.200s: %s", path, strerror(errno));
-    return err_sys(e, "open the place of a mount");
+        return err_set(e, ERR_INVALID, "mount: %.200s: %s", path, strerror(errno));
+    return err_sys(e, "open the mount point");
 }
 
 static int look(int fd, struct statx *st, struct err *e)
@@ -193,7 +193,7 @@ static int look(int fd, struct statx *st, struct err *e)
 
     if (statx(fd, "", AT_EMPTY_PATH, STATX_MNT_ID | STATX_INO, st) < 0 ||
         statx(AT_FDCWD, "/", 0, STATX_MNT_ID | STATX_INO, &root) < 0)
-        return err_sys(e, "look at the place of a mount");
+        return err_sys(e, "stat the mount point");
     return st->stx_mnt_id == root.stx_mnt_id && st->stx_ino != root.stx_ino;
 }
 
@@ -206,10 +206,10 @@ static int place_it(const struct job *j, struct err *e)
     if (own < 0)
         return -1;
     if (own == 0)
-        return err_set(e, ERR_CONFLICT, "%.200s is not a directory of the sandbox's own disk",
-                       j->path);
+        return err_set(e, ERR_CONFLICT,
+                       "mount: %.200s is not a directory of the sandbox's own disk", j->path);
     if (sys_move_mount(j->tree, "", at, "", MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH) < 0)
-        return err_sys(e, "place the mount");
+        return err_sys(e, "attach the mount");
     return 0;
 }
 
@@ -250,7 +250,7 @@ static void *enter(void *arg)
     struct job *j = arg;
 
     if (unshare(CLONE_FS) < 0 || setns(j->ns, CLONE_NEWNS) < 0)
-        j->r = err_sys(&j->e, "enter the sandbox's mounts");
+        j->r = err_sys(&j->e, "enter the mount namespace of the sandbox");
     else
         j->r = j->tree >= 0 ? place_it(j, &j->e) : remove_it(j, &j->e);
     return NULL;
@@ -283,7 +283,7 @@ static struct sandbox *find_running(struct keeper *k, const char *id, struct err
 
     if (sb != NULL && sb->rec.phase == PHASE_GIVEN && sb->pid > 0)
         return sb;
-    err_set(e, ERR_NOT_FOUND, "no sandbox %s runs", id);
+    err_set(e, ERR_NOT_FOUND, "sandbox %s is not running", id);
     return NULL;
 }
 
@@ -333,11 +333,11 @@ int mount_up(struct keeper *k, const struct keeper_mount *m, struct err *e)
         return -1;
     if (p == NULL)
         return err_set(e, ERR_UNSUPPORTED,
-                       "there is nothing called '%.64s' to mount; the operator names what there is "
+                       "mount: '%.64s' is not offered; the operator names the mounts there are "
                        "(setting `mounts`)",
                        m->name);
     if (sb->nmounts >= MOUNTS_EACH_MAX)
-        return err_set(e, ERR_LIMIT, "a sandbox takes %d mounts", MOUNTS_EACH_MAX);
+        return err_set(e, ERR_LIMIT, "mount: the sandbox has %d, the maximum", MOUNTS_EACH_MAX);
     ns = open_ns(sb, "mnt", e);
     tree = ns < 0 ? -1 : clone_for(sb, p, m->read_only, e);
     if (tree < 0 || run(&(struct job){.k = k, .path = m->path, .ns = ns, .tree = tree}, e) < 0)

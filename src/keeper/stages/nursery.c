@@ -64,7 +64,7 @@ static int start(struct keeper *k, struct err *e)
     if (n->pid != 0)
         return 0;
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
-        return err_sys(e, "a socket for the nursery");
+        return err_sys(e, "create a socket for the nursery");
     n->fd = pair[0];
     fcntl(n->fd, F_SETFL, O_NONBLOCK);
     n->pid = fork();
@@ -113,7 +113,7 @@ static int order(struct sandbox *sb, int sock, struct err *e)
     r = fds_send(sb->k->nursery.fd, &o, sizeof(o), fds, BIRTH_FDS_MAX, MSG_DONTWAIT);
     if (r < 0) {
         r = errno == EPIPE || errno == ECONNRESET ? 1 : -1;
-        err_sys(e, "order an init");
+        err_sys(e, "ask the nursery for an init");
     }
     for (int c = 0; c < CTRL_COUNT; c++)
         drop_fd(&v1[c]);
@@ -166,7 +166,7 @@ static void order_more(struct keeper *k)
     if (n->nordered == 0)
         loop_timer_stop(k->loop, &n->late);
     else if (loop_timer_set(k->loop, &n->late, NURSERY_MS, is_late) < 0)
-        log_warn("no timer for the nursery");
+        log_warn("set the timer of the nursery: out of memory");
 }
 
 void nursery_order(struct sandbox *sb)
@@ -181,9 +181,9 @@ static void let_go(struct keeper *k)
     struct nursery *n = &k->nursery;
     struct err e;
 
-    log_warn("the nursery is gone: another one is started");
+    log_warn("the nursery ended; starting another");
     nursery_close(k);
-    err_set(&e, ERR_INTERNAL, "the nursery does not last");
+    err_set(&e, ERR_INTERNAL, "start an init: the nursery ended twice");
     while (!list_empty(&n->ordered)) {
         struct sandbox *sb = LIST_FIRST(&n->ordered, struct sandbox, birth_link);
 
@@ -229,6 +229,6 @@ static void answered(struct loop_io *io, uint32_t events)
         return;
     }
     errno = a.error;
-    err_sys(&e, "clone");
+    err_sys(&e, "clone an init");
     birth_failed(sb, &e);
 }

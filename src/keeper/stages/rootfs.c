@@ -98,12 +98,12 @@ static int make_by_fd(const struct lowers *low, int upper, int work, struct err 
     int mnt;
 
     if (fs < 0 || sys_fsconfig(fs, FSCONFIG_SET_STRING, "source", "cove", 0) < 0)
-        return err_sys(e, "overlayfs");
+        return err_sys(e, "open overlayfs");
     for (size_t i = 0; i < ARRAY_LEN(options); i++)
         if (sys_fsconfig(fs, FSCONFIG_SET_STRING, options[i].key, options[i].value, 0) < 0)
-            return err_sys(e, "overlay %s", options[i].key);
+            return err_sys(e, "set %s of the overlay", options[i].key);
     if (name_layers_by_fd(fs, low, upper, work) < 0)
-        return err_sys(e, "name the layers of the overlay");
+        return err_sys(e, "set the layers of the overlay");
     if (sys_fsconfig(fs, FSCONFIG_CMD_CREATE, NULL, NULL, 0) < 0)
         return err_sys(e, "create the overlay");
     mnt = sys_fsmount(fs, FSMOUNT_CLOEXEC, MOUNT_ATTR_NODEV);
@@ -126,7 +126,7 @@ static int make_by_path(struct keeper *k, const struct lowers *low, int upper, i
     buf_addf(&text, ",upperdir=/proc/self/fd/%d,workdir=/proc/self/fd/%d", upper, work);
     str_fmt(at, sizeof(at), "/proc/self/fd/%d/layers", k->dir_fd);
     if (text.failed)
-        return err_set(e, ERR_LIMIT, "too many layers for this kernel");
+        return err_set(e, ERR_LIMIT, "mount the overlay: too many layers for this kernel");
     if (mount("cove", at, "overlay", MS_NODEV, buf_cstr(&text)) < 0)
         return err_sys(e, "mount the overlay");
     mnt = sys_open_tree(k->dir_fd, "layers", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
@@ -147,7 +147,7 @@ static int make_overlay(struct keeper *k, const struct lowers *low, int upper, i
         return -1;
     /* An overlay that cannot use its upper comes up read-only and says nothing. */
     if (fstatvfs(mnt, &st) < 0 || (st.f_flag & ST_RDONLY) != 0)
-        return err_set(e, ERR_INTERNAL, "the overlay came up read-only");
+        return err_set(e, ERR_INTERNAL, "mount the overlay: it is read-only");
     return take_fd(&mnt);
 }
 
@@ -161,7 +161,7 @@ static int stack(struct sandbox *sb, const struct lowers *low, int disk, struct 
     if (by_path && attached <= low->n)
         ; /* and `e` says why */
     else if (upper < 0 || work < 0)
-        err_sys(e, "open upper and work");
+        err_sys(e, "open the directories upper and work");
     else if (become(ids_base(sb), e) == 0) {
         sb->root_fd = make_overlay(sb->k, low, upper, work, e);
         become_root();
@@ -178,11 +178,11 @@ int rootfs_open(struct keeper *k, struct err *e)
     autofd int b = sys_open_tree(k->dir_fd, "front", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
 
     if (fs < 0 || a < 0 || b < 0)
-        return err_sys(e, "overlayfs");
+        return err_sys(e, "open overlayfs");
     k->overlay_by_path = name_layers_by_fd(fs, &(struct lowers){{a, b}, 2}, -1, -1) < 0 ||
                          sys_fsconfig(fs, FSCONFIG_CMD_CREATE, NULL, NULL, 0) < 0;
     if (k->overlay_by_path && mkdirat(k->dir_fd, "layers", 0700) < 0 && errno != EEXIST)
-        return err_sys(e, "make layers");
+        return err_sys(e, "make DIR/layers");
     return 0;
 }
 
@@ -222,7 +222,7 @@ int rootfs_up(struct sandbox *sb, struct err *e)
     int upper = -1, r = -1;
 
     if (disk < 0)
-        return err_sys(e, "open the disk");
+        return err_sys(e, "open the disk of the sandbox");
     sb->nmounts = 0;
     if (sb->state == STATE_PREPARING)
         return import_root(sb, disk, e);
@@ -271,13 +271,13 @@ static int fill_dev(int fd, struct err *e)
         if (mknodat(fd, nodes[i].name, S_IFCHR | 0666, makedev(nodes[i].major, nodes[i].minor)) <
                 0 ||
             fchmodat(fd, nodes[i].name, 0666, 0) < 0)
-            return err_sys(e, "/dev/%s", nodes[i].name);
+            return err_sys(e, "make /dev/%s", nodes[i].name);
     for (size_t i = 0; i < ARRAY_LEN(links); i++)
         if (symlinkat(links[i].target, fd, links[i].name) < 0)
-            return err_sys(e, "/dev/%s", links[i].name);
+            return err_sys(e, "make /dev/%s", links[i].name);
     for (size_t i = 0; i < ARRAY_LEN(dirs); i++)
         if (mkdirat(fd, dirs[i], 0755) < 0)
-            return err_sys(e, "/dev/%s", dirs[i]);
+            return err_sys(e, "make /dev/%s", dirs[i]);
     return 0;
 }
 
@@ -306,7 +306,7 @@ int devfs_make(const struct sandbox *sb, struct err *e)
     if (fs < 0 || sys_fsconfig(fs, FSCONFIG_SET_STRING, "mode", "0755", 0) < 0 ||
         sys_fsconfig(fs, FSCONFIG_SET_STRING, "size", "64k", 0) < 0 ||
         sys_fsconfig(fs, FSCONFIG_CMD_CREATE, NULL, NULL, 0) < 0)
-        return err_sys(e, "tmpfs for /dev");
+        return err_sys(e, "open tmpfs for /dev");
     mnt = sys_fsmount(fs, FSMOUNT_CLOEXEC, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC);
     if (mnt < 0)
         return err_sys(e, "mount tmpfs for /dev");
