@@ -1,5 +1,4 @@
-/* key.h - the first API key: DIR/api-key, root's alone. Everyone else gets its
- * hash. */
+/* key.h - the first API key: DIR/api-key, readable by root only. The front gets its hash. */
 #ifndef KEEPER_KEY_H
 #define KEEPER_KEY_H
 

@@ -71,8 +71,8 @@ enum state {
 enum freeze { FREEZE_COMMANDS, FREEZE_ALL, FREEZE_COUNT }; /* freezer.h */
 
 enum network_bits {
-    NETWORK_EGRESS = 1, /* a way out; without it: loopback only */
-    NETWORK_RULED = 2,  /* rules of its own may stand in the firewall */
+    NETWORK_EGRESS = 1, /* network access; without it loopback only */
+    NETWORK_RULED = 2,  /* the firewall may have rules of its own */
 };
 
 /* The record, as record.c reads and writes it. */
@@ -83,14 +83,14 @@ struct record {
     char id[32];
     char boot_id[40];
     char host_boot[40]; /* the host's boot id when `range` was leased: another means a reboot */
-    char template[64];  /* the name asked for */
-    char layer[64];     /* the version of it that this disk stands on */
+    char template[64];  /* the name that was requested */
+    char layer[64];     /* the version that its disk is a layer on */
     char reason[256];   /* why it is stopped */
     uint32_t range;     /* leased range of ids, counted from 0, or RANGE_NONE */
     uint32_t network;   /* bits of enum network_bits */
     struct limits limits;
     uint64_t created_ms;
-    uint32_t told; /* a client knows of it: without a row it is a sandbox whose row was lost */
+    uint32_t told; /* a client was told of it: if it has no row, the row was lost */
 };
 
 struct sandbox {
@@ -125,16 +125,16 @@ struct sandbox {
     struct kept_rules {
         char *mem; /* belongs to the sandbox */
         uint32_t len;
-    } rules; /* wire/rules.h; of an adopted one only once the front has said them */
+    } rules; /* wire/rules.h; for an adopted sandbox only after the front sent them */
 
-    bool quiet;    /* nothing ever came out of its network */
-    uint64_t walk; /* conntrack.h: by which it is forgotten, 0: none yet */
-    uint32_t ask;  /* seq of the request that waits for this, 0: none */
+    bool quiet;    /* its network never sent a packet */
+    uint64_t walk; /* conntrack.h: the walk that forgets its connections, 0: none yet */
+    uint32_t ask;  /* seq of the request that is not answered, 0: none */
 };
 
 /* Its stages are going up. */
 bool sandbox_is_starting(const struct sandbox *sb);
-/* What its stages leave on the disk stays when they go down, and is there when they go up. */
+/* Its disk exists when its stages go up, and stays when they go down. */
 bool sandbox_keeps_disk(const struct sandbox *sb);
 
 struct sandbox *sandbox_new(struct keeper *k, const char *id, struct err *e);

@@ -34,7 +34,7 @@ struct link {
 
 static void lost(struct keeper *k, const char *why)
 {
-    log_warn("the front ended: %s", why);
+    log_warn("lost the front: %s", why);
     link_close(k);
     front_ended(k);
 }
