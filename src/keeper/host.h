@@ -141,7 +141,7 @@ int keeper_come_up(struct keeper *k, struct err *e);
 /* Keeps the capabilities that a keeper needs and drops all others for good. */
 int privileges_drop(struct keeper *k, struct err *e);
 /* Drops one more, before there are threads. */
-int privileges_give_up(int cap, struct err *e);
+int privileges_drop_one(int cap, struct err *e);
 
 /* Reads the boot id of the host, from its own /proc: before ours is mounted over it. */
 int host_boot_read(struct keeper *k, struct err *e);

@@ -47,6 +47,6 @@ size_t image_list(struct keeper *k,
 /* Removes versions and layers that nothing uses. */
 void image_sweep(struct keeper *k);
 /* A sandbox or snapshot that used `version` is gone: removes it if nothing else uses it. */
-void image_left(struct keeper *k, const char *version);
+void image_released(struct keeper *k, const char *version);
 
 #endif

@@ -1,4 +1,4 @@
-/* keeper.c - `cove serve`: the order in which the daemon comes up, and its end. */
+/* keeper.c - `cove serve`: the order in which the daemon starts, and how it ends. */
 #include "keeper/keeper.h"
 
 #include <errno.h>
@@ -30,11 +30,11 @@
 #include "keeper/template.h"
 #include "keeper/worker.h"
 
-#define LEAVE_MS 10000 /* for what goes down, when the daemon ends */
+#define LEAVE_MS 10000 /* for teardowns, when the daemon ends */
 #define LEAVE_LOOK_MS 100
 
-/* A sandbox may mount its /proc only where one is seen whole: anything that the
- * host has mounted inside its own (lxcfs does) would forbid it to all of them. */
+/* The kernel lets a sandbox mount its own /proc only if the host's /proc has no other mounts in it
+ * (lxcfs adds some). */
 static int clear_proc(struct err *e)
 {
     if (umount2("/proc", MNT_DETACH) < 0 ||
@@ -43,8 +43,7 @@ static int clear_proc(struct err *e)
     return 0;
 }
 
-/* Everything we mount hangs in a namespace of our own and goes away with us;
- * what the host mounts and unmounts still reaches us. */
+/* Our mounts are in a private namespace and go away with us; mounts of the host still reach us. */
 static int own_mounts(struct keeper *k, struct err *e)
 {
     (void)k;
@@ -62,8 +61,8 @@ static int open_init(struct keeper *k, struct err *e)
     return k->helper_fd < 0 ? -1 : 0;
 }
 
-/* Budgets of the whole host that its defaults make too small for many sandboxes.
- * Raising them takes nothing from anybody. */
+/* Limits of the whole host that are too low by default for many sandboxes. Raising them takes
+ * nothing from other programs. */
 static void raise_sysctl(const char *name, const char *path, uint64_t want)
 {
     autofd int fd = open(path, O_RDWR | O_CLOEXEC);
@@ -95,10 +94,10 @@ static int raise_limits(struct keeper *k, struct err *e)
     return 0;
 }
 
-/* Each step may rely on the ones above it. The host is looked at through its own
- * /proc. Then mounts: a directory opened before belongs to the host's namespace, and
- * nothing can be mounted through it. The state directory comes with its lock: from
- * there on it is ours alone. */
+/* Each step may rely on the ones above it. The host is checked through its own /proc, so before the
+ * mounts. Directories are opened after the mounts: one opened before belongs to the host's
+ * namespace, and nothing can be mounted through it. The state directory comes with its lock: from
+ * there on no other daemon uses it. */
 /* clang-format off */
 static const struct {
     const char *what;
@@ -150,8 +149,8 @@ static void stop_asked(void *arg, int signo)
     front_stop(arg);
 }
 
-/* Children other than the front and the inits are waited for by who started
- * them; SIGCHLD itself says nothing that a pidfd does not. */
+/* No handler for SIGCHLD: the front and the inits have pidfds, and other children are waited for
+ * where they are started. */
 static int watch_signals(struct keeper *k, struct err *e)
 {
     signal(SIGPIPE, SIG_IGN);
@@ -173,8 +172,8 @@ static void blank(struct keeper *k)
         k->cgroups.v1_fd[c] = -1;
 }
 
-/* HOST or HOST:PORT; nothing: the default. With a scheme before it, which is easily typed,
- * it would be told to every client, and none could use it. */
+/* HOST or HOST:PORT; "" is the default. A scheme before it, which is easily typed, would be part of
+ * every URL that clients are told. */
 static bool is_domain(const char *text)
 {
     size_t n = strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_");
@@ -215,10 +214,9 @@ static int serve(struct keeper *k, struct err *e)
     return loop_run(k->loop, e) < 0 ? -1 : front_check(k, e);
 }
 
-/* The pool is nobody's: a daemon that ends in order, or could not begin, takes it
- * down, so that nothing but what people asked for stays behind. What does not go down
- * (a process that the kernel does not let go, no fd to do it with) holds up no end: its
- * record is there, and the next start goes on with it. */
+/* A daemon that ends in order, or could not start, deletes every sandbox that no client has. A
+ * teardown that does not finish (a process that the kernel does not end, no free fd) does not block
+ * the end: its record is there, and the next start continues with it. */
 static void leave(struct keeper *k)
 {
     uint64_t until = clock_mono_ns() + LEAVE_MS * 1000000ull;
@@ -254,7 +252,7 @@ int keeper_main(int argc, char **argv)
         r = serve(&k, &e);
         leave(&k);
     } else {
-        cgroup_close_all(&k); /* those with sandboxes in them stay */
+        cgroup_close_all(&k); /* groups with sandboxes in them stay */
     }
     nursery_close(&k);
     if (r < 0)

@@ -1,6 +1,6 @@
 /* network.h - the network stage.
  *
- * `egress` is a veth to the host, behind firewall and NAT. A sandbox's address follows from its id
+ * `egress` is a veth to the host, with a firewall and NAT. A sandbox's address follows from its id
  * range, which is leased for the whole host, so no two sandboxes have the same. Interfaces and
  * routes are not deleted one by one: they go when the kernel removes the namespace, which it does
  * in batches. */
@@ -32,8 +32,8 @@ int network_counts(struct keeper *k, void (*each)(void *arg, const struct keeper
                    void *arg, struct err *e);
 
 /* For doctor: each writes a sentence to `text` and returns whether this host offers it. */
-bool network_see_nft(char *text, size_t room);
-bool network_see_uplink(char *text, size_t room);
-bool network_see_names(char *text, size_t room);
+bool network_check_nft(char *text, size_t room);
+bool network_check_uplink(char *text, size_t room);
+bool network_check_names(char *text, size_t room);
 
 #endif

@@ -56,7 +56,7 @@ int snapshot_open(struct keeper *k, struct err *e);
 /* One that a client wants, or NULL. */
 struct snapshot *snapshot_find(struct keeper *k, const char *id);
 /* Also one that stays only because something uses it. */
-struct snapshot *snapshot_any(struct keeper *k, const char *id);
+struct snapshot *snapshot_find_any(struct keeper *k, const char *id);
 
 bool snapshot_is_version(const char *version);
 /* Its name as a version. */
@@ -69,7 +69,7 @@ const char *snapshot_bottom(struct keeper *k, const char *version);
 void snapshot_disk(const char *id, char *out, size_t room);
 
 /* Makes the snapshot the lower layers of a new sandbox. */
-void snapshot_stand(const struct snapshot *s, struct sandbox *sb);
+void snapshot_use(const struct snapshot *s, struct sandbox *sb);
 
 /* The number of snapshots directly on a version. */
 unsigned snapshot_users(struct keeper *k, const char *version);
@@ -87,9 +87,9 @@ int snapshot_adopt(struct keeper *k, const char *id, uint64_t bytes, struct err 
 /* A client was told of it. */
 int snapshot_told(struct keeper *k, const char *id, struct err *e);
 /* No client wants it any more: deletes it, when nothing uses it. */
-int snapshot_forget(struct keeper *k, const char *id, struct err *e);
+int snapshot_delete(struct keeper *k, const char *id, struct err *e);
 /* A sandbox or snapshot that used `version` is gone: deletes the snapshot if no client wants it. */
-void snapshot_left(struct keeper *k, const char *version);
+void snapshot_released(struct keeper *k, const char *version);
 /* At start: loads snapshots without a record as damaged, and deletes those that nothing uses. */
 void snapshot_sweep(struct keeper *k);
 

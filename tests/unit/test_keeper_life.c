@@ -34,7 +34,7 @@ WRAP(freezer_is_frozen_soon)
 WRAP(freezer_is_on)
 WRAP(freezer_set)
 WRAP(image_commit)
-WRAP(image_left)
+WRAP(image_released)
 WRAP(link_fail)
 WRAP(link_ok)
 WRAP(link_sandbox)
@@ -136,7 +136,7 @@ void __wrap_pool_refill(struct keeper *k)
     (void)k;
 }
 
-void __wrap_image_left(struct keeper *k, const char *version)
+void __wrap_image_released(struct keeper *k, const char *version)
 {
     (void)k;
     (void)version;

@@ -1,10 +1,9 @@
-/* btrfs.c - a btrfs subvolume with a quota per sandbox: 0.05 ms to make, and
- * a snapshot of one is how a running sandbox can be snapshotted.
+/* btrfs.c - a btrfs subvolume with a quota per sandbox: 0.05 ms to make, and a running sandbox is
+ * snapshotted as a btrfs snapshot of it.
  *
- * All of them live in one image file in DIR, of which as much is allocated as btrfs is
- * large (disk_reserve.h), mounted over a loop device at DIR/disk in the keeper's private
- * mount namespace: the mount goes away with the keeper, the loop device (autoclear) with
- * the last sandbox that uses it. */
+ * All are in one image file in DIR, which is allocated as far as btrfs is large (disk_reserve.h),
+ * mounted over a loop device at DIR/disk in the keeper's private mount namespace: the mount goes
+ * away with the keeper, the loop device (autoclear) with the last sandbox that uses it. */
 #include <dirent.h>
 #include <linux/btrfs_tree.h>
 #include <linux/fs.h>
@@ -57,8 +56,8 @@ static uint64_t image_size(struct keeper *k)
     return (size < IMAGE_MIN ? IMAGE_MIN : size) & ~0xfffffull;
 }
 
-/* On a host with btrfs: written over in place, or every write would need new blocks there. Only
- * an empty file can be told so; other file systems do not know the flag. */
+/* On a host with btrfs: no copy-on-write, or every write would need new blocks there. Only an empty
+ * file accepts the flag; other file systems do not know it. */
 static void write_in_place(int fd)
 {
     int flags;
@@ -69,7 +68,7 @@ static void write_in_place(int fd)
     }
 }
 
-/* Under another name first: an image that exists is a whole one. */
+/* Made under another name: an image that exists is complete. */
 static int make_image(struct keeper *k, const char *path, struct err *e)
 {
     uint64_t pool = image_size(k), size;
@@ -102,8 +101,8 @@ static int open_loop(int number, int flags, char dev[32])
     return fd;
 }
 
-/* Others take free devices too: try again when ours was taken in between. The
- * fd must stay open until the mount holds the device, or autoclear frees it. */
+/* Other programs take free devices too: try again when ours was taken in between. The fd must stay
+ * open until the mount uses the device, or autoclear frees it. */
 static int attach_loop(const char *image, char dev[32], struct err *e)
 {
     autofd int file = open(image, O_RDWR | O_CLOEXEC);
@@ -129,10 +128,9 @@ static int attach_loop(const char *image, char dev[32], struct err *e)
     return err_set(e, ERR_INTERNAL, "attach the disk image: no free loop device");
 }
 
-/* One more way to the image is as good as a copy to btrfs: it would mount it a second
- * time, under another id, in the same blocks. So devices are known by the file they are
- * attached to and not by its path, which a bind mount changes; and a device that
- * cannot be looked at ends the search. */
+/* btrfs would treat a second loop device of the image as another copy and mount it again, in the
+ * same blocks. So devices are compared by the file they are attached to, not by its path, which a
+ * bind mount changes; and a device that cannot be read ends the search. */
 static int is_of(int fd, const struct stat *image)
 {
     struct loop_info64 info;
@@ -145,8 +143,8 @@ static int is_of(int fd, const struct stat *image)
 struct search {
     struct stat image;
     char dev[32];
-    int fd;       /* of the device, which keeps it */
-    bool leaving; /* one is being detached, and nobody can say from what */
+    int fd;       /* keeps the device */
+    bool leaving; /* a device is being detached; its file is unknown */
 };
 
 static int look_at(struct search *s, const char *name, struct err *e)
@@ -159,11 +157,11 @@ static int look_at(struct search *s, const char *name, struct err *e)
     snprintf(path, sizeof(path), "/sys/block/%s/loop", name);
     if (strncmp(name, "loop", 4) != 0 || str_u64(name + 4, INT32_MAX, &number) < 0 ||
         access(path, F_OK) < 0)
-        return 0; /* nothing is attached to it */
+        return 0; /* no file is attached to it */
     fd = open_loop((int)number, O_RDONLY, s->dev);
     r = fd < 0 ? -1 : is_of(fd, &s->image);
     if (r < 0 && errno == EPERM)
-        return 0; /* this container may not use it, and so did not attach it */
+        return 0; /* this container may not open it, so it did not attach it */
     if (r < 0 && errno != ENXIO)
         return err_sys(e, "read the state of %s", s->dev);
     s->leaving |= r < 0;
@@ -187,7 +185,7 @@ static int find_loop(struct search *s, struct err *e)
     return r;
 }
 
-/* The device of an earlier keeper may be on its way out, with the last mount of it. */
+/* The device of an earlier keeper may be about to go, with its last mount. */
 static int hold_loop(const char *image, char dev[32], bool *ret_used, struct err *e)
 {
     struct search s = {.fd = -1};
@@ -214,11 +212,11 @@ static int hold_loop(const char *image, char dev[32], bool *ret_used, struct err
     return s.fd;
 }
 
-/* Discards would give blocks back that are promised. The file system of an earlier release
- * that is mounted still has them on: told again, since a second mount changes nothing. */
+/* Discards would give promised blocks back. An earlier release mounted with discards: remounted,
+ * since a second mount keeps the old options. */
 #define MOUNT_OPTIONS "nodiscard"
 
-/* 0: mounted; 1: not, while others have it mounted. */
+/* 0: mounted; 1: not, since it is read-only and mounted elsewhere. */
 static int mount_at(const char *image, const char *at, struct err *e)
 {
     char dev[32];
@@ -236,10 +234,9 @@ static int mount_at(const char *image, const char *at, struct err *e)
     return used ? 1 : -1;
 }
 
-/* A btrfs that could not write (DIR's own file system was full under the sparse image)
- * is read-only until the last mount of it is gone, and cannot be mounted again before:
- * each sandbox has one. They can do little with it any more, but to end them is not
- * ours to decide, unless that is what was asked for. */
+/* A btrfs that could not write (the file system of the sparse image was full) is read-only until
+ * its last mount is gone, and each sandbox has one. The keeper does not kill them unless `cove stop
+ * --all` asks for it. */
 static int mount_again(struct keeper *k, const char *image, const char *at, struct err *e)
 {
     int r = 1;
@@ -304,7 +301,7 @@ static int open_counters(struct keeper *k, const char *image, struct err *e)
     if (k->disk.qgroups_fd < 0)
         return err_sys(e, "open %s", path);
     if (k->ending)
-        return 0; /* nothing writes any more that a reserve would be for */
+        return 0; /* `stop --all`: nothing writes any more, no reserve is needed */
     fd = open(image, O_RDWR | O_CLOEXEC);
     if (fd < 0)
         return err_sys(e, "open %s", image);
@@ -338,10 +335,10 @@ static void way_close(struct keeper *k)
         log_warn("unmount %s: %s", at, strerror(errno));
 }
 
-/* Spares have names that no sandbox has; those of an earlier keeper are swept. */
+/* Spares have names that no sandbox has; disk_sweep() removes those of an earlier keeper. */
 #define SPARE_NAME 24
-#define SPARE_STEPS 200          /* entries that are worth removing one by one */
-#define SPARE_BYTES (4ull << 20) /* ...and what they may hold */
+#define SPARE_STEPS 200          /* entries that are removed one by one */
+#define SPARE_BYTES (4ull << 20) /* and their bytes */
 
 static void spare_name(uint32_t number, char out[SPARE_NAME])
 {
@@ -351,7 +348,7 @@ static void spare_name(uint32_t number, char out[SPARE_NAME])
 static int way_limit(struct sandbox *sb, struct err *e)
 {
     autofd int fd = openat(sb->k->disk.fd, sb->rec.id, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    /* qgroupid 0: that of the subvolume the fd is in. */
+    /* qgroupid 0: the group of the subvolume of the fd. */
     struct btrfs_ioctl_qgroup_limit_args a = {
         .lim = {.flags = BTRFS_QGROUP_LIMIT_MAX_RFER, .max_rfer = disk_quota(sb)}};
 
@@ -387,7 +384,7 @@ static int make_new(struct sandbox *sb, struct err *e)
     return disk_make_dirs(sb->k->disk.fd, sb->rec.id, e);
 }
 
-/* The number of the subvolume that `name` is; its quota group has the same. */
+/* The number of subvolume `name`; its quota group has the same. */
 static int number_of(struct keeper *k, const char *name, uint64_t *ret)
 {
     autofd int fd = openat(k->disk.fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -412,8 +409,8 @@ static uint64_t way_used(struct keeper *k, const char *name)
     return fd < 0 || read(fd, text, sizeof(text) - 1) <= 0 ? 0 : strtoull(text, NULL, 10);
 }
 
-/* What is dirty in `from` is written out first, and the transaction committed: some
- * milliseconds when there is nothing to write. */
+/* Dirty data of `from` is written out first, and the transaction committed: some milliseconds if
+ * there is nothing to write. */
 static int way_clone(struct keeper *k, const char *from, const char *to, bool readonly,
                      uint64_t *ret_bytes, struct err *e)
 {
@@ -462,11 +459,10 @@ static enum disk_rest destroy(struct keeper *k, const char *name)
     return DISK_STAYS;
 }
 
-/* With quotas, btrfs commits a whole transaction for every subvolume it drops
- * (measured: several ms, and creations wait for it). A disk that was hardly
- * written to is therefore emptied and used again; one that cannot be emptied in a
- * few steps is destroyed. A step may be a file of a million pieces, hence the bytes:
- * the kernel destroys without anybody waiting for it. */
+/* With quotas, btrfs commits a transaction for every subvolume it drops (measured: several ms, and
+ * creates wait for it). So a disk with little on it is emptied and used again; one that cannot be
+ * emptied in a few steps is destroyed. One step may be a file of a million extents, hence the limit
+ * of bytes: destroying runs in the background of the kernel. */
 static enum disk_rest way_remove(struct keeper *k, const char *name, bool reuse)
 {
     int budget = SPARE_STEPS;

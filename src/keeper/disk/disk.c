@@ -1,6 +1,6 @@
-/* disk.c - a disk of bounded size for each sandbox; one file per way to give it.
+/* disk.c - a disk of bounded size for each sandbox; one file per kind of disk.
  *
- * EXTEND  Another way (project quotas, an image per sandbox): a struct disk_way in
+ * EXTEND  Another kind (project quotas, an image per sandbox): a struct disk_way in
  *         a file of its own, and a row here in order of preference. */
 #include <dirent.h>
 #include <stdio.h>
@@ -61,7 +61,7 @@ void disk_close(struct keeper *k)
         k->disk.way->close(k);
 }
 
-/* A disk that should be there is never made anew: the sandbox would come up without its files. */
+/* A disk that should exist is never made again: the sandbox would boot without its files. */
 int disk_up(struct sandbox *sb, struct err *e)
 {
     if (sandbox_keeps_disk(sb) &&
@@ -125,7 +125,7 @@ static void removed(struct work *w)
     free(r);
 }
 
-/* What a snapshot of it holds is counted for this disk, for good: it is nobody else's. */
+/* Bytes that a snapshot holds count for this disk: it cannot become another sandbox's. */
 static bool is_reusable(struct keeper *k, const char *name)
 {
     return k->disk.nspares + k->disk.nemptying < DISK_SPARES && snapshot_held(k, name) == 0;
@@ -137,7 +137,7 @@ static void start_removal(struct keeper *k, const char *name)
     struct removal *r = calloc(1, sizeof(*r) + len);
 
     if (r == NULL)
-        return; /* whoever wants it gone asks again */
+        return; /* the caller asks again */
     r->work = (struct work){.run = remove_run, .done = removed};
     r->k = k;
     r->reuse = is_reusable(k, name);
@@ -203,7 +203,7 @@ struct emptying {
     uint64_t lifted;
 };
 
-/* From wherever it is to the top, under a name that nothing there has. */
+/* Moves it to the top under a free name. */
 static int lift(struct emptying *m, int dfd, const char *name)
 {
     char to[32];
@@ -240,7 +240,7 @@ static int clear_entry(struct emptying *m, int dfd, const char *name, bool is_to
     return is_top ? clear_below(m, name) : lift(m, dfd, name);
 }
 
-/* What it holds goes, or up: how many entries that were, or -1. */
+/* Removes its entries or moves them to the top; returns their number, or -1. */
 static int clear_dir(struct emptying *m, int dfd, bool is_top)
 {
     autofd int copy = openat(dfd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -257,8 +257,8 @@ static int clear_dir(struct emptying *m, int dfd, bool is_top)
     return n;
 }
 
-/* The names and depths are a tenant's: everything goes by fds, nothing follows a link, and
- * what lies deeper is lifted up and not walked down to, so that no depth is too deep. */
+/* Names and depths are chosen by a tenant: everything goes by fds, no link is followed, and deeper
+ * directories are moved to the top instead of walked, so that no depth is too deep. */
 int disk_empty(int dfd, const char *id, int *budget)
 {
     autofd int top = openat(dfd, id, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);

@@ -1,6 +1,6 @@
-/* reserve.c - see disk_reserve.h. Decisions are made in the loop, from counters that are
- * read in some microseconds; what may block is one job at a time, in a thread that does nothing
- * else: so growing and shrinking never meet. */
+/* reserve.c - see disk_reserve.h. The loop decides, from counters that are read in microseconds.
+ * Jobs that may block run one at a time in a thread of their own, so growing never meets shrinking.
+ */
 #include <errno.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -11,28 +11,28 @@
 
 #define MiB(n) ((unsigned long long)(n) >> 20)
 
-#define LEAST_FS (256ull << 20) /* btrfs resizes to no less */
-/* Low water: an eighth of the reserve, within these. What is left then is for what runs, and
+#define LEAST_FS (256ull << 20) /* minimum of btrfs */
+/* Low water: an eighth of the reserve, within these bounds. The rest is for running sandboxes and
  * for metadata: deleting writes too. */
 #define LOW_MIN (16ull << 20)
 #define LOW_MAX (512ull << 20)
 #define META_LOW (4ull << 20)
 #define META_WANT_MAX (256ull << 20)
-#define META_NARROW (32ull << 20) /* mkfs makes 8 MiB, and data may take all the rest */
+#define META_NARROW (32ull << 20) /* mkfs makes 8 MiB, and data could take all the rest */
 #define SHRINK_SLACK (64ull << 20)
 #define MOVE_MORE (128ull << 20)
 
-/* A look lasts until the fastest writer could have used what was free: 4 GB/s. */
+/* The next look comes before the fastest writer, 4 GB/s, could have used the free space. */
 #define WRITER_PER_MS (4ull << 20)
 #define LOOK_MIN_MS 20
 #define LOOK_MAX_MS 1000
-#define LOOK_FRESH_NS (20ull * 1000000) /* a create takes a look's result that is this old */
-#define QUIET_LOOKS 8                   /* without any change: once a second is enough... */
-#define QUIET_FREE (2ull << 30)         /* ...while so much is free */
-#define IDLE_LOOKS 60                   /* nothing runs and nothing changes: no more looks */
-/* The cost of moving chunks is that of their data (0.12 s for each 64 MiB of data, and a sync of a tenant's
- * took 0.1 s instead of 0.05 meanwhile): only when it is free for a while, a step a second, and
- * after a step that gained nothing ever more rarely. */
+#define LOOK_FRESH_NS (20ull * 1000000) /* a create uses a look that is at most this old */
+#define QUIET_LOOKS 8                   /* looks without a change: then one a second is enough... */
+#define QUIET_FREE (2ull << 30)         /* ...if so much is free */
+#define IDLE_LOOKS 60 /* looks without a change and a running sandbox: no more looks */
+/* Moving chunks costs 0.12 s per 64 MiB of data, and a tenant's sync took 0.1 s instead of 0.05
+ * meanwhile: so only after a while, one step a second, and ever more rarely after steps that gained
+ * nothing. */
 #define SHRINK_AFTER_NS 3000000000ull
 #define SHRINK_WAIT_S 5
 #define SHRINK_FAILS_MAX 7
@@ -101,7 +101,7 @@ static bool wants_more(const struct reserve *r)
     return r->seen.size < r->max && (r->seen.free < r->want || r->seen.meta_free < meta_want(r));
 }
 
-/* A quarter more than the reserve at a time, so that a steady writer costs few commits. */
+/* A quarter more than the reserve, so that a steady writer costs few commits. */
 static uint64_t size_to_grow_to(const struct reserve *r)
 {
     const struct space *s = &r->seen;
@@ -139,7 +139,7 @@ static void run_job(struct work *w)
     j->sys = r < 0 ? errno : 0;
 }
 
-/* Once when it begins and once when it is over, however often it is tried. */
+/* Logs the beginning and the end once, however often growing is tried. */
 static void tell(struct reserve *r, bool stuck, int sys)
 {
     if (stuck && !r->told)
@@ -151,7 +151,7 @@ static void tell(struct reserve *r, bool stuck, int sys)
     r->told = stuck;
 }
 
-/* Nothing more can be done so that promises are kept. */
+/* True if no job could back more of btrfs. */
 static bool is_settled(const struct reserve *r)
 {
     return r->backed || r->no_allocate;
@@ -218,13 +218,13 @@ static void refresh(struct keeper *k, uint64_t age_ns)
     if (r->seen_ns != 0 && loop_now_ns(k->loop) - r->seen_ns < age_ns)
         return;
     if (space_look(&r->at, &now) < 0)
-        return; /* what was seen last is the best there is */
+        return; /* keep the last look */
     r->quiet = memcmp(&now, &r->seen, sizeof(now)) == 0 ? r->quiet + 1 : 0;
     r->seen = now;
     r->seen_ns = loop_now_ns(k->loop);
 }
 
-/* True when a job was begun: its end looks again. What is promised comes before more of it. */
+/* True when a job was started: its end looks again. Backing comes before growing. */
 static bool act(struct keeper *k)
 {
     struct reserve *r = &k->disk.reserve;
@@ -298,8 +298,8 @@ int reserve_check(struct keeper *k, struct err *e)
     if (!low)
         return 0;
     return err_set(e, ERR_DISK_FULL,
-                   "not enough space left for another disk: what is free is kept for the sandboxes "
-                   "that run; delete sandboxes, snapshots or templates, or make room on the host");
+                   "not enough space for another disk: the free space is kept for running "
+                   "sandboxes; delete sandboxes, snapshots or templates, or make room on the host");
 }
 
 void reserve_show(struct keeper *k, struct reserve_view *ret)
@@ -329,8 +329,8 @@ void reserve_show(struct keeper *k, struct reserve_view *ret)
 
 /* ---- beginning ---- */
 
-/* Release 0.1.0 made btrfs as large as the sparse image. What is after the last chunk is taken
- * from it at no cost; the rest follows while it runs. */
+/* Release 0.1.0 made btrfs as large as the sparse image. The part after the last chunk is cut off
+ * at once; the rest is backed while it runs. */
 static void back_now(struct reserve *r)
 {
     uint64_t to = size_to_shrink_to(r), size;
@@ -373,7 +373,7 @@ int reserve_open(struct keeper *k, int image_fd, const char *sysfs, struct err *
     }
     r->on = true;
     if (fs.f_flag & ST_RDONLY)
-        return 0; /* nothing can be made of it any more: disk_check() says so */
+        return 0; /* it is read-only: disk_check() tells */
     back_now(r);
     if (r->backed && wants_more(r) && has_room_to_grow(r) &&
         space_grow(&r->at, r->seen.size, size_to_grow_to(r), &size) < 0)

@@ -1,5 +1,5 @@
-/* unbounded.c - a plain directory per sandbox, with no limit of its own: only
- * for an operator who said `--accept no-disk-limit`. */
+/* unbounded.c - a plain directory per sandbox, without a limit: only with `--accept no-disk-limit`.
+ */
 #include <ftw.h>
 #include <stdio.h>
 #include <string.h>
@@ -76,7 +76,7 @@ static int run_cp(const char *from, const char *to, struct err *e)
                  : 0;
 }
 
-/* Summed up for the thread that asks. */
+/* nftw has no argument: summed up per thread. */
 static _Thread_local uint64_t counted;
 
 static int count_one(const char *path, const struct stat *st, int type, struct FTW *at)
@@ -88,15 +88,14 @@ static int count_one(const char *path, const struct stat *st, int type, struct F
     return 0;
 }
 
-/* A copy of what the sandbox wrote, and where the filesystem can, one that shares its
- * blocks. It follows no link, and keeps owners, attributes and marks of removed files.
- * Nobody writes to `from` meanwhile. */
+/* A copy of the upper directory, sharing blocks where the filesystem can. It follows no link, and
+ * keeps owners, attributes and whiteouts. Nothing writes to `from` meanwhile. */
 static int way_clone(struct keeper *k, const char *from, const char *to, bool readonly,
                      uint64_t *ret_bytes, struct err *e)
 {
     char source[600], target[600];
 
-    (void)readonly; /* nobody is given a way to write to it */
+    (void)readonly; /* no sandbox gets it as its upper */
     str_fmt(source, sizeof(source), "%s/disk/%s", k->dir, from);
     str_fmt(target, sizeof(target), "%s/disk/%s", k->dir, to);
     if (run_cp(source, target, e) < 0)
@@ -114,7 +113,7 @@ static uint64_t way_used(struct keeper *k, const char *name)
     return 0;
 }
 
-/* Nothing to count: init reads nothing and lets the kernel answer. */
+/* Nothing is counted: init reads nothing and lets the kernel answer. */
 static int way_counters(struct sandbox *sb, int *ret_used, int *ret_quota, struct err *e)
 {
     (void)sb;

@@ -1,18 +1,18 @@
-/* dirs.c - the state directory: who owns what in it, and who holds it.
+/* dirs.c - the state directory: owners and modes of its files, and its lock.
  *
- *   DIR            root  0711   so that cove can pass through, and nobody can look
- *   DIR/lock       root         held by the daemon that serves DIR; holds its pid
- *   DIR/tag        root         the name by which the kernel's things show our ownership; twins (file.h)
+ *   DIR            root  0711   user cove may pass through; others cannot list it
+ *   DIR/lock       root         locked by the daemon that serves DIR; contains its pid
+ *   DIR/tag        root         part of the names of our cgroups, interfaces and tables; twins (file.h)
  *   DIR/api-key    root  0600   the first key
  *   DIR/front      cove  0700   SQLite
  *   DIR/run        root  0711   one socket per sandbox, cove's
- *   DIR/sandboxes  root  0600   what exists (record.c)
+ *   DIR/sandboxes  root  0600   the records of sandboxes (record.c)
  *   DIR/records    root  0700   a directory, so that release 0.1.0 does not start here (record_v1.c)
  *   DIR/damaged    root  0700   damaged things and the reasons (quarantine.h)
  *   DIR/disk.img   root  0600   the disks; mounted at DIR/disk (disk/btrfs.c)
- *   DIR/templates  root  0700   what root filesystems start as: `base`
+ *   DIR/templates  root  0700   the template `base`
  *   DIR/images     root  0700   the other templates; their layers are in DIR/disk (image.h)
- *   DIR/layers     root  0700   on older kernels, those of an overlay that is being made */
+ *   DIR/layers     root  0700   on older kernels, mount point of an overlay that is being made */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -32,11 +32,11 @@
 #include "keeper/quarantine.h"
 
 #define HOLDER_TEXT 32
-#define LOCK_WAIT_MS 10000 /* for what is left of a daemon that was killed */
-#define LOCK_GRACE_MS 200  /* for one that looks well: it may be killed at this moment */
+#define LOCK_WAIT_MS 10000 /* for a killed daemon to end */
+#define LOCK_GRACE_MS 200  /* for a running one: it may be killed at this moment */
 #define LOCK_STEP_MS 10
 #define TAG_COPY ".copy-tag" /* file.h: its twin */
-#define PF_EXITING 0x4u      /* of /proc/PID/stat; not in a header for us */
+#define PF_EXITING 0x4u      /* of /proc/PID/stat; in no header for user space */
 
 static int open_dir(int at, const char *name, mode_t mode, uid_t uid, gid_t gid, struct err *e)
 {
@@ -50,8 +50,8 @@ static int open_dir(int at, const char *name, mode_t mode, uid_t uid, gid_t gid,
     return take_fd(&fd);
 }
 
-/* False only if something is in it that is not ours. An empty filesystem may have its
- * lost+found, and who sets up many hosts may have put a key there. */
+/* False only if it contains something that is not ours. An empty filesystem may have lost+found,
+ * and a provisioning tool may have put a key there. */
 static bool is_free(DIR *d)
 {
     static const char *const nothing[] = {".", "..", "lost+found", "api-key"};
@@ -67,8 +67,8 @@ static bool is_free(DIR *d)
     return true;
 }
 
-/* The directory will be root's and nobody else's to look into: by a slip of the hand that
- * would be /tmp, or somebody's home. So it has our lock, or it is empty, or there is none. */
+/* The directory gets mode 0711 and belongs to root: by a typing error that could be /tmp or a home.
+ * So it must have our lock, be empty, or not exist. */
 static int check_state(const char *path, struct err *e)
 {
     struct stat st;
@@ -79,7 +79,7 @@ static int check_state(const char *path, struct err *e)
         return err_set(e, ERR_INVALID, "%s is a symbolic link; use its target", path);
     d = opendir(path);
     if (d == NULL)
-        return 0; /* making it says why not */
+        return 0; /* making it will report the error */
     ours = fstatat(dirfd(d), "lock", &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode);
     ours = ours || is_free(d);
     tagged = faccessat(dirfd(d), "tag", F_OK, AT_SYMLINK_NOFOLLOW) == 0;
@@ -147,9 +147,8 @@ static ssize_t read_proc(pid_t pid, const char *name, char *out, size_t room)
     return n;
 }
 
-/* A killed process has its files until its last thread is gone, and one that waits for a
- * disk takes its time. kill(pid, 0) finds it all the while, and also when only its parent
- * has not looked yet. */
+/* A killed process keeps its files until its last thread has ended, which takes long while it waits
+ * for a disk. kill(pid, 0) still succeeds then, and also for a zombie. */
 enum holder dirs_holder(pid_t pid)
 {
     char text[4096], *end, state;
@@ -160,7 +159,7 @@ enum holder dirs_holder(pid_t pid)
         return HOLDER_GONE;
     end = strrchr(text, ')');
     if (end == NULL || strstr(text, "(cove") == NULL)
-        return HOLDER_GONE; /* the number is another program's by now */
+        return HOLDER_GONE; /* another program has the pid now */
     if (sscanf(end, ") %c %*d %*d %*d %*d %*d %u", &state, &flags) != 2)
         return HOLDER_GONE;
     if (state == 'Z' || state == 'X' || (flags & PF_EXITING) != 0)
@@ -177,8 +176,8 @@ enum holder dirs_holder(pid_t pid)
     return (pending & 1ull << (SIGKILL - 1)) != 0 ? HOLDER_DYING : HOLDER_ALIVE;
 }
 
-/* Held by a daemon that lives: refused. By one that was killed, or by a child that it was
- * just starting and that has a copy of everything for a moment: waited for. */
+/* Refuses if a living daemon has the lock. Waits for a daemon that was killed, and for a child that
+ * it was just starting and that shares its fds for a moment. */
 static int lock_patiently(struct keeper *k, struct err *e)
 {
     for (int waited = 0;; waited += LOCK_STEP_MS) {
@@ -242,9 +241,9 @@ static int make_tag(struct keeper *k, struct err *e)
     return 0;
 }
 
-/* Once chosen it stays: a later daemon finds its cgroups by it. With another one it would
- * take all that run for ended, and boot them a second time on the same disks. Nothing but the
- * copy tells whether it is the one that was chosen. */
+/* The tag never changes: a later daemon finds its cgroups by it. With another tag it would take all
+ * running sandboxes for dead and boot them again on the same disks. Only the copy proves that a tag
+ * is the original one. */
 static int read_tag(struct keeper *k, struct err *e)
 {
     char copy[TAG_LEN + 1];

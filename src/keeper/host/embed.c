@@ -1,7 +1,7 @@
 /* embed.c - cove-init and cove-helper, carried inside this binary, as files to execute.
  *
- * A sealed memfd, host root's, mode 0111: executable by all and readable by
- * nobody inside. The kernel then marks its process as not to be dumped by anyone
+ * A sealed memfd, host root's, mode 0111: executable by all, readable by
+ * no user inside. The kernel then marks its process as not to be dumped by anyone
  * without capabilities on the host: no ptrace, no /proc/1/mem, no fds, not even
  * for root inside (PR_SET_DUMPABLE alone would not hold that). All inits share
  * its pages. */

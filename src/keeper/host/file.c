@@ -84,7 +84,7 @@ int file_put_twins(int dir, const char *name, const void *p, size_t n, struct er
     return 0;
 }
 
-/* The copy first: one that is left without its twin would never be found. */
+/* The copy first: a copy without its twin would never be found. */
 int file_remove_twins(int dir, const char *name, struct err *e)
 {
     char twin[NAME_MAX + 1];
@@ -121,8 +121,7 @@ int file_get_twins(int dir, const char *name, char *room, size_t n,
 
     twin_of(name, twin);
     if (r != 0) {
-        /* A copy that is damaged would not be there when it is needed; records of release
-         * 0.1.0 have none. */
+        /* Repair a damaged copy, and make the missing one of release 0.1.0. */
         if (r > 0 && !has_bytes(dir, twin, room, (size_t)got) &&
             put(dir, twin, room, (size_t)got, false, e) < 0)
             log_warn("write the second copy: %s", e->msg);

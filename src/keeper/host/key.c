@@ -9,7 +9,7 @@
 
 #include "base/str.h"
 
-#define KEY_PREFIX "e2b_" /* as front/auth/auth.h says why */
+#define KEY_PREFIX "e2b_" /* front/auth/auth.h says why */
 #define KEY_RANDOM 20     /* bytes, shown as hexadecimal digits */
 
 static int make_key(struct keeper *k, struct err *e)

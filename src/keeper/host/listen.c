@@ -1,4 +1,5 @@
-/* listen.c - the one port. Opened by the keeper, so that it outlives every front. */
+/* listen.c - the listening socket. Opened by the keeper, so that it stays open when a front ends.
+ */
 #include "keeper/listen.h"
 
 #include <errno.h>
@@ -11,7 +12,7 @@
 #include "base/str.h"
 
 #define LISTEN_BACKLOG 1024
-#define LISTEN_WAIT_MS 3000 /* for whoever is about to let go of the port */
+#define LISTEN_WAIT_MS 3000 /* for the old owner of the port to end */
 
 static int split(const char *text, char host[256], char port[16], struct err *e)
 {

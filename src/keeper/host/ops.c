@@ -1,4 +1,4 @@
-/* ops.c - see ops.h. The table of operations is the whole power of the front. */
+/* ops.c - see ops.h. The table of operations is all that the front can do. */
 #include "keeper/ops.h"
 
 #include <errno.h>
@@ -20,7 +20,7 @@
 #define LINK_IN_MAX (256u << 10)
 #define LINK_OUT_MAX (16u << 20) /* a list of every sandbox fits many times */
 
-/* When a request is allowed: first the front must have asked what exists. */
+/* When a request is allowed: the front must first have asked for the list. */
 enum when { WHEN_NEVER, WHEN_ALWAYS, WHEN_LISTED };
 
 struct link {
@@ -45,7 +45,7 @@ static void flush(struct link *l)
         ssize_t n = send(l->fd, buf_data(&l->out), l->out.len, MSG_NOSIGNAL | MSG_DONTWAIT);
 
         if (n < 0)
-            break; /* EAGAIN: later; anything else shows on reading too */
+            break; /* EAGAIN: later; other errors show on reading too */
         buf_consume(&l->out, (size_t)n);
     }
     loop_io_set(l->k->loop, &l->io, EPOLLIN | (l->out.len > 0 ? (uint32_t)EPOLLOUT : 0u));
@@ -185,7 +185,7 @@ static int op_snapshots(struct keeper *k, uint32_t seq, const void *msg, struct 
 
 static int op_unsnap(struct keeper *k, uint32_t seq, const void *msg, struct err *e)
 {
-    if (snapshot_forget(k, ((const struct keeper_unsnap *)msg)->id, e) < 0)
+    if (snapshot_delete(k, ((const struct keeper_unsnap *)msg)->id, e) < 0)
         return -1;
     link_ok(k, seq);
     return 0;
@@ -323,7 +323,8 @@ static int op_flush(struct keeper *k, uint32_t seq, const void *msg, struct err 
     return records_flush(k, seq, e);
 }
 
-/* Not flushed: should the host fail now, a lost row would be taken for one that never was. */
+/* Not flushed: if the host fails now and the row is lost too, the sandbox counts as one that no
+ * client knew. */
 static int op_told(struct keeper *k, uint32_t seq, const void *msg, struct err *e)
 {
     const char *id = ((const struct keeper_told *)msg)->id;
@@ -501,7 +502,7 @@ void link_close(struct keeper *k)
     buf_free(&l->in);
     buf_free(&l->out);
     free(l);
-    /* What was asked for goes on; a sandbox that is given after this is in the list of the next
+    /* Running requests continue; a sandbox that is given after this is in the list for the next
      * front, which has no row for it. */
     SANDBOX_EACH(k, sb)
     {

@@ -26,7 +26,7 @@ static struct {
         int threads;
     } lanes[LANES];
     struct queue finished;
-    size_t given; /* not done yet */
+    size_t given; /* whose `done` has not been called */
     struct loop_io io;
 } w = {.lock = PTHREAD_MUTEX_INITIALIZER,
        .lanes = {{PTHREAD_COND_INITIALIZER, {NULL, &w.lanes[LANE_LONG].todo.first}, WORKER_THREADS},
@@ -72,7 +72,7 @@ static void *worker_main(void *arg)
         pthread_mutex_lock(&w.lock);
         push(&w.finished, job);
         if (write(w.io.fd, &one, sizeof(one)) < 0)
-            continue; /* the counter is full: the loop is awake anyway */
+            continue; /* the counter is at its maximum: the loop is awake anyway */
     }
     return NULL;
 }

@@ -1,4 +1,4 @@
-/* image.c - see image.h: the table in memory, and what is asked of it. */
+/* image.c - see image.h: the templates in memory, and the requests about them. */
 #include "keeper/image.h"
 
 #include <errno.h>
@@ -59,7 +59,7 @@ struct wire_bytes image_settings(struct keeper *k, const char *version)
 
 /* ---- layers ---- */
 
-/* Whoever ran in the import made this tree: nothing in it is followed. */
+/* A process in the import made this tree: no link in it is followed. */
 static int layer_open(struct keeper *k, const struct image_layer *l, struct err *e)
 {
     struct open_how how = {.flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC,
@@ -96,7 +96,7 @@ int image_layers(struct keeper *k, const char *version, int fds[IMAGE_LAYERS_MAX
     return (int)n;
 }
 
-/* The same chain of layers, from whichever import. */
+/* The same chain of layers, from any import. */
 static const struct image_layer *layer_find(struct keeper *k, const char *chain)
 {
     struct image *im;
@@ -115,9 +115,9 @@ static bool is_chain(const char *s)
     return strlen(s) == IMAGE_CHAIN && strspn(s, "0123456789abcdef") == IMAGE_CHAIN;
 }
 
-/* What a layer is called is the helper's word, and an archive may have taken the helper over.
- * Templates, which the operator adds, share by it. A snapshot is brought by anybody: it has
- * layers of its own, which no chain id leads to. */
+/* The helper says what a layer is called, and an archive may have taken the helper over. Templates,
+ * which the operator adds, share layers by that name. Any client can import a snapshot: it has
+ * layers of its own, which no chain id refers to. */
 static int take_layers(struct keeper *k, struct image *im, const struct keeper_commit *m,
                        struct err *e)
 {
@@ -165,7 +165,7 @@ static struct image *image_make(struct keeper *k, const char *id, const struct k
     return NULL;
 }
 
-/* All of it must be there before anything says so. */
+/* All layers must exist before a file names them. */
 static int check_layers(struct keeper *k, const struct image *im, struct err *e)
 {
     for (unsigned i = 0; i < im->nlayers; i++) {
@@ -178,7 +178,7 @@ static int check_layers(struct keeper *k, const struct image *im, struct err *e)
     return 0;
 }
 
-/* In memory and on disk; the disk first. */
+/* Changes the disk first, then the table in memory. */
 static int set_name(struct keeper *k, const char *name, struct image *im, struct err *e)
 {
     struct image_name *n = name_find(k, name);
@@ -226,7 +226,7 @@ int image_commit(struct keeper *k, const char *id, const struct keeper_commit *m
     } else {
         image_free(im);
     }
-    image_sweep(k); /* what was double, what the name meant before; or all of it */
+    image_sweep(k); /* layers that existed, the old version of the name, or all of it */
     if (r == 0)
         log_info("%s %s is now version %s, %u layers", named ? "template" : "snapshot",
                  named ? m->name : id, id, im->nlayers);
@@ -261,8 +261,8 @@ static unsigned names_of(struct keeper *k, const struct image *im)
     return count;
 }
 
-/* Sandboxes and snapshots. */
-static unsigned standing(struct keeper *k, const char *version, bool all)
+/* Sandboxes and snapshots that use it. */
+static unsigned users_of(struct keeper *k, const char *version, bool all)
 {
     return sandbox_users(k, version, all) + snapshot_users(k, version);
 }
@@ -280,7 +280,7 @@ int image_remove(struct keeper *k, const char *name, struct err *e)
     }
     if (n == NULL)
         return err_set(e, ERR_NOT_FOUND, "no template '%s'", name);
-    users = standing(k, n->image->id, false);
+    users = users_of(k, n->image->id, false);
     if (users > 0 && names_of(k, n->image) == 1)
         return err_set(e, ERR_CONFLICT, "template '%s' is in use by %u sandbox%s or snapshot%s",
                        name, users, users == 1 ? "" : "es", users == 1 ? "" : "s");
@@ -316,15 +316,15 @@ size_t image_list(struct keeper *k,
 
 /* ---- what nothing needs ---- */
 
-static bool needed(struct keeper *k, const char *store, uint32_t index)
+static bool is_used(struct keeper *k, const char *store, uint32_t index)
 {
     struct image *im;
 
-    if (standing(k, store, true) > 0)
-        return true; /* also when the files of that version are lost */
+    if (users_of(k, store, true) > 0)
+        return true; /* also if the file of that version is lost */
     LIST_EACH (&k->images->versions, im, struct image, link) {
         if (im->damaged)
-            return true; /* it may be one of its layers */
+            return true; /* it may have this layer */
         for (unsigned i = 0; i < im->nlayers; i++)
             if (strcmp(im->layers[i].store, store) == 0 &&
                 (index == IMAGE_ANY_LAYER || im->layers[i].index == index))
@@ -341,7 +341,7 @@ void image_sweep(struct keeper *k)
     if (k->images == NULL || k->images->nlost > 0)
         return;
     LIST_EACH (&k->images->versions, im, struct image, link) {
-        if (names_of(k, im) > 0 || standing(k, im->id, true) > 0)
+        if (names_of(k, im) > 0 || users_of(k, im->id, true) > 0)
             continue;
         log_info("removing template version %s", im->id);
         if (im->damaged) {
@@ -352,16 +352,17 @@ void image_sweep(struct keeper *k)
         list_del(&im->link);
         image_free(im);
     }
-    image_store_sweep(k, needed);
+    image_store_sweep(k, is_used);
 }
 
-void image_left(struct keeper *k, const char *version)
+void image_released(struct keeper *k, const char *version)
 {
     struct image *im = image_find(k, version);
-    bool any = version[0] == '\0'; /* of a damaged one nothing said which: it held all of them */
+    bool any =
+        version[0] == '\0'; /* of a damaged sandbox nothing told which: it may have used any */
 
     if (any || snapshot_is_version(version))
-        snapshot_left(k, version);
+        snapshot_released(k, version);
     if (any || (im != NULL && names_of(k, im) == 0))
         image_sweep(k);
 }

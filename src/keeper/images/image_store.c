@@ -274,7 +274,7 @@ struct meaning {
     struct image *image;
 };
 
-/* Of a damaged id another may come out: only one that there is counts. */
+/* A damaged id may look like another one: only an existing version counts. */
 static int take_name(void *arg, const char *p, size_t n, struct err *e)
 {
     struct meaning *m = arg;
@@ -367,8 +367,8 @@ void image_layer_path(const struct image_layer *l, char *out, size_t room)
     str_fmt(out, room, STORE_PREFIX "%s/root/" IMAGE_LAYERS "/%u", l->store, l->index);
 }
 
-/* A big tree takes its time: in a child of nobody, as template.c does it. What
- * it does not finish the next sweep does. */
+/* A big tree takes long: removed in a grandchild, as template.c does. The next sweep finishes what
+ * it leaves. */
 static void remove_layer(int layers, const char *name)
 {
     pid_t pid = fork();

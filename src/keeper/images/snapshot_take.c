@@ -1,10 +1,9 @@
-/* snapshot_take.c - how a snapshot is taken: write out what is dirty, stop the time in
- * the sandbox, snapshot its disk, let it go on.
+/* snapshot_take.c - takes a snapshot: writes dirty data out, freezes the sandbox, snapshots its
+ * disk, thaws the sandbox.
  *
- * What may take long is a worker's. Writing out comes first, while the sandbox
- * still runs, so that it stands still for as short as its disk allows. A sandbox
- * that ends meanwhile, or a front that is gone, makes the snapshot nobody's: it is
- * thrown away. */
+ * Slow steps run in a worker. Data is written out while the sandbox still runs, so that it is
+ * frozen as briefly as possible. If the sandbox or the front that asked ends meanwhile, the
+ * snapshot is deleted. */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -22,8 +21,8 @@
 #include "keeper/snapshot.h"
 #include "keeper/worker.h"
 
-#define TAKE_DIRTY_MAX (4ull << 20) /* less is written out while it stands still */
-#define TAKE_FLUSHES_MAX 2u         /* it may write faster than the disk takes */
+#define TAKE_DIRTY_MAX (4ull << 20) /* less is written out while it is frozen */
+#define TAKE_FLUSHES_MAX 2u         /* the sandbox may write faster than the disk */
 #define TAKE_LOOK_MS 1
 #define TAKE_WAIT_MS 5000 /* to be frozen */
 
@@ -32,16 +31,16 @@ struct taking {
     struct loop_timer timer;
     struct keeper *k;
     uint32_t seq;   /* of the request... */
-    uint64_t front; /* ...and whose it was: every front counts from the same number */
+    uint64_t front; /* ...and its front: every front counts from the same number */
     struct snapshot *snap;
-    char sandbox[32], disk[64]; /* names on the disk: from, to */
+    char sandbox[32], disk[64]; /* names of disks: from, to */
     unsigned flushes;
     uint64_t give_up_ms, frozen_ns;
     int result;
     struct err e;
 };
 
-/* The sandbox, as long as it is the one that is being taken. */
+/* The sandbox, if it still is the one of this snapshot. */
 static struct sandbox *sandbox_of(const struct taking *t)
 {
     struct sandbox *sb = sandbox_find(t->k, t->sandbox);
@@ -49,7 +48,7 @@ static struct sandbox *sandbox_of(const struct taking *t)
     return sb != NULL && sb->taking == t ? sb : NULL;
 }
 
-/* Who asked still waits for it. */
+/* The request is still not answered. */
 static bool is_awaited(const struct taking *t, const struct sandbox *sb)
 {
     return sb->ask == t->seq && t->front == t->k->nfronts;
@@ -102,7 +101,7 @@ static void taken(struct work *w)
         fail(t, sb, &t->e);
         return;
     }
-    if (sb == NULL || !is_awaited(t, sb)) /* who asked is gone, or was told something else */
+    if (sb == NULL || !is_awaited(t, sb)) /* the front is gone, or the request was answered */
         err_set(&e, ERR_GONE, "snapshot: the sandbox or the front that asked for it is gone");
     else if (snapshot_keep(t->k, s, &e) == 0) {
         t->snap = NULL;
@@ -208,7 +207,7 @@ static void go_on(struct taking *t, struct sandbox *sb)
 static void describe(struct snapshot *s, struct keeper *k, const struct sandbox *sb)
 {
     struct snapshot *below =
-        snapshot_is_version(sb->rec.layer) ? snapshot_any(k, sb->rec.layer + 1) : NULL;
+        snapshot_is_version(sb->rec.layer) ? snapshot_find_any(k, sb->rec.layer + 1) : NULL;
 
     id_random(s->rec.id, ID_LEN);
     str_fmt(s->rec.under, sizeof(s->rec.under), "%s", sb->rec.layer);

@@ -1,4 +1,4 @@
-/* template.c - versions of templates: found, built aside, put in place whole. */
+/* template.c - versions of `base`: found, built under another name, renamed when complete. */
 #include "keeper/template.h"
 
 #include <dirent.h>
@@ -28,7 +28,7 @@
 #define BASE_FORMAT 2 /* raised when a release makes the default template in another way */
 #define MADE_MAX (4 * CONFIG_TEXT_MAX + 32)
 
-/* A build runs in a child of its own; it reports over a pipe. */
+/* A build runs in a child and reports over a pipe. */
 struct refresh {
     pid_t pid;
     int pipe_fd;
@@ -42,9 +42,9 @@ struct refresh {
 struct template
 {
     struct keeper *k;
-    char dir[600]; /* where versions live */
+    char dir[600]; /* the directory of the versions */
     int dir_fd;
-    bool shared; /* --base: other daemons may stand on versions we do not know of */
+    bool shared; /* --base: other daemons may use versions too */
     char current[64];
     struct refresh refresh;
 };
@@ -106,7 +106,7 @@ static int write_info(const struct keeper *k, int dir, const struct base_counts 
     return 0;
 }
 
-/* Built under a name that is no version, and renamed when it is whole. */
+/* Built under another name and renamed when complete. */
 static int build(struct template *t,
                  void (*progress)(void *arg, const char *text, uint64_t done, uint64_t total),
                  void *arg, struct err *e)
@@ -166,7 +166,7 @@ static int build_locked(struct template *t, bool only_if_needed,
     if (lock < 0 || flock(lock, LOCK_EX) < 0)
         return err_sys(e, "lock %s", t->dir);
     if (only_if_needed) {
-        find_current(t); /* another daemon may have made it while we waited */
+        find_current(t); /* another daemon may have made it meanwhile */
         if (is_current(t))
             return 0;
     }
@@ -301,8 +301,8 @@ static void report_progress(void *arg, const char *text, uint64_t done, uint64_t
         return;
 }
 
-/* A child of ours must not hold what the next daemon waits for: the lock, the
- * port, the front's socket. Keeps 0 to 2 and two more. */
+/* A child must not keep what the next daemon waits for: the lock, the port, the front's socket.
+ * Keeps fds 0 to 2 and two more. */
 static void shed_fds(int a, int b)
 {
     unsigned low = (unsigned)(a < b ? a : b), high = (unsigned)(a < b ? b : a);
@@ -319,7 +319,7 @@ static void __attribute__((noreturn)) child_main(struct template *t, int fd)
     struct report r = {.kind = 1};
     struct err e;
 
-    prctl(PR_SET_PDEATHSIG, SIGKILL); /* half a template is swept at the next start */
+    prctl(PR_SET_PDEATHSIG, SIGKILL); /* the next start removes half a template */
     shed_fds(t->dir_fd, fd);
 
     if (build_locked(t, false, report_progress, &fd, &e) < 0) {
@@ -422,13 +422,13 @@ static void remove_tree(const char *path)
         log_warn("remove %s: %s", path, strerror(errno));
 }
 
-static bool stands_on(struct keeper *k, const char *version)
+static bool is_used(struct keeper *k, const char *version)
 {
     return sandbox_users(k, version, true) + snapshot_users(k, version) > 0;
 }
 
-/* Removing a tree takes a second or two: in a child that nobody waits for long. */
-static void remove_aside(struct keeper *k, const char *name)
+/* Removing a tree takes seconds: done in a grandchild. */
+static void remove_version(struct keeper *k, const char *name)
 {
     char path[700];
     pid_t pid;
@@ -437,7 +437,7 @@ static void remove_aside(struct keeper *k, const char *name)
     log_info("removing template version %s", name);
     pid = fork();
     if (pid == 0) {
-        /* Twice, so that it is nobody's child here and needs no waiting for. */
+        /* A second fork: init of the host becomes the parent and waits for it. */
         if (fork() == 0) {
             syscall(SYS_close_range, 3u, ~0u, 0u); /* not the lock, not the port */
             remove_tree(path);
@@ -448,8 +448,8 @@ static void remove_aside(struct keeper *k, const char *name)
         waitpid(pid, NULL, 0);
 }
 
-/* Of a shared directory only what somebody began to build and did not finish, and
- * only while nobody builds: who stands on its versions is not ours to know. */
+/* In a shared directory only unfinished builds are removed, and only while no build runs: other
+ * daemons may use its versions. */
 void template_sweep(struct keeper *k)
 {
     struct template *t = k->base;
@@ -463,8 +463,8 @@ void template_sweep(struct keeper *k)
         bool half = strncmp(de->d_name, "new-", 4) == 0 && quiet;
 
         if (half || (!t->shared && is_version(de->d_name) && strcmp(de->d_name, t->current) != 0 &&
-                     !stands_on(k, de->d_name)))
-            remove_aside(k, de->d_name);
+                     !is_used(k, de->d_name)))
+            remove_version(k, de->d_name);
     }
     if (d != NULL)
         closedir(d);

@@ -23,7 +23,7 @@ int sandbox_find_init(struct sandbox *sb, struct err *e)
     sb->pidfd = (int)syscall(SYS_pidfd_open, sb->pid, 0);
     if (sb->pidfd < 0)
         return errno == ESRCH ? 0 : err_sys(e, "open the pidfd of its init");
-    /* The pid could have been used again in between: still the one in the group? */
+    /* The pid may have been reused in between: is it still the one in the group? */
     if (cgroup_init_pid(sb, &again, e) < 0)
         return -1;
     if (again != sb->pid)
@@ -31,7 +31,7 @@ int sandbox_find_init(struct sandbox *sb, struct err *e)
     return again == sb->pid;
 }
 
-/* Of a record that says `given`, since this boot of the host: as sandbox_find_init(). */
+/* For a record with phase `given` of this boot; returns as sandbox_find_init(). */
 static int adopt_running(struct sandbox *sb, struct err *e)
 {
     enum state state;

@@ -49,7 +49,7 @@ void quarantine_forget(struct keeper *k, const char *name)
 
 /* ---- in ---- */
 
-/* What runs keeps its range: another sandbox in it would have the same users. */
+/* A running sandbox keeps its range: another one in it would have the same users. */
 static int watch(struct sandbox *sb, struct err *e)
 {
     char link[IFNAMSIZ];

@@ -1,12 +1,12 @@
-/* record.c - what exists, on disk: DIR/sandboxes, an array with a place per sandbox.
+/* record.c - the records of sandboxes: DIR/sandboxes, an array with a place per sandbox.
  *
- * A place lies within one page and one pwrite replaces it, so a reader never sees half
- * of a record; the sum catches the rest. Places are made once, written with zeros, and
- * used again: to make a record durable is then one block of data, and no directory, no
- * inode and no journal of the file system below has a part in it.
+ * A place is within one page and one pwrite replaces it, so a reader never sees half of a record;
+ * the sum detects the rest. Places are made once, filled with zeros, and used again: making a
+ * record durable then writes one block of data, and no directory, inode or journal of the file
+ * system.
  *
- * A record that is damaged costs nobody anything: its place stays as it is, and what it was
- * of is put into quarantine (quarantine.c). One that a newer release wrote ends the start. */
+ * A damaged record loses no data: its place stays as it is, and its sandbox is put into quarantine
+ * (quarantine.c). A record of a newer release ends the start. */
 #include "keeper/life/record.h"
 
 #include <errno.h>
@@ -67,7 +67,7 @@ int record_encode(const struct record *r, struct buf *out, struct err *e)
 
 #define TAKE(to, from) str_fmt(to, sizeof(to), "%s", from)
 
-/* A phase or stage that this release does not have makes it one of a newer release. */
+/* A phase or stage that this release does not know is one of a newer release. */
 static enum sealed decode(const char *p, size_t n, struct record *ret)
 {
     struct record_file f;
@@ -139,7 +139,7 @@ static int read_place(const struct records *r, uint32_t place, char out[RECORD_P
     return 0;
 }
 
-/* Before anything is changed. */
+/* Runs before anything is changed. */
 static int refuse_newer(const struct keeper *k, struct err *e)
 {
     char place[RECORD_PLACE];
@@ -158,7 +158,7 @@ static int refuse_newer(const struct keeper *k, struct err *e)
     return 0;
 }
 
-/* A file that was cut is whole again after this, with an empty place at its end. */
+/* Extends a truncated file to whole places. */
 int records_open(struct keeper *k, struct err *e)
 {
     struct records *r = &k->records;
@@ -276,7 +276,7 @@ void records_drop(struct keeper *k, uint32_t place)
         free_place(&k->records, place);
 }
 
-/* Of a damaged one the id may be left. */
+/* A damaged record may still have its id. */
 static bool has_id(const char *place, struct record *ret)
 {
     *ret = (struct record){0};

@@ -1,14 +1,14 @@
 /* record_v1.c - the records of release 0.1.0: a file DIR/records, an array of structs as the
  * compiler laid them out, in places of 1,024 bytes.
  *
- * That release treats every record it cannot read as damage and destroys what it is of, so
- * it must never see ours, whenever this is cut off. The order:
+ * That release treats every record that it cannot read as damage and deletes the sandbox, so it
+ * must never see ours, wherever this is interrupted. The order:
  *
  *   1. `records` becomes a directory, by exchanging it with one: 0.1.0 refuses to start
- *   2. the new store is written aside, flushed, and renamed
- *   3. the old file is put into that directory, where it stays
+ *   2. the new store is written under another name, flushed, and renamed
+ *   3. the old file is moved into that directory, where it stays
  *
- * After a kill the next start goes on with the step that is missing. */
+ * After a kill the next start continues with the missing step. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>

@@ -117,7 +117,7 @@ struct sandbox *sandbox_build(struct keeper *k, const struct order *o, enum stat
             o->template == NULL ? "" : o->template);
     str_fmt(sb->rec.layer, sizeof(sb->rec.layer), "%s", layer);
     if (o->snapshot != NULL)
-        snapshot_stand(o->snapshot, sb);
+        snapshot_use(o->snapshot, sb);
     if (network_keep_rules(sb, &o->rules, e) == 0 && stages_up(sb, e) == 0)
         return sb;
     sb->ask = 0;

@@ -100,7 +100,7 @@ int react_deleted(struct sandbox *sb, const struct news *n, struct err *e)
     sandbox_answer_ok(sb);
     memcpy(version, sb->rec.layer, sizeof(version));
     sandbox_free(sb);
-    image_left(k, version);
+    image_released(k, version);
     pool_refill(k);
     return 0;
 }

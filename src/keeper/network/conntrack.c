@@ -14,14 +14,15 @@
 #include "keeper/network.h"
 #include "keeper/network/netlink.h"
 
-#define MESSAGE_MAX 1024u /* of what we send */
-#define FAILS_MAX 8u      /* walks in a row; a kernel without the list must not keep ranges */
+#define MESSAGE_MAX 1024u /* bytes of a request */
+#define FAILS_MAX                                                                                  \
+    8u /* consecutive failures; then ranges are freed anyway: a kernel may lack the list */
 
 /* ---- in the thread ---- */
 
 struct walk {
     const struct conntrack *c;
-    struct netlink *all, *one; /* a list that is read, and what is deleted meanwhile */
+    struct netlink *all, *one; /* reads the list; deletes entries meanwhile */
 };
 
 static struct nlmsghdr *begin(char room[MESSAGE_MAX], unsigned type, unsigned flags)
@@ -57,7 +58,7 @@ static bool is_ours(const struct conntrack *c, const struct nlattr *tuple)
     return range < NETWORK_RANGES && c->walked[range];
 }
 
-/* What a list that is sent once more shows again is gone already, or is deleted now. */
+/* A list that is sent again shows entries that are deleted already, or are deleted now. */
 static int see(void *arg, const struct nlmsghdr *h)
 {
     const struct nlattr *a, *tuple = NULL, *zone = NULL;
@@ -115,7 +116,7 @@ static void walked(struct work *work)
 {
     struct conntrack *c = CONTAINER_OF(work, struct conntrack, work);
 
-    /* Connections that are not forgotten would be the next sandbox's. */
+    /* After a failed walk the connections would belong to the next sandbox: walk again. */
     c->fails = c->failed ? c->fails + 1 : 0;
     if (c->fails > 0 && c->fails < FAILS_MAX)
         for (size_t i = 0; i < NETWORK_RANGES; i++)

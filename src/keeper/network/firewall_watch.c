@@ -1,8 +1,8 @@
-/* firewall_watch.c - our table is there, whoever empties the host's firewall.
+/* firewall_watch.c - writes our table again when another program removes it.
  *
- * `nft flush ruleset`, which is what a reload of nftables.service begins with, removes
- * every table of the host, ours too, while sandboxes run. The kernel tells of each
- * table that goes; if ours was among them it is written again, with all it held. */
+ * `nft flush ruleset`, with which a reload of nftables.service begins, removes every table of the
+ * host, ours too, while sandboxes run. The kernel reports each removed table; if ours was among
+ * them it is written again with everything it had. */
 #include <errno.h>
 #include <libmnl/libmnl.h>
 #include <linux/netfilter/nf_tables.h>
@@ -56,7 +56,7 @@ static bool tells_of_a_table(const char *p, int n)
     return false;
 }
 
-/* News that were lost (ENOBUFS) may have been of ours. */
+/* Lost reports (ENOBUFS) may have been about our table. */
 static void news(struct loop_io *io, uint32_t events)
 {
     struct keeper *k = CONTAINER_OF(io, struct keeper, network.watch_io);

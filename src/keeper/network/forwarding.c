@@ -1,8 +1,8 @@
 /* forwarding.c - see forwarding.h.
  *
- * /run/cove/net-INODE, INODE being that of the network namespace the daemon runs in
- * (sysctls are per namespace, /run need not be), is changed under a lock. It holds
- * lines `if NAME` for what was switched on and `tag TAG` for who needs it. */
+ * /run/cove/net-INODE, for the inode of the daemon's network namespace (sysctls are per namespace,
+ * /run need not be), is changed under a lock. It has lines `if NAME` for interfaces that were
+ * turned on and `tag TAG` for daemons that need them. */
 #include "keeper/forwarding.h"
 
 #include <errno.h>
@@ -23,9 +23,9 @@ struct memory {
     char path[64];
     int fd;
     struct forwarding on;
-    struct buf tags; /* lines, without the one of who asks */
-    bool mine;       /* the asker's was there */
-    bool empty;      /* nothing was: it is new, or the last one is lost */
+    struct buf tags; /* lines of other daemons */
+    bool mine;       /* our line was there */
+    bool empty;      /* the file is new, or the last one was lost */
 };
 
 int forwarding_set(const char *family, const char *dev, const char *name, const char *value)
@@ -74,7 +74,7 @@ static void read_line(struct memory *m, const char *line, const char *tag)
         buf_addf(&m->tags, "%s\n", line);
 }
 
-/* Whoever had it locked before us may have removed it: then again. */
+/* The last one to lock it may have removed it: then try again. */
 static int memory_lock(struct memory *m, int flags, struct err *e)
 {
     struct stat st;
@@ -135,7 +135,7 @@ static int memory_write(struct memory *m, const char *tag, struct err *e)
 
 /* ---- taking and giving back ---- */
 
-/* A daemon whose table is there needs it, and what that guards was off before. */
+/* A daemon with a table needs forwarding, and the interfaces that it guards were off before. */
 static void recover(struct memory *m, const struct forwarding_tables *t)
 {
     if (!m->empty || (!t->ours && t->nothers == 0))
@@ -147,8 +147,7 @@ static void recover(struct memory *m, const struct forwarding_tables *t)
         buf_addf(&m->tags, "tag %s\n", t->others[i]);
 }
 
-/* Written down before it is done: who is killed in between has changed nothing
- * that is not remembered. */
+/* Written before it is done: after a kill every change is on record. */
 static int take(struct memory *m, struct forwarding *f, const char *tag, struct err *e)
 {
     for (size_t i = 0; i < f->ndevs; i++)

@@ -16,8 +16,8 @@
 #include "keeper/network/resolvers.h"
 #include "keeper/stages.h"
 
-#define SUBNET_PREFIX_MAX 20u /* smaller ones do not hold an address per id range */
-#define LINK_TRIES 34u        /* to find it gone by itself, some 3 s; see teardown.c */
+#define SUBNET_PREFIX_MAX 20u /* smaller networks do not have an address per id range */
+#define LINK_TRIES 34u        /* attempts before it is deleted, some 3 s; see teardown.c */
 #define MTU_DEFAULT 1500u
 #define MTU_LEAST 1280u
 #define NAME_CHARS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.@"
@@ -45,7 +45,7 @@ uint32_t network_address(const struct sandbox *sb)
 /* ---- the host ---- */
 
 struct host_view {
-    struct cidr taken[256]; /* routes that are not ours */
+    struct cidr taken[256]; /* routes of the host */
     size_t ntaken;
     struct forwarding devs;
     uint32_t mtu;
@@ -64,7 +64,7 @@ static uint32_t mtu_of(const char *dev)
     return r.ifr_mtu < (int)MTU_DEFAULT ? (uint32_t)r.ifr_mtu : MTU_DEFAULT;
 }
 
-/* Its routes lead to sandboxes, of this daemon or another one. */
+/* The interface of a sandbox, of this daemon or another. */
 static bool is_ours(const char *dev)
 {
     return strncmp(dev, NETWORK_PREFIX, strlen(NETWORK_PREFIX)) == 0 && strlen(dev) > TAG_LEN;
@@ -233,7 +233,7 @@ static int open_host(struct keeper *k, struct err *e)
         return -1;
     n->mtu = v.mtu;
     n->forwarding = v.devs;
-    /* The walls first: until they stand nothing is forwarded. */
+    /* The firewall first: nothing is forwarded before it is complete. */
     if (forwarding_take(&n->forwarding, &tables, k->tag, e) < 0 || firewall_write(k, e) < 0 ||
         forwarding_start(&n->forwarding, e) < 0 || firewall_watch(k, e) < 0)
         return -1;
@@ -241,8 +241,8 @@ static int open_host(struct keeper *k, struct err *e)
     return 0;
 }
 
-/* An earlier daemon left something that is to be taken down: our table, or our name in what is
- * remembered of forwarding. Either may have been removed. */
+/* An earlier daemon left our table or our entry in /run/cove, to be removed now. Either may have
+ * been removed. */
 static bool has_left(struct keeper *k, struct forwarding_tables *ret)
 {
     struct network *n = &k->network;
@@ -269,7 +269,7 @@ int network_open(struct keeper *k, struct err *e)
             return 0;
         firewall_close(take_ptr(&n->nft));
         n->powerless = true;
-        return privileges_give_up(CAP_NET_ADMIN, e);
+        return privileges_drop_one(CAP_NET_ADMIN, e);
     }
     if (open_host(k, &why) == 0) {
         cidr_format_addr(n->subnet, text);
@@ -331,8 +331,7 @@ int network_keep_rules(struct sandbox *sb, const struct wire_bytes *rules, struc
     return 0;
 }
 
-/* The record says that there are rules before there are any: whoever takes the
- * sandbox down removes them from the firewall. */
+/* The record says that there are rules before there are any: the teardown then removes them. */
 static int hand_over(struct sandbox *sb, struct err *e)
 {
     struct wire_bytes rules = {sb->rules.mem, sb->rules.len};
@@ -351,7 +350,7 @@ static int hand_over(struct sandbox *sb, struct err *e)
     return firewall_rule(sb, &rules, e);
 }
 
-/* A firewall that somebody emptied takes nothing, and we may not have heard of it yet. */
+/* If another program emptied the firewall it accepts nothing, and we may not have been told yet. */
 static int apply(struct sandbox *sb, struct err *e)
 {
     if (hand_over(sb, e) == 0)
@@ -372,7 +371,7 @@ int network_rule(struct sandbox *sb, const struct wire_bytes *rules, struct err 
     sb->rules.mem = NULL;
     if (network_keep_rules(sb, rules, e) < 0 || apply(sb, e) < 0) {
         free(sb->rules.mem);
-        sb->rules = before; /* which hold still, and are what a restored firewall gets */
+        sb->rules = before; /* they still apply, and a restored firewall gets them */
         return -1;
     }
     free(before.mem);
@@ -385,14 +384,14 @@ int network_up(struct sandbox *sb, struct err *e)
     char name[IFNAMSIZ];
 
     if ((sb->rec.network & NETWORK_EGRESS) == 0)
-        return 0; /* the loopback, which init itself brings up */
+        return 0; /* loopback only, which init sets up */
     if (!n->egress)
         return err_set(e, ERR_UNSUPPORTED, "this server cannot give egress: %s", n->why_not);
     sb->quiet = false;
     network_name(sb, name);
     if (netlink_veth(n->nl, name, sb->pid, n->mtu, e) < 0)
         return -1;
-    /* Before it is up: no IPv6 word is ever exchanged. A kernel without IPv6 is fine. */
+    /* Before the link is up, so that no IPv6 packet is sent. A kernel without IPv6 is fine. */
     if (forwarding_set("ipv6", name, "disable_ipv6", "1") < 0 && errno != ENOENT)
         return err_sys(e, "turn off IPv6 on %s", name);
     if (forwarding_set("ipv4", name, "forwarding", "1") < 0)
@@ -403,8 +402,8 @@ int network_up(struct sandbox *sb, struct err *e)
     return apply(sb, e);
 }
 
-/* Also by a daemon that gives no egress itself: the table of an earlier one is there,
- * and the next sandbox in this range must not inherit rules. */
+/* Also without egress: the table of an earlier daemon is there, and the next sandbox in this range
+ * must not inherit rules. */
 static void forget_rules(struct sandbox *sb)
 {
     struct network *n = &sb->k->network;
@@ -415,8 +414,8 @@ static void forget_rules(struct sandbox *sb)
     sb->rec.network &= ~NETWORK_RULED;
 }
 
-/* The kernel takes the link down with its namespace, but keeps that for a connection that has
- * something left to say, as long as it tries: with a silent peer for minutes. */
+/* The kernel removes the link with its namespace, but keeps the namespace for a connection with
+ * unsent data while it retries: minutes with a silent peer. */
 static void take_link(struct sandbox *sb, const char *name)
 {
     struct err e;
@@ -425,7 +424,7 @@ static void take_link(struct sandbox *sb, const char *name)
         log_warn("sandbox %s: %s", sb->rec.id, e.msg);
 }
 
-/* Nobody lives inside who could send: a link that was silent so far stays so. */
+/* No process is left inside to send: a link that was silent so far stays silent. */
 static bool is_there(struct sandbox *sb)
 {
     struct network *n = &sb->k->network;
@@ -443,9 +442,8 @@ static bool is_there(struct sandbox *sb)
     return true;
 }
 
-/* The range is free for the next one only when the kernel has taken the interface
- * down, some milliseconds after the last process inside is gone, and has forgotten what
- * came through it. */
+/* The range is free only when the kernel has removed the interface, some milliseconds after the
+ * last process inside has ended, and has forgotten its connections. */
 int network_down(struct sandbox *sb)
 {
     if ((sb->rec.network & NETWORK_EGRESS) == 0 || sb->rec.range == RANGE_NONE)
@@ -462,7 +460,7 @@ int network_down(struct sandbox *sb)
 struct counting {
     struct keeper *k;
     struct one {
-        struct sandbox *sb; /* NULL: none of ours that counts */
+        struct sandbox *sb; /* NULL: not a running sandbox of ours */
         struct netlink_count c;
     } by_range[NETWORK_RANGES];
 };
@@ -482,8 +480,8 @@ static void count_link(void *arg, const struct netlink_count *c)
         n->by_range[range].c = *c;
 }
 
-/* Where links come and go all the time no list of them is whole. One by one they are
- * asked for in a tenth of a millisecond or less each, and nothing interrupts that. */
+/* Where links change all the time no list of them is complete. Each alone takes a tenth of a
+ * millisecond or less, and is not interrupted. */
 static void count_one_by_one(struct counting *n)
 {
     char name[IFNAMSIZ];
@@ -494,11 +492,11 @@ static void count_one_by_one(struct counting *n)
         if (o->sb == NULL || o->c.name[0] != '\0' || (o->sb->rec.network & NETWORK_EGRESS) == 0)
             continue;
         network_name(o->sb, name);
-        netlink_count(n->k->network.nl, name, &o->c); /* none: it goes down */
+        netlink_count(n->k->network.nl, name, &o->c); /* fails if it is going down */
     }
 }
 
-/* What the host's end receives is what the sandbox sent. */
+/* The host's end receives what the sandbox sent. */
 int network_counts(struct keeper *k, void (*each)(void *arg, const struct keeper_count *c),
                    void *arg, struct err *e)
 {
@@ -534,20 +532,20 @@ int network_counts(struct keeper *k, void (*each)(void *arg, const struct keeper
 
 /* ---- for doctor ---- */
 
-bool network_see_nft(char *text, size_t room)
+bool network_check_nft(char *text, size_t room)
 {
     struct nft_ctx *nft = NULL;
     struct err e;
     bool works = firewall_open(&nft, &e) == 0;
 
     snprintf(text, room,
-             works ? "nftables works: sandboxes can have a network behind walls"
+             works ? "nftables works: sandboxes can have a network with a firewall"
                    : "nftables does not work here: network `none` only");
     firewall_close(nft);
     return works;
 }
 
-bool network_see_uplink(char *text, size_t room)
+bool network_check_uplink(char *text, size_t room)
 {
     struct netlink *nl = NULL;
     struct host_view v = {0};
@@ -562,7 +560,7 @@ bool network_see_uplink(char *text, size_t room)
     return there;
 }
 
-bool network_see_names(char *text, size_t room)
+bool network_check_names(char *text, size_t room)
 {
     uint32_t all[NETWORK_RESOLVERS];
     size_t n = resolvers_find(all, NETWORK_RESOLVERS);

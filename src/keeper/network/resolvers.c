@@ -8,8 +8,8 @@
 
 #define LINES_MAX 256
 
-/* In the order in which they are believed: systemd-resolved writes into the second
- * whom it asks, when the first names only itself. */
+/* In order of preference: systemd-resolved writes its upstream servers into the second when the
+ * first names only itself. */
 static const char *const files[] = {"/etc/resolv.conf", "/run/systemd/resolve/resolv.conf"};
 
 static int check(uint32_t addr)

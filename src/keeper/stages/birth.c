@@ -1,8 +1,8 @@
 /* birth.c - the process that becomes init, in namespaces of its own.
  *
- * The nursery (nursery.h) bears it into the sandbox's cgroup and into new user, pid,
- * mount, network, ipc and uts namespaces; then we write its id maps, and the stages go
- * on. Until its boot message comes (init.c) it only waits. */
+ * The nursery (nursery.h) clones it into the sandbox's cgroup and into new user, pid, mount,
+ * network, ipc and uts namespaces; then we write its id maps, and the stages continue. It waits
+ * until its boot message comes (init.c). */
 #include <fcntl.h>
 #include <poll.h>
 #include <string.h>
@@ -37,8 +37,8 @@ static int open_userns(struct sandbox *sb, struct err *e)
     return sb->userns_fd < 0 ? err_sys(e, "open the user namespace") : 0;
 }
 
-/* The other end of boot_fd: it belongs to the newborn, and we keep no copy, so that
- * each sees the other's death. */
+/* Returns the other end of boot_fd, for the new init. We keep no copy, so that each end sees when
+ * the other closes. */
 int birth_socket(struct sandbox *sb, struct err *e)
 {
     int pair[2], quiet = 256 * 1024;
@@ -67,7 +67,7 @@ static int settle(struct sandbox *sb, struct err *e)
     return open_userns(sb, e);
 }
 
-/* One that nobody wants any more goes down from here (birth_down). */
+/* A sandbox that is no longer starting is taken down by birth_down(). */
 void birth_born(struct sandbox *sb, pid_t pid, int pidfd)
 {
     struct err e;
@@ -97,8 +97,7 @@ bool birth_is_over(const struct sandbox *sb)
     return sb->pidfd >= 0 && poll(&p, 1, 0) > 0;
 }
 
-/* Also for an adopted init, which is not our child: then waitid has nothing to
- * say and the pidfd alone tells. */
+/* Also for an adopted init, which is not our child: then waitid fails and the pidfd alone tells. */
 int birth_down(struct sandbox *sb)
 {
     siginfo_t si = {0};

@@ -1,28 +1,25 @@
 /* idrange.c - a private range of 65,536 user and group ids for each sandbox.
  *
- * Ranges are leased for the whole host, since several daemons may run on it:
- * /run/cove/idranges is an array with one tag per range, changed under a lock. A
- * file on a sandbox's disk carries ids from 0 on whatever the range is (the
- * mounts are mapped), so a range is free again as soon as nothing runs in it.
+ * Ranges are leased for the whole host, since several daemons may run on it: /run/cove/idranges is
+ * an array with one tag per range, changed under a lock. Files on a sandbox's disk have ids from 0
+ * on in every range (the mounts are mapped), so a range is free as soon as nothing runs in it.
  *
- * The number of a range is also that of an address and of an interface, so nothing of one
- * sandbox may be left when the next has it. Wherever a keeper is killed, that holds because:
+ * The number of a range is also the number of an address and of an interface, so everything of one
+ * sandbox must be gone before the next gets its range. This holds wherever a keeper is killed:
  *
- *  - A range is leased before a record names it, and the record names it, together with the
- *    boot of the host that this is a lease of, before anything is made with it. A lease that
- *    no record names is swept by the next keeper.
- *  - It is given back after everything that was made with it is gone (the stages above
- *    this one, and every process of its cgroup) and after the record has ceased to name it.
- *    The other way round a record is left that names a range of another sandbox: the next
- *    keeper would wait for that one's interface, delete it, and give the range back twice.
- *  - A keeper sweeps when it has read all records, and not before those are down whose range
- *    it does not know.
- *  - Whatever else may have gone wrong, a range is not leased that a sandbox of ours has, or
- *    whose interface is there.
+ *  - A range is leased before a record names it, and the record names it, with the boot id of the
+ *    host, before anything is made with it. The next keeper gives back a lease that no record names.
+ *  - A range is given back after everything made with it is gone (the stages above this one, and
+ *    every process of the cgroup) and after the record no longer names it. In the other order a record
+ *    could name the range of another sandbox: the next keeper would delete the interface of that one
+ *    and give the range back twice.
+ *  - A keeper gives back unnamed ranges only after it has read all records and taken down every
+ *    sandbox whose range it does not know.
+ *  - In any case, a range is not leased while a sandbox of ours has it or its interface exists.
  *
- * The file may be lost while daemons run (`rm -rf /run/cove`). Each looks before it uses it:
- * who finds none makes it, with the ranges of everything that runs on the host, and each
- * daemon enters its own. */
+ * The file may be lost while daemons run (`rm -rf /run/cove`). Each daemon checks before use: the
+ * first one makes a new file with the ranges of everything that runs on the host, and each daemon
+ * enters its own. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -41,14 +38,15 @@
 
 #include <sys/prctl.h>
 
-/* Above what Debian, systemd and subuid files hand out, below 2^31. */
+/* Above the ids that Debian, systemd and subuid files use, below 2^31. */
 #define IDS_FIRST 0x70000000u
 #define IDS_RANGES NETWORK_RANGES /* up to 0x7f000000 */
 #define IDS_BYTES ((off_t)IDS_RANGES * TAG_LEN)
 #define RUN_DIR "/run/cove"
 
-static const char nobody[TAG_LEN];
-static const char somebody[TAG_LEN] = "????????"; /* it runs, and no cgroup tells whose it is */
+static const char no_tag[TAG_LEN];
+static const char unknown_tag[TAG_LEN] =
+    "????????"; /* it runs, and its cgroup is not one of ours */
 
 uid_t ids_base(const struct sandbox *sb)
 {
@@ -97,8 +95,8 @@ static ssize_t read_text(const char *path, char *out, size_t room)
     return n;
 }
 
-/* The range that this process has its ids from, by its map, and the daemon that it belongs to,
- * by its cgroup. */
+/* Enters the range of this process, from its id map, with the tag of its daemon, from its cgroup.
+ */
 static void enter_process(char all[IDS_RANGES][TAG_LEN], const char *pid)
 {
     char path[64], text[4096];
@@ -110,15 +108,16 @@ static void enter_process(char all[IDS_RANGES][TAG_LEN], const char *pid)
         first < IDS_FIRST || (first - IDS_FIRST) / SANDBOX_IDS >= IDS_RANGES)
         return;
     first = (first - IDS_FIRST) / SANDBOX_IDS;
-    if (memcmp(all[first], nobody, TAG_LEN) != 0)
+    if (memcmp(all[first], no_tag, TAG_LEN) != 0)
         return;
     str_fmt(path, sizeof(path), "/proc/%.20s/cgroup", pid);
     at = read_text(path, text, sizeof(text)) <= 0 ? NULL : strstr(text, "/cove-");
-    at = at == NULL || strlen(at) < strlen("/cove-") + TAG_LEN ? somebody : at + strlen("/cove-");
+    at =
+        at == NULL || strlen(at) < strlen("/cove-") + TAG_LEN ? unknown_tag : at + strlen("/cove-");
     memcpy(all[first], at, TAG_LEN);
 }
 
-/* Its full size says that this was done. */
+/* The full size of the file means that this was done. */
 static int fill(const struct keeper *k, struct err *e)
 {
     char all[IDS_RANGES][TAG_LEN] = {0};
@@ -142,9 +141,9 @@ static bool enter(const struct sandbox *sb)
     char tag[TAG_LEN];
 
     if (tag_get(sb->k, sb->rec.range, tag) < 0 ||
-        (memcmp(tag, nobody, TAG_LEN) == 0 && tag_put(sb->k, sb->rec.range, sb->k->tag) < 0))
+        (memcmp(tag, no_tag, TAG_LEN) == 0 && tag_put(sb->k, sb->rec.range, sb->k->tag) < 0))
         log_warn("lease id range %u again: %s", sb->rec.range, strerror(errno));
-    else if (memcmp(tag, nobody, TAG_LEN) != 0 && memcmp(tag, sb->k->tag, TAG_LEN) != 0)
+    else if (memcmp(tag, no_tag, TAG_LEN) != 0 && memcmp(tag, sb->k->tag, TAG_LEN) != 0)
         log_error(
             "sandbox %s has the same user ids as a sandbox of daemon %.8s; stop and resume it",
             sb->rec.id, tag);
@@ -175,7 +174,7 @@ static int open_file(struct keeper *k, struct err *e)
     return k->ids.fd < 0 ? err_sys(e, "open %s", path) : 0;
 }
 
-/* The file that others see is the one we have. */
+/* True if our fd is the file at the path. */
 static bool is_the_one(const struct keeper *k, struct stat *st)
 {
     char path[sizeof(k->ids.dir) + 16];
@@ -261,7 +260,7 @@ static int lease(struct keeper *k, uint32_t *ret, struct err *e)
     if (pread(k->ids.fd, all, sizeof(all), 0) != (ssize_t)sizeof(all))
         return err_sys(e, "read the id ranges");
     for (uint32_t i = 0; i < IDS_RANGES; i++) {
-        if (memcmp(all[i], nobody, TAG_LEN) != 0 || user_of(k, i, NULL) != NULL || has_link(k, i))
+        if (memcmp(all[i], no_tag, TAG_LEN) != 0 || user_of(k, i, NULL) != NULL || has_link(k, i))
             continue;
         if (tag_put(k, i, k->tag) < 0)
             return err_sys(e, "lease an id range");
@@ -279,7 +278,7 @@ int idrange_up(struct sandbox *sb, struct err *e)
         return -1;
     r = lease(sb->k, &sb->rec.range, e);
     unlocked(sb->k);
-    /* In one save with the range: a record that names one of another boot names nothing. */
+    /* Saved together with the range: a range of another boot means no range. */
     if (r == 0)
         str_fmt(sb->rec.host_boot, sizeof(sb->rec.host_boot), "%s", sb->k->host_boot);
     return r < 0 ? r : cgroup_own(sb, e);
@@ -290,25 +289,25 @@ static void give_back(struct keeper *k, uint32_t range)
     char tag[TAG_LEN];
 
     if (tag_get(k, range, tag) == 0 && memcmp(tag, k->tag, TAG_LEN) == 0 &&
-        tag_put(k, range, nobody) < 0)
+        tag_put(k, range, no_tag) < 0)
         log_warn("give back id range %u: %s", range, strerror(errno));
 }
 
-/* A record that cannot be written goes on naming it: then the lease stays too. */
+/* If the record cannot be written it still names the range: then the lease stays. */
 int idrange_down(struct sandbox *sb)
 {
     uint32_t range = sb->rec.range;
     struct err e;
 
-    /* One that was being born when its keeper was killed: nobody here has its pidfd, so the
-     * stage above cannot have waited for its death. */
+    /* An init that was being cloned when its keeper was killed: we have no pidfd, so the stage
+     * above cannot have waited for its death. */
     if (!cgroup_is_empty(sb)) {
         cgroup_kill(sb);
         return 1;
     }
     if (range < IDS_RANGES) {
         sb->rec.range = RANGE_NONE;
-        /* A record in quarantine stays as it is; if it names the range, settle() finds that out. */
+        /* A record in quarantine is not changed; if it names the range, settle() notices. */
         if (sb->rec.phase != PHASE_DAMAGED && record_save(sb, false, &e) < 0) {
             log_warn("sandbox %s: id range %u stays leased: %s", sb->rec.id, range, e.msg);
         } else if (locked(sb->k, &e) < 0) {
@@ -325,9 +324,9 @@ int idrange_down(struct sandbox *sb)
 
 /* ---- after a restart ---- */
 
-/* Version 0.1.0 gave a range back before its record said so: two records may name it. The one
- * that has it no more has nothing in its cgroup. If neither has, both go down, and what is
- * left of either is left under the one name. */
+/* Release 0.1.0 gave a range back before its record was changed: two records may name it. The stale
+ * one has an empty cgroup. If both are empty, both go down, and leftovers of either are removed
+ * under one name. */
 static void settle(struct sandbox *a, struct sandbox *b)
 {
     struct sandbox *stale = cgroup_is_empty(a) ? a : b, *owner = stale == a ? b : a;
@@ -360,14 +359,15 @@ void ids_keep(struct sandbox *sb)
     unlocked(sb->k);
 }
 
-/* True while one is there that may have ids and whose record does not tell which. */
+/* True while a sandbox may have ids and its record does not name them. */
 static bool is_unclear(struct keeper *k)
 {
     for (size_t i = 0; i < k->sandboxes.nslots; i++)
         for (struct map_node *n = k->sandboxes.slots[i]; n != NULL; n = n->next) {
             struct sandbox *sb = CONTAINER_OF(n, struct sandbox, by_id);
 
-            /* Of one in quarantine that runs the kernel has told which; the others have none. */
+            /* The range of a running one in quarantine is read from the kernel; the others have
+             * none. */
             if (sb->rec.range == RANGE_NONE && sb->rec.stage > STAGE_IDS + 1 &&
                 sb->rec.phase != PHASE_DAMAGED)
                 return true;
@@ -381,7 +381,7 @@ void ids_sweep(struct keeper *k)
 
     k->ids.unswept = is_unclear(k);
     if (k->ids.unswept)
-        return; /* idrange_down() of the last of them */
+        return; /* called again by idrange_down() */
     if (locked(k, &e) < 0) {
         log_warn("%s", e.msg);
         return;
@@ -394,8 +394,8 @@ void ids_sweep(struct keeper *k)
 
 /* ---- acting as one ---- */
 
-/* Raw system calls: glibc's would change every thread, and only this one may
- * act as somebody else. With SECBIT_NO_SETUID_FIXUP the capabilities stay. */
+/* Raw system calls: glibc's would change all threads. With SECBIT_NO_SETUID_FIXUP the capabilities
+ * stay. */
 int become(uid_t id, struct err *e)
 {
     if (prctl(PR_SET_SECUREBITS, SECBIT_NO_SETUID_FIXUP) < 0)
@@ -413,5 +413,5 @@ int become(uid_t id, struct err *e)
 void become_root(void)
 {
     if (syscall(SYS_setresuid, -1, 0, -1) < 0 || syscall(SYS_setresgid, -1, 0, -1) < 0)
-        abort(); /* going on as somebody else would be worse than ending */
+        abort(); /* continuing with the wrong id would be worse */
 }

@@ -1,7 +1,7 @@
 /* init.c - the last stage: the boot message, and init's answer.
  *
- * The keeper binds the socket that the front will connect to (DIR/run/ID, owned
- * by cove); init calls listen() on it and nothing inside ever sees a path. */
+ * The keeper binds the socket that the front will connect to (DIR/run/ID, owned by cove); init
+ * calls listen() on it, and no path of it is visible inside. */
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -21,9 +21,9 @@
 #include "wire/fds.h"
 #include "wire/init.h"
 
-#define INIT_BOOT_MS 10000 /* an init that has not answered by then is broken */
+#define INIT_BOOT_MS 10000 /* then the boot has failed */
 
-/* A sandbox that is started again may have left one. */
+/* An earlier boot may have left a socket. */
 static int bind_over(int fd, const struct sockaddr_un *a, int dir, const char *name)
 {
     if (bind(fd, (const struct sockaddr *)a, sizeof(*a)) == 0)
@@ -33,7 +33,7 @@ static int bind_over(int fd, const struct sockaddr_un *a, int dir, const char *n
     return bind(fd, (const struct sockaddr *)a, sizeof(*a));
 }
 
-/* Through /proc/self/fd: a unix path holds 107 bytes, a state directory more. */
+/* Through /proc/self/fd: a unix path has 107 bytes, the state directory may have more. */
 static int bind_socket(struct sandbox *sb, struct err *e)
 {
     autofd int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -41,7 +41,7 @@ static int bind_socket(struct sandbox *sb, struct err *e)
     int dir = sb->k->run_fd;
 
     str_fmt(a.sun_path, sizeof(a.sun_path), "/proc/self/fd/%d/%s", dir, sb->rec.id);
-    /* The file gets the mode that the socket has. */
+    /* The file gets the mode of the socket. */
     if (fd < 0 || fchmod(fd, 0600) < 0 || bind_over(fd, &a, dir, sb->rec.id) < 0)
         return err_sys(e, "bind the socket of init");
     if (fchownat(dir, sb->rec.id, sb->k->cove_uid, sb->k->cove_gid, 0) < 0)
@@ -49,9 +49,9 @@ static int bind_socket(struct sandbox *sb, struct err *e)
     return take_fd(&fd);
 }
 
-/* Not the directory of the host: that of a detached mount of it, out of which `..` does
- * not lead. Of which only the directory is handed in: whoever holds the mount itself
- * waits for a grace period when it ends. */
+/* A directory of a detached clone of the mount, so that `..` does not lead to the host. Only the
+ * directory is passed to init: a process that has the mount itself open waits for an RCU grace
+ * period when it ends. */
 static int clone_run(struct sandbox *sb, struct err *e)
 {
     char path[320];
@@ -147,10 +147,9 @@ int init_up(struct sandbox *sb, struct err *e)
     return loop_io_start(sb->k->loop, &sb->boot_io, sb->boot_fd, EPOLLIN, boot_answered, e);
 }
 
-/* Only when everything inside is dead may the stages below go: a disk that is
- * emptied for the next sandbox must have no writer left. The death of init is the
- * death of its whole pid namespace; for an init whose pidfd we never had, the
- * cgroup tells. */
+/* The stages below may go only when everything inside is dead: a disk that is emptied for the next
+ * sandbox must have no writer. When init is dead, its whole pid namespace is; for an init whose
+ * pidfd we never had, the cgroup tells. */
 int init_down(struct sandbox *sb)
 {
     unlinkat(sb->k->run_fd, sb->rec.id, 0);

@@ -22,7 +22,7 @@ struct meter {
     struct work work;
     struct keeper *k;
     uint32_t seq;
-    uint64_t front; /* which one asked */
+    uint64_t front; /* the front that asked */
     bool all;
     size_t n;
     struct point points[];
@@ -47,7 +47,7 @@ static uint64_t number_in(int dir, const char *file)
     return cgroup_get(dir, file, text, sizeof(text)) <= 0 ? 0 : strtoull(text, NULL, 10);
 }
 
-/* The number behind `key` at the beginning of a line. */
+/* The number after `key` at the beginning of a line. */
 static uint64_t number_after(const char *text, const char *key)
 {
     const char *at = strncmp(text, key + 1, strlen(key + 1)) == 0 ? text - 1 : strstr(text, key);
@@ -66,7 +66,7 @@ static void measure_memory(const struct cgroups *g, struct point *p)
         p->m.cache = number_after(text, v2 ? "\nfile " : "\ntotal_cache ");
 }
 
-/* The v2 hierarchy counts time whoever has the controller. */
+/* The v2 hierarchy counts time also if v1 has the controller. */
 static void measure_cpu(const struct cgroups *g, struct point *p)
 {
     autofd int dir = open_group(g->v2_fd, p->id);

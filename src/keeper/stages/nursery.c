@@ -16,8 +16,8 @@
 #include "wire/birth.h"
 #include "wire/fds.h"
 
-#define AHEAD 4          /* orders that the nursery finds when it has done one */
-#define NURSERY_MS 10000 /* one that has answered nothing for so long is broken */
+#define AHEAD 4          /* open orders, so that the nursery never waits */
+#define NURSERY_MS 10000 /* without an answer: the nursery is replaced */
 
 _Static_assert((int)BIRTH_FDS_MAX - (int)BIRTH_V1 >= (int)CTRL_COUNT, "a place for each v1 group");
 
@@ -30,8 +30,8 @@ void nursery_init(struct keeper *k)
     list_init(&n->ordered);
 }
 
-/* In the child: a copy of a program that has threads, so system calls and nothing
- * else. 0, 1, 2 are the daemon's: a sandbox must hold none of them. */
+/* In the child: a copy of a program with threads, so only system calls. Fds 0, 1 and 2 are the
+ * daemon's: a sandbox must have none of them. */
 static void __attribute__((noreturn)) become_nursery(int sock, int program)
 {
     static char title[] = "cove: nursery";
@@ -79,7 +79,7 @@ static int start(struct keeper *k, struct err *e)
     return loop_io_start(k->loop, &n->io, n->fd, EPOLLIN, answered, e);
 }
 
-/* It has nothing to lose. */
+/* A kill is safe: the nursery has no state. */
 void nursery_close(struct keeper *k)
 {
     struct nursery *n = &k->nursery;
@@ -95,8 +95,7 @@ void nursery_close(struct keeper *k)
     n->pid = 0;
 }
 
-/* The socket is that of the newborn, and nobody else's from here on. 1: the nursery is
- * gone. */
+/* Passes the socket to the new init. 1: the nursery has ended. */
 static int order(struct sandbox *sb, int sock, struct err *e)
 {
     autofd int cgroup = cgroup_birth_fd(sb, e);
@@ -130,7 +129,7 @@ static int order_next(struct keeper *k, struct sandbox *sb, struct err *e)
     return sock < 0 ? -1 : order(sb, sock, e);
 }
 
-/* Whoever a nursery was about to bear when it was lost has another try. */
+/* A sandbox whose order was lost with a nursery is ordered once more. */
 static void again(struct sandbox *sb, struct err *e)
 {
     if (sb->born_again)
@@ -175,7 +174,7 @@ void nursery_order(struct sandbox *sb)
     order_more(sb->k);
 }
 
-/* Somebody killed it, or the kernel did for want of memory. */
+/* The nursery was killed, perhaps by the kernel for want of memory. */
 static void let_go(struct keeper *k)
 {
     struct nursery *n = &k->nursery;

@@ -1,10 +1,10 @@
-/* rootfs.c - the root filesystem: an overlay of the sandbox's disk over its
- * template, with ids mapped into its range.
+/* rootfs.c - the root filesystem: an overlay of the sandbox's disk over its template, with ids
+ * mapped into its range.
  *
- * The layers are detached, mapped clones; the overlay is made by the keeper while
- * it acts as the range's first id, and handed in as a mount fd. So no path of the
- * host shows in /proc/mounts, trusted xattrs (redirects, whiteouts) work as on
- * any overlay, and a tenant cannot reach a layer by itself. */
+ * The layers are detached, mapped clones. The keeper makes the overlay while it acts as the first
+ * id of the range, and passes it to init as a mount fd. So no path of the host is in /proc/mounts,
+ * trusted xattrs (redirects, whiteouts) work as on any overlay, and a tenant cannot reach a layer.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -62,8 +62,8 @@ static int name_layers_by_fd(int fs, const struct lowers *low, int upper, int wo
                : sys_fsconfig(fs, FSCONFIG_SET_FD, "workdir", NULL, work);
 }
 
-/* Such a kernel takes no layer out of a mount that is in no namespace: they lie one on
- * the other in ours for as long as it takes. */
+/* Older kernels accept no layer from a detached mount: meanwhile the layers are mounted on each
+ * other in our namespace. */
 static int attach_layers(struct keeper *k, const struct lowers *low, int upper, struct err *e)
 {
     for (int i = 0; i <= low->n; i++)
@@ -110,8 +110,8 @@ static int make_by_fd(const struct lowers *low, int upper, int work, struct err 
     return mnt < 0 ? err_sys(e, "mount the overlay") : mnt;
 }
 
-/* The old call, since a word of the new one has at most 255 bytes: over the layers that
- * are attached, and as a clone away from there. */
+/* mount(2), since a value for fsconfig(2) has at most 255 bytes: over the attached layers, then
+ * cloned away from there. */
 static int make_by_path(struct keeper *k, const struct lowers *low, int upper, int work,
                         struct err *e)
 {
@@ -145,7 +145,7 @@ static int make_overlay(struct keeper *k, const struct lowers *low, int upper, i
 
     if (mnt < 0)
         return -1;
-    /* An overlay that cannot use its upper comes up read-only and says nothing. */
+    /* An overlay that cannot use its upper is read-only, without an error. */
     if (fstatvfs(mnt, &st) < 0 || (st.f_flag & ST_RDONLY) != 0)
         return err_set(e, ERR_INTERNAL, "mount the overlay: it is read-only");
     return take_fd(&mnt);
@@ -159,7 +159,7 @@ static int stack(struct sandbox *sb, const struct lowers *low, int disk, struct 
     autofd int work = openat(disk, "work", O_PATH | O_DIRECTORY | O_CLOEXEC);
 
     if (by_path && attached <= low->n)
-        ; /* and `e` says why */
+        ; /* `e` is set */
     else if (upper < 0 || work < 0)
         err_sys(e, "open the directories upper and work");
     else if (become(ids_base(sb), e) == 0) {
@@ -170,7 +170,7 @@ static int stack(struct sandbox *sb, const struct lowers *low, int disk, struct 
     return sb->root_fd < 0 ? -1 : 0;
 }
 
-/* Found out by making one. */
+/* Finds out by making an overlay. */
 int rootfs_open(struct keeper *k, struct err *e)
 {
     autofd int fs = sys_fsopen("overlay", FSOPEN_CLOEXEC);
@@ -203,8 +203,7 @@ static int map_lowers(struct sandbox *sb, struct lowers *ret, struct err *e)
     return n < 0 ? -1 : r;
 }
 
-/* For cove-helper: a bare directory of the disk and no overlay, on which the marks
- * of removed files could not be made. */
+/* For cove-helper: a plain directory of the disk, since whiteouts cannot be made on an overlay. */
 static int import_root(struct sandbox *sb, int disk, struct err *e)
 {
     if (mkdirat(disk, "root", 0755) < 0 && errno != EEXIST)
@@ -213,8 +212,8 @@ static int import_root(struct sandbox *sb, int disk, struct err *e)
     return sb->root_fd < 0 ? -1 : 0;
 }
 
-/* Two sandboxes on one upper would only make the kernel warn. Ids are unique and
- * a record belongs to one keeper (DIR is locked), so that cannot happen here. */
+/* The kernel would only warn about two sandboxes on one upper. Ids are unique and a record belongs
+ * to one keeper (DIR is locked), so that cannot happen. */
 int rootfs_up(struct sandbox *sb, struct err *e)
 {
     autofd int disk = openat(sb->k->disk.fd, sb->rec.id, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -236,8 +235,8 @@ int rootfs_up(struct sandbox *sb, struct err *e)
     return r;
 }
 
-/* root_fd is kept while the sandbox lives: with the last reference here, init's
- * death need not wait for the sync that ends an overlay. */
+/* root_fd stays open while the sandbox runs: with the last reference here, the death of init does
+ * not wait for the sync that ends an overlay. */
 int rootfs_down(struct sandbox *sb)
 {
     drop_fd(&sb->userns_fd);
@@ -281,8 +280,8 @@ static int fill_dev(int fd, struct err *e)
     return 0;
 }
 
-/* Where the kernel cannot map a tmpfs (before 6.3) the nodes show as nobody's;
- * their modes let everyone use them all the same. */
+/* Where the kernel cannot map a tmpfs (before 6.3) the nodes belong to uid 65534; their modes let
+ * every user open them. */
 static int close_dev(const struct sandbox *sb, int fd, struct err *e)
 {
     struct mount_attr attr = {.attr_set = MOUNT_ATTR_IDMAP | MOUNT_ATTR_RDONLY,
@@ -296,9 +295,8 @@ static int close_dev(const struct sandbox *sb, int fd, struct err *e)
     return 0;
 }
 
-/* The nodes are real ones on a tmpfs of the host's own: nodes on a filesystem
- * mounted inside a user namespace do not open. One for each sandbox, not a clone of one
- * for all: watches (inotify) and locks are of an inode, whatever mount it is reached by. */
+/* The nodes are on a tmpfs of the host: nodes on a filesystem that was mounted inside a user
+ * namespace do not open. One tmpfs per sandbox, since inotify watches and locks are per inode. */
 int devfs_make(const struct sandbox *sb, struct err *e)
 {
     autofd int fs = sys_fsopen("tmpfs", FSOPEN_CLOEXEC), mnt = -1;
