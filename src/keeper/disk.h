@@ -19,6 +19,10 @@ int disk_empty(int dfd, const char *id, int *budget);
  * sandbox. */
 uint64_t disk_quota(const struct sandbox *sb);
 
+/* Runs a program of the host to its end and discards its output. 0: it succeeded. 1: it ran and
+ * failed. -1 with errno: it could not be started. */
+int disk_run(const char *path, const char *const argv[]);
+
 /* Makes the two directories that an overlay needs in disk `id` below dfd. */
 int disk_make_dirs(int dfd, const char *id, struct err *e);
 

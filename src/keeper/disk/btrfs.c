@@ -22,7 +22,6 @@
 #include "keeper/cgroup.h"
 #include "keeper/compat.h"
 #include "keeper/disk.h"
-#include "keeper/run.h"
 #include "keeper/snapshot.h"
 
 #define IMAGE "disk.img"
@@ -38,7 +37,7 @@ static int run_mkfs(const char *path, uint64_t size, struct err *e)
     int r;
 
     str_fmt(bytes, sizeof(bytes), "%llu", (unsigned long long)size);
-    r = run_program("/sbin/mkfs.btrfs", argv);
+    r = disk_run("/sbin/mkfs.btrfs", argv);
 
     if (r < 0)
         return err_set(e, ERR_UNSUPPORTED, "run mkfs.btrfs: %s; install the package btrfs-progs",

@@ -3,11 +3,13 @@
  * EXTEND  Another kind (project quotas, an image per sandbox): a struct disk_way in
  *         a file of its own, and a row here in order of preference. */
 #include <dirent.h>
+#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/log.h"
@@ -125,46 +127,28 @@ static void removed(struct work *w)
     free(r);
 }
 
-/* Bytes that a snapshot holds count for this disk: it cannot become another sandbox's. */
-static bool is_reusable(struct keeper *k, const char *name)
-{
-    return k->disk.nspares + k->disk.nemptying < DISK_SPARES && snapshot_held(k, name) == 0;
-}
-
-static void start_removal(struct keeper *k, const char *name)
+int disk_remove(struct keeper *k, const char *name)
 {
     size_t len = strlen(name) + 1;
-    struct removal *r = calloc(1, sizeof(*r) + len);
+    struct removal *r;
 
+    LIST_EACH (&k->disk.removals, r, struct removal, link)
+        if (strcmp(r->name, name) == 0)
+            return 1;
+    if (faccessat(k->disk.fd, name, F_OK, AT_SYMLINK_NOFOLLOW) < 0 && errno == ENOENT)
+        return 0;
+    r = calloc(1, sizeof(*r) + len);
     if (r == NULL)
-        return; /* the caller asks again */
+        return 1; /* the caller asks again */
     r->work = (struct work){.run = remove_run, .done = removed};
     r->k = k;
-    r->reuse = is_reusable(k, name);
+    /* Bytes that a snapshot holds count for this disk: it cannot become another sandbox's. */
+    r->reuse = k->disk.nspares + k->disk.nemptying < DISK_SPARES && snapshot_held(k, name) == 0;
     memcpy(r->name, name, len);
     k->disk.nemptying += r->reuse;
     list_add_tail(&k->disk.removals, &r->link);
     worker_give(&r->work);
     reserve_kick(k);
-}
-
-static bool is_being_removed(struct keeper *k, const char *name)
-{
-    struct removal *r;
-
-    LIST_EACH (&k->disk.removals, r, struct removal, link)
-        if (strcmp(r->name, name) == 0)
-            return true;
-    return false;
-}
-
-int disk_remove(struct keeper *k, const char *name)
-{
-    if (is_being_removed(k, name))
-        return 1;
-    if (faccessat(k->disk.fd, name, F_OK, AT_SYMLINK_NOFOLLOW) < 0 && errno == ENOENT)
-        return 0;
-    start_removal(k, name);
     return 1;
 }
 
@@ -203,30 +187,16 @@ struct emptying {
     uint64_t lifted;
 };
 
-/* Moves it to the top under a free name. */
-static int lift(struct emptying *m, int dfd, const char *name)
+static int clear_dir(struct emptying *m, int dfd, bool is_top);
+
+/* Removes an entry; a directory that is not empty is emptied if it is at the top, and else moved
+ * there under a free name. */
+static int clear_entry(struct emptying *m, int dfd, const char *name, bool is_top)
 {
+    autofd int below = -1;
     char to[32];
     int r;
 
-    do {
-        str_fmt(to, sizeof(to), "lifted-%llu", (unsigned long long)m->lifted++);
-        r = renameat2(dfd, name, m->top, to, RENAME_NOREPLACE);
-    } while (r < 0 && errno == EEXIST);
-    return r;
-}
-
-static int clear_dir(struct emptying *m, int dfd, bool is_top);
-
-static int clear_below(struct emptying *m, const char *name)
-{
-    autofd int fd = openat(m->top, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-
-    return fd < 0 || clear_dir(m, fd, false) < 0 ? -1 : unlinkat(m->top, name, AT_REMOVEDIR);
-}
-
-static int clear_entry(struct emptying *m, int dfd, const char *name, bool is_top)
-{
     if (--*m->budget < 0)
         return -1;
     if (unlinkat(dfd, name, 0) == 0)
@@ -237,7 +207,16 @@ static int clear_entry(struct emptying *m, int dfd, const char *name, bool is_to
         return 0;
     if (errno != ENOTEMPTY)
         return -1;
-    return is_top ? clear_below(m, name) : lift(m, dfd, name);
+    if (is_top) {
+        below = openat(m->top, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        return below < 0 || clear_dir(m, below, false) < 0 ? -1
+                                                           : unlinkat(m->top, name, AT_REMOVEDIR);
+    }
+    do {
+        str_fmt(to, sizeof(to), "lifted-%llu", (unsigned long long)m->lifted++);
+        r = renameat2(dfd, name, m->top, to, RENAME_NOREPLACE);
+    } while (r < 0 && errno == EEXIST);
+    return r;
 }
 
 /* Removes its entries or moves them to the top; returns their number, or -1. */
@@ -268,4 +247,26 @@ int disk_empty(int dfd, const char *id, int *budget)
     while (n > 0)
         n = clear_dir(&m, top, true);
     return n;
+}
+
+int disk_run(const char *path, const char *const argv[])
+{
+    static const char *const envp[] = {"PATH=/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL=C", NULL};
+    posix_spawn_file_actions_t fa;
+    int status, r;
+    pid_t pid;
+
+    posix_spawn_file_actions_init(&fa);
+    posix_spawn_file_actions_addopen(&fa, 1, "/dev/null", O_WRONLY, 0);
+    posix_spawn_file_actions_addopen(&fa, 2, "/dev/null", O_WRONLY, 0);
+    r = posix_spawn(&pid, path, &fa, NULL, (char *const *)(uintptr_t)argv,
+                    (char *const *)(uintptr_t)envp);
+    posix_spawn_file_actions_destroy(&fa);
+    if (r != 0) {
+        errno = r;
+        return -1;
+    }
+    if (waitpid(pid, &status, 0) < 0)
+        return 1;
+    return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? 0 : 1;
 }

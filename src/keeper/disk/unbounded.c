@@ -8,7 +8,6 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "keeper/disk.h"
-#include "keeper/run.h"
 
 static int way_open(struct keeper *k, struct err *e)
 {
@@ -65,17 +64,6 @@ static enum disk_rest way_remove(struct keeper *k, const char *name, bool reuse)
     return DISK_STAYS;
 }
 
-static int run_cp(const char *from, const char *to, struct err *e)
-{
-    const char *const argv[] = {"cp", "-a", "--reflink=auto", "--", from, to, NULL};
-    int r = run_program("/bin/cp", argv);
-
-    if (r < 0)
-        return err_set(e, ERR_INTERNAL, "run cp: %s", strerror(errno));
-    return r > 0 ? err_set(e, ERR_INTERNAL, "copy a disk: cp failed; is there room for the copy?")
-                 : 0;
-}
-
 /* nftw has no argument: summed up per thread. */
 static _Thread_local uint64_t counted;
 
@@ -94,12 +82,17 @@ static int way_clone(struct keeper *k, const char *from, const char *to, bool re
                      uint64_t *ret_bytes, struct err *e)
 {
     char source[600], target[600];
+    const char *const argv[] = {"cp", "-a", "--reflink=auto", "--", source, target, NULL};
+    int r;
 
     (void)readonly; /* no sandbox gets it as its upper */
     str_fmt(source, sizeof(source), "%s/disk/%s", k->dir, from);
     str_fmt(target, sizeof(target), "%s/disk/%s", k->dir, to);
-    if (run_cp(source, target, e) < 0)
-        return -1;
+    r = disk_run("/bin/cp", argv);
+    if (r < 0)
+        return err_set(e, ERR_INTERNAL, "run cp: %s", strerror(errno));
+    if (r > 0)
+        return err_set(e, ERR_INTERNAL, "copy a disk: cp failed; is there room for the copy?");
     counted = 0;
     nftw(target, count_one, 64, FTW_PHYS | FTW_MOUNT);
     *ret_bytes = counted;

@@ -2,7 +2,7 @@
  *
  * A row that is a wall must hold, or the operator must have accepted it (--accept): there is no
  * silent fallback. */
-#include "keeper/doctor.h"
+#include "keeper/host/doctor.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* key.c - see key.h. */
-#include "keeper/key.h"
+#include "keeper/host/key.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -7,7 +7,7 @@
 #include <sys/socket.h>
 
 #include "base/log.h"
-#include "keeper/front.h"
+#include "keeper/host/front.h"
 #include "keeper/image.h"
 #include "keeper/life.h"
 #include "keeper/meter.h"

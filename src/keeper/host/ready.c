@@ -1,5 +1,5 @@
 /* ready.c - see ready.h. */
-#include "keeper/ready.h"
+#include "keeper/host/ready.h"
 
 #include <fcntl.h>
 #include <stdio.h>

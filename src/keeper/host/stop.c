@@ -14,11 +14,11 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "keeper/closer.h"
+#include "keeper/host/ready.h"
 #include "keeper/keeper.h"
 #include "keeper/life.h"
 #include "keeper/network.h"
 #include "keeper/ops.h"
-#include "keeper/ready.h"
 #include "keeper/worker.h"
 
 #define STOP_WAIT_MS 30000

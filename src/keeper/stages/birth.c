@@ -28,15 +28,6 @@ int birth_map(pid_t pid, const char *name, unsigned inside, unsigned base, unsig
     return 0;
 }
 
-static int open_userns(struct sandbox *sb, struct err *e)
-{
-    char path[64];
-
-    str_fmt(path, sizeof(path), "/proc/%d/ns/user", (int)sb->pid);
-    sb->userns_fd = open(path, O_RDONLY | O_CLOEXEC);
-    return sb->userns_fd < 0 ? err_sys(e, "open the user namespace") : 0;
-}
-
 /* Returns the other end of boot_fd, for the new init. We keep no copy, so that each end sees when
  * the other closes. */
 int birth_socket(struct sandbox *sb, struct err *e)
@@ -59,27 +50,29 @@ int birth_up(struct sandbox *sb, struct err *e)
     return 1;
 }
 
-static int settle(struct sandbox *sb, struct err *e)
-{
-    if (birth_map(sb->pid, "uid_map", 0, ids_base(sb), SANDBOX_IDS, e) < 0 ||
-        birth_map(sb->pid, "gid_map", 0, ids_base(sb), SANDBOX_IDS, e) < 0)
-        return -1;
-    return open_userns(sb, e);
-}
-
 /* A sandbox that is no longer starting is taken down by birth_down(). */
 void birth_born(struct sandbox *sb, pid_t pid, int pidfd)
 {
+    char path[64];
     struct err e;
 
     sb->pid = pid;
     sb->pidfd = pidfd;
     if (!sandbox_is_starting(sb))
         return;
-    if (settle(sb, &e) < 0)
+    if (birth_map(pid, "uid_map", 0, ids_base(sb), SANDBOX_IDS, &e) < 0 ||
+        birth_map(pid, "gid_map", 0, ids_base(sb), SANDBOX_IDS, &e) < 0) {
         sandbox_failed(sb, &e);
-    else
-        stages_continue(sb);
+        return;
+    }
+    str_fmt(path, sizeof(path), "/proc/%d/ns/user", (int)pid);
+    sb->userns_fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (sb->userns_fd < 0) {
+        err_sys(&e, "open the user namespace of an init");
+        sandbox_failed(sb, &e);
+        return;
+    }
+    stages_continue(sb);
 }
 
 void birth_failed(struct sandbox *sb, struct err *e)

@@ -1,6 +1,6 @@
 /* front.h - starts the front, and starts it again when it ends. */
-#ifndef KEEPER_FRONT_H
-#define KEEPER_FRONT_H
+#ifndef KEEPER_HOST_FRONT_H
+#define KEEPER_HOST_FRONT_H
 
 #include "keeper/host.h"
 

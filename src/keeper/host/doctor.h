@@ -1,6 +1,6 @@
 /* doctor.h - checks what this host offers. */
-#ifndef KEEPER_DOCTOR_H
-#define KEEPER_DOCTOR_H
+#ifndef KEEPER_HOST_DOCTOR_H
+#define KEEPER_HOST_DOCTOR_H
 
 #include "keeper/host.h"
 

@@ -1,4 +1,4 @@
-/* keeper.c - `cove serve`: the order in which the daemon starts, and how it ends. */
+/* serve.c - `cove serve`: the order in which the daemon starts, and how it ends. */
 #include "keeper/keeper.h"
 
 #include <errno.h>
@@ -16,16 +16,16 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "keeper/closer.h"
-#include "keeper/doctor.h"
-#include "keeper/front.h"
+#include "keeper/host/doctor.h"
+#include "keeper/host/front.h"
+#include "keeper/host/key.h"
+#include "keeper/host/listen.h"
+#include "keeper/host/ready.h"
 #include "keeper/image.h"
-#include "keeper/key.h"
 #include "keeper/life.h"
-#include "keeper/listen.h"
 #include "keeper/mount.h"
 #include "keeper/network.h"
 #include "keeper/ops.h"
-#include "keeper/ready.h"
 #include "keeper/snapshot.h"
 #include "keeper/template.h"
 #include "keeper/worker.h"
@@ -33,17 +33,9 @@
 #define LEAVE_MS 10000 /* for teardowns, when the daemon ends */
 #define LEAVE_LOOK_MS 100
 
-/* The kernel lets a sandbox mount its own /proc only if the host's /proc has no other mounts in it
- * (lxcfs adds some). */
-static int clear_proc(struct err *e)
-{
-    if (umount2("/proc", MNT_DETACH) < 0 ||
-        mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) < 0)
-        return err_sys(e, "mount a /proc without other mounts in it");
-    return 0;
-}
-
-/* Our mounts are in a private namespace and go away with us; mounts of the host still reach us. */
+/* Our mounts are in a private namespace and go away with us; mounts of the host still reach us. The
+ * kernel lets a sandbox mount its own /proc only if ours has no other mounts in it (lxcfs adds
+ * some). */
 static int own_mounts(struct keeper *k, struct err *e)
 {
     (void)k;
@@ -51,7 +43,10 @@ static int own_mounts(struct keeper *k, struct err *e)
         return err_sys(e, "create a mount namespace");
     if (mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL) < 0)
         return err_sys(e, "make all mounts slaves");
-    return clear_proc(e);
+    if (umount2("/proc", MNT_DETACH) < 0 ||
+        mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) < 0)
+        return err_sys(e, "mount a /proc without other mounts in it");
+    return 0;
 }
 
 static int open_init(struct keeper *k, struct err *e)
@@ -149,29 +144,6 @@ static void stop_asked(void *arg, int signo)
     front_stop(arg);
 }
 
-/* No handler for SIGCHLD: the front and the inits have pidfds, and other children are waited for
- * where they are started. */
-static int watch_signals(struct keeper *k, struct err *e)
-{
-    signal(SIGPIPE, SIG_IGN);
-    if (loop_signal(k->loop, SIGTERM, stop_asked, k, e) < 0 ||
-        loop_signal(k->loop, SIGINT, stop_asked, k, e) < 0 ||
-        loop_signal(k->loop, SIGHUP, stop_asked, k, e) < 0)
-        return -1;
-    return 0;
-}
-
-static void blank(struct keeper *k)
-{
-    k->dir_fd = k->run_fd = k->damaged_fd = k->records.fd = k->front_fd = k->lock_fd =
-        k->listen_fd = -1;
-    k->init_fd = k->helper_fd = k->disk.fd = k->disk.qgroups_fd = k->ids.fd = -1;
-    k->network.watch_io.fd = k->cgroups.v2_fd = -1;
-    nursery_init(k);
-    for (int c = 0; c < CTRL_COUNT; c++)
-        k->cgroups.v1_fd[c] = -1;
-}
-
 /* HOST or HOST:PORT; "" is the default. A scheme before it, which is easily typed, would be part of
  * every URL that clients are told. */
 static bool is_domain(const char *text)
@@ -189,7 +161,13 @@ int keeper_load(struct keeper *k, int argc, char *const *argv, struct err *e)
     int level;
 
     memset(k, 0, sizeof(*k));
-    blank(k);
+    k->dir_fd = k->run_fd = k->damaged_fd = k->records.fd = k->front_fd = k->lock_fd =
+        k->listen_fd = -1;
+    k->init_fd = k->helper_fd = k->disk.fd = k->disk.qgroups_fd = k->ids.fd = -1;
+    k->network.watch_io.fd = k->cgroups.v2_fd = -1;
+    for (int c = 0; c < CTRL_COUNT; c++)
+        k->cgroups.v1_fd[c] = -1;
+    nursery_init(k);
     if (config_load(&k->config, argc, argv, e) < 0)
         return -1;
     level = log_level_from(k->config.log_level);
@@ -205,10 +183,19 @@ int keeper_load(struct keeper *k, int argc, char *const *argv, struct err *e)
     return loop_new(&k->loop, e);
 }
 
+/* No handler for SIGCHLD: the front and the inits have pidfds, and other children are waited for
+ * where they are started. */
 static int serve(struct keeper *k, struct err *e)
 {
-    if (front_wait_old(k, e) < 0 || listen_open(k, e) < 0 || template_make_first(k, e) < 0 ||
-        watch_signals(k, e) < 0 || front_start(k, e) < 0)
+    static const int ends[] = {SIGTERM, SIGINT, SIGHUP};
+
+    if (front_wait_old(k, e) < 0 || listen_open(k, e) < 0 || template_make_first(k, e) < 0)
+        return -1;
+    signal(SIGPIPE, SIG_IGN);
+    for (size_t i = 0; i < ARRAY_LEN(ends); i++)
+        if (loop_signal(k->loop, ends[i], stop_asked, k, e) < 0)
+            return -1;
+    if (front_start(k, e) < 0)
         return -1;
     pool_refill(k);
     return loop_run(k->loop, e) < 0 ? -1 : front_check(k, e);

@@ -1,6 +1,6 @@
 /* listen.h - the listening socket of the API. */
-#ifndef KEEPER_LISTEN_H
-#define KEEPER_LISTEN_H
+#ifndef KEEPER_HOST_LISTEN_H
+#define KEEPER_HOST_LISTEN_H
 
 #include "keeper/host.h"
 

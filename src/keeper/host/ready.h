@@ -1,6 +1,6 @@
 /* ready.h - what `cove serve` prints when it is ready. */
-#ifndef KEEPER_READY_H
-#define KEEPER_READY_H
+#ifndef KEEPER_HOST_READY_H
+#define KEEPER_HOST_READY_H
 
 #include "keeper/host.h"
 
