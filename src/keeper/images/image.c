@@ -165,19 +165,6 @@ static struct image *image_make(struct keeper *k, const char *id, const struct k
     return NULL;
 }
 
-/* All layers must exist before a file names them. */
-static int check_layers(struct keeper *k, const struct image *im, struct err *e)
-{
-    for (unsigned i = 0; i < im->nlayers; i++) {
-        int fd = layer_open(k, &im->layers[i], e);
-
-        if (fd < 0)
-            return -1;
-        close(fd);
-    }
-    return 0;
-}
-
 /* Changes the disk first, then the table in memory. */
 static int set_name(struct keeper *k, const char *name, struct image *im, struct err *e)
 {
@@ -201,35 +188,34 @@ static int set_name(struct keeper *k, const char *name, struct image *im, struct
     return 0;
 }
 
-static int place_disk(struct keeper *k, const char *id, struct err *e)
-{
-    char store[64];
-
-    image_store_name(id, store, sizeof(store));
-    if (renameat(k->disk.fd, id, k->disk.fd, store) < 0)
-        return err_sys(e, "keep the disk of an import");
-    return fsync(k->disk.fd) < 0 ? err_sys(e, "keep the disk of an import") : 0;
-}
-
 int image_commit(struct keeper *k, const char *id, const struct keeper_commit *m, struct err *e)
 {
     bool named = m->name[0] != '\0';
     struct image *im = named && image_check_name(m->name, e) < 0 ? NULL : image_make(k, id, m, e);
-    int r = -1;
+    char store[64];
+    int r;
 
     if (im == NULL)
         return -1;
-    if (place_disk(k, id, e) == 0 && check_layers(k, im, e) == 0 &&
-        image_save(k->images, im, e) == 0) {
+    image_store_name(id, store, sizeof(store));
+    r = renameat(k->disk.fd, id, k->disk.fd, store) < 0 || fsync(k->disk.fd) < 0
+            ? err_sys(e, "keep the disk of an import")
+            : 0;
+    for (unsigned i = 0; r == 0 && i < im->nlayers; i++) { /* all exist before a file names them */
+        autofd int fd = layer_open(k, &im->layers[i], e);
+
+        r = fd < 0 ? -1 : 0;
+    }
+    if (r == 0 && (r = image_save(k->images, im, e)) == 0) {
         list_add_tail(&k->images->versions, &im->link);
         r = named ? set_name(k, m->name, im, e) : snapshot_adopt(k, id, m->bytes, e);
+        if (r == 0)
+            log_info("%s %s is now version %s, %u layers", named ? "template" : "snapshot",
+                     named ? m->name : id, id, im->nlayers);
     } else {
         image_free(im);
     }
     image_sweep(k); /* layers that existed, the old version of the name, or all of it */
-    if (r == 0)
-        log_info("%s %s is now version %s, %u layers", named ? "template" : "snapshot",
-                 named ? m->name : id, id, im->nlayers);
     return r;
 }
 

@@ -78,20 +78,12 @@ static void fail(struct taking *t, struct sandbox *sb, const struct err *e)
     end(t, sb);
 }
 
-static void answer(struct sandbox *sb, const struct snapshot *s)
-{
-    struct keeper_snap m;
-
-    snapshot_message(s, &m);
-    link_send(sb->k, KEEPER_SNAP, sb->ask, &m);
-    sb->ask = 0;
-}
-
 static void taken(struct work *w)
 {
     struct taking *t = CONTAINER_OF(w, struct taking, work);
     struct sandbox *sb = sandbox_of(t);
     struct snapshot *s = t->snap;
+    struct keeper_snap m;
     struct err e;
 
     if (sb != NULL && freezer_set(sb, FREEZE_ALL, false, &e) < 0 && sb->rec.phase == PHASE_GIVEN)
@@ -109,7 +101,9 @@ static void taken(struct work *w)
                   (double)(clock_mono_ns() - t->frozen_ns) / 1e6);
         if (disk_limit(sb, &e) < 0)
             log_warn("sandbox %s: %s", sb->rec.id, e.msg);
-        answer(sb, s);
+        snapshot_message(s, &m);
+        link_send(t->k, KEEPER_SNAP, sb->ask, &m);
+        sb->ask = 0;
         end(t, sb);
         return;
     }

@@ -422,11 +422,6 @@ static void remove_tree(const char *path)
         log_warn("remove %s: %s", path, strerror(errno));
 }
 
-static bool is_used(struct keeper *k, const char *version)
-{
-    return sandbox_users(k, version, true) + snapshot_users(k, version) > 0;
-}
-
 /* Removing a tree takes seconds: done in a grandchild. */
 static void remove_version(struct keeper *k, const char *name)
 {
@@ -463,7 +458,7 @@ void template_sweep(struct keeper *k)
         bool half = strncmp(de->d_name, "new-", 4) == 0 && quiet;
 
         if (half || (!t->shared && is_version(de->d_name) && strcmp(de->d_name, t->current) != 0 &&
-                     !is_used(k, de->d_name)))
+                     sandbox_users(k, de->d_name, true) + snapshot_users(k, de->d_name) == 0))
             remove_version(k, de->d_name);
     }
     if (d != NULL)

@@ -49,23 +49,10 @@ void quarantine_forget(struct keeper *k, const char *name)
 
 /* ---- in ---- */
 
-/* A running sandbox keeps its range: another one in it would have the same users. */
-static int watch(struct sandbox *sb, struct err *e)
-{
-    char link[IFNAMSIZ];
-
-    if (ids_find(sb, e) < 0)
-        return -1;
-    ids_keep(sb);
-    network_name(sb, link);
-    if (if_nametoindex(link) != 0)
-        sb->rec.network |= NETWORK_EGRESS | NETWORK_RULED;
-    return sandbox_watch_init(sb, e);
-}
-
 int quarantine(struct sandbox *sb, const char *why, struct err *e)
 {
     struct record copy;
+    char link[IFNAMSIZ];
     int runs = sb->pidfd >= 0 ? 1 : sandbox_find_init(sb, e);
 
     if (runs < 0)
@@ -79,9 +66,18 @@ int quarantine(struct sandbox *sb, const char *why, struct err *e)
         sb->rec.created_ms = copy.created_ms;
     }
     quarantine_note(sb->k, sb->rec.id, why);
-    if (runs == 0 || watch(sb, e) == 0 || birth_is_over(sb)) /* (it may have ended meanwhile) */
+    if (runs == 0)
         return 0;
-    return err_wrap(e, "sandbox %s", sb->rec.id);
+    /* It keeps its range: another sandbox in it would have the same users. */
+    if (ids_find(sb, e) == 0) {
+        ids_keep(sb);
+        network_name(sb, link);
+        if (if_nametoindex(link) != 0)
+            sb->rec.network |= NETWORK_EGRESS | NETWORK_RULED;
+        if (sandbox_watch_init(sb, e) == 0)
+            return 0;
+    }
+    return birth_is_over(sb) ? 0 : err_wrap(e, "sandbox %s", sb->rec.id);
 }
 
 int quarantine_found(struct keeper *k, const char *id, uint32_t place, const char *why,
@@ -97,21 +93,6 @@ int quarantine_found(struct keeper *k, const char *id, uint32_t place, const cha
 
 /* ---- out ---- */
 
-static int check(const struct sandbox *sb, const struct limits *l, struct err *e)
-{
-    const char *id = sb->rec.id;
-
-    if (faccessat(sb->k->disk.fd, id, F_OK, AT_SYMLINK_NOFOLLOW) < 0)
-        return err_set(e, ERR_GONE,
-                       "sandbox %s cannot be recovered: its disk is gone as well; delete it", id);
-    if (sb->rec.layer[0] == '\0')
-        return err_set(e, ERR_CONFLICT,
-                       "sandbox %s cannot be recovered: the copy of its record is damaged as well, "
-                       "and nothing else tells which template its files belong to",
-                       id);
-    return sandbox_check_limits(l, e);
-}
-
 /* It becomes what it was before, running, paused or stopped. The front's row has what a client
  * was told; the rest is from the kernel and the copy of the record. */
 int react_recover(struct sandbox *sb, const struct news *n, struct err *e)
@@ -124,7 +105,16 @@ int react_recover(struct sandbox *sb, const struct news *n, struct err *e)
                 faccessat(sb->k->run_fd, r->id, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
 
     LIMITS_COPY(&l, m);
-    if (check(sb, &l, e) < 0 || (runs && pause_adopt(sb, &state, e) < 0))
+    if (faccessat(sb->k->disk.fd, r->id, F_OK, AT_SYMLINK_NOFOLLOW) < 0)
+        return err_set(e, ERR_GONE,
+                       "sandbox %s cannot be recovered: its disk is gone as well; delete it",
+                       r->id);
+    if (r->layer[0] == '\0')
+        return err_set(e, ERR_CONFLICT,
+                       "sandbox %s cannot be recovered: the copy of its record is damaged as well, "
+                       "and nothing else tells which template its files belong to",
+                       r->id);
+    if (sandbox_check_limits(&l, e) < 0 || (runs && pause_adopt(sb, &state, e) < 0))
         return -1;
     r->limits = l;
     r->told = 1;

@@ -139,30 +139,13 @@ static int read_place(const struct records *r, uint32_t place, char out[RECORD_P
     return 0;
 }
 
-/* Runs before anything is changed. */
-static int refuse_newer(const struct keeper *k, struct err *e)
-{
-    char place[RECORD_PLACE];
-    struct record rec;
-
-    for (uint32_t i = 0; i < k->records.n; i++) {
-        if (read_place(&k->records, i, place, e) < 0)
-            return -1;
-        if (decode(place, sizeof(place), &rec) == SEALED_NEWER)
-            return err_set(e, ERR_UNSUPPORTED,
-                           "%s/" RECORD_STORE
-                           " was written by a newer release of Cove (this one reads "
-                           "records up to version %u); start that release",
-                           k->dir, RECORD_VERSION);
-    }
-    return 0;
-}
-
 /* Extends a truncated file to whole places. */
 int records_open(struct keeper *k, struct err *e)
 {
     struct records *r = &k->records;
     off_t batch = where(RECORD_PLACES_MORE);
+    char place[RECORD_PLACE];
+    struct record rec;
     struct stat st;
 
     if (records_upgrade(k, e) < 0)
@@ -177,7 +160,19 @@ int records_open(struct keeper *k, struct err *e)
     if (ftruncate(r->fd, where(r->n)) < 0)
         return err_sys(e, "extend DIR/" RECORD_STORE);
     r->free = calloc(r->n + 1, sizeof(r->free[0]));
-    return r->free == NULL ? err_set(e, ERR_INTERNAL, "out of memory") : refuse_newer(k, e);
+    if (r->free == NULL)
+        return err_set(e, ERR_INTERNAL, "out of memory");
+    for (uint32_t i = 0; i < r->n; i++) {
+        if (read_place(r, i, place, e) < 0)
+            return -1;
+        if (decode(place, sizeof(place), &rec) == SEALED_NEWER)
+            return err_set(e, ERR_UNSUPPORTED,
+                           "%s/" RECORD_STORE
+                           " was written by a newer release of Cove (this one reads "
+                           "records up to version %u); start that release",
+                           k->dir, RECORD_VERSION);
+    }
+    return 0;
 }
 
 static void free_place(struct records *r, uint32_t place)
@@ -187,28 +182,21 @@ static void free_place(struct records *r, uint32_t place)
     r->free[r->nfree++] = place;
 }
 
-static int take_place(struct sandbox *sb, struct err *e)
-{
-    struct records *r = &sb->k->records;
-
-    if (sb->place != PLACE_NONE)
-        return 0;
-    if (r->nfree == 0 && more_places(r, e) < 0)
-        return -1;
-    sb->place = r->free[--r->nfree];
-    return 0;
-}
-
 int record_save(struct sandbox *sb, bool durable, struct err *e)
 {
     autobuf struct buf out = BUF_INIT(RECORD_PLACE);
-    int fd = sb->k->records.fd;
+    struct records *r = &sb->k->records;
 
-    if (take_place(sb, e) < 0 || record_encode(&sb->rec, &out, e) < 0)
+    if (sb->place == PLACE_NONE) {
+        if (r->nfree == 0 && more_places(r, e) < 0)
+            return -1;
+        sb->place = r->free[--r->nfree];
+    }
+    if (record_encode(&sb->rec, &out, e) < 0)
         return -1;
-    if (pwrite(fd, buf_data(&out), out.len, where(sb->place)) != (ssize_t)out.len)
+    if (pwrite(r->fd, buf_data(&out), out.len, where(sb->place)) != (ssize_t)out.len)
         return err_sys(e, "write record %s", sb->rec.id);
-    if (durable && fdatasync(fd) < 0)
+    if (durable && fdatasync(r->fd) < 0)
         return err_sys(e, "sync record %s", sb->rec.id);
     return 0;
 }

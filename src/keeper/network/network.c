@@ -402,57 +402,36 @@ int network_up(struct sandbox *sb, struct err *e)
     return apply(sb, e);
 }
 
-/* Also without egress: the table of an earlier daemon is there, and the next sandbox in this range
- * must not inherit rules. */
-static void forget_rules(struct sandbox *sb)
-{
-    struct network *n = &sb->k->network;
-    struct err e;
-
-    if ((n->nft == NULL && firewall_open(&n->nft, &e) < 0) || firewall_unrule(sb, &e) < 0)
-        log_warn("sandbox %s: %s", sb->rec.id, e.msg);
-    sb->rec.network &= ~NETWORK_RULED;
-}
-
-/* The kernel removes the link with its namespace, but keeps the namespace for a connection with
- * unsent data while it retries: minutes with a silent peer. */
-static void take_link(struct sandbox *sb, const char *name)
-{
-    struct err e;
-
-    if (sb->retries >= LINK_TRIES && netlink_delete(sb->k->network.nl, name, &e) < 0)
-        log_warn("sandbox %s: %s", sb->rec.id, e.msg);
-}
-
-/* No process is left inside to send: a link that was silent so far stays silent. */
-static bool is_there(struct sandbox *sb)
+/* The range is free only when the kernel has removed the interface, some milliseconds after the last
+ * process inside has ended, and has forgotten its connections. */
+int network_down(struct sandbox *sb)
 {
     struct network *n = &sb->k->network;
     struct netlink_count c;
     char name[IFNAMSIZ];
     struct err e;
 
-    network_name(sb, name);
-    if (if_nametoindex(name) == 0)
-        return false;
-    if (n->nl == NULL && netlink_open(&n->nl, NETLINK_ROUTE, &e) < 0)
-        return true;
-    sb->quiet = netlink_count(n->nl, name, &c) == 0 && c.rx_packets == 0;
-    take_link(sb, name);
-    return true;
-}
-
-/* The range is free only when the kernel has removed the interface, some milliseconds after the
- * last process inside has ended, and has forgotten its connections. */
-int network_down(struct sandbox *sb)
-{
     if ((sb->rec.network & NETWORK_EGRESS) == 0 || sb->rec.range == RANGE_NONE)
         return 0;
-    if ((sb->rec.network & NETWORK_RULED) != 0)
-        forget_rules(sb);
-    if (is_there(sb))
+    /* Also if this daemon gives no egress: the table of an earlier one is there, and the next
+     * sandbox in this range must not inherit rules. */
+    if ((sb->rec.network & NETWORK_RULED) != 0) {
+        if ((n->nft == NULL && firewall_open(&n->nft, &e) < 0) || firewall_unrule(sb, &e) < 0)
+            log_warn("sandbox %s: %s", sb->rec.id, e.msg);
+        sb->rec.network &= ~NETWORK_RULED;
+    }
+    network_name(sb, name);
+    if (if_nametoindex(name) == 0)
+        return sb->quiet ? 0 : conntrack_forget(sb);
+    if (n->nl == NULL && netlink_open(&n->nl, NETLINK_ROUTE, &e) < 0)
         return 1;
-    return sb->quiet ? 0 : conntrack_forget(sb);
+    /* No process is left inside to send: a link that was silent so far stays silent. */
+    sb->quiet = netlink_count(n->nl, name, &c) == 0 && c.rx_packets == 0;
+    /* The kernel removes the link with its namespace, but keeps the namespace for a connection with
+     * unsent data while it retries: minutes with a silent peer. */
+    if (sb->retries >= LINK_TRIES && netlink_delete(n->nl, name, &e) < 0)
+        log_warn("sandbox %s: %s", sb->rec.id, e.msg);
+    return 1;
 }
 
 /* ---- numbers ---- */
@@ -480,47 +459,36 @@ static void count_link(void *arg, const struct netlink_count *c)
         n->by_range[range].c = *c;
 }
 
-/* Where links change all the time no list of them is complete. Each alone takes a tenth of a
- * millisecond or less, and is not interrupted. */
-static void count_one_by_one(struct counting *n)
-{
-    char name[IFNAMSIZ];
-
-    for (size_t i = 0; i < NETWORK_RANGES; i++) {
-        struct one *o = &n->by_range[i];
-
-        if (o->sb == NULL || o->c.name[0] != '\0' || (o->sb->rec.network & NETWORK_EGRESS) == 0)
-            continue;
-        network_name(o->sb, name);
-        netlink_count(n->k->network.nl, name, &o->c); /* fails if it is going down */
-    }
-}
-
 /* The host's end receives what the sandbox sent. */
 int network_counts(struct keeper *k, void (*each)(void *arg, const struct keeper_count *c),
                    void *arg, struct err *e)
 {
     static struct counting n;
+    struct sandbox *sb;
+    char name[IFNAMSIZ];
+    bool whole;
 
     if (!k->network.egress)
         return 0;
     n = (struct counting){.k = k};
-    for (size_t i = 0; i < k->sandboxes.nslots; i++)
-        for (struct map_node *m = k->sandboxes.slots[i]; m != NULL; m = m->next) {
-            struct sandbox *sb = CONTAINER_OF(m, struct sandbox, by_id);
-
-            if (sb->rec.phase == PHASE_GIVEN && sb->rec.range < NETWORK_RANGES)
-                n.by_range[sb->rec.range].sb = sb;
-        }
-    if (netlink_counts(k->network.nl, count_link, &n, e) < 0) {
-        if (errno != EINTR)
-            return -1;
-        count_one_by_one(&n);
-    }
+    SANDBOX_EACH(k, sb)
+    if (sb->rec.phase == PHASE_GIVEN && sb->rec.range < NETWORK_RANGES)
+        n.by_range[sb->rec.range].sb = sb;
+    whole = netlink_counts(k->network.nl, count_link, &n, e) == 0;
+    if (!whole && errno != EINTR)
+        return -1;
     for (size_t i = 0; i < NETWORK_RANGES; i++) {
-        const struct one *o = &n.by_range[i];
+        struct one *o = &n.by_range[i];
 
-        if (o->sb != NULL && o->c.name[0] != '\0')
+        if (o->sb == NULL)
+            continue;
+        /* Where links change all the time no list of them is complete. Each alone takes a tenth of
+         * a millisecond or less, and is not interrupted. It fails if the link is going down. */
+        if (!whole && o->c.name[0] == '\0' && (o->sb->rec.network & NETWORK_EGRESS) != 0) {
+            network_name(o->sb, name);
+            netlink_count(k->network.nl, name, &o->c);
+        }
+        if (o->c.name[0] != '\0')
             each(arg, &(struct keeper_count){.id = o->sb->rec.id,
                                              .in_bytes = o->c.tx_bytes,
                                              .in_packets = o->c.tx_packets,

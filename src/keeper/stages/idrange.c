@@ -152,53 +152,29 @@ static bool enter(const struct sandbox *sb)
     return false;
 }
 
-static void enter_all(struct keeper *k)
-{
-    for (size_t i = 0; i < k->sandboxes.nslots; i++)
-        for (struct map_node *n = k->sandboxes.slots[i]; n != NULL; n = n->next) {
-            struct sandbox *sb = CONTAINER_OF(n, struct sandbox, by_id);
-
-            if (sb->rec.range < IDS_RANGES)
-                enter(sb);
-        }
-}
-
-static int open_file(struct keeper *k, struct err *e)
-{
-    char path[sizeof(k->ids.dir) + 16];
-
-    if (mkdir(k->ids.dir, 0755) < 0 && errno != EEXIST)
-        return err_sys(e, "make %s", k->ids.dir);
-    str_fmt(path, sizeof(path), "%s/idranges", k->ids.dir);
-    k->ids.fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-    return k->ids.fd < 0 ? err_sys(e, "open %s", path) : 0;
-}
-
-/* True if our fd is the file at the path. */
-static bool is_the_one(const struct keeper *k, struct stat *st)
-{
-    char path[sizeof(k->ids.dir) + 16];
-    struct stat seen;
-
-    str_fmt(path, sizeof(path), "%s/idranges", k->ids.dir);
-    return fstat(k->ids.fd, st) == 0 && stat(path, &seen) == 0 && seen.st_ino == st->st_ino &&
-           seen.st_dev == st->st_dev;
-}
-
+/* Opens the file if it is closed or was removed, and locks it. */
 static int locked(struct keeper *k, struct err *e)
 {
+    char path[sizeof(k->ids.dir) + 16];
+    struct stat st, seen;
+    struct sandbox *sb;
     bool lost = false;
-    struct stat st;
 
+    str_fmt(path, sizeof(path), "%s/idranges", k->ids.dir);
     for (;;) {
-        if (k->ids.fd < 0 && open_file(k, e) < 0)
-            return -1;
+        if (k->ids.fd < 0 && mkdir(k->ids.dir, 0755) < 0 && errno != EEXIST)
+            return err_sys(e, "make %s", k->ids.dir);
+        if (k->ids.fd < 0)
+            k->ids.fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+        if (k->ids.fd < 0)
+            return err_sys(e, "open %s", path);
         if (flock(k->ids.fd, LOCK_EX) < 0) {
             if (errno == EINTR)
                 continue;
             return err_sys(e, "lock the id ranges");
         }
-        if (is_the_one(k, &st))
+        if (fstat(k->ids.fd, &st) == 0 && stat(path, &seen) == 0 && seen.st_ino == st.st_ino &&
+            seen.st_dev == st.st_dev)
             break;
         drop_fd(&k->ids.fd);
         lost = true;
@@ -208,8 +184,10 @@ static int locked(struct keeper *k, struct err *e)
         return -1;
     }
     if (lost) {
-        log_warn("%s/idranges was removed; writing it again", k->ids.dir);
-        enter_all(k);
+        log_warn("%s was removed; writing it again", path);
+        SANDBOX_EACH(k, sb)
+        if (sb->rec.range < IDS_RANGES)
+            enter(sb);
     }
     return 0;
 }
@@ -234,33 +212,25 @@ int ids_open(struct keeper *k, struct err *e)
 /* The sandbox of ours that has this range, other than `but`. */
 static struct sandbox *user_of(struct keeper *k, uint32_t range, const struct sandbox *but)
 {
-    for (size_t i = 0; i < k->sandboxes.nslots; i++)
-        for (struct map_node *n = k->sandboxes.slots[i]; n != NULL; n = n->next) {
-            struct sandbox *sb = CONTAINER_OF(n, struct sandbox, by_id);
+    struct sandbox *sb;
 
-            if (sb->rec.range == range && sb != but)
-                return sb;
-        }
+    SANDBOX_EACH(k, sb)
+    if (sb->rec.range == range && sb != but)
+        return sb;
     return NULL;
-}
-
-static bool has_link(struct keeper *k, uint32_t range)
-{
-    const struct sandbox probe = {.k = k, .rec.range = range};
-    char name[IFNAMSIZ];
-
-    network_name(&probe, name);
-    return if_nametoindex(name) != 0;
 }
 
 static int lease(struct keeper *k, uint32_t *ret, struct err *e)
 {
-    char all[IDS_RANGES][TAG_LEN];
+    char all[IDS_RANGES][TAG_LEN], link[IFNAMSIZ];
 
     if (pread(k->ids.fd, all, sizeof(all), 0) != (ssize_t)sizeof(all))
         return err_sys(e, "read the id ranges");
     for (uint32_t i = 0; i < IDS_RANGES; i++) {
-        if (memcmp(all[i], no_tag, TAG_LEN) != 0 || user_of(k, i, NULL) != NULL || has_link(k, i))
+        if (memcmp(all[i], no_tag, TAG_LEN) != 0 || user_of(k, i, NULL) != NULL)
+            continue;
+        network_name(&(struct sandbox){.k = k, .rec.range = i}, link);
+        if (if_nametoindex(link) != 0)
             continue;
         if (tag_put(k, i, k->tag) < 0)
             return err_sys(e, "lease an id range");
@@ -359,27 +329,18 @@ void ids_keep(struct sandbox *sb)
     unlocked(sb->k);
 }
 
-/* True while a sandbox may have ids and its record does not name them. */
-static bool is_unclear(struct keeper *k)
-{
-    for (size_t i = 0; i < k->sandboxes.nslots; i++)
-        for (struct map_node *n = k->sandboxes.slots[i]; n != NULL; n = n->next) {
-            struct sandbox *sb = CONTAINER_OF(n, struct sandbox, by_id);
-
-            /* The range of a running one in quarantine is read from the kernel; the others have
-             * none. */
-            if (sb->rec.range == RANGE_NONE && sb->rec.stage > STAGE_IDS + 1 &&
-                sb->rec.phase != PHASE_DAMAGED)
-                return true;
-        }
-    return false;
-}
-
 void ids_sweep(struct keeper *k)
 {
+    struct sandbox *sb;
     struct err e;
 
-    k->ids.unswept = is_unclear(k);
+    k->ids.unswept = false;
+    SANDBOX_EACH(k, sb)
+    /* It may have ids, and its record does not name them. (The range of a running one in
+         * quarantine was read from the kernel; the others there have none.) */
+    if (sb->rec.range == RANGE_NONE && sb->rec.stage > STAGE_IDS + 1 &&
+        sb->rec.phase != PHASE_DAMAGED)
+        k->ids.unswept = true;
     if (k->ids.unswept)
         return; /* called again by idrange_down() */
     if (locked(k, &e) < 0) {

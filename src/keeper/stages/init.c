@@ -23,16 +23,6 @@
 
 #define INIT_BOOT_MS 10000 /* then the boot has failed */
 
-/* An earlier boot may have left a socket. */
-static int bind_over(int fd, const struct sockaddr_un *a, int dir, const char *name)
-{
-    if (bind(fd, (const struct sockaddr *)a, sizeof(*a)) == 0)
-        return 0;
-    if (errno != EADDRINUSE || unlinkat(dir, name, 0) < 0)
-        return -1;
-    return bind(fd, (const struct sockaddr *)a, sizeof(*a));
-}
-
 /* Through /proc/self/fd: a unix path has 107 bytes, the state directory may have more. */
 static int bind_socket(struct sandbox *sb, struct err *e)
 {
@@ -41,8 +31,9 @@ static int bind_socket(struct sandbox *sb, struct err *e)
     int dir = sb->k->run_fd;
 
     str_fmt(a.sun_path, sizeof(a.sun_path), "/proc/self/fd/%d/%s", dir, sb->rec.id);
+    unlinkat(dir, sb->rec.id, 0); /* an earlier boot may have left one */
     /* The file gets the mode of the socket. */
-    if (fd < 0 || fchmod(fd, 0600) < 0 || bind_over(fd, &a, dir, sb->rec.id) < 0)
+    if (fd < 0 || fchmod(fd, 0600) < 0 || bind(fd, (const struct sockaddr *)&a, sizeof(a)) < 0)
         return err_sys(e, "bind the socket of init");
     if (fchownat(dir, sb->rec.id, sb->k->cove_uid, sb->k->cove_gid, 0) < 0)
         return err_sys(e, "chown the socket of init");

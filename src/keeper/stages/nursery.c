@@ -95,10 +95,11 @@ void nursery_close(struct keeper *k)
     n->pid = 0;
 }
 
-/* Passes the socket to the new init. 1: the nursery has ended. */
-static int order(struct sandbox *sb, int sock, struct err *e)
+/* Sends an order, with the socket for the new init. 1: the nursery has ended. */
+static int order(struct keeper *k, struct sandbox *sb, struct err *e)
 {
-    autofd int cgroup = cgroup_birth_fd(sb, e);
+    autofd int sock = start(k, e) < 0 ? -1 : birth_socket(sb, e);
+    autofd int cgroup = sock < 0 ? -1 : cgroup_birth_fd(sb, e);
     struct birth_order o = {.id = ids_base(sb)};
     int fds[BIRTH_FDS_MAX], v1[CTRL_COUNT], r;
 
@@ -109,7 +110,7 @@ static int order(struct sandbox *sb, int sock, struct err *e)
     for (int c = 0; c < CTRL_COUNT; c++)
         if (v1[c] >= 0)
             fds[BIRTH_V1 + o.nv1++] = v1[c];
-    r = fds_send(sb->k->nursery.fd, &o, sizeof(o), fds, BIRTH_FDS_MAX, MSG_DONTWAIT);
+    r = fds_send(k->nursery.fd, &o, sizeof(o), fds, BIRTH_FDS_MAX, MSG_DONTWAIT);
     if (r < 0) {
         r = errno == EPIPE || errno == ECONNRESET ? 1 : -1;
         err_sys(e, "ask the nursery for an init");
@@ -117,16 +118,6 @@ static int order(struct sandbox *sb, int sock, struct err *e)
     for (int c = 0; c < CTRL_COUNT; c++)
         drop_fd(&v1[c]);
     return r;
-}
-
-static int order_next(struct keeper *k, struct sandbox *sb, struct err *e)
-{
-    autofd int sock = -1;
-
-    if (start(k, e) < 0)
-        return -1;
-    sock = birth_socket(sb, e);
-    return sock < 0 ? -1 : order(sb, sock, e);
 }
 
 /* A sandbox whose order was lost with a nursery is ordered once more. */
@@ -151,7 +142,7 @@ static void order_more(struct keeper *k)
         int r;
 
         list_del(&sb->birth_link);
-        r = order_next(k, sb, &e);
+        r = order(k, sb, &e);
         if (r == 0) {
             list_add_tail(&n->ordered, &sb->birth_link);
             n->nordered++;

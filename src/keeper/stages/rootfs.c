@@ -136,38 +136,32 @@ static int make_by_path(struct keeper *k, const struct lowers *low, int upper, i
     return mnt;
 }
 
-static int make_overlay(struct keeper *k, const struct lowers *low, int upper, int work,
-                        struct err *e)
-{
-    autofd int mnt =
-        k->overlay_by_path ? make_by_path(k, low, upper, work, e) : make_by_fd(low, upper, work, e);
-    struct statvfs st;
-
-    if (mnt < 0)
-        return -1;
-    /* An overlay that cannot use its upper is read-only, without an error. */
-    if (fstatvfs(mnt, &st) < 0 || (st.f_flag & ST_RDONLY) != 0)
-        return err_set(e, ERR_INTERNAL, "mount the overlay: it is read-only");
-    return take_fd(&mnt);
-}
-
-static int stack(struct sandbox *sb, const struct lowers *low, int disk, struct err *e)
+/* Makes the overlay of the layers and the sandbox's disk, acting as the first id of its range. */
+static int make_overlay(struct sandbox *sb, const struct lowers *low, int disk, struct err *e)
 {
     bool by_path = sb->k->overlay_by_path;
     int attached = by_path ? attach_layers(sb->k, low, disk, e) : 0;
     autofd int upper = openat(disk, "upper", O_PATH | O_DIRECTORY | O_CLOEXEC);
     autofd int work = openat(disk, "work", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    autofd int mnt = -1;
+    struct statvfs st;
 
     if (by_path && attached <= low->n)
         ; /* `e` is set */
     else if (upper < 0 || work < 0)
         err_sys(e, "open the directories upper and work");
     else if (become(ids_base(sb), e) == 0) {
-        sb->root_fd = make_overlay(sb->k, low, upper, work, e);
+        mnt = by_path ? make_by_path(sb->k, low, upper, work, e) : make_by_fd(low, upper, work, e);
         become_root();
     }
     detach_layers(sb->k, attached);
-    return sb->root_fd < 0 ? -1 : 0;
+    if (mnt < 0)
+        return -1;
+    /* An overlay that cannot use its upper is read-only, without an error. */
+    if (fstatvfs(mnt, &st) < 0 || (st.f_flag & ST_RDONLY) != 0)
+        return err_set(e, ERR_INTERNAL, "mount the overlay: it is read-only");
+    sb->root_fd = take_fd(&mnt);
+    return 0;
 }
 
 /* Finds out by making an overlay. */
@@ -203,15 +197,6 @@ static int map_lowers(struct sandbox *sb, struct lowers *ret, struct err *e)
     return n < 0 ? -1 : r;
 }
 
-/* For cove-helper: a plain directory of the disk, since whiteouts cannot be made on an overlay. */
-static int import_root(struct sandbox *sb, int disk, struct err *e)
-{
-    if (mkdirat(disk, "root", 0755) < 0 && errno != EEXIST)
-        return err_sys(e, "make the root of an import");
-    sb->root_fd = mapped_clone(sb, disk, "root", MOUNT_ATTR_NODEV | MOUNT_ATTR_NOSUID, e);
-    return sb->root_fd < 0 ? -1 : 0;
-}
-
 /* The kernel would only warn about two sandboxes on one upper. Ids are unique and a record belongs
  * to one keeper (DIR is locked), so that cannot happen. */
 int rootfs_up(struct sandbox *sb, struct err *e)
@@ -223,12 +208,18 @@ int rootfs_up(struct sandbox *sb, struct err *e)
     if (disk < 0)
         return err_sys(e, "open the disk of the sandbox");
     sb->nmounts = 0;
-    if (sb->state == STATE_PREPARING)
-        return import_root(sb, disk, e);
+    if (sb->state == STATE_PREPARING) {
+        /* For cove-helper: a plain directory of the disk, since whiteouts cannot be made on an
+         * overlay. */
+        if (mkdirat(disk, "root", 0755) < 0 && errno != EEXIST)
+            return err_sys(e, "make the root of an import");
+        sb->root_fd = mapped_clone(sb, disk, "root", MOUNT_ATTR_NODEV | MOUNT_ATTR_NOSUID, e);
+        return sb->root_fd < 0 ? -1 : 0;
+    }
     if (map_lowers(sb, &low, e) == 0)
         upper = mapped_clone(sb, disk, "", 0, e);
     if (upper >= 0)
-        r = stack(sb, &low, upper, e);
+        r = make_overlay(sb, &low, upper, e);
     while (low.n > 0)
         closer_take(low.fds[--low.n], NULL);
     closer_take(upper, NULL);
