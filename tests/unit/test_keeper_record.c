@@ -126,7 +126,7 @@ TEST(a_record_reads_back_as_it_was_saved)
     done(&r);
 }
 
-TEST(a_place_is_used_again_and_others_are_made)
+TEST(free_places_are_reused_and_new_ones_made)
 {
     struct rig r = {0};
     struct sandbox *all[100];
@@ -206,7 +206,7 @@ TEST(a_damaged_record_keeps_its_id_and_its_place)
     done(&r);
 }
 
-TEST(a_record_that_names_no_sandbox_is_put_aside_with_its_bytes)
+TEST(a_record_that_names_no_sandbox_is_moved_to_damaged)
 {
     char kept[RECORD_PLACE], name[32];
     struct rig r = {0};
@@ -309,7 +309,7 @@ static void check_converted(struct rig *r)
     CHECK(fstatat(r->k.dir_fd, "records/v1", &st, 0) == 0 && S_ISREG(st.st_mode));
 }
 
-TEST(records_of_0_1_0_are_converted_wherever_the_last_try_was_cut_off)
+TEST(records_of_0_1_0_are_converted_after_an_interruption_at_any_step)
 {
     /* What there may be besides `records`: nothing; the directory to exchange it with; after
      * the exchange; half a store; the whole store. */
@@ -338,7 +338,7 @@ TEST(records_of_0_1_0_are_converted_wherever_the_last_try_was_cut_off)
     }
 }
 
-TEST(a_new_state_directory_is_refused_by_0_1_0_too)
+TEST(release_0_1_0_refuses_a_new_state_directory)
 {
     struct rig r = {0};
 
