@@ -29,58 +29,41 @@
 #define LOOP_WAIT_MS 5000
 #define LOOP_STEP_MS 5
 
-static int run_mkfs(const char *path, uint64_t size, struct err *e)
-{
-    char bytes[32];
-    const char *const argv[] = {"mkfs.btrfs", "-q", "-K",          "-m", "single", "-d",
-                                "single",     "-b", (char *)bytes, path, NULL};
-    int r;
-
-    str_fmt(bytes, sizeof(bytes), "%llu", (unsigned long long)size);
-    r = disk_run("/sbin/mkfs.btrfs", argv);
-
-    if (r < 0)
-        return err_set(e, ERR_UNSUPPORTED, "run mkfs.btrfs: %s; install the package btrfs-progs",
-                       strerror(errno));
-    return r > 0 ? err_set(e, ERR_INTERNAL, "mkfs.btrfs failed on %s", path) : 0;
-}
-
-static uint64_t image_size(struct keeper *k)
-{
-    struct statvfs st;
-    uint64_t size = k->config.disk_pool;
-
-    if (size == 0 && fstatvfs(k->dir_fd, &st) == 0)
-        size = (uint64_t)st.f_bavail * st.f_frsize / 5 * 4;
-    return (size < IMAGE_MIN ? IMAGE_MIN : size) & ~0xfffffull;
-}
-
-/* On a host with btrfs: no copy-on-write, or every write would need new blocks there. Only an empty
- * file accepts the flag; other file systems do not know it. */
-static void write_in_place(int fd)
-{
-    int flags;
-
-    if (ioctl(fd, FS_IOC_GETFLAGS, &flags) == 0) {
-        flags |= FS_NOCOW_FL;
-        ioctl(fd, FS_IOC_SETFLAGS, &flags);
-    }
-}
-
 /* Made under another name: an image that exists is complete. */
 static int make_image(struct keeper *k, const char *path, struct err *e)
 {
-    uint64_t pool = image_size(k), size;
-    char fresh[600];
+    char fresh[600], bytes[32];
+    const char *const argv[] = {"mkfs.btrfs", "-q", "-K",  "-m",  "single", "-d",
+                                "single",     "-b", bytes, fresh, NULL};
+    uint64_t pool = k->config.disk_pool, size;
+    struct statvfs st;
     autofd int fd = -1;
+    int flags, r;
 
+    if (pool == 0 && fstatvfs(k->dir_fd, &st) == 0)
+        pool = (uint64_t)st.f_bavail * st.f_frsize / 5 * 4;
+    pool = (pool < IMAGE_MIN ? IMAGE_MIN : pool) & ~0xfffffull;
     str_fmt(fresh, sizeof(fresh), "%s.new", path);
     fd = open(fresh, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-    if (fd >= 0)
-        write_in_place(fd);
+    /* On a host with btrfs: no copy-on-write, or every write would need new blocks there. Only an
+     * empty file accepts the flag; other file systems do not know it. */
+    if (fd >= 0 && ioctl(fd, FS_IOC_GETFLAGS, &flags) == 0) {
+        flags |= FS_NOCOW_FL;
+        ioctl(fd, FS_IOC_SETFLAGS, &flags);
+    }
     if (fd < 0 || ftruncate(fd, (off_t)pool) < 0)
         return err_sys(e, "make %s", fresh);
-    if (reserve_first_size(k, pool, &size, e) < 0 || run_mkfs(fresh, size, e) < 0) {
+    if (reserve_first_size(k, pool, &size, e) < 0) {
+        unlink(fresh);
+        return -1;
+    }
+    str_fmt(bytes, sizeof(bytes), "%llu", (unsigned long long)size);
+    r = disk_run("/sbin/mkfs.btrfs", argv);
+    if (r != 0) {
+        err_set(e, r < 0 ? ERR_UNSUPPORTED : ERR_INTERNAL,
+                r < 0 ? "run mkfs.btrfs: %s; install the package btrfs-progs"
+                      : "mkfs.btrfs failed on %s",
+                r < 0 ? strerror(errno) : fresh);
         unlink(fresh);
         return -1;
     }
@@ -127,18 +110,6 @@ static int attach_loop(const char *image, char dev[32], struct err *e)
     return err_set(e, ERR_INTERNAL, "attach the disk image: no free loop device");
 }
 
-/* btrfs would treat a second loop device of the image as another copy and mount it again, in the
- * same blocks. So devices are compared by the file they are attached to, not by its path, which a
- * bind mount changes; and a device that cannot be read ends the search. */
-static int is_of(int fd, const struct stat *image)
-{
-    struct loop_info64 info;
-
-    if (ioctl(fd, LOOP_GET_STATUS64, &info) < 0)
-        return -1;
-    return info.lo_device == image->st_dev && info.lo_inode == image->st_ino;
-}
-
 struct search {
     struct stat image;
     char dev[32];
@@ -146,26 +117,31 @@ struct search {
     bool leaving; /* a device is being detached; its file is unknown */
 };
 
+/* btrfs would treat a second loop device of the image as another copy and mount it again, in the
+ * same blocks. So devices are compared by the file they are attached to, not by its path, which a
+ * bind mount changes; and a device that cannot be read ends the search. */
 static int look_at(struct search *s, const char *name, struct err *e)
 {
+    struct loop_info64 info;
     autofd int fd = -1;
     char path[320];
     uint64_t number;
-    int r;
 
     snprintf(path, sizeof(path), "/sys/block/%s/loop", name);
     if (strncmp(name, "loop", 4) != 0 || str_u64(name + 4, INT32_MAX, &number) < 0 ||
         access(path, F_OK) < 0)
         return 0; /* no file is attached to it */
     fd = open_loop((int)number, O_RDONLY, s->dev);
-    r = fd < 0 ? -1 : is_of(fd, &s->image);
-    if (r < 0 && errno == EPERM)
+    if (fd >= 0 && ioctl(fd, LOOP_GET_STATUS64, &info) == 0) {
+        if (info.lo_device == s->image.st_dev && info.lo_inode == s->image.st_ino)
+            s->fd = take_fd(&fd);
+        return 0;
+    }
+    if (errno == EPERM)
         return 0; /* this container may not open it, so it did not attach it */
-    if (r < 0 && errno != ENXIO)
+    if (errno != ENXIO)
         return err_sys(e, "read the state of %s", s->dev);
-    s->leaving |= r < 0;
-    if (r > 0)
-        s->fd = take_fd(&fd);
+    s->leaving = true;
     return 0;
 }
 
@@ -233,27 +209,6 @@ static int mount_at(const char *image, const char *at, struct err *e)
     return used ? 1 : -1;
 }
 
-/* A btrfs that could not write (the file system of the sparse image was full) is read-only until
- * its last mount is gone, and each sandbox has one. The keeper does not kill them unless `cove stop
- * --all` asks for it. */
-static int mount_again(struct keeper *k, const char *image, const char *at, struct err *e)
-{
-    int r = 1;
-
-    if (!k->ending)
-        return err_wrap(e,
-                        "%s is read-only after a failed write; make room there, then run "
-                        "`cove stop --all` and start again",
-                        image);
-    if (cgroup_put(k->cgroups.v2_fd, "cgroup.kill", "1", e) < 0)
-        return -1;
-    for (int waited = 0; r > 0 && waited < LOOP_WAIT_MS; waited += LOOP_STEP_MS) {
-        poll(NULL, 0, LOOP_STEP_MS);
-        r = mount_at(image, at, e);
-    }
-    return r == 0 ? 0 : -1;
-}
-
 static int mount_image(struct keeper *k, const char *image, struct err *e)
 {
     char at[600];
@@ -263,7 +218,21 @@ static int mount_image(struct keeper *k, const char *image, struct err *e)
     if (mkdir(at, 0700) < 0 && errno != EEXIST)
         return err_sys(e, "make %s", at);
     r = mount_at(image, at, e);
-    if (r < 0 || (r > 0 && mount_again(k, image, at, e) < 0))
+    /* A btrfs that could not write (the file system of the sparse image was full) is read-only until
+     * its last mount is gone, and each sandbox has one. The keeper does not kill them unless `cove
+     * stop --all` asks for it. */
+    if (r > 0 && !k->ending)
+        return err_wrap(e,
+                        "%s is read-only after a failed write; make room there, then run "
+                        "`cove stop --all` and start again",
+                        image);
+    if (r > 0 && cgroup_put(k->cgroups.v2_fd, "cgroup.kill", "1", e) < 0)
+        return -1;
+    for (int waited = 0; r > 0 && waited < LOOP_WAIT_MS; waited += LOOP_STEP_MS) {
+        poll(NULL, 0, LOOP_STEP_MS);
+        r = mount_at(image, at, e);
+    }
+    if (r != 0)
         return -1;
     k->disk.fd = open(at, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     return k->disk.fd < 0 ? err_sys(e, "open %s", at) : 0;

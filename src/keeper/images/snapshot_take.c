@@ -148,18 +148,6 @@ static void look(struct loop_timer *timer)
     fail(t, sb, &e);
 }
 
-static void freeze(struct taking *t, struct sandbox *sb)
-{
-    struct err e;
-
-    if (freezer_set(sb, FREEZE_ALL, true, &e) < 0) {
-        fail(t, sb, &e);
-        return;
-    }
-    t->give_up_ms = clock_mono_ms() + TAKE_WAIT_MS;
-    look(&t->timer);
-}
-
 static void flush_run(struct work *w)
 {
     struct taking *t = CONTAINER_OF(w, struct taking, work);
@@ -185,48 +173,46 @@ static void flushed(struct work *w)
 
 static void go_on(struct taking *t, struct sandbox *sb)
 {
+    struct err e;
+
     if (sb->rec.phase == PHASE_STOPPED) {
         take(t);
     } else if (t->flushes < TAKE_FLUSHES_MAX && cgroup_dirty(sb) > TAKE_DIRTY_MAX) {
         t->flushes++;
         t->work = (struct work){.run = flush_run, .done = flushed};
         worker_give(&t->work);
+    } else if (freezer_set(sb, FREEZE_ALL, true, &e) < 0) {
+        fail(t, sb, &e);
     } else {
-        freeze(t, sb);
+        t->give_up_ms = clock_mono_ms() + TAKE_WAIT_MS;
+        look(&t->timer);
     }
 }
 
 /* ---- the request ---- */
 
-static void describe(struct snapshot *s, struct keeper *k, const struct sandbox *sb)
+static struct taking *taking_new(struct keeper *k, const struct sandbox *sb)
 {
-    struct snapshot *below =
-        snapshot_is_version(sb->rec.layer) ? snapshot_find_any(k, sb->rec.layer + 1) : NULL;
+    struct taking *t = calloc(1, sizeof(*t));
+    struct snapshot *s = calloc(1, sizeof(*s)), *below;
 
+    if (t == NULL || s == NULL) {
+        free(t);
+        free(s);
+        return NULL;
+    }
     id_random(s->rec.id, ID_LEN);
     str_fmt(s->rec.under, sizeof(s->rec.under), "%s", sb->rec.layer);
     str_fmt(s->rec.template, sizeof(s->rec.template), "%s", sb->rec.template);
     str_fmt(s->rec.source, sizeof(s->rec.source), "%s", sb->rec.id);
+    below = snapshot_is_version(sb->rec.layer) ? snapshot_find_any(k, sb->rec.layer + 1) : NULL;
     s->rec.stack = below == NULL ? 1 : below->rec.stack + 1;
     s->rec.created_ms = clock_real_ms();
     list_init(&s->link);
-}
-
-static struct taking *taking_new(struct keeper *k, const struct sandbox *sb)
-{
-    struct taking *t = calloc(1, sizeof(*t));
-
-    if (t == NULL)
-        return NULL;
-    t->snap = calloc(1, sizeof(*t->snap));
-    if (t->snap == NULL) {
-        free(t);
-        return NULL;
-    }
     t->k = k;
-    describe(t->snap, k, sb);
+    t->snap = s;
     str_fmt(t->sandbox, sizeof(t->sandbox), "%s", sb->rec.id);
-    snapshot_disk(t->snap->rec.id, t->disk, sizeof(t->disk));
+    snapshot_disk(s->rec.id, t->disk, sizeof(t->disk));
     return t;
 }
 

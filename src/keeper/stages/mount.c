@@ -55,22 +55,6 @@ static struct place *find_place(struct mounts *m, const char *name)
     return NULL;
 }
 
-static int read_one(struct mounts *m, char *word, struct err *e)
-{
-    const char *name = strsep(&word, "=");
-
-    if (!name_is_valid(name) || (word != NULL && *word != '/'))
-        return err_set(e, ERR_INVALID, "mounts: '%.60s' is neither NAME nor NAME=/DIRECTORY", name);
-    if (find_place(m, name) != NULL)
-        return err_set(e, ERR_INVALID, "mounts: %s is named twice", name);
-    if (m->n == MOUNTS_MAX)
-        return err_set(e, ERR_INVALID, "mounts: more than %u are named, the maximum", MOUNTS_MAX);
-    str_fmt(m->places[m->n].name, sizeof(m->places[m->n].name), "%s", name);
-    m->places[m->n].host = word;
-    m->places[m->n++].fd = -1;
-    return 0;
-}
-
 int mount_read(struct keeper *k, struct err *e)
 {
     struct mounts *m = calloc(1, sizeof(*m));
@@ -81,9 +65,21 @@ int mount_read(struct keeper *k, struct err *e)
     k->mounts = m;
     m->unmapped = -1;
     str_fmt(m->text, sizeof(m->text), "%s", k->config.mounts);
-    for (rest = m->text; *m->text != '\0' && (word = strsep(&rest, ",")) != NULL;)
-        if (read_one(m, word, e) < 0)
-            return -1;
+    for (rest = m->text; *m->text != '\0' && (word = strsep(&rest, ",")) != NULL;) {
+        const char *name = strsep(&word, "=");
+
+        if (!name_is_valid(name) || (word != NULL && *word != '/'))
+            return err_set(e, ERR_INVALID, "mounts: '%.60s' is neither NAME nor NAME=/DIRECTORY",
+                           name);
+        if (find_place(m, name) != NULL)
+            return err_set(e, ERR_INVALID, "mounts: %s is named twice", name);
+        if (m->n == MOUNTS_MAX)
+            return err_set(e, ERR_INVALID, "mounts: more than %u are named, the maximum",
+                           MOUNTS_MAX);
+        str_fmt(m->places[m->n].name, sizeof(m->places[m->n].name), "%s", name);
+        m->places[m->n].host = word;
+        m->places[m->n++].fd = -1;
+    }
     return m->n > 0 ? 0 : privileges_drop_one(CAP_SYS_CHROOT, e);
 }
 
