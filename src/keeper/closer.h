@@ -16,7 +16,7 @@ struct keeper;
 int closer_open(struct keeper *k, struct err *e);
 /* Closes the fd later (-1 is fine). *done, if given, becomes 1 when it is closed, and must stay
  * valid until then. Without it, a detached mount is closed together with others. */
-void closer_take(int fd, atomic_int *done);
+void closer_close(int fd, atomic_int *done);
 /* True while a batch is being closed. Work that can wait should not write to the disks then: each
  * write makes the next overlay of the batch sync again. */
 bool closer_is_closing(void);

@@ -28,7 +28,7 @@ struct disk {
     const struct disk_way *way;
     int fd; /* directory with one subvolume or directory per sandbox */
     uint32_t spares[DISK_SPARES], next_spare; /* emptied disks for new sandboxes */
-    size_t nspares, nemptying;                /* nemptying: that may become spares */
+    size_t nspares, nemptying;                /* nemptying: that may act_as spares */
     struct list removals;                     /* running removals (disk_remove) */
     int qgroups_fd;                           /* the counters of the quotas, in sysfs */
     bool simple; /* simple quotas (since Linux 6.7), far cheaper than full ones */
@@ -242,7 +242,7 @@ int rootfs_open(struct keeper *k, struct err *e);
 
 /* Takes the first id of a range for file access and as the owner of new files, and back.
  * Capabilities stay. */
-int become(uid_t id, struct err *e);
-void become_root(void);
+int act_as(uid_t id, struct err *e);
+void act_as_root(void);
 
 #endif

@@ -22,7 +22,7 @@ int network_choose(const struct keeper *k, const char *asked, uint32_t *ret, str
 const char *network_mode(uint32_t bits);
 
 /* Replaces the rules of a running sandbox. */
-int network_rule(struct sandbox *sb, const struct wire_bytes *rules, struct err *e);
+int network_set_rules(struct sandbox *sb, const struct wire_bytes *rules, struct err *e);
 /* Keeps the rules of a sandbox that will run: network_up() gives them to the firewall. */
 int network_keep_rules(struct sandbox *sb, const struct wire_bytes *rules, struct err *e);
 

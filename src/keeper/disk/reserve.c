@@ -285,7 +285,7 @@ void reserve_kick(struct keeper *k)
         loop_timer_set(k->loop, &r->timer, 0, look);
 }
 
-/* ---- answering ---- */
+/* ---- for other parts ---- */
 
 int reserve_check(struct keeper *k, struct err *e)
 {
@@ -327,7 +327,7 @@ void reserve_show(struct keeper *k, struct reserve_view *ret)
     }
 }
 
-/* ---- beginning ---- */
+/* ---- start ---- */
 
 /* Release 0.1.0 made btrfs as large as the sparse image. The part after the last chunk is cut off
  * at once; the rest is backed while it runs. */

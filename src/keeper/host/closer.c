@@ -117,7 +117,7 @@ bool closer_is_closing(void)
     return atomic_load(&c.closing);
 }
 
-void closer_take(int fd, atomic_int *done)
+void closer_close(int fd, atomic_int *done)
 {
     struct job j = {fd, done};
     bool queued;

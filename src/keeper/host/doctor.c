@@ -420,7 +420,8 @@ uint64_t doctor_capacity(struct keeper *k)
     return n;
 }
 
-/* Prints what is in quarantine (quarantine.h), each with its reason; returns the number. */
+/* Prints the contents of the quarantine (quarantine.h), each with its reason; returns the number.
+ */
 static size_t show_damage(const char *state)
 {
     char path[600], why[TEXT_MAX];

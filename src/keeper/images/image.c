@@ -300,7 +300,7 @@ size_t image_list(struct keeper *k,
     return k->images->nnames;
 }
 
-/* ---- what nothing needs ---- */
+/* ---- removing ---- */
 
 static bool is_used(struct keeper *k, const char *store, uint32_t index)
 {

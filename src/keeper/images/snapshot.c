@@ -141,7 +141,7 @@ int snapshot_layers(struct keeper *k, const char *version, int fds[ROOT_LAYERS_M
     return -1;
 }
 
-/* ---- who stands where ---- */
+/* ---- users ---- */
 
 void snapshot_use(const struct snapshot *s, struct sandbox *sb)
 {
@@ -354,7 +354,7 @@ int snapshot_open(struct keeper *k, struct err *e)
     return r;
 }
 
-/* ---- removing ---- */
+/* ---- deleting ---- */
 
 static void remove_snapshot(struct keeper *k, struct snapshot *s)
 {

@@ -111,7 +111,7 @@ static void taken(struct work *w)
     fail(t, sb, &e);
 }
 
-/* ---- the way there ---- */
+/* ---- the steps ---- */
 
 static void take_run(struct work *w)
 {

@@ -47,7 +47,7 @@ void quarantine_forget(struct keeper *k, const char *name)
         log_warn("remove DIR/damaged/%s: %s", name, strerror(errno));
 }
 
-/* ---- in ---- */
+/* ---- into quarantine ---- */
 
 int quarantine(struct sandbox *sb, const char *why, struct err *e)
 {
@@ -91,7 +91,7 @@ int quarantine_found(struct keeper *k, const char *id, uint32_t place, const cha
     return quarantine(sb, why, e);
 }
 
-/* ---- out ---- */
+/* ---- recovering ---- */
 
 /* It becomes what it was before, running, paused or stopped. The front's row has what a client
  * was told; the rest is from the kernel and the copy of the record. */

@@ -208,7 +208,7 @@ void record_remove(struct sandbox *sb)
     sb->place = PLACE_NONE;
 }
 
-/* ---- for a front that is about to tell a client ---- */
+/* ---- flushing, before a front tells a client ---- */
 
 struct flush {
     struct work work;

@@ -141,7 +141,8 @@ static struct sandbox *take_pooled(struct keeper *k, const struct order *o)
     sb->rec.limits = *l;
     if (strcmp(sb->rec.layer, template_current(k, o->template, &e)) == 0 &&
         (memcmp(&old, l, sizeof(old)) == 0 || cgroup_limit(sb, &e) == 0) &&
-        (old.disk == l->disk || disk_limit(sb, &e) == 0) && network_rule(sb, &o->rules, &e) == 0)
+        (old.disk == l->disk || disk_limit(sb, &e) == 0) &&
+        network_set_rules(sb, &o->rules, &e) == 0)
         return sb;
     sandbox_tell(sb, EV_DROP);
     pool_refill(k);
@@ -196,7 +197,7 @@ int sandbox_rules(struct keeper *k, uint32_t seq, const struct keeper_rules *m, 
 
     if (sb == NULL || rules_check(&m->rules, e) < 0)
         return -1;
-    if (sb->rec.phase == PHASE_GIVEN && network_rule(sb, &m->rules, e) < 0)
+    if (sb->rec.phase == PHASE_GIVEN && network_set_rules(sb, &m->rules, e) < 0)
         return -1;
     link_ok(k, seq);
     return 0;

@@ -266,7 +266,7 @@ void sandbox_tell(struct sandbox *sb, enum event ev)
     sandbox_event(sb, ev, &(struct news){0}, &ignored);
 }
 
-/* ---- the table of all, and who waits for an answer ---- */
+/* ---- finding and answering ---- */
 
 struct sandbox *sandbox_find(struct keeper *k, const char *id)
 {

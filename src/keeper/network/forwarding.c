@@ -62,7 +62,7 @@ void forwarding_add(struct forwarding *f, const char *dev)
         str_fmt(f->devs[f->ndevs++], IFNAMSIZ, "%.15s", dev);
 }
 
-/* ---- the memory ---- */
+/* ---- the file ---- */
 
 static void read_line(struct memory *m, const char *line, const char *tag)
 {

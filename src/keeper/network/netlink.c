@@ -33,7 +33,7 @@ struct netlink {
     size_t size;
 };
 
-/* ---- a question and its answer ---- */
+/* ---- a request and its answer ---- */
 
 static int open_socket(struct netlink *nl)
 {

@@ -219,7 +219,7 @@ static int check_settings(struct keeper *k, struct err *e)
                    k->config.network);
 }
 
-/* ---- coming up and leaving ---- */
+/* ---- start and end of the daemon ---- */
 
 static int open_host(struct keeper *k, struct err *e)
 {
@@ -358,7 +358,7 @@ static int apply(struct sandbox *sb, struct err *e)
     return firewall_restore(sb->k) ? hand_over(sb, e) : -1;
 }
 
-int network_rule(struct sandbox *sb, const struct wire_bytes *rules, struct err *e)
+int network_set_rules(struct sandbox *sb, const struct wire_bytes *rules, struct err *e)
 {
     struct kept_rules before = sb->rules;
 
@@ -434,7 +434,7 @@ int network_down(struct sandbox *sb)
     return 1;
 }
 
-/* ---- numbers ---- */
+/* ---- counters ---- */
 
 struct counting {
     struct keeper *k;

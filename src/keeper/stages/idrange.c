@@ -353,25 +353,25 @@ void ids_sweep(struct keeper *k)
     unlocked(k);
 }
 
-/* ---- acting as one ---- */
+/* ---- acting as the first id of a range ---- */
 
 /* Raw system calls: glibc's would change all threads. With SECBIT_NO_SETUID_FIXUP the capabilities
  * stay. */
-int become(uid_t id, struct err *e)
+int act_as(uid_t id, struct err *e)
 {
     if (prctl(PR_SET_SECUREBITS, SECBIT_NO_SETUID_FIXUP) < 0)
         return err_sys(e, "keep capabilities across a change of id");
     if (syscall(SYS_setresgid, -1, id, -1) < 0 || syscall(SYS_setresuid, -1, id, -1) < 0) {
         int saved = errno;
 
-        become_root();
+        act_as_root();
         errno = saved;
         return err_sys(e, "act as id %u", id);
     }
     return 0;
 }
 
-void become_root(void)
+void act_as_root(void)
 {
     if (syscall(SYS_setresuid, -1, 0, -1) < 0 || syscall(SYS_setresgid, -1, 0, -1) < 0)
         abort(); /* continuing with the wrong id would be worse */

@@ -53,7 +53,7 @@ static int clone_run(struct sandbox *sb, struct err *e)
     if (mnt < 0)
         return err_sys(e, "clone the cgroup mount");
     fd = openat(mnt, ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
-    closer_take(mnt, NULL);
+    closer_close(mnt, NULL);
     return fd < 0 ? err_sys(e, "open the clone of the cgroup mount") : fd;
 }
 

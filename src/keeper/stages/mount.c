@@ -38,7 +38,7 @@ struct mounts {
     int unmapped; /* a user namespace; see open_unmapped() */
 };
 
-/* ---- what the operator named ---- */
+/* ---- the setting ---- */
 
 static bool name_is_valid(const char *s)
 {
@@ -157,7 +157,7 @@ int mount_open(struct keeper *k, struct err *e)
     return 0;
 }
 
-/* ---- inside ---- */
+/* ---- in the namespace of a sandbox ---- */
 
 struct job {
     struct keeper *k;
@@ -269,7 +269,7 @@ static int run_inside(struct job *j, struct err *e)
     return j->r;
 }
 
-/* ---- asked for ---- */
+/* ---- requests ---- */
 
 static struct sandbox *find_running(struct keeper *k, const char *id, struct err *e)
 {

@@ -150,9 +150,9 @@ static int make_overlay(struct sandbox *sb, const struct lowers *low, int disk, 
         ; /* `e` is set */
     else if (upper < 0 || work < 0)
         err_sys(e, "open the directories upper and work");
-    else if (become(ids_base(sb), e) == 0) {
+    else if (act_as(ids_base(sb), e) == 0) {
         mnt = by_path ? make_by_path(sb->k, low, upper, work, e) : make_by_fd(low, upper, work, e);
-        become_root();
+        act_as_root();
     }
     detach_layers(sb->k, attached);
     if (mnt < 0)
@@ -221,8 +221,8 @@ int rootfs_up(struct sandbox *sb, struct err *e)
     if (upper >= 0)
         r = make_overlay(sb, &low, upper, e);
     while (low.n > 0)
-        closer_take(low.fds[--low.n], NULL);
-    closer_take(upper, NULL);
+        closer_close(low.fds[--low.n], NULL);
+    closer_close(upper, NULL);
     return r;
 }
 
@@ -233,7 +233,7 @@ int rootfs_down(struct sandbox *sb)
     drop_fd(&sb->userns_fd);
     if (sb->root_fd >= 0) {
         atomic_store(&sb->root_closed, 0);
-        closer_take(take_fd(&sb->root_fd), &sb->root_closed);
+        closer_close(take_fd(&sb->root_fd), &sb->root_closed);
         return 1;
     }
     return atomic_load(&sb->root_closed) ? 0 : 1;
