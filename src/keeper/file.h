@@ -1,12 +1,18 @@
-/* file.h - small files that are replaced as a whole. */
+/* file.h - directories, and small files that are replaced as a whole. */
 #ifndef KEEPER_FILE_H
 #define KEEPER_FILE_H
 
+#include <dirent.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 
 #include "base/err.h"
+
+/* Opens a directory, which is made first if it does not exist. */
+int dir_open(int at, const char *name, mode_t mode, struct err *e);
+/* Lists a directory from its beginning; NULL with errno. */
+DIR *dir_list(int dir);
 
 /* A checksum against damage by the disk; not against an attacker. */
 uint64_t file_sum(const void *p, size_t n);

@@ -15,6 +15,7 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "keeper/disk.h"
+#include "keeper/file.h"
 #include "keeper/life.h"
 #include "keeper/quarantine.h"
 #include "keeper/snapshot.h"
@@ -154,8 +155,7 @@ int disk_remove(struct keeper *k, const char *name)
 
 void disk_sweep(struct keeper *k)
 {
-    int copy = openat(k->disk.fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    DIR *d = copy < 0 ? NULL : fdopendir(copy);
+    DIR *d = dir_list(k->disk.fd);
     struct err e;
 
     for (struct dirent *de; d != NULL && (de = readdir(d)) != NULL;) {
@@ -222,13 +222,11 @@ static int clear_entry(struct emptying *m, int dfd, const char *name, bool is_to
 /* Removes its entries or moves them to the top; returns their number, or -1. */
 static int clear_dir(struct emptying *m, int dfd, bool is_top)
 {
-    autofd int copy = openat(dfd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    DIR *d = copy < 0 ? NULL : fdopendir(copy);
+    DIR *d = dir_list(dfd);
     int n = 0;
 
     if (d == NULL)
         return -1;
-    take_fd(&copy);
     for (struct dirent *de; n >= 0 && (de = readdir(d)) != NULL;)
         if (strcmp(de->d_name, ".") != 0 && strcmp(de->d_name, "..") != 0)
             n = clear_entry(m, dfd, de->d_name, is_top) < 0 ? -1 : n + 1;

@@ -159,24 +159,13 @@ static bool is_settled(const struct reserve *r)
 
 static void look(struct loop_timer *t);
 
-static void shrunk(struct reserve *r, uint64_t now_ns)
-{
-    const struct reserve_job *j = &r->job;
-    bool failed = j->sys != 0 || j->size == j->from;
-
-    r->shrink_fails = !failed ? 0 : r->shrink_fails + (r->shrink_fails < SHRINK_FAILS_MAX);
-    r->shrink_ns = now_ns + ((uint64_t)SHRINK_WAIT_S << r->shrink_fails) * 1000000000ull;
-    if (!failed)
-        r->shrink_ns = now_ns + LOOK_MAX_MS * 1000000ull;
-    log_debug("disks: %llu MiB given back to the host, %llu are left (%s)", MiB(j->from - j->size),
-              MiB(j->size), j->sys != 0 ? strerror(j->sys) : "fine");
-}
-
 static void job_done(struct work *w)
 {
     struct reserve *r = CONTAINER_OF(w, struct reserve, job.work);
     struct keeper *k = CONTAINER_OF(r, struct keeper, disk.reserve);
     const struct reserve_job *j = &r->job;
+    bool failed = j->sys != 0 || j->size == j->from;
+    uint64_t wait_ms = LOOK_MAX_MS;
 
     r->working = false;
     if (!r->on)
@@ -187,7 +176,12 @@ static void job_done(struct work *w)
         tell(r, r->stuck, j->sys);
         break;
     case RESERVE_SHRINK:
-        shrunk(r, loop_now_ns(k->loop));
+        r->shrink_fails = !failed ? 0 : r->shrink_fails + (r->shrink_fails < SHRINK_FAILS_MAX);
+        if (failed)
+            wait_ms = ((uint64_t)SHRINK_WAIT_S << r->shrink_fails) * 1000;
+        r->shrink_ns = loop_now_ns(k->loop) + wait_ms * 1000000;
+        log_debug("disks: %llu MiB given back to the host, %llu are left (%s)",
+                  MiB(j->from - j->size), MiB(j->size), j->sys != 0 ? strerror(j->sys) : "fine");
         break;
     case RESERVE_BACK:
         r->backed = j->sys == 0;
@@ -245,35 +239,26 @@ static bool act(struct keeper *k)
     return r->working;
 }
 
-static uint64_t next_look_ms(const struct reserve *r)
-{
-    uint64_t ms = clamp(r->seen.free / WRITER_PER_MS, LOOK_MIN_MS, LOOK_MAX_MS);
-
-    if (r->stuck || r->seen.size == r->max ||
-        (r->quiet >= QUIET_LOOKS && r->seen.free >= QUIET_FREE))
-        ms = LOOK_MAX_MS;
-    return ms;
-}
-
-static bool is_idle(const struct keeper *k)
-{
-    const struct reserve *r = &k->disk.reserve;
-
-    return k->counts[COUNT_GIVEN] + k->counts[COUNT_STARTING] + k->counts[COUNT_IMPORTS] == 0 &&
-           r->quiet >= IDLE_LOOKS && !r->stuck && is_settled(r) &&
-           size_to_shrink_to(r) == r->seen.size;
-}
-
 static void look(struct loop_timer *t)
 {
     struct reserve *r = CONTAINER_OF(t, struct reserve, timer);
     struct keeper *k = CONTAINER_OF(r, struct keeper, disk.reserve);
+    uint64_t ms;
 
     if (!r->on || r->working)
         return;
     refresh(k, 0);
-    if (!act(k) && !is_idle(k))
-        loop_timer_set(k->loop, t, next_look_ms(r), look);
+    if (act(k))
+        return;
+    if (k->counts[COUNT_GIVEN] + k->counts[COUNT_STARTING] + k->counts[COUNT_IMPORTS] == 0 &&
+        r->quiet >= IDLE_LOOKS && !r->stuck && is_settled(r) &&
+        size_to_shrink_to(r) == r->seen.size)
+        return; /* until reserve_kick() */
+    ms = clamp(r->seen.free / WRITER_PER_MS, LOOK_MIN_MS, LOOK_MAX_MS);
+    if (r->stuck || r->seen.size == r->max ||
+        (r->quiet >= QUIET_LOOKS && r->seen.free >= QUIET_FREE))
+        ms = LOOK_MAX_MS;
+    loop_timer_set(k->loop, t, ms, look);
 }
 
 void reserve_kick(struct keeper *k)

@@ -8,15 +8,14 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "keeper/disk.h"
+#include "keeper/file.h"
 
 static int way_open(struct keeper *k, struct err *e)
 {
     if (!config_accepts(&k->config, "no-disk-limit"))
         return err_set(e, ERR_UNSUPPORTED, "disks without a limit need `--accept no-disk-limit`");
-    if (mkdirat(k->dir_fd, "disk", 0700) < 0 && errno != EEXIST)
-        return err_sys(e, "make DIR/disk");
-    k->disk.fd = openat(k->dir_fd, "disk", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    return k->disk.fd < 0 ? err_sys(e, "open DIR/disk") : 0;
+    k->disk.fd = dir_open(k->dir_fd, "disk", 0700, e);
+    return k->disk.fd < 0 ? -1 : 0;
 }
 
 static void way_close(struct keeper *k)

@@ -40,13 +40,12 @@
 
 static int open_dir(int at, const char *name, mode_t mode, uid_t uid, gid_t gid, struct err *e)
 {
-    autofd int fd = -1;
+    autofd int fd = dir_open(at, name, mode, e);
 
-    if (mkdirat(at, name, mode) < 0 && errno != EEXIST)
-        return err_sys(e, "make %s", name);
-    fd = openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (fd < 0 || fchown(fd, uid, gid) < 0 || fchmod(fd, mode) < 0)
-        return err_sys(e, "open %s", name);
+    if (fd < 0)
+        return -1;
+    if (fchown(fd, uid, gid) < 0 || fchmod(fd, mode) < 0)
+        return err_sys(e, "chown %s", name);
     return take_fd(&fd);
 }
 

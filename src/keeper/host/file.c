@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/log.h"
@@ -22,6 +23,26 @@ uint64_t file_sum_more(uint64_t sum, const void *from, size_t n)
     for (size_t i = 0; i < n; i++)
         sum = (sum ^ p[i]) * 1099511628211ull;
     return sum;
+}
+
+int dir_open(int at, const char *name, mode_t mode, struct err *e)
+{
+    int fd;
+
+    if (mkdirat(at, name, mode) < 0 && errno != EEXIST)
+        return err_sys(e, "make %s", name);
+    fd = openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    return fd < 0 ? err_sys(e, "open %s", name) : fd;
+}
+
+DIR *dir_list(int dir)
+{
+    autofd int fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *d = fd < 0 ? NULL : fdopendir(fd);
+
+    if (d != NULL)
+        take_fd(&fd);
+    return d;
 }
 
 uint64_t file_sum(const void *from, size_t n)

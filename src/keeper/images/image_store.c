@@ -157,18 +157,6 @@ void image_name_del(struct images *s, struct image_name *n)
 
 /* ---- at start ---- */
 
-static bool layers_valid(const struct image *im)
-{
-    for (unsigned i = 0; i < im->nlayers; i++) {
-        const struct image_layer *l = &im->layers[i];
-
-        if (memchr(l->store, '\0', sizeof(l->store)) == NULL || !image_is_version(l->store) ||
-            memchr(l->chain, '\0', sizeof(l->chain)) == NULL || l->index >= IMAGE_LAYERS_MAX)
-            return false;
-    }
-    return true;
-}
-
 static struct image *parse_v1(const char *p, size_t n, struct err *e)
 {
     struct image_head h;
@@ -234,9 +222,14 @@ static int take_version(void *arg, const char *p, size_t n, struct err *e)
         return err_set(e, ERR_UNSUPPORTED,
                        "a template was written by a newer release of Cove; start that release");
     *ret = how == SEALED_WHOLE ? image_of(&f, e) : parse_v1(p, n, e);
-    if (*ret != NULL && !layers_valid(*ret)) {
-        image_free(*ret);
-        *ret = NULL;
+    for (unsigned i = 0; *ret != NULL && i < (*ret)->nlayers; i++) {
+        const struct image_layer *l = &(*ret)->layers[i];
+
+        if (memchr(l->store, '\0', sizeof(l->store)) == NULL || !image_is_version(l->store) ||
+            memchr(l->chain, '\0', sizeof(l->chain)) == NULL || l->index >= IMAGE_LAYERS_MAX) {
+            image_free(*ret);
+            *ret = NULL;
+        }
     }
     return *ret != NULL;
 }
@@ -315,8 +308,8 @@ static int load_name(struct keeper *k, const char *name, struct err *e)
 static int each_file(struct keeper *k, int dir,
                      int (*each)(struct keeper *k, const char *name, struct err *e), struct err *e)
 {
-    int copy = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), r = 0;
-    DIR *d = copy < 0 ? NULL : fdopendir(copy);
+    DIR *d = dir_list(dir);
+    int r = 0;
 
     if (d == NULL)
         return err_sys(e, "read DIR/images");
@@ -330,23 +323,13 @@ static int each_file(struct keeper *k, int dir,
     return r;
 }
 
-static int open_dir(int at, const char *name, struct err *e)
-{
-    int fd;
-
-    if (mkdirat(at, name, 0700) < 0 && errno != EEXIST)
-        return err_sys(e, "make %s", name);
-    fd = openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    return fd < 0 ? err_sys(e, "open %s", name) : fd;
-}
-
 int image_store_load(struct keeper *k, struct err *e)
 {
     struct images *s = k->images;
-    autofd int dir = open_dir(k->dir_fd, "images", e);
+    autofd int dir = dir_open(k->dir_fd, "images", 0700, e);
 
-    s->names_fd = dir < 0 ? -1 : open_dir(dir, "names", e);
-    s->versions_fd = s->names_fd < 0 ? -1 : open_dir(dir, "versions", e);
+    s->names_fd = dir < 0 ? -1 : dir_open(dir, "names", 0700, e);
+    s->versions_fd = s->names_fd < 0 ? -1 : dir_open(dir, "versions", 0700, e);
     if (s->versions_fd < 0)
         return -1;
     return each_file(k, s->versions_fd, load_version, e) < 0 ||
@@ -386,23 +369,19 @@ static void remove_layer(int layers, const char *name)
         waitpid(pid, NULL, 0);
 }
 
-static int open_layers(struct keeper *k, const char *store)
+static void sweep_layers(struct keeper *k, const char *store, const char *id,
+                         bool (*needed)(struct keeper *k, const char *store, uint32_t index))
 {
     struct open_how how = {.flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC,
                            .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS};
     char path[96];
+    uint64_t index;
+    DIR *d;
+    int fd;
 
     snprintf(path, sizeof(path), "%.64s/root/" IMAGE_LAYERS, store);
-    return (int)syscall(SYS_openat2, k->disk.fd, path, &how, sizeof(how));
-}
-
-static void sweep_layers(struct keeper *k, const char *store, const char *id,
-                         bool (*needed)(struct keeper *k, const char *store, uint32_t index))
-{
-    int fd = open_layers(k, store);
-    DIR *d = fd < 0 ? NULL : fdopendir(fd);
-    uint64_t index;
-
+    fd = (int)syscall(SYS_openat2, k->disk.fd, path, &how, sizeof(how));
+    d = fd < 0 ? NULL : fdopendir(fd);
     for (struct dirent *de; d != NULL && (de = readdir(d)) != NULL;)
         if (str_u64(de->d_name, IMAGE_LAYERS_MAX, &index) == 0 && !needed(k, id, (uint32_t)index))
             remove_layer(fd, de->d_name);
@@ -413,8 +392,7 @@ static void sweep_layers(struct keeper *k, const char *store, const char *id,
 void image_store_sweep(struct keeper *k,
                        bool (*needed)(struct keeper *k, const char *store, uint32_t index))
 {
-    int copy = openat(k->disk.fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    DIR *d = copy < 0 ? NULL : fdopendir(copy);
+    DIR *d = dir_list(k->disk.fd);
 
     for (struct dirent *de; d != NULL && (de = readdir(d)) != NULL;) {
         const char *id = de->d_name + strlen(STORE_PREFIX);

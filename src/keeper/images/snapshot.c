@@ -338,12 +338,12 @@ int snapshot_open(struct keeper *k, struct err *e)
     if (all == NULL)
         return err_set(e, ERR_INTERNAL, "out of memory");
     list_init(&all->all);
-    if (mkdirat(k->dir_fd, "snapshots", 0700) < 0 && errno != EEXIST)
-        return err_sys(e, "make DIR/snapshots");
-    all->fd = openat(k->dir_fd, "snapshots", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    d = all->fd < 0 ? NULL : fdopendir(dup(all->fd));
+    all->fd = dir_open(k->dir_fd, "snapshots", 0700, e);
+    if (all->fd < 0)
+        return -1;
+    d = dir_list(all->fd);
     if (d == NULL)
-        return err_sys(e, "open DIR/snapshots");
+        return err_sys(e, "read DIR/snapshots");
     for (struct dirent *de; r == 0 && (de = readdir(d)) != NULL;) {
         const char *id = file_twin_name(all->fd, de->d_name);
 
@@ -431,8 +431,7 @@ static void delete_unused(struct keeper *k)
  * of it. Runs before anything is removed, since disks go later than their records. */
 void snapshot_sweep(struct keeper *k)
 {
-    int copy = openat(k->disk.fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    DIR *d = copy < 0 ? NULL : fdopendir(copy);
+    DIR *d = dir_list(k->disk.fd);
     struct err e;
 
     for (struct dirent *de; d != NULL && (de = readdir(d)) != NULL;) {

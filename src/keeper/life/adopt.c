@@ -9,6 +9,7 @@
 
 #include "base/log.h"
 #include "base/str.h"
+#include "keeper/file.h"
 #include "keeper/life/reactions.h"
 #include "keeper/quarantine.h"
 
@@ -93,8 +94,8 @@ static int adopt(struct sandbox *sb, struct err *e)
 static int each_name(int dfd, int (*fn)(struct keeper *k, const char *name, struct err *e),
                      struct keeper *k, struct err *e)
 {
-    int copy = openat(dfd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), r = 0;
-    DIR *d = copy < 0 ? NULL : fdopendir(copy);
+    DIR *d = dir_list(dfd);
+    int r = 0;
 
     if (d == NULL)
         return err_sys(e, "read a state directory");

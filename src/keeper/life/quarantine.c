@@ -17,8 +17,7 @@
 
 void quarantine_open(struct keeper *k)
 {
-    int copy = openat(k->damaged_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    DIR *d = copy < 0 ? NULL : fdopendir(copy);
+    DIR *d = dir_list(k->damaged_fd);
 
     for (struct dirent *de; d != NULL && (de = readdir(d)) != NULL;)
         if (de->d_name[0] != '.' && strncmp(de->d_name, "record-", 7) != 0)

@@ -50,18 +50,11 @@ static const struct nlattr *part(const struct nlattr *of, uint16_t type)
     return NULL;
 }
 
-static bool is_ours(const struct conntrack *c, const struct nlattr *tuple)
-{
-    const struct nlattr *from = part(part(tuple, CTA_TUPLE_IP), CTA_IP_V4_SRC);
-    uint32_t range = from != NULL ? ntohl(mnl_attr_get_u32(from)) - c->first : NETWORK_RANGES;
-
-    return range < NETWORK_RANGES && c->walked[range];
-}
-
 /* A list that is sent again shows entries that are deleted already, or are deleted now. */
 static int see(void *arg, const struct nlmsghdr *h)
 {
-    const struct nlattr *a, *tuple = NULL, *zone = NULL;
+    const struct nlattr *a, *from, *tuple = NULL, *zone = NULL;
+    uint32_t range;
     _Alignas(16) char room[MESSAGE_MAX];
     struct nlmsghdr *end = begin(room, IPCTNL_MSG_CT_DELETE, 0);
     struct walk *w = arg;
@@ -75,7 +68,9 @@ static int see(void *arg, const struct nlmsghdr *h)
         if (mnl_attr_get_type(a) == CTA_ZONE)
             zone = a;
     }
-    if (!is_ours(w->c, tuple))
+    from = part(part(tuple, CTA_TUPLE_IP), CTA_IP_V4_SRC);
+    range = from != NULL ? ntohl(mnl_attr_get_u32(from)) - w->c->first : NETWORK_RANGES;
+    if (range >= NETWORK_RANGES || !w->c->walked[range])
         return 0;
     mnl_attr_put(end, CTA_TUPLE_ORIG | NLA_F_NESTED, mnl_attr_get_payload_len(tuple),
                  mnl_attr_get_payload(tuple));

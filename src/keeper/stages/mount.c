@@ -21,6 +21,7 @@
 
 #include "base/str.h"
 #include "keeper/compat.h"
+#include "keeper/file.h"
 #include "keeper/stages.h"
 
 #define VOLUMES ".volumes" /* ignored by disk_sweep() */
@@ -85,15 +86,10 @@ int mount_read(struct keeper *k, struct err *e)
 
 static int open_volume(struct keeper *k, const char *name, struct err *e)
 {
-    autofd int dir = -1;
+    autofd int dir = dir_open(k->disk.fd, VOLUMES, 0700, e);
     int fd;
 
-    if (mkdirat(k->disk.fd, VOLUMES, 0700) < 0 && errno != EEXIST)
-        return err_sys(e, "make the directory of volumes");
-    dir = openat(k->disk.fd, VOLUMES, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (dir < 0)
-        return err_sys(e, "open the directory of volumes");
-    if (k->disk.way->volume(dir, name, k->config.disk, e) < 0)
+    if (dir < 0 || k->disk.way->volume(dir, name, k->config.disk, e) < 0)
         return -1;
     fd = openat(dir, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     return fd < 0 ? err_sys(e, "open volume %s", name) : fd;
