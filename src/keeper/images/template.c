@@ -19,6 +19,7 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "keeper/compat.h"
+#include "keeper/file.h"
 #include "keeper/image.h"
 #include "keeper/images/template_system.h"
 #include "keeper/life.h"
@@ -62,11 +63,9 @@ static bool is_version(const char *name)
 
 static void find_current(struct template *t)
 {
-    DIR *d = fdopendir(dup(t->dir_fd));
+    DIR *d = dir_list(t->dir_fd);
 
     t->current[0] = '\0';
-    if (d != NULL)
-        rewinddir(d);
     for (struct dirent *de; d != NULL && (de = readdir(d)) != NULL;)
         if (is_version(de->d_name) && strcmp(de->d_name, t->current) > 0)
             str_fmt(t->current, sizeof(t->current), "%.60s", de->d_name);
@@ -81,7 +80,7 @@ static struct system_settings settings_of(const struct keeper *k)
     return (struct system_settings){c->apt_mirror, c->pip_index, c->npm_registry, c->package_proxy};
 }
 
-/* What a version was made with; another one is made when this changes. */
+/* The inputs of a version; a new one is made when they change. */
 static void made_with(const struct keeper *k, char out[MADE_MAX])
 {
     snprintf(out, MADE_MAX, "%u %.*s %.*s %.*s %.*s", BASE_FORMAT, CONFIG_TEXT_MAX,
@@ -137,8 +136,8 @@ static int build(struct template *t,
     return 0;
 }
 
-/* The newest version was made by this release and with these settings. In a shared directory other
- * daemons have settings of their own: then any version of this release will do. */
+/* True if the newest version was made by this release and with these settings. In a shared directory
+ * other daemons have other settings: there any version of this release is fine. */
 static bool is_current(struct template *t)
 {
     char path[80], text[256 + MADE_MAX] = "", made[MADE_MAX], *was;
@@ -225,10 +224,9 @@ int template_make_first(struct keeper *k, struct err *e)
 
     if (is_current(t))
         return 0;
-    log_info(
-        t->current[0] == '\0'
-            ? "making the default template from this host's files (once, some seconds)"
-            : "making the default template again: this release or its settings are other ones");
+    log_info(t->current[0] == '\0'
+                 ? "making the default template from this host's files (once, some seconds)"
+                 : "making the default template again: the release or its settings have changed");
     if (build_locked(t, true, say_progress, NULL, e) < 0)
         return -1;
     if (isatty(STDERR_FILENO))
@@ -450,10 +448,8 @@ void template_sweep(struct keeper *k)
     struct template *t = k->base;
     autofd int lock = openat(t->dir_fd, "lock", O_RDWR | O_CREAT | O_CLOEXEC, 0600);
     bool quiet = lock >= 0 && flock(lock, LOCK_EX | LOCK_NB) == 0;
-    DIR *d = fdopendir(dup(t->dir_fd));
+    DIR *d = dir_list(t->dir_fd);
 
-    if (d != NULL)
-        rewinddir(d);
     for (struct dirent *de; d != NULL && (de = readdir(d)) != NULL;) {
         bool half = strncmp(de->d_name, "new-", 4) == 0 && quiet;
 

@@ -70,15 +70,6 @@ static bool is_ours(const char *dev)
     return strncmp(dev, NETWORK_PREFIX, strlen(NETWORK_PREFIX)) == 0 && strlen(dev) > TAG_LEN;
 }
 
-static void add_dev(struct forwarding *f, const char *dev)
-{
-    for (size_t i = 0; i < f->ndevs; i++)
-        if (strcmp(f->devs[i], dev) == 0)
-            return;
-    if (f->ndevs < FORWARDING_DEVS && *dev != '\0' && dev[strspn(dev, NAME_CHARS)] == '\0')
-        str_fmt(f->devs[f->ndevs++], IFNAMSIZ, "%s", dev);
-}
-
 static void see_route(void *arg, const struct netlink_route *r)
 {
     struct host_view *v = arg;
@@ -89,7 +80,8 @@ static void see_route(void *arg, const struct netlink_route *r)
     }
     if (is_ours(r->dev) || strcmp(r->dev, "lo") == 0)
         return;
-    add_dev(&v->devs, r->dev);
+    if (*r->dev != '\0' && r->dev[strspn(r->dev, NAME_CHARS)] == '\0')
+        forwarding_add(&v->devs, r->dev);
     if (r->to.prefix == 0) {
         v->uplink = true;
         v->mtu = mtu_of(r->dev) < v->mtu ? mtu_of(r->dev) : v->mtu;
