@@ -84,7 +84,7 @@ static enum verdict check_user(char *text)
 
     snprintf(text, TEXT_MAX,
              pw != NULL ? "user cove (uid %u) runs the unprivileged half"
-                        : "no user cove to run the unprivileged half as",
+                        : "user cove, which runs the unprivileged half, does not exist",
              pw != NULL ? (unsigned)pw->pw_uid : 0u);
     return pw != NULL ? GOOD : MISSING;
 }
@@ -129,7 +129,8 @@ static enum verdict check_controller(const char *name, char *text)
 
     snprintf(needle, sizeof(needle), "%s\t", name);
     there = file_has("/proc/cgroups", needle);
-    snprintf(text, TEXT_MAX, there ? "%s can be limited" : "no %s controller: no limit", name);
+    snprintf(text, TEXT_MAX, there ? "%s can be limited" : "no %s controller: it cannot be limited",
+             name);
     return there ? GOOD : MISSING;
 }
 
@@ -152,7 +153,7 @@ static enum verdict check_overlay(char *text)
 {
     bool there = has_filesystem("overlay");
 
-    snprintf(text, TEXT_MAX, there ? "overlayfs is there" : "no overlayfs (modprobe overlay?)");
+    snprintf(text, TEXT_MAX, there ? "overlayfs works" : "no overlayfs; try `modprobe overlay`");
     return there ? GOOD : MISSING;
 }
 
@@ -255,7 +256,7 @@ static enum verdict check_forward(char *text)
 
     snprintf(text, TEXT_MAX,
              on == 1 ? "this host forwards packets already"
-                     : "this host is no router; Cove lets it forward for sandboxes only");
+                     : "this host is not a router; Cove turns on forwarding for sandboxes only");
     return GOOD;
 }
 
@@ -266,7 +267,7 @@ static enum verdict check_base(char *text)
     template_base_missing(missing, sizeof(missing));
     snprintf(text, TEXT_MAX,
              missing[0] != '\0' ? "the default template will lack: %s"
-                                : "the default template has all that people expect%s",
+                                : "the default template has all common programs%s",
              missing);
     return missing[0] != '\0' ? NOTE : GOOD;
 }
@@ -450,7 +451,7 @@ static size_t show_damage(const char *state)
         else if (strncmp(de->d_name, "template-", 9) == 0 ||
                  strncmp(de->d_name, "snapshot-", 9) == 0)
             printf(
-                "%-8s %-10s put its file back from a backup of the state directory, or delete it\n",
+                "%-8s %-10s restore its file from a backup of the state directory, or delete it\n",
                 "", "");
         n++;
     }
@@ -470,7 +471,7 @@ int keeper_doctor_main(const char *state)
     struct err e;
 
     if (geteuid() != 0) {
-        fprintf(stderr, "cove doctor: this needs root: it tries what `cove serve` does\n");
+        fprintf(stderr, "cove doctor: not root: it tries what `cove serve` does\n");
         return err_exit(ERR_DENIED);
     }
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
@@ -479,7 +480,7 @@ int keeper_doctor_main(const char *state)
 
         printf("%-8s %-10s %s\n", marks[v], rows[i].name, text);
         if (v == MISSING && rows[i].wall != NULL && *rows[i].wall != '\0')
-            printf("%-8s %-10s `cove serve --accept %s` does without\n", "", "", rows[i].wall);
+            printf("%-8s %-10s `cove serve --accept %s` starts without it\n", "", "", rows[i].wall);
         fine = fine && v != MISSING;
     }
     if (config_load(&c, state != NULL ? 2 : 0, settings, &e) < 0) {

@@ -515,7 +515,7 @@ bool network_check_uplink(char *text, size_t room)
     if (there)
         snprintf(text, room, "a default route, packets of %u bytes", v.mtu);
     else
-        snprintf(text, room, "no way out (%.100s): network `none` only", e.msg);
+        snprintf(text, room, "no network access (%.100s): network `none` only", e.msg);
     netlink_close(nl);
     return there;
 }
@@ -527,10 +527,10 @@ bool network_check_names(char *text, size_t room)
     char one[CIDR_TEXT_MAX];
 
     if (n == 0) {
-        snprintf(text, room, "no name server that sandboxes could ask; set --resolvers");
+        snprintf(text, room, "no name server that sandboxes can reach; set --resolvers");
         return false;
     }
     cidr_format_addr(all[0], one);
-    snprintf(text, room, "names are asked of %s%s", one, n > 1 ? " and one more" : "");
+    snprintf(text, room, "name server %s%s", one, n > 1 ? " and one more" : "");
     return true;
 }
