@@ -28,12 +28,16 @@ static int bind_socket(struct sandbox *sb, struct err *e)
 {
     autofd int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     struct sockaddr_un a = {.sun_family = AF_UNIX};
-    int dir = sb->k->run_fd;
+    int dir = sb->k->run_fd, r;
 
     str_fmt(a.sun_path, sizeof(a.sun_path), "/proc/self/fd/%d/%s", dir, sb->rec.id);
-    unlinkat(dir, sb->rec.id, 0); /* an earlier boot may have left one */
     /* The file gets the mode of the socket. */
-    if (fd < 0 || fchmod(fd, 0600) < 0 || bind(fd, (const struct sockaddr *)&a, sizeof(a)) < 0)
+    if (fd < 0 || fchmod(fd, 0600) < 0)
+        return err_sys(e, "create the socket of init");
+    r = bind(fd, (const struct sockaddr *)&a, sizeof(a));
+    if (r < 0 && errno == EADDRINUSE && unlinkat(dir, sb->rec.id, 0) == 0) /* of an earlier boot */
+        r = bind(fd, (const struct sockaddr *)&a, sizeof(a));
+    if (r < 0)
         return err_sys(e, "bind the socket of init");
     if (fchownat(dir, sb->rec.id, sb->k->cove_uid, sb->k->cove_gid, 0) < 0)
         return err_sys(e, "chown the socket of init");
