@@ -110,16 +110,16 @@ static void ws_open(struct client *c, const char *sandbox)
     ws_read(c);
 }
 
-/* The same program on the PTY of the Cloudflare bridge. */
-#define BRIDGE "/v1/sandbox/benchpty"
+/* The same program on the PTY of the Cloudflare plane. */
+#define CLOUDFLARE "/v1/sandbox/benchpty"
 
-static void bridge_open(struct client *c)
+static void cloudflare_open(struct client *c)
 {
     client_open(c);
-    client_stream(c, BRIDGE "/exec", "text/event-stream",
+    client_stream(c, CLOUDFLARE "/exec", "text/event-stream",
                   "{\"argv\":[\"bash\",\"-c\",\"echo '#!/bin/bash' >echo; echo 'stty raw -echo; "
                   "printf x; exec cat' >>echo; chmod 755 echo\"]}");
-    client_upgrade(c, BRIDGE "/pty?shell=/workspace/echo");
+    client_upgrade(c, CLOUDFLARE "/pty?shell=/workspace/echo");
     ws_read(c);
 }
 
@@ -139,7 +139,7 @@ static void tell(struct samples *ours, struct samples *theirs)
 int main(void)
 {
     size_t rounds = bench_count("BENCH_ROUNDS", ROUNDS);
-    struct samples ours = {0}, theirs = {0}, bridge = {0};
+    struct samples ours = {0}, theirs = {0}, plane = {0};
     struct client control, c, pty;
     char id[CLIENT_ID_MAX];
     struct bare b;
@@ -147,27 +147,27 @@ int main(void)
     client_open(&control);
     sandbox_create(&control, id);
     ws_open(&c, id);
-    bridge_open(&pty);
+    cloudflare_open(&pty);
     bare_open(&b);
     for (size_t i = 0; i < rounds + WARM_UP; i++) {
-        double mine = ws_key(&c), bare = bare_key(&b), bridged = ws_key(&pty);
+        double mine = ws_key(&c), bare = bare_key(&b), through = ws_key(&pty);
 
         if (i < WARM_UP)
             continue;
         samples_add(&ours, mine);
         samples_add(&theirs, bare);
-        samples_add(&bridge, bridged);
+        samples_add(&plane, through);
     }
     tell(&ours, &theirs);
-    row_ratio("bridge: echo of a key on the PTY", &bridge, "bare pty", &theirs, 0);
+    row_ratio("cloudflare: echo of a key on the PTY", &plane, "bare pty", &theirs, 0);
     samples_free(&ours);
-    samples_free(&bridge);
+    samples_free(&plane);
     samples_free(&theirs);
     bare_close(&b);
     client_close(&c);
     client_close(&pty);
     sandbox_delete(&control, id);
-    client_call(&control, "DELETE", BRIDGE, NULL, 204);
+    client_call(&control, "DELETE", CLOUDFLARE, NULL, 204);
     client_close(&control);
     return 0;
 }

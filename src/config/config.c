@@ -60,8 +60,16 @@ static int set(struct config *c, const struct config_key *k, const char *value, 
     return 0;
 }
 
+/* Settings that were renamed: command lines and files of earlier releases keep working. */
+static const struct {
+    const char *old, *name;
+} renamed[] = {{"bridge-idle", "cloudflare-idle"}, {"bridge-template", "cloudflare-template"}};
+
 static const struct config_key *find(const char *name)
 {
+    for (size_t i = 0; i < ARRAY_LEN(renamed); i++)
+        if (strcmp(renamed[i].old, name) == 0)
+            name = renamed[i].name;
     for (size_t i = 0; i < config_nkeys; i++)
         if (strcmp(config_keys[i].name, name) == 0)
             return &config_keys[i];

@@ -35,8 +35,8 @@
     LIMITS(CONFIG_LIMIT, X, _)                                                                                                 \
     X(DURATION, timeout_ms,   "timeout",       "0",                0,     1ull << 50, "default lifetime of a sandbox; 0: until it is deleted")  \
     X(TEXT,     mounts,       "mounts",        "",                 0,     0,         "what sandboxes may mount, comma-separated: NAME (a volume of Cove's own) or NAME=/DIRECTORY (of the host; read-only)") \
-    X(DURATION, bridge_idle_ms, "bridge-idle",  "10m",              0,     1ull << 40, "sandboxes that Cloudflare clients make are paused after so long without a call; 0: never") \
-    X(TEXT,     bridge_template, "bridge-template", "base",        0,     0,         "template of sandboxes that Cloudflare clients make")     \
+    X(DURATION, cloudflare_idle_ms, "cloudflare-idle","10m",              0,     1ull << 40, "sandboxes that Cloudflare clients make are paused after so long without a call; 0: never") \
+    X(TEXT,     cloudflare_template, "cloudflare-template", "base",    0,     0,         "template of sandboxes that Cloudflare clients make")     \
     X(DURATION, exec_ms,      "exec-timeout",  "0",                0,     1ull << 50, "default time limit of an exec; 0: none")                 \
     X(SIZE,     output,       "output",        "1M",               4096,  64ull << 20, "output of a process that is kept for replay")           \
     X(NUMBER,   requests,     "requests-max",  "4096",             16,    65536,     "HTTP connections at one time; at most a third of the files that may be open")\

@@ -82,7 +82,7 @@ static void to_preview(struct front *f, struct http_req *r)
 {
     struct proxy_target t;
 
-    if (proxy_target_path(BRIDGE_PREVIEW, http_head(r)->path.p, &t))
+    if (proxy_target_path(CLOUDFLARE_PREVIEW, http_head(r)->path.p, &t))
         proxy_handle(f->proxy, r, &t);
     else
         nowhere(r);
@@ -135,7 +135,7 @@ static void on_request(void *arg, struct http_req *r)
         door->handle(plane, r);
     else if (door != NULL)
         plane_handle(plane, r);
-    else if (fits(BRIDGE_PREVIEW, path) > 0)
+    else if (fits(CLOUDFLARE_PREVIEW, path) > 0)
         to_preview(f, r);
     else
         nowhere(r);

@@ -1,16 +1,15 @@
-/* cgroup.h - the files of cgroups, read and written; for cgroup.c, freezer.c and
- * meter.c. */
+/* cgroup.h - reading and writing the files of cgroups; for cgroup.c, freezer.c and meter.c. */
 #ifndef KEEPER_CGROUP_H
 #define KEEPER_CGROUP_H
 
 #include "keeper/host.h"
 
 int cgroup_put(int dfd, const char *name, const char *value, struct err *e);
-/* What the file says, with a NUL behind it; -1 and "" if it cannot be read. */
+/* Reads the file and ends it with a NUL; -1 and "" if it cannot be read. */
 ssize_t cgroup_get(int dfd, const char *name, char *out, size_t room);
-/* A directory of the sandbox in the v2 hierarchy: "" or "/run". -1 if it is not there. */
+/* A directory of the sandbox in the v2 hierarchy: "" or "/run". -1 if it does not exist. */
 int cgroup_dir(const struct sandbox *sb, const char *sub);
-/* The group in which a controller counts and limits this sandbox; -1 if none does. */
+/* The group in which a controller limits this sandbox; -1 if there is none. */
 int cgroup_ctrl_dir(const struct sandbox *sb, enum controller c);
 
 #endif

@@ -1,5 +1,5 @@
-/* compat.h - kernel constants and calls that Debian 12's headers do not have.
- * Whether the running kernel knows them is found out by trying. */
+/* compat.h - kernel constants and calls that Debian 12's headers lack. Callers try them and see
+ * whether the running kernel knows them. */
 #ifndef KEEPER_COMPAT_H
 #define KEEPER_COMPAT_H
 

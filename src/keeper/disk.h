@@ -1,4 +1,4 @@
-/* disk.h - between disk.c and its ways. */
+/* disk.h - shared by disk.c and the kinds of disk. */
 #ifndef KEEPER_DISK_H
 #define KEEPER_DISK_H
 
@@ -10,15 +10,20 @@
 extern const struct disk_way disk_btrfs;     /* a subvolume with a quota */
 extern const struct disk_way disk_unbounded; /* a directory; only if the operator accepts it */
 
-/* Removes everything in disk `id`, spending at most *budget entries; -1 if that is
- * not enough (what is left is then for the way to destroy as a whole). */
+/* Removes at most *budget entries of disk `id`; -1 if that is not all (the kind then destroys the
+ * rest as a whole). */
 int disk_empty(int dfd, const char *id, int *budget);
 
-/* What it may write. Simple quotas count an extent for whoever wrote it as long as
- * anybody has it: what only a snapshot still has must not be the sandbox's to pay. */
+/* Bytes that it may write. Simple quotas count an extent for the subvolume that wrote it while any
+ * reference to it is left: bytes that only a snapshot still references must not count for the
+ * sandbox. */
 uint64_t disk_quota(const struct sandbox *sb);
 
-/* The two directories an overlay needs, in disk `id` below dfd. */
+/* Runs a program of the host to its end and discards its output. 0: it succeeded. 1: it ran and
+ * failed. -1 with errno: it could not be started. */
+int disk_run(const char *path, const char *const argv[]);
+
+/* Makes the two directories that an overlay needs in disk `id` below dfd. */
 int disk_make_dirs(int dfd, const char *id, struct err *e);
 
 #endif

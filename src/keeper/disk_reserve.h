@@ -1,10 +1,10 @@
-/* disk_reserve.h - what tenants are promised is there: space for their disks is allocated on the
- * host ahead of what they write, and creates are refused before it is used up.
+/* disk_reserve.h - keeps space for tenants' disks allocated on the host before they write it, and
+ * refuses creates before that space is used up.
  *
- * btrfs has as many bytes as the image has blocks (disk_space.h). While it has less free than
- * the reserve, a thread of its own makes both larger; when it has far more, smaller. A host
- * without room thus shows as a full disk inside, and never as a disk that cannot be written:
- * everything acknowledged stays, and all goes on when there is room again. */
+ * btrfs is as large as the allocated part of the image (disk_space.h). While btrfs has less free
+ * than the reserve, a thread grows both; when it has far more, it shrinks them. So a full host
+ * shows as a full disk inside (ENOSPC) and never as a disk that fails writes it has promised: all
+ * acknowledged data stays, and writes work again when there is room. */
 #ifndef KEEPER_DISK_RESERVE_H
 #define KEEPER_DISK_RESERVE_H
 
@@ -14,61 +14,61 @@
 
 struct keeper;
 
-/* The auto setting: an eighth of the pool, within these, and no more than the pool. What the
- * reserve must outlast is one look (a second at most) of tenants that write as fast as memory is
+/* `auto`: an eighth of the pool, within these bounds, and no more than the pool. The reserve must
+ * last from one check to the next (a second at most) while tenants write as fast as memory is
  * copied; so a small pool is allocated whole. */
 #define RESERVE_MIN (2ull << 30)
 #define RESERVE_MAX (4ull << 30)
-#define RESERVE_LEAST (64ull << 20) /* ...and what the setting may not go below */
+#define RESERVE_LEAST (64ull << 20) /* minimum of the setting */
 
 enum reserve_task { RESERVE_GROW, RESERVE_SHRINK, RESERVE_BACK };
 
 struct reserve_job {
     struct work work;
     enum reserve_task task;
-    struct space_at at; /* borrowed: a copy of the reserve's */
+    struct space_at at; /* a copy of the reserve's; borrowed */
     uint64_t from, to, keep, size;
-    int sys; /* errno, 0 if it was done */
+    int sys; /* errno; 0: done */
 };
 
 struct reserve {
-    bool on;          /* there is an image to look after */
-    bool no_allocate; /* the host's file system cannot allocate ahead */
-    bool backed;      /* all that btrfs has is allocated */
-    bool stuck;       /* the host had no room when it should have grown */
-    bool told;        /* ...and the log says so */
-    bool working;     /* a job is under way */
+    bool on;          /* there is an image to manage */
+    bool no_allocate; /* the host's file system has no fallocate */
+    bool backed;      /* all of btrfs is allocated on the host */
+    bool stuck;       /* the host had no room for the last growth */
+    bool told;        /* `stuck` is logged */
+    bool working;     /* a job is running */
     struct space_at at;
-    uint64_t max;      /* bytes of the image: the pool */
-    uint64_t want;     /* that should be free */
-    uint64_t low;      /* less than that: creates are refused */
-    struct space seen; /* at seen_ns */
+    uint64_t max;      /* size of the image: the pool */
+    uint64_t want;     /* bytes that should be free */
+    uint64_t low;      /* with fewer free bytes, creates are refused */
+    struct space seen; /* the last look, at seen_ns */
     uint64_t seen_ns;
-    uint64_t above_ns;  /* since when so much is free that it should shrink; 0: it is not */
-    uint64_t shrink_ns; /* not before */
+    uint64_t above_ns;  /* when it became large enough to shrink; 0: it is not */
+    uint64_t shrink_ns; /* no shrinking before that */
     unsigned quiet, shrink_fails;
     struct loop_timer timer;
     struct reserve_job job;
 };
 
-/* What operators are shown. */
+/* For operators (KEEPER_STATS). */
 struct reserve_view {
     uint64_t total, allocated, used, free, wanted, now;
     bool low, backed;
 };
 
-/* The reserve that goes with a pool. */
+/* The reserve for a pool of that size. */
 uint64_t reserve_wanted(uint64_t setting, uint64_t pool);
-/* How large to make btrfs in a new image of `pool` bytes in that directory: what the host can
- * give now of the reserve. */
+/* The size of btrfs for a new image of `pool` bytes: as much of the reserve as the host can give
+ * now. */
 int reserve_first_size(struct keeper *k, uint64_t pool, uint64_t *ret, struct err *e);
-/* Adopts the mounted disk: makes btrfs as large as is right, and backs it. image_fd belongs to
+/* Adopts the mounted disk: sets the size of btrfs and allocates it on the host. image_fd belongs to
  * the reserve on success. */
 int reserve_open(struct keeper *k, int image_fd, const char *sysfs, struct err *e);
 void reserve_close(struct keeper *k);
-/* Something is about to write, or was deleted: look soon, and go on looking. */
+/* Space is about to be written, or was freed: look soon and keep looking. */
 void reserve_kick(struct keeper *k);
-/* Fails when nothing new should be made. */
+/* Fails while no sandbox, snapshot or template should be made. */
 int reserve_check(struct keeper *k, struct err *e);
 void reserve_show(struct keeper *k, struct reserve_view *ret);
 

@@ -1,10 +1,9 @@
-/* forwarding.h - the host passes packets on for sandboxes, and for nobody else.
+/* forwarding.h - turns on IP forwarding for sandboxes, and for nothing else on the host.
  *
- * An interface on which answers come in must forward. Where it did not before, we
- * switch it on, remember that for the whole host (several daemons may need it) and
- * switch it off again when the last of them leaves. Meanwhile the firewall lets
- * such an interface forward to sandboxes only: a host that was no router does not
- * become one. */
+ * An interface that receives answers for sandboxes must forward. Where forwarding was off, we turn
+ * it on, record that for the whole host (several daemons may need it) and turn it off when the last
+ * daemon leaves. Meanwhile the firewall lets such an interface forward to sandboxes only: a host
+ * that was no router does not act_as one. */
 #ifndef KEEPER_FORWARDING_H
 #define KEEPER_FORWARDING_H
 
@@ -19,13 +18,13 @@
 #define FORWARDING_TAG 16u
 
 struct forwarding {
-    char devs[FORWARDING_DEVS][IFNAMSIZ]; /* that forward because of us */
+    char devs[FORWARDING_DEVS][IFNAMSIZ]; /* interfaces that forward because of us */
     size_t ndevs;
 };
 
-/* What can be known without the memory, which may be lost (`rm -rf /run/cove`): which tables
- * of daemons the firewall has, and which interfaces they keep from forwarding for others. That
- * is written for what was off before, and for nothing else. */
+/* What the firewall tells when the record in /run/cove is lost: the tables of daemons, and the
+ * interfaces that they keep from forwarding for others, which are exactly those where forwarding
+ * was off before. */
 struct forwarding_tables {
     bool ours;
     char others[FORWARDING_TAGS][FORWARDING_TAG]; /* tags of other daemons */
@@ -33,15 +32,15 @@ struct forwarding_tables {
     struct forwarding guarded;
 };
 
-/* Remembers; idempotent. `f` comes with the interfaces that are needed and leaves
- * with all that are to be on because of a daemon of this host... */
+/* Records that this daemon needs the interfaces in `f`; on return `f` has all interfaces that must
+ * forward because of any daemon of this host. Idempotent. */
 int forwarding_take(struct forwarding *f, const struct forwarding_tables *t, const char *tag,
                     struct err *e);
-/* ...which this switches on, once the firewall keeps them from forwarding more. */
+/* Turns forwarding on for them. Called when the firewall restricts them. */
 int forwarding_start(const struct forwarding *f, struct err *e);
-/* True if this daemon has taken it, now or before it was killed. */
+/* True if this daemon has called forwarding_take(), also before it was killed. */
 bool forwarding_has(const char *tag);
-/* Before the firewall's table goes: what does not forward needs none. */
+/* Called before the firewall's table is removed: an interface that does not forward needs none. */
 void forwarding_give_back(const struct forwarding_tables *t, const char *tag);
 void forwarding_add(struct forwarding *f, const char *dev);
 /* A sysctl of one interface: /proc/sys/net/FAMILY/conf/DEV/NAME. */

@@ -1,4 +1,4 @@
-/* host.h - the keeper's own state: what it opened, what the host offers. */
+/* host.h - the state of the keeper, and what its parts offer each other. */
 #ifndef KEEPER_HOST_H
 #define KEEPER_HOST_H
 
@@ -13,11 +13,12 @@
 
 enum controller { CTRL_CPU, CTRL_MEMORY, CTRL_PIDS, CTRL_COUNT };
 
-/* Where the cgroups of this daemon are. A controller with fd -1 is not there. */
+/* The cgroups of this daemon. A controller with fd -1 does not exist. */
 struct cgroups {
-    int v2_fd;             /* .../cove-TAG in the v2 hierarchy */
-    char v2_path[256];     /* the same as a path */
-    int v1_fd[CTRL_COUNT]; /* .../cove-TAG in each v1 hierarchy; -1: v2 has it or nobody */
+    int v2_fd;         /* .../cove-TAG in the v2 hierarchy */
+    char v2_path[256]; /* its path */
+    int v1_fd
+        [CTRL_COUNT]; /* .../cove-TAG in each v1 hierarchy; -1: v2 has the controller, or none does */
     bool v2_has[CTRL_COUNT];
 };
 
@@ -25,33 +26,33 @@ struct cgroups {
 
 struct disk {
     const struct disk_way *way;
-    int fd; /* directory that holds one subvolume or directory per sandbox */
-    uint32_t spares[DISK_SPARES], next_spare; /* emptied disks, to be used again */
-    size_t nspares, nemptying;                /* nemptying: that may become spares */
-    struct list removals;                     /* under way, see disk_remove() */
-    int qgroups_fd;                           /* directory of the quotas' counters in sysfs */
-    bool simple; /* simple quotas (since 6.7): far cheaper than the full ones */
+    int fd; /* directory with one subvolume or directory per sandbox */
+    uint32_t spares[DISK_SPARES], next_spare; /* emptied disks for new sandboxes */
+    size_t nspares, nemptying;                /* nemptying: that may act_as spares */
+    struct list removals;                     /* running removals (disk_remove) */
+    int qgroups_fd;                           /* the counters of the quotas, in sysfs */
+    bool simple; /* simple quotas (since Linux 6.7), far cheaper than full ones */
     struct reserve reserve;
 };
 
 struct ids {
-    char dir[64]; /* /run/cove, unless a test says otherwise */
+    char dir[64]; /* /run/cove, except in tests */
     int fd;       /* `idranges` in it, shared by all daemons of the host */
-    bool unswept; /* ids_sweep() waits for a sandbox whose range is not known */
+    bool unswept; /* ids_sweep() waits for a sandbox whose range is unknown */
 };
 
 #define NETWORK_RESOLVERS 2u
 #define NETWORK_ALLOWED 64u
 
-/* The network stage's; see network.h. */
+/* Of the network stage (network.h). */
 struct network {
-    bool egress;       /* sandboxes can have it, and do unless they ask for none */
-    char why_not[200]; /* when not */
-    bool powerless;    /* nor is anything of ours on the host, and CAP_NET_ADMIN is gone */
+    bool egress;       /* sandboxes can have egress, and do unless they ask for none */
+    char why_not[200]; /* the reason when they cannot */
+    bool powerless;    /* nothing of ours is on the host either, and CAP_NET_ADMIN is dropped */
     uint32_t subnet, mtu;
     uint32_t resolvers[NETWORK_RESOLVERS];
     size_t nresolvers;
-    struct cidr allowed[NETWORK_ALLOWED]; /* by the operator, of what is private */
+    struct cidr allowed[NETWORK_ALLOWED]; /* private ranges that the operator allows */
     size_t nallowed;
     struct forwarding forwarding;
     struct netlink *nl;
@@ -64,9 +65,20 @@ struct network {
 /* DIR/sandboxes (record.c). */
 struct records {
     int fd;
-    uint32_t n;     /* places there are */
-    uint32_t *free; /* room for all of them; the first nfree are free places */
+    uint32_t n;     /* number of places */
+    uint32_t *free; /* room for all places; the first nfree are free */
     uint32_t nfree;
+};
+
+/* How many sandboxes are in the states that life/states.c names for each. */
+enum count {
+    COUNT_POOLED,   /* ready for a create */
+    COUNT_FILLING,  /* on their way into the pool */
+    COUNT_STARTING, /* being made or booted for a client */
+    COUNT_GIVEN,    /* clients', running or paused */
+    COUNT_IMPORTS,  /* unpack a template */
+    COUNT_TEARDOWN, /* in the teardown queue */
+    COUNT_COUNT
 };
 
 struct keeper {
@@ -79,7 +91,7 @@ struct keeper {
     int damaged_fd; /* DIR/damaged (quarantine.h) */
     struct records records;
     bool overlay_by_path; /* rootfs.c: an older kernel */
-    bool ending;          /* `cove stop --all`: nothing is to run on */
+    bool ending;          /* `cove stop --all`: all sandboxes are being stopped */
     char url[128];
     uid_t cove_uid;
     gid_t cove_gid;
@@ -90,50 +102,52 @@ struct keeper {
     struct network network;
     struct nursery nursery;
     struct template *base; /* the default template */
-    struct images *images; /* the others */
+    struct images *images; /* templates that were added */
     struct snapshots *snapshots;
     int init_fd;           /* sealed memfd of cove-init, 0111 */
-    int helper_fd;         /* the same of cove-helper */
-    struct mounts *mounts; /* that the operator allows */
+    int helper_fd;         /* the same for cove-helper */
+    struct mounts *mounts; /* the setting `mounts` */
     uint8_t *filter;       /* compiled seccomp filter */
     size_t filter_len;
 
-    struct map sandboxes; /* all, whatever their phase */
+    struct map sandboxes; /* all, in every state */
     uint64_t nsandboxes_max;
-    struct list pool;        /* PHASE_POOLED */
-    size_t npool, nbuilding; /* ready; on their way into the pool */
-    struct list dying;
-    size_t ndying, ngiven;
-    size_t nasked;   /* being made or booted for somebody: they will be given */
-    size_t nimports; /* throw-away sandboxes that unpack templates */
+    struct list pool;           /* STATE_POOLED, the oldest first */
+    size_t counts[COUNT_COUNT]; /* kept by sandbox_enter() */
     struct loop_later refill;
-    struct loop_timer refill_soon; /* running: it is filled once all is quiet */
-    struct loop_timer refill_wait; /* running: filling the pool failed a moment ago */
+    struct loop_timer refill_soon; /* running: fills the pool at a quiet moment */
+    struct loop_timer refill_wait; /* running: filling the pool failed; waits */
     unsigned refill_fails;
 
     char key_hash[65];
 
     bool metering;     /* a sample is being taken (meter.c) */
-    uint64_t nfronts;  /* that there were so far */
+    uint64_t nfronts;  /* fronts so far */
     struct link *link; /* to the front; NULL while there is none */
     struct front *front;
 };
+
+/* Every sandbox; the state of `sb` may change inside the loop, none may be freed. */
+#define SANDBOX_EACH(k, sb)                                                                        \
+    for (size_t i_ = 0; i_ < (k)->sandboxes.nslots; i_++)                                          \
+        for (struct map_node *n_ = (k)->sandboxes.slots[i_];                                       \
+             n_ != NULL && ((sb) = CONTAINER_OF(n_, struct sandbox, by_id), 1); n_ = n_->next)
 
 /* The first half of coming up: configuration, privileges, the loop. */
 int keeper_load(struct keeper *k, int argc, char *const *argv, struct err *e);
 /* The second: everything up to serving, sandboxes of an earlier daemon included. */
 int keeper_come_up(struct keeper *k, struct err *e);
 
-/* Keeps the capabilities a keeper needs, for good, and drops the others. */
+/* Keeps the capabilities that a keeper needs and drops all others for good. */
 int privileges_drop(struct keeper *k, struct err *e);
-/* One more of them, before there are threads. */
-int privileges_give_up(int cap, struct err *e);
+/* Drops one more, before there are threads. */
+int privileges_drop_one(int cap, struct err *e);
 
-/* Which boot of the host this is, as its /proc says: before ours is mounted over it. */
+/* Reads the boot id of the host, from its own /proc: before ours is mounted over it. */
 int host_boot_read(struct keeper *k, struct err *e);
-/* Opens DIR and everything in it, locked. */
+/* Opens and locks DIR and everything in it. */
 int dirs_open(struct keeper *k, struct err *e);
-/* What the process is that the lock file names. GONE: also if another program has its pid. */
+/* The state of the process that the lock file names. GONE: also if another program has its pid. */
 enum holder { HOLDER_GONE, HOLDER_DYING, HOLDER_ALIVE };
 enum holder dirs_holder(pid_t pid);
 
@@ -142,18 +156,18 @@ void cgroup_close_all(struct keeper *k); /* removes the daemon's own groups, if 
 /* The pid of a sandbox's init, 0 if it has none. */
 int cgroup_init_pid(struct sandbox *sb, pid_t *ret, struct err *e);
 int cgroup_limit(struct sandbox *sb, struct err *e);
-/* Whether its memory may go to the host's swap; only while it is paused. */
+/* Lets its memory go to the host's swap; only while it is paused. */
 void cgroup_swap(struct sandbox *sb, bool allowed);
-/* True when no process is left in it, or it is not there; what cannot be seen may be there. */
+/* True when it has no process or no cgroup. False if that cannot be read. */
 bool cgroup_is_empty(struct sandbox *sb);
-/* Bytes that its processes wrote and that are not on the disk yet; 0 if unknown. */
+/* Bytes that its processes wrote and the disk does not have yet; 0 if unknown. */
 uint64_t cgroup_dirty(struct sandbox *sb);
-/* Kills everything in the sandbox. */
+/* Kills all processes of the sandbox. */
 void cgroup_kill(struct sandbox *sb);
-/* The v2 group to be born into; belongs to the caller. */
+/* The v2 group to clone an init into; belongs to the caller. */
 int cgroup_birth_fd(struct sandbox *sb, struct err *e);
-/* Fds of what a process writes "0" to in order to join the v1 groups; -1 where there
- * is none. They belong to the caller. */
+/* Fds of the files to which a process writes "0" to join the v1 groups; -1 where there is no group.
+ * They belong to the caller. */
 int cgroup_open_v1(struct sandbox *sb, int ret[CTRL_COUNT], struct err *e);
 int cgroup_own(struct sandbox *sb, struct err *e);
 /* The file that counts oom kills (/dev/null without a memory limit); belongs to the
@@ -163,61 +177,61 @@ int cgroup_oom_fd(struct sandbox *sb, struct err *e);
 uint64_t cgroup_oom_kills(struct sandbox *sb);
 
 int ids_open(struct keeper *k, struct err *e);
-/* For an adopted sandbox: its range is leased, also when /run/cove was lost. */
+/* For an adopted sandbox: leases its range, also when /run/cove was lost. */
 void ids_keep(struct sandbox *sb);
-/* Gives back every range of this daemon that no sandbox has, as soon as that is certain. */
+/* Gives back every range of this daemon that no sandbox has, when all ranges are known. */
 void ids_sweep(struct keeper *k);
 uid_t ids_base(const struct sandbox *sb);
-/* The range that its init runs in, by what the kernel says of it. */
+/* Sets the range from the uid_map of its init. */
 int ids_find(struct sandbox *sb, struct err *e);
 
-/* One way to give a sandbox a disk of bounded size. */
+/* One kind of disk of bounded size. */
 enum disk_rest { DISK_GONE, DISK_EMPTY, DISK_STAYS };
 
 struct disk_way {
     const char *name;
-    const char *file; /* in DIR, once it was opened: no other way has those disks */
+    const char *file; /* in DIR, once it was opened: then no other kind is tried */
     int (*open)(struct keeper *k, struct err *e);
     void (*close)(struct keeper *k);
     int (*make)(struct sandbox *sb, struct err *e);
     int (*limit)(struct sandbox *sb, struct err *e);
-    /* What there is of disk `name` goes; with `reuse` it may be left empty instead, for
-     * `spare` to put by. Called in a worker. */
+    /* Removes disk `name`; with `reuse` it may leave it empty instead, for `spare`. Called in a
+     * worker. */
     enum disk_rest (*remove)(struct keeper *k, const char *name, bool reuse);
     void (*spare)(struct keeper *k, const char *name);
-    /* A volume of bounded size in a directory of the disks; fine if it is there. */
+    /* Makes a volume of bounded size in a directory of the disks; no error if it exists. */
     int (*volume)(int dir, const char *name, uint64_t limit, struct err *e);
-    /* Makes disk `to` what disk `from` is now; *ret_bytes: how much that is. May take its
-     * time, and is called in a worker. On failure something may be left of `to`. */
+    /* Makes disk `to` a copy of disk `from`; *ret_bytes: its size. May take long, and is called in
+     * a worker. After a failure part of `to` may exist. */
     int (*clone)(struct keeper *k, const char *from, const char *to, bool readonly,
                  uint64_t *ret_bytes, struct err *e);
-    /* Bytes of disk `name`; 0 if nobody counts them. Called in a worker. */
+    /* Bytes of disk `name`; 0 if they are not counted. Called in a worker. */
     uint64_t (*used)(struct keeper *k, const char *name);
-    /* Opens the two counters that init answers `df` from. */
+    /* Opens the two counters from which init answers `df`. */
     int (*counters)(struct sandbox *sb, int *ret_used, int *ret_quota, struct err *e);
 };
 int disk_open(struct keeper *k, struct err *e);
 void disk_close(struct keeper *k);
-/* Fails where nothing that is made now would stay, or too little space is left for it. */
+/* Fails while the disks are read-only or have too little space for a new sandbox. */
 int disk_check(struct keeper *k, struct err *e);
 int disk_limit(struct sandbox *sb, struct err *e);
 int disk_counters(struct sandbox *sb, int *ret_used, int *ret_quota, struct err *e);
-/* Takes disk `name` away, which takes as long as a tenant cared to make it: a worker does
- * it. 0 once there is none; until then 1, and asking again begins what failed anew. */
+/* Removes disk `name` in a worker: it takes as long as its files demand. 0 once there is none; else
+ * 1: call again, which also retries after a failure. */
 int disk_remove(struct keeper *k, const char *name);
-/* Removes emptied disks of an earlier keeper. A disk without a record is put into quarantine:
- * the front knows whether a client was ever told of it. */
+/* Removes emptied disks of an earlier keeper. A disk without a record is put into quarantine: the
+ * front knows whether a client was told of it. */
 void disk_sweep(struct keeper *k);
 
 int records_open(struct keeper *k, struct err *e);
-/* Answers `ok` when what was written before is durable. */
+/* Answers `ok` when everything written before is durable. */
 int records_flush(struct keeper *k, uint32_t seq, struct err *e);
-/* Each record, once, before there are any sandboxes: `whole`, or damaged and only with its id.
- * The place then belongs to the sandbox (sandbox.place), or is given to records_drop(). */
+/* Calls `fn` for each record, before there are sandboxes: `whole`, or damaged and with its id
+ * alone. The place then belongs to the sandbox (sandbox.place), or is given to records_drop(). */
 typedef int record_fn(struct keeper *k, const struct record *rec, uint32_t place, bool whole,
                       struct err *e);
 int records_each(struct keeper *k, record_fn *fn, struct err *e);
-/* Keeps its bytes in DIR/damaged and frees the place. */
+/* Moves its bytes to DIR/damaged and frees the place. */
 void records_drop(struct keeper *k, uint32_t place);
 
 /* The compiled filter belongs to the keeper. */
@@ -226,9 +240,9 @@ int embed_init_fd(struct err *e);
 int embed_helper_fd(struct err *e);
 int rootfs_open(struct keeper *k, struct err *e);
 
-/* Becomes, for file access and as the maker of things, the first id of a range,
- * and back. Capabilities stay. */
-int become(uid_t id, struct err *e);
-void become_root(void);
+/* Takes the first id of a range for file access and as the owner of new files, and back.
+ * Capabilities stay. */
+int act_as(uid_t id, struct err *e);
+void act_as_root(void);
 
 #endif

@@ -1,14 +1,13 @@
 /* meter.h - what sandboxes use: processor, memory, disk, network, processes.
  *
- * Read from cgroups and quotas by a worker, all sandboxes in one go: some tens of
- * microseconds each, and none of them the loop's. */
+ * A worker reads cgroups and quotas of all sandboxes in one go, some tens of microseconds each. */
 #ifndef KEEPER_METER_H
 #define KEEPER_METER_H
 
 #include "keeper/host.h"
 
-/* A point for each sandbox that runs, then the end; one such sample at a time. With an
- * id that is not "": of that sandbox only, if it runs. */
+/* Sends a point for each running sandbox, then the end. Without an id one sample runs at a time;
+ * with an id it is of that sandbox only. */
 int meter_sample(struct keeper *k, uint32_t seq, const char *id, struct err *e);
 
 #endif

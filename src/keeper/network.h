@@ -1,10 +1,9 @@
-/* network.h - the network stage: what it needs of the host, and a sandbox's part.
+/* network.h - the network stage.
  *
- * `egress` is a veth to the host, where the firewall decides and NAT hides it. A
- * sandbox's address is a function of its id range, which is leased for the whole
- * host, so two never have the same. Nothing is deleted one by one: interface and
- * route go when the kernel takes down the namespace, which it does in batches, unless
- * something keeps it from that. */
+ * `egress` is a veth to the host, with a firewall and NAT. A sandbox's address follows from its id
+ * range, which is leased for the whole host, so no two sandboxes have the same. Interfaces and
+ * routes are not deleted one by one: they go when the kernel removes the namespace, which it does
+ * in batches. */
 #ifndef KEEPER_NETWORK_H
 #define KEEPER_NETWORK_H
 
@@ -12,19 +11,19 @@
 
 #define NETWORK_PREFIX "cv"
 
-/* Reads the settings and the host. A host that cannot give egress is no failure,
- * unless the settings insist on it: then sandboxes get `none`, and why is logged. */
+/* Reads the settings and the host. If the host cannot give egress, sandboxes get `none` and the
+ * reason is logged; it is an error only if the setting demands egress. */
 int network_open(struct keeper *k, struct err *e);
-/* Removes what is ours from the host: table and forwarding, if they are. */
+/* Removes our firewall table and our forwarding from the host. */
 void network_close(struct keeper *k);
 
-/* The bits of record.network for what a client asked for ("": the default). */
+/* The bits of record.network for a client's choice ("": the default). */
 int network_choose(const struct keeper *k, const char *asked, uint32_t *ret, struct err *e);
 const char *network_mode(uint32_t bits);
 
-/* The rules of a sandbox that runs, now. */
-int network_rule(struct sandbox *sb, const struct wire_bytes *rules, struct err *e);
-/* The rules of one that will: network_up() gives them to the firewall. */
+/* Replaces the rules of a running sandbox. */
+int network_set_rules(struct sandbox *sb, const struct wire_bytes *rules, struct err *e);
+/* Keeps the rules of a sandbox that will run: network_up() gives them to the firewall. */
 int network_keep_rules(struct sandbox *sb, const struct wire_bytes *rules, struct err *e);
 
 uint32_t network_address(const struct sandbox *sb); /* 0: none */
@@ -32,9 +31,9 @@ void network_name(const struct sandbox *sb, char out[IFNAMSIZ]);
 int network_counts(struct keeper *k, void (*each)(void *arg, const struct keeper_count *c),
                    void *arg, struct err *e);
 
-/* For doctor: what this host offers. Each fills `text` and says whether it is well. */
-bool network_see_nft(char *text, size_t room);
-bool network_see_uplink(char *text, size_t room);
-bool network_see_names(char *text, size_t room);
+/* For doctor: each writes a sentence to `text` and returns whether this host offers it. */
+bool network_check_nft(char *text, size_t room);
+bool network_check_uplink(char *text, size_t room);
+bool network_check_names(char *text, size_t room);
 
 #endif

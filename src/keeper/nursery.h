@@ -1,8 +1,9 @@
-/* nursery.h - the process in which inits are born (init/boot/nursery.h), seen from here:
- * started with the first order, again if somebody killed it, and ended with us.
+/* nursery.h - the keeper's side of the nursery, the process that clones inits
+ * (init/boot/nursery.h): started with the first order, again if it is killed, and ended with the
+ * keeper.
  *
- * A birth takes most of a millisecond, nearly all of it the kernel's new network
- * namespace; meanwhile the keeper does other things. */
+ * A clone takes most of a millisecond, nearly all of it for the new network namespace; meanwhile
+ * the keeper does other work. */
 #ifndef KEEPER_NURSERY_H
 #define KEEPER_NURSERY_H
 
@@ -18,13 +19,13 @@ struct nursery {
     int fd;
     pid_t pid; /* 0: none */
     struct loop_io io;
-    struct loop_timer late;       /* running while something is ordered */
-    struct list waiting, ordered; /* sandboxes; only a few are ordered at a time */
+    struct loop_timer late;       /* running while orders are open */
+    struct list waiting, ordered; /* sandboxes; only a few are ordered concurrently */
     size_t nordered;
 };
 
 void nursery_init(struct keeper *k);
-/* Sooner or later birth_born() or birth_failed() is called, the latter perhaps at once. */
+/* birth_born() or birth_failed() is called later; birth_failed() perhaps at once. */
 void nursery_order(struct sandbox *sb);
 void nursery_close(struct keeper *k);
 

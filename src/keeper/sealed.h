@@ -1,11 +1,11 @@
-/* sealed.h - the form of every record that the keeper keeps on disk.
+/* sealed.h - the form of every record on disk.
  *
  *   u32 magic, u32 version, u32 len, u32 0, u64 sum, then `len` bytes of fields
  *
- * The fields are a row of a wire table (wire/wire.h) and so only ever appended: an older
- * release skips those it does not know, a newer one reads missing ones as zero or empty.
- * A change that an older release must not ignore raises `version`. The head never changes:
- * the sum over head and fields tells a record of a newer release from a damaged one. */
+ * The fields are a row of a wire table (wire/wire.h), so they are only appended: an older release
+ * skips fields it does not know, a newer one reads missing ones as zero or empty. A change that an
+ * older release must not ignore raises `version`. The head never changes: the sum over head and
+ * fields tells a record of a newer release from a damaged one. */
 #ifndef KEEPER_SEALED_H
 #define KEEPER_SEALED_H
 

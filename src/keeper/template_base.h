@@ -22,8 +22,7 @@ int template_base_build(int root_fd, const struct system_settings *settings,
                                          uint64_t total),
                         void *arg, struct err *e);
 
-/* Programs that people expect in a sandbox and this host does not have, as
- * "git, curl"; "" if nothing is missing. */
+/* Common programs that this host does not have, as "git, curl"; "" if none is missing. */
 void template_base_missing(char *out, size_t room);
 
 #endif

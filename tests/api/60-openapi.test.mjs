@@ -90,7 +90,7 @@ test('every documented route answers something else than 404 or 405', async () =
   for (const route of routesInDocument()) {
     const [method, url] = route.split(' ');
     if (/events|refresh|export/.test(url) || method === 'DELETE') continue; // a stream without end, one of gigabytes, and two with consequences
-    // an id is a name for the bridge, if it can be one, and then nothing is there: one that never can
+    // an id is a name for the Cloudflare plane, if it can be one, and then nothing is there: one that never can
     const words = url.startsWith('/v1/sandbox/') ? { ...fill, id: '0'.repeat(20) } : fill;
     const a = await d.call(method, url.replace(/\{(\w+)\}/g, (_, n) => words[n]), method === 'POST' ? { bogus: 1 } : undefined);
     assert.ok(![404, 405, 500, 501].includes(a.status), `${route}: ${a.status} ${a.text.slice(0, 200)}`);

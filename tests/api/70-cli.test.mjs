@@ -307,7 +307,7 @@ test('doctor does not take what only root may do for something that is missing',
   const r = await run('setpriv', ['--reuid=65534', '--regid=65534', '--clear-groups', copy, 'doctor']);
   fs.rmSync(dir, { recursive: true });
   assert.deepEqual([r.status, r.stdout], [77, '']);
-  assert.match(r.stderr, /^cove doctor: this needs root/);
+  assert.match(r.stderr, /^cove doctor: not root/);
 });
 
 test('resume boots a stopped sandbox, and says why it cannot', async () => {

@@ -36,7 +36,7 @@ test('a second daemon on a state directory is refused, and the first goes on', a
   const r = await serve(d.dir, 0);
   assert.equal(r.status, 75);
   assert.equal(r.stdout, '');
-  assert.equal(r.stderr, `cove serve: state directory: another cove (pid ${d.keeper.pid}) serves ${d.dir} already\n`);
+  assert.equal(r.stderr, `cove serve: state directory: another cove (pid ${d.keeper.pid}) already serves ${d.dir}\n`);
   assert.equal(d.frontPid(), front);
   assert.deepEqual(await settled(d), before_);
   assert.equal((await d.get(`/v1/sandboxes/${s.id}/processes/${p.id}`)).state, 'running');
@@ -47,7 +47,7 @@ test('a second daemon on a state directory is refused, and the first goes on', a
 test('the port of another daemon is refused by name, and nothing is left of the attempt', async () => {
   const r = await failsIn(d.port);
   assert.equal(r.status, 75);
-  assert.match(r.stderr, new RegExp(`^cove serve: 127\\.0\\.0\\.1:${d.port} is in use by another program$`, 'm'));
+  assert.match(r.stderr, new RegExp(`^cove serve: listen on 127\\.0\\.0\\.1:${d.port}: the port is in use by another program$`, 'm'));
   assert.equal((await d.call('GET', '/health')).status, 200);
 });
 
@@ -58,7 +58,7 @@ test('the port of any other program too', async () => {
   const r = await failsIn(port);
   other.close();
   assert.equal(r.status, 75);
-  assert.match(r.stderr, new RegExp(`127\\.0\\.0\\.1:${port} is in use by another program`));
+  assert.match(r.stderr, new RegExp(`127\\.0\\.0\\.1:${port}: the port is in use by another program`));
 });
 
 const AGAIN = 50;

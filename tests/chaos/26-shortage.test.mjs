@@ -112,7 +112,7 @@ test('disks that lost the blocks below them say so; what they had is there after
   assert.match((await small.fails(503, 'unavailable', 'POST', `${S}/${s.id}/snapshots`)).message, /read-only/);
   await small.grow('800M');
   await small.kill9('both');
-  await assert.rejects(small.restart(), /could not be written .*cove stop --all/);
+  await assert.rejects(small.restart(), /read-only after a failed write.*cove stop --all/);
   assert.equal((await run(BIN, ['stop', '--all', '--state', small.dir])).status, 0);
   await small.restart();
   assert.equal((await small.post(`${S}/${s.id}/resume`)).state, 'running');

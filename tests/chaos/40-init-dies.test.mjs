@@ -64,7 +64,7 @@ test('who asks before that is known is told that it has ended, and not that it i
   await d.del(`${S}/${w.s.id}`);
 });
 
-test('an init that died while no daemon was there', async () => {
+test('an init that died while no daemon ran is found at the next start', async () => {
   const s = await d.sandbox();
   await d.exec(s.id, 'echo precious > /workspace/file');
   const init = initsOf(d.dir).get(s.id);
@@ -73,7 +73,7 @@ test('an init that died while no daemon was there', async () => {
   await d.restart();
   const now = await d.get(`${S}/${s.id}`);
   assert.equal(now.state, 'stopped');
-  assert.equal(now.reason, 'its init ended while no daemon was there');
+  assert.equal(now.reason, 'its init ended while no daemon ran');
   await resumes(s);
   await d.del(`${S}/${s.id}`);
   await settled(d);

@@ -188,7 +188,7 @@ test('a record of a newer release ends the start, and nothing is touched', async
     fs.writeFileSync(file('sandboxes'), bytes);
     const r = await run(BIN, ['serve', '--listen', '127.0.0.1:0', '--state', d.dir, '--base', BASE, '--network', 'none'], { deadline: 15_000 });
     assert.ok(r.status > 0);
-    assert.match(r.stderr, /newer Cove/);
+    assert.match(r.stderr, /newer release of Cove/);
     assert.deepEqual([...initsOf(d.dir)], [[s.id, init]]);
     assert.deepEqual(fs.readFileSync(file('sandboxes')), bytes);
   }

@@ -123,7 +123,7 @@ test('only an admin sees or makes keys, settings and templates', async () => {
   }
 });
 
-test('the bridge\'s names are each key\'s own', async () => {
+test('a name of the Cloudflare plane means the key\'s own sandbox', async () => {
   const put = await d.call('PUT', '/v1/sandbox/samename/file/workspace/secret', Buffer.from('s'), {});
   assert.equal(put.status, 200, put.text);
   assert.equal((await d.call('GET', '/v1/sandbox/samename/running', undefined, { key: other })).json.running, false);

@@ -123,10 +123,10 @@ s.sendall(b'x' * 10000); print('sent', flush=True); input()`], { stdin: true });
 
 test('settings that cannot work are refused with the reason', async () => {
   for (const [args, why] of [
-    [['--network', 'maybe'], /none of auto, egress, none/],
-    [['--subnet', '10.200.0.0/24'], /no network of \/20 or larger/],
+    [['--network', 'maybe'], /not auto, egress or none/],
+    [['--subnet', '10.200.0.0/24'], /not a network of \/20 or larger/],
     [['--subnet', '192.168.48.0/20'], /overlaps a route of this host/],
-    [['--resolvers', '127.0.0.53'], /not an IPv4 address that sandboxes can ask/],
+    [['--resolvers', '127.0.0.53'], /not an IPv4 address that sandboxes can reach/],
     [['--allow-ranges', '10.0.0.0/8'], /not NAME=CIDR/],
     [['--allow-ranges', 'a=10.0.0.1/8'], /not NAME=CIDR/],
   ]) {

@@ -169,7 +169,7 @@ test('walls and rules are there again when somebody empties the firewall', async
   await net.sh(net.host, 'nft', 'flush', 'ruleset');
   await poll('the table is back', async () => /jump sandbox_/.test(await net.sh(net.host, 'nft', 'list', 'ruleset')));
   assert.deepEqual(await tries(d, id, to), ['ok', 'ECONNREFUSED', 'ECONNREFUSED']);
-  assert.match(d.log, /somebody removed our firewall table/);
+  assert.match(d.log, /the firewall table of Cove was removed/);
   // also for those that an earlier daemon made
   await d.kill9('both');
   await net.sh(net.host, 'nft', 'flush', 'ruleset');

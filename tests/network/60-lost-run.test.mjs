@@ -83,7 +83,7 @@ test('a daemon that is started again still keeps the host from routing for other
   await d.kill9('keeper');
   await d.restart();
   assert.deepEqual(await guards(d), before);
-  assert.match(d.log, /is lost; what is to be switched off again is read from the firewall/);
+  assert.match(d.log, /is lost; the interfaces to restore are read from the firewall/);
   assert.equal(await reaches(d, s.id), '200');
   await stop(d);
   assert.deepEqual(await net.traces(), clean);
@@ -114,5 +114,5 @@ test('sandboxes of two daemons never get the same ids', async () => {
   const ids = firstIds();
   assert.equal(ids.length, 6);
   assert.equal(new Set(ids).size, ids.length, `first ids: ${ids}`);
-  assert.doesNotMatch(a.log + b.log, /shares its ids/);
+  assert.doesNotMatch(a.log + b.log, /has the same user ids/);
 });

@@ -2,7 +2,7 @@
 // detail is in the other folders.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import { Bridge } from '../lib/bridge.mjs';
+import { Cloudflare } from '../lib/cloudflare.mjs';
 import { settled } from '../lib/chaos.mjs';
 import { poll, startDaemon } from '../lib/cove.mjs';
 import { tar } from '../lib/image.mjs';
@@ -107,12 +107,12 @@ test('events, logs, metrics and keys', async () => {
   assert.deepEqual((await d.get(S, { key: k.key })).sandboxes, []);
 });
 
-test('the E2B plane and the Cloudflare bridge answer', async () => {
+test('the E2B plane and the Cloudflare plane answer', async () => {
   const made = await d.call('POST', '/sandboxes', { templateID: 'base' }, { headers: { 'x-api-key': d.key } });
   assert.equal(made.status, 201, made.text);
   assert.equal((await d.call('DELETE', `/sandboxes/${made.json.sandboxID}`, undefined, { headers: { 'x-api-key': d.key } })).status, 204);
-  const b = new Bridge(d);
-  assert.equal((await b.sh('echo bridge')).stdout, 'bridge\n');
+  const b = new Cloudflare(d);
+  assert.equal((await b.sh('echo hello')).stdout, 'hello\n');
   await b.delete();
 });
 

@@ -8,13 +8,13 @@ static struct buf out = BUF_INIT(64u << 10);
 static const char *path(const char *given)
 {
     buf_clear(&out);
-    return bridge_path("path", given, &out, &e) == 0 ? buf_cstr(&out) : err_code(e.kind);
+    return cloudflare_path("path", given, &out, &e) == 0 ? buf_cstr(&out) : err_code(e.kind);
 }
 
 static const char *quote(const char *word)
 {
     buf_clear(&out);
-    bridge_quote(&out, word);
+    cloudflare_quote(&out, word);
     return buf_cstr(&out);
 }
 

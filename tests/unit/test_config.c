@@ -46,6 +46,17 @@ TEST(both_ways_to_write_an_option_mean_the_same)
     config_free(&c);
 }
 
+TEST(settings_of_earlier_releases_keep_their_meaning)
+{
+    struct config c;
+    struct err e;
+
+    CHECK_INT(load(&c, &e, "--bridge-idle=3s", "--bridge-template", "bare"), 0);
+    CHECK_INT(c.cloudflare_idle_ms, 3000);
+    CHECK_STR(c.cloudflare_template, "bare");
+    config_free(&c);
+}
+
 TEST(what_is_wrong_is_said_with_its_name_and_its_bounds)
 {
     refused("--nope", "1", "unknown option '--nope'");

@@ -461,7 +461,7 @@ TEST(a_keeper_that_closes_is_told_once_as_lost)
     RIG_UNTIL(&r, r.lost == 1);
     rig_settle(&r);
     CHECK_INT(r.lost, 1);
-    CHECK_HAS(r.why.msg, "gone");
+    CHECK_HAS(r.why.msg, "closed");
     rig_free(&r);
 }
 

@@ -260,7 +260,7 @@ TEST(why_it_failed_is_the_last_fatal_line_without_the_secret)
     CHECK_STR(e.msg, "git: Authentication failed for 'http://u:****@h/'");
     git_words("", 0, NULL, &e);
     CHECK_INT(e.kind, ERR_CONFLICT);
-    CHECK_HAS(e.msg, "did not say why");
+    CHECK_HAS(e.msg, "without an error message");
     git_words("fatal: \xff\x1b[31m", 13, NULL, &e);
     CHECK_STR(e.msg, "git: ??[31m");
 }

@@ -69,7 +69,7 @@ static uint32_t ask(const struct keeper *k, long nr, uint64_t a0, uint64_t a1, u
     return run(k, &d);
 }
 
-TEST(each_number_gets_its_answer)
+TEST(every_system_call_number_gets_its_verdict)
 {
     static const struct {
         long nr;
@@ -93,7 +93,7 @@ TEST(each_number_gets_its_answer)
     free(k.filter);
 }
 
-TEST(no_other_set_of_numbers_gets_in)
+TEST(x32_and_i386_calls_are_refused)
 {
     struct keeper k = compiled();
     struct seccomp_data d = {.nr = SYS_read, .arch = AUDIT_ARCH_I386};
@@ -105,7 +105,7 @@ TEST(no_other_set_of_numbers_gets_in)
 }
 
 /* SOCK_PACKET is a type of AF_INET's that makes a packet socket. */
-TEST(sockets_whose_memory_nobody_counts_are_asked_for)
+TEST(init_decides_about_sockets_whose_memory_is_not_counted)
 {
     const int flags[] = {0, SOCK_CLOEXEC, SOCK_NONBLOCK, SOCK_CLOEXEC | SOCK_NONBLOCK};
     struct keeper k = compiled();
@@ -125,7 +125,7 @@ TEST(sockets_whose_memory_nobody_counts_are_asked_for)
     free(k.filter);
 }
 
-TEST(what_a_socket_is_not_told)
+TEST(dangerous_socket_options_are_refused)
 {
     struct keeper k = compiled();
 
@@ -142,8 +142,8 @@ TEST(what_a_socket_is_not_told)
     free(k.filter);
 }
 
-/* The kernel takes an int: what stands above its 32 bits hides nothing. */
-TEST(arguments_are_looked_at_as_the_kernel_does)
+/* The kernel takes an int: the upper 32 bits must not hide anything. */
+TEST(arguments_are_compared_in_the_32_bits_that_the_kernel_uses)
 {
     const uint64_t above = 1ull << 32;
     struct keeper k = compiled();

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 
 #include "keeper/host.h"
+#include "keeper/stages.h"
 
 #define TAG "tagofus1"
 #define OTHER "tagofyou"
@@ -15,7 +16,7 @@ struct rig {
     char dir[32], file[48];
 };
 
-/* What the kernel would say: links by name; a sandbox whose id begins with r has processes. */
+/* What the kernel would report: links by name; a sandbox whose id begins with r has processes. */
 static char link_there[32];
 
 int __wrap_cgroup_own(struct sandbox *sb, struct err *e);
@@ -137,7 +138,7 @@ static int read_record(struct keeper *k, const struct record *rec, uint32_t plac
     return 0;
 }
 
-TEST(a_lease_is_of_this_boot_and_of_one_sandbox)
+TEST(a_lease_belongs_to_this_boot_and_one_sandbox)
 {
     struct rig r;
     struct sandbox *a, *b;
@@ -151,7 +152,7 @@ TEST(a_lease_is_of_this_boot_and_of_one_sandbox)
     done(&r);
 }
 
-TEST(a_range_is_given_back_after_its_record_has_ceased_to_name_it)
+TEST(a_range_is_given_back_after_the_record_no_longer_names_it)
 {
     struct keeper later = {.records.fd = -1};
     struct rig r;
@@ -210,7 +211,7 @@ TEST(a_range_stays_leased_while_its_record_cannot_be_written)
     done(&r);
 }
 
-TEST(a_range_is_not_leased_that_a_sandbox_has_or_whose_link_is_there)
+TEST(a_range_with_a_sandbox_or_an_interface_is_not_leased)
 {
     struct rig r;
     struct sandbox *a, *b;
@@ -231,7 +232,7 @@ TEST(a_range_is_not_leased_that_a_sandbox_has_or_whose_link_is_there)
     done(&r);
 }
 
-TEST(a_sweep_waits_for_those_whose_range_is_not_known)
+TEST(a_sweep_waits_for_sandboxes_whose_range_is_unknown)
 {
     struct rig r;
     struct sandbox *a;
@@ -249,7 +250,7 @@ TEST(a_sweep_waits_for_those_whose_range_is_not_known)
     done(&r);
 }
 
-TEST(a_file_that_is_lost_is_made_again_with_what_is_leased)
+TEST(a_lost_file_is_made_again_with_all_leases)
 {
     struct rig r;
     struct sandbox *a, *b;
@@ -267,7 +268,7 @@ TEST(a_file_that_is_lost_is_made_again_with_what_is_leased)
     done(&r);
 }
 
-TEST(of_two_records_that_name_one_range_the_one_with_processes_has_it)
+TEST(if_two_records_name_a_range_the_sandbox_with_processes_keeps_it)
 {
     struct rig r;
     struct sandbox *a, *b;
@@ -285,7 +286,7 @@ TEST(of_two_records_that_name_one_range_the_one_with_processes_has_it)
     a->rec.range = 5;
     a->rec.network = NETWORK_EGRESS;
     b->rec.network = NETWORK_EGRESS | NETWORK_RULED;
-    b->rec.id[0] = 'e'; /* it has ended meanwhile */
+    b->rec.id[0] = 'e'; /* its init has ended */
     ids_keep(b);
     CHECK_INT(a->rec.range, 5);
     CHECK_INT(b->rec.range, RANGE_NONE);
@@ -294,7 +295,7 @@ TEST(of_two_records_that_name_one_range_the_one_with_processes_has_it)
     done(&r);
 }
 
-TEST(a_range_of_another_daemon_stays_its_own)
+TEST(a_range_of_another_daemon_is_not_taken)
 {
     struct rig r;
     struct sandbox *a;

@@ -95,7 +95,7 @@ TEST(the_rest_of_another_answer_is_skipped)
     add_link(&d, NLM_F_MULTI | NLM_F_DUMP_INTR, SEQ - 1);
     add_end(&d, NLMSG_DONE, SEQ - 1, 0);
     add_end(&d, NLMSG_ERROR, SEQ - 1, -EEXIST);
-    add(&d, RTM_NEWLINK, 0, 0, 0, "", 0);          /* news that nobody asked for */
+    add(&d, RTM_NEWLINK, 0, 0, 0, "", 0);          /* an unsolicited event */
     add(&d, RTM_NEWLINK, 0, SEQ, PORT + 1, "", 0); /* for another socket */
     take(&a, &d);
     CHECK(!a.over);
@@ -109,7 +109,7 @@ TEST(the_rest_of_another_answer_is_skipped)
     CHECK_INT(a.error, 0);
 }
 
-TEST(an_error_is_told_with_its_number)
+TEST(an_error_is_reported_with_its_errno)
 {
     struct datagram d = {0};
     int seen;
@@ -121,7 +121,7 @@ TEST(an_error_is_told_with_its_number)
     CHECK_INT(a.error, EEXIST);
 }
 
-TEST(a_list_that_fails_at_its_end_has_failed)
+TEST(an_error_at_the_end_fails_the_list)
 {
     struct datagram d = {0};
     int seen;
@@ -171,7 +171,7 @@ TEST(a_callback_that_fails_is_not_called_again_and_the_end_is_still_read)
     CHECK_INT(a.error, ENOMEM);
 }
 
-TEST(half_a_message_and_lost_ones_are_errors)
+TEST(truncated_and_lost_messages_are_errors)
 {
     struct datagram d = {0};
     int seen;
@@ -196,8 +196,8 @@ TEST(half_a_message_and_lost_ones_are_errors)
     CHECK_INT(a.error, EBADMSG);
 }
 
-/* Against the kernel, which lets anybody look at links. */
-TEST(a_call_that_failed_leaves_nothing_for_the_next)
+/* Against the kernel, which lets every user read links. */
+TEST(a_failed_call_does_not_affect_the_next)
 {
     struct netlink *nl = NULL;
     struct netlink_count c;

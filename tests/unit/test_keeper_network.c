@@ -24,7 +24,7 @@ TEST(a_chain_allows_before_it_denies_and_holds_only_numbers)
               "add rule inet cove_t sandbox_7 ct original ip daddr 0.0.0.0/0 jump refuse\n");
 }
 
-TEST(resolvers_are_addresses_that_others_can_ask)
+TEST(resolvers_are_addresses_that_another_machine_can_reach)
 {
     uint32_t all[2];
     struct err e;
@@ -40,7 +40,7 @@ TEST(resolvers_are_addresses_that_others_can_ask)
     CHECK_HAS(e.msg, "more than 2");
 }
 
-TEST(a_resolver_on_the_loopback_is_passed_over)
+TEST(a_resolver_on_the_loopback_is_skipped)
 {
     char path[] = "/tmp/cove-resolv-XXXXXX";
     static const char text[] =
@@ -57,7 +57,7 @@ TEST(a_resolver_on_the_loopback_is_passed_over)
     CHECK_INT(resolvers_read(path, all, 2), 0);
 }
 
-TEST(the_name_of_an_interface_fits_and_its_address_follows_the_range)
+TEST(interface_name_and_address_follow_from_the_range)
 {
     struct keeper k = {.tag = "abcdefgh", .network.subnet = 0x0ac80000};
     struct sandbox sb = {.k = &k, .rec = {.range = NETWORK_RANGES - 1, .network = NETWORK_EGRESS}};
@@ -72,7 +72,7 @@ TEST(the_name_of_an_interface_fits_and_its_address_follows_the_range)
     CHECK_STR(network_mode(NETWORK_EGRESS | NETWORK_RULED), "egress");
 }
 
-TEST(a_network_that_cannot_be_given_is_refused_with_the_reason)
+TEST(egress_without_a_network_is_refused_with_the_reason)
 {
     struct keeper k = {.network.why_not = "no way out"};
     uint32_t bits = 99;

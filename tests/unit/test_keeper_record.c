@@ -8,6 +8,7 @@
 
 #include "keeper/file.h"
 #include "keeper/life/record.h"
+#include "keeper/stages.h"
 
 #define ID "abcdefghij0123456789"
 
@@ -125,7 +126,7 @@ TEST(a_record_reads_back_as_it_was_saved)
     done(&r);
 }
 
-TEST(a_place_is_used_again_and_others_are_made)
+TEST(free_places_are_reused_and_new_ones_made)
 {
     struct rig r = {0};
     struct sandbox *all[100];
@@ -205,7 +206,7 @@ TEST(a_damaged_record_keeps_its_id_and_its_place)
     done(&r);
 }
 
-TEST(a_record_that_names_no_sandbox_is_put_aside_with_its_bytes)
+TEST(a_record_that_names_no_sandbox_is_moved_to_damaged)
 {
     char kept[RECORD_PLACE], name[32];
     struct rig r = {0};
@@ -248,7 +249,7 @@ TEST(a_record_of_a_newer_release_is_refused_before_anything_is_changed)
     close(r.k.records.fd);
     r.k.records = (struct records){.fd = -1};
     CHECK_INT(records_open(&r.k, &e), -1);
-    CHECK_HAS(e.msg, "newer Cove");
+    CHECK_HAS(e.msg, "newer release of Cove");
     sandbox_free(sb);
     done(&r);
 }
@@ -299,7 +300,7 @@ static void check_converted(struct rig *r)
             continue;
         }
         CHECK_INT(rec->phase, PHASE_GIVEN);
-        CHECK_INT(rec->stage, stage_count);
+        CHECK_INT(rec->stage, STAGE_COUNT);
         CHECK_STR(rec->layer, "base-1");
         CHECK_INT(rec->range, 9);
         CHECK_INT(rec->limits.nofile, 50);
@@ -308,7 +309,7 @@ static void check_converted(struct rig *r)
     CHECK(fstatat(r->k.dir_fd, "records/v1", &st, 0) == 0 && S_ISREG(st.st_mode));
 }
 
-TEST(records_of_0_1_0_are_converted_wherever_the_last_try_was_cut_off)
+TEST(records_of_0_1_0_are_converted_after_an_interruption_at_any_step)
 {
     /* What there may be besides `records`: nothing; the directory to exchange it with; after
      * the exchange; half a store; the whole store. */
@@ -337,7 +338,7 @@ TEST(records_of_0_1_0_are_converted_wherever_the_last_try_was_cut_off)
     }
 }
 
-TEST(a_new_state_directory_is_refused_by_0_1_0_too)
+TEST(release_0_1_0_refuses_a_new_state_directory)
 {
     struct rig r = {0};
 
@@ -356,18 +357,13 @@ TEST(a_file_that_is_not_ours_is_refused)
     CHECK_INT(ftruncate(r.k.records.fd, 1ll << 40), 0);
     close(r.k.records.fd);
     CHECK_INT(records_open(&r.k, &e), -1);
-    CHECK_HAS(e.msg, "not one of ours");
+    CHECK_HAS(e.msg, "not a file of Cove");
     done(&r);
 }
 
-TEST(every_stage_has_a_name_and_both_directions)
+TEST(every_stage_is_found_by_its_name_in_a_record)
 {
-    CHECK(stage_count > 0);
-    for (unsigned i = 0; i < stage_count; i++) {
-        CHECK(stages[i].name != NULL);
-        CHECK(stages[i].up != NULL);
-        CHECK(stages[i].down != NULL);
-    }
-    for (int p = 0; p < PHASE_COUNT; p++)
-        CHECK(phase_name((enum phase)p) != NULL);
+    for (uint32_t n = 0; n <= STAGE_COUNT; n++)
+        CHECK_INT(record_stage(stage_name(n)), n);
+    CHECK_INT(record_stage("of a newer release"), -1);
 }

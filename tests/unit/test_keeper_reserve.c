@@ -18,7 +18,7 @@ TEST(a_pool_smaller_than_the_reserve_is_allocated_whole)
     CHECK(reserve_wanted(8 * G, 3 * G) == 3 * G);
 }
 
-TEST(a_reserve_that_is_set_is_taken_but_not_below_the_least)
+TEST(a_configured_reserve_is_used_but_not_below_the_minimum)
 {
     CHECK(reserve_wanted(512ull << 20, 100 * G) == 512ull << 20);
     CHECK(reserve_wanted(1, 100 * G) == RESERVE_LEAST);

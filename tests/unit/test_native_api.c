@@ -420,8 +420,6 @@ TEST(a_process_is_shown_once_it_is_launched)
     err_set(&why, ERR_UNRESPONSIVE, "silence");
     fake.proc(fake.arg, NULL, &why);
     CHECK_HAS(heard(), "201 Created"); /* it runs, whatever we know about it */
-    CHECK_HAS(request("POST", SANDBOX "/processes", "{\"id\":\"a/b\",\"command\":\"x\"}"), "400 ");
-    CHECK_HAS(request("POST", SANDBOX "/processes", "{\"id\":\"..\",\"command\":\"x\"}"), "400 ");
     close_all();
 }
 
@@ -770,7 +768,7 @@ static void check_whole(size_t rows, const char *around)
 static void check_refused(void)
 {
     CHECK_HAS(heard(), "429 ");
-    CHECK_HAS(heard(), "{\"error\":{\"code\":\"limit\",\"message\":\"the answer is too long");
+    CHECK_HAS(heard(), "{\"error\":{\"code\":\"limit\",\"message\":\"the answer is too large");
 }
 
 TEST(what_git_says_is_answered_up_to_a_bound_and_beyond_it_is_an_error)

@@ -188,9 +188,9 @@ TEST(what_cannot_be_sent_is_refused_with_a_reason)
         struct process_opts o;
         const char *why;
     } bad[] = {
-        {{.command = NULL}, "either"},
-        {{.argv = empty}, "no name"},
-        {{.argv = nameless}, "no name"},
+        {{.command = NULL}, "exactly one"},
+        {{.argv = empty}, "name of the program"},
+        {{.argv = nameless}, "name of the program"},
         {{.command = "x", .cwd = "relative"}, "cwd"},
         {{.command = "x", .user = ""}, "user"},
         {{.command = "x", .id = "../etc"}, "id"},
@@ -581,7 +581,7 @@ TEST(nonsense_ends_the_call_as_unresponsive_and_drops_the_connection)
         lies[i](&c);
         RIG_UNTIL(&c.r, c.seen.fails == 1);
         CHECK_INT(c.seen.e.kind, ERR_UNRESPONSIVE);
-        CHECK_HAS(c.seen.e.msg, "nonsense");
+        CHECK_HAS(c.seen.e.msg, "invalid answer");
         CHECK_INT(c.seen.exits, 0);
         if (lies[i] != lie_exit_first)
             CHECK(peer_is_closed(&c.init));

@@ -7,7 +7,7 @@ import { execFileSync } from 'node:child_process';
 import fs from 'node:fs';
 import path from 'node:path';
 import { after, describe, test } from 'node:test';
-import { Bridge } from '../lib/bridge.mjs';
+import { Cloudflare } from '../lib/cloudflare.mjs';
 import { initsOf, settled } from '../lib/chaos.mjs';
 import { BASE, BIN, Daemon, poll, ROOT_DIR, run } from '../lib/cove.mjs';
 import { isAlive } from '../lib/host.mjs';
@@ -64,9 +64,9 @@ async function made(d) {
   fs.rmSync(dir, { recursive: true });
   m.onTemplate = await d.sandbox({ template: 'plain' });
 
-  m.bridge = new Bridge(d);
-  await m.bridge.call('POST', '/mount', { binding: 'data', mountPath: '/mnt/data', options: {} });
-  assert.equal((await m.bridge.sh('echo volume >/mnt/data/f; echo named >/workspace/f; sync')).exit, 0);
+  m.cloudflare = new Cloudflare(d);
+  await m.cloudflare.call('POST', '/mount', { binding: 'data', mountPath: '/mnt/data', options: {} });
+  assert.equal((await m.cloudflare.sh('echo volume >/mnt/data/f; echo named >/workspace/f; sync')).exit, 0);
   m.key = await d.post('/v1/keys', { name: 'second' });
   m.theirs = await d.post(S, {}, { key: m.key.key });
   m.list = (await d.get(S)).sandboxes;
@@ -105,7 +105,7 @@ async function check(d, m) {
     assert.equal((await d.call('GET', `${S}/${s.id}/files?path=/etc/mark`)).text, 'of the template\n');
     await d.del(`${S}/${s.id}`);
   }
-  assert.equal((await m.bridge.sh('cat /mnt/data/f /workspace/f')).stdout, 'volume\nnamed\n');
+  assert.equal((await m.cloudflare.sh('cat /mnt/data/f /workspace/f')).stdout, 'volume\nnamed\n');
 }
 
 /** Pause, resume and boot, by this build, of what the old one left. */

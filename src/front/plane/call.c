@@ -9,6 +9,7 @@
 #include "base/own.h"
 #include "base/str.h"
 #include "front/engine/process.h"
+#include "front/plane/output.h"
 #include "front/plane/surface.h"
 #include "loop/job.h"
 
@@ -201,7 +202,7 @@ void call_reply(struct call *c, int status, const char *type, struct buf *body)
     if (c->r == NULL)
         return;
     if (body->failed) {
-        err_set(&e, ERR_LIMIT, "the answer is too long: ask for less");
+        err_set(&e, ERR_LIMIT, "the answer is too large; request fewer rows or bytes");
         call_fail(c, &e);
         return;
     }
@@ -390,6 +391,26 @@ void call_event_shape(struct call *c, const char *id, const char *event, const s
     jw_init(&w, &data);
     shape_write(&w, s, from);
     call_event(c, id, event, &data);
+}
+
+void call_output(struct call *c, struct output *o, const struct process_output *m)
+{
+    autobuf struct buf data = BUF_INIT(OUTPUT_EVENT_MAX);
+    char id[OUTPUT_ID_MAX];
+
+    if (output_take(o, m->stream, m->pos, m->data.p, m->data.len, &data))
+        call_event(c, o->no_ids ? NULL : output_id(o, id), output_name(m->stream), &data);
+}
+
+void call_output_end(struct call *c, struct output *o)
+{
+    for (unsigned stream = PROCESS_STDOUT; stream <= PROCESS_STDERR; stream++) {
+        autobuf struct buf data = BUF_INIT(OUTPUT_EVENT_MAX);
+        char id[OUTPUT_ID_MAX];
+
+        if (output_flush(o, stream, &data))
+            call_event(c, o->no_ids ? NULL : output_id(o, id), output_name(stream), &data);
+    }
 }
 
 void call_write(struct call *c, const void *p, size_t n)

@@ -28,7 +28,9 @@
 #include "loop/loop.h"
 #include "json/read.h"
 
+struct output;
 struct plane;
+struct process_output;
 struct shape;
 struct surface_row;
 
@@ -128,6 +130,10 @@ void call_begin_bytes(struct call *c, const char *type);
 void call_event(struct call *c, const char *id, const char *event, struct buf *data);
 void call_event_shape(struct call *c, const char *id, const char *event, const struct shape *s,
                       const void *from);
+/* Output of a command: the stdout or stderr event for a piece, and at the end for bytes that never
+ * became a character. */
+void call_output(struct call *c, struct output *o, const struct process_output *m);
+void call_output_end(struct call *c, struct output *o);
 void call_write(struct call *c, const void *p, size_t n);
 void call_end(struct call *c);
 /* As if the connection had broken: the client sees that what came is not all. */

@@ -183,7 +183,7 @@ static int decide(struct call *c, const struct file_info *f, const char *tag, st
     only = http_header(c->r, "If-Range");
     *ret = (struct answer){.status = 200, .len = f->size};
     if (match != NULL && !etag_listed(match, tag))
-        return err_set(e, ERR_PRECONDITION, "it is another one than expected");
+        return err_set(e, ERR_PRECONDITION, "the file does not match If-Match");
     if (unless != NULL && etag_listed(unless, tag)) {
         ret->status = 304;
         return 0;

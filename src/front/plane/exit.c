@@ -14,20 +14,20 @@
 /* clang-format off */
 static const struct shape_field exit_fields[] = {
     {"code", SHAPE_U64, offsetof(struct exit_view, code),
-     "Exit code; 128 and the signal's number after a signal, 124 after the time limit."},
+     "Exit code; 128 + the signal number after a signal, 124 after a timeout."},
     {"signal", SHAPE_STR, offsetof(struct exit_view, signal),
-     "The signal that ended it, as SIGTERM.", SHAPE_NULLABLE},
-    {"timed_out", SHAPE_BOOL, offsetof(struct exit_view, timed_out), "Its time limit passed and the whole tree was killed."},
-    {"core", SHAPE_BOOL, offsetof(struct exit_view, core), "A core was dumped."},
-    {"killed", SHAPE_BOOL, offsetof(struct exit_view, killed), "A kill was asked for."},
-    {"oom", SHAPE_BOOL, offsetof(struct exit_view, oom), "The kernel killed it for want of memory."},
-    {"interrupted", SHAPE_BOOL, offsetof(struct exit_view, interrupted), "A command of a session that was interrupted.", SHAPE_OMITTED},
-    {"cpu_ms", SHAPE_U64, offsetof(struct exit_view, cpu_ms), "CPU time used, user and system."},
-    {"max_rss_kb", SHAPE_U64, offsetof(struct exit_view, max_rss_kb), "Most memory it held at one time, in KiB."},
-    {"ended_at", SHAPE_TIME, offsetof(struct exit_view, ended_ms), "When it ended.", SHAPE_NULLABLE},
+     "Signal that ended it, for example SIGTERM.", SHAPE_NULLABLE},
+    {"timed_out", SHAPE_BOOL, offsetof(struct exit_view, timed_out), "It was killed because its time limit was exceeded."},
+    {"core", SHAPE_BOOL, offsetof(struct exit_view, core), "It dumped a core."},
+    {"killed", SHAPE_BOOL, offsetof(struct exit_view, killed), "It was killed by request."},
+    {"oom", SHAPE_BOOL, offsetof(struct exit_view, oom), "It was killed because the sandbox ran out of memory."},
+    {"interrupted", SHAPE_BOOL, offsetof(struct exit_view, interrupted), "The command of a session was interrupted.", SHAPE_OMITTED},
+    {"cpu_ms", SHAPE_U64, offsetof(struct exit_view, cpu_ms), "CPU time, user and system, in milliseconds."},
+    {"max_rss_kb", SHAPE_U64, offsetof(struct exit_view, max_rss_kb), "Peak memory in KiB."},
+    {"ended_at", SHAPE_TIME, offsetof(struct exit_view, ended_ms), "Time of the exit.", SHAPE_NULLABLE},
 };
 /* clang-format on */
-SHAPE(exit_shape, "Exit", "How a command ended.", exit_fields);
+SHAPE(exit_shape, "Exit", "How a command exited.", exit_fields);
 
 void exit_view_of(struct exit_view *v, const struct process_exit *m)
 {

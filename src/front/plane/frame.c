@@ -41,7 +41,7 @@ int frame_read(bool binary, const char *p, size_t n, struct frame *ret, struct e
         return -1;
     type = json_string_value(json_object_get(doc, "type"));
     if (type != NULL && strcmp(type, "resize") != 0)
-        return err_set(e, ERR_INVALID, "type: '%.32s' is not known; there is resize", type);
+        return err_set(e, ERR_INVALID, "type: expected resize, not '%.32s'", type);
     if (json_decode(doc, control_fields, ARRAY_LEN(control_fields), &c, e) < 0)
         return -1;
     *ret = (struct frame){.act = FRAME_RESIZE, .cols = (unsigned)c.cols, .rows = (unsigned)c.rows};
@@ -66,7 +66,7 @@ static int read_size(const char *p, size_t n, enum frame_act act, struct frame *
         return err_set(e, ERR_INVALID, "expected a JSON object with columns and rows");
     *ret = (struct frame){.act = act, .cols = side(doc, "columns"), .rows = side(doc, "rows")};
     if (act == FRAME_RESIZE && (ret->cols == 0 || ret->rows == 0))
-        return err_set(e, ERR_INVALID, "columns and rows: 1 to %u", TERMINAL_SIDE_MAX);
+        return err_set(e, ERR_INVALID, "columns and rows: expected 1 to %u", TERMINAL_SIDE_MAX);
     return 0;
 }
 
@@ -89,6 +89,6 @@ int frame_read_ttyd(bool first, const char *p, size_t n, struct frame *ret, stru
         ret->act = FRAME_RESUME;
         return 0;
     default:
-        return err_set(e, ERR_INVALID, "a message of an unknown kind");
+        return err_set(e, ERR_INVALID, "unknown kind of message");
     }
 }

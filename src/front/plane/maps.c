@@ -13,7 +13,7 @@ int maps_env(json_t *env, struct buf *out, struct err *e)
     json_object_foreach(env, name, value)
     {
         if (*name == '\0' || strchr(name, '=') != NULL)
-            return err_set(e, ERR_INVALID, "env: '%.60s' cannot be the name of a variable", name);
+            return err_set(e, ERR_INVALID, "env: '%.60s' is not the name of a variable", name);
         buf_adds(out, name);
         buf_addc(out, '=');
         buf_add(out, json_string_value(value), json_string_length(value) + 1);

@@ -129,5 +129,6 @@ int output_resume(struct output *o, const char *id, struct err *e)
         while (good && (word = strsep(&rest, "-")) != NULL)
             good = resume_held(o, word) == 0;
     }
-    return good ? 0 : err_set(e, ERR_INVALID, "'%.40s' is not the id of an event of ours", id);
+    return good ? 0
+                : err_set(e, ERR_INVALID, "'%.40s' is not the id of an event of this stream", id);
 }

@@ -23,14 +23,16 @@
 
 #define OUTPUT_ID_MAX 64
 #define OUTPUT_HELD_MAX 3
-#define OUTPUT_STREAMS 2 /* stdout, stderr */
+#define OUTPUT_STREAMS 2            /* stdout, stderr */
+#define OUTPUT_EVENT_MAX (2u << 20) /* bytes of one event: PROCESS_CHUNK_MAX, escaped */
 
 /* How an event shows a piece: what output_take() appends to `out`. */
 typedef void output_put(struct buf *out, const char *p, size_t n);
 
 struct output {
     output_put *put; /* NULL: the JSON object {"data":...}, with "encoding":"base64" if need be */
-    uint64_t pos;    /* behind everything taken, held bytes included */
+    bool no_ids;     /* events have no id: the client cannot resume */
+    uint64_t pos;    /* after everything taken, held bytes included */
     struct output_held {
         char p[OUTPUT_HELD_MAX];
         size_t n;

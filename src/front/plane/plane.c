@@ -107,7 +107,7 @@ static int check_ready(struct call *c, struct err *e)
 {
     if ((c->row->flags & SURFACE_EARLY) || engine_is_ready(c->plane->engine))
         return 0;
-    return err_set(e, ERR_UNAVAILABLE, "starting");
+    return err_set(e, ERR_UNAVAILABLE, "the server is starting; try again");
 }
 
 /* The one place that decides which sandbox a request means, and for which key it acts: handlers
@@ -137,7 +137,7 @@ static int check_body(struct call *c, struct err *e)
         return 0;
     if (!c->plane->manner->lenient && type != NULL &&
         (len != sizeof(json) - 1 || strncasecmp(type, json, len) != 0))
-        return err_set(e, ERR_MEDIA, "the body must be application/json");
+        return err_set(e, ERR_MEDIA, "Content-Type: expected application/json");
     if (h->content_length > 0 && (uint64_t)h->content_length > body_max(c->row))
         return err_set(e, ERR_TOO_LARGE, "the body is larger than %zu bytes", body_max(c->row));
     return 0;

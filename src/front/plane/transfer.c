@@ -189,7 +189,7 @@ static void pack_done(void *arg, const struct err *e)
     if (!call_told(g->c))
         return;
     if (e == NULL && !g->c->streaming)
-        e = (err_set(&none, ERR_INTERNAL, "the helper sent nothing"), &none);
+        e = (err_set(&none, ERR_INTERNAL, "cove-helper sent nothing"), &none);
     if (e != NULL)
         call_fail(g->c, e);
     else

@@ -355,7 +355,7 @@ static bool may_change(struct viewer *v)
 
     if (!v->read_only)
         return true;
-    err_set(&e, ERR_DENIED, "this viewer may only read");
+    err_set(&e, ERR_DENIED, "this viewer is read-only");
     say_error(v, &e);
     return false;
 }

@@ -1,10 +1,9 @@
-/* btrfs.c - a btrfs subvolume with a quota per sandbox: 0.05 ms to make, and
- * a snapshot of one is how a running sandbox can be snapshotted.
+/* btrfs.c - a btrfs subvolume with a quota per sandbox: 0.05 ms to make, and a running sandbox is
+ * snapshotted as a btrfs snapshot of it.
  *
- * All of them live in one image file in DIR, of which as much is allocated as btrfs is
- * large (disk_reserve.h), mounted over a loop device at DIR/disk in the keeper's private
- * mount namespace: the mount goes away with the keeper, the loop device (autoclear) with
- * the last sandbox that uses it. */
+ * All are in one image file in DIR, which is allocated as far as btrfs is large (disk_reserve.h),
+ * mounted over a loop device at DIR/disk in the keeper's private mount namespace: the mount goes
+ * away with the keeper, the loop device (autoclear) with the last sandbox that uses it. */
 #include <dirent.h>
 #include <linux/btrfs_tree.h>
 #include <linux/fs.h>
@@ -23,7 +22,6 @@
 #include "keeper/cgroup.h"
 #include "keeper/compat.h"
 #include "keeper/disk.h"
-#include "keeper/run.h"
 #include "keeper/snapshot.h"
 
 #define IMAGE "disk.img"
@@ -31,57 +29,41 @@
 #define LOOP_WAIT_MS 5000
 #define LOOP_STEP_MS 5
 
-static int run_mkfs(const char *path, uint64_t size, struct err *e)
+/* Made under another name: an image that exists is complete. */
+static int make_image(struct keeper *k, const char *path, struct err *e)
 {
-    char bytes[32];
-    const char *const argv[] = {"mkfs.btrfs", "-q", "-K",          "-m", "single", "-d",
-                                "single",     "-b", (char *)bytes, path, NULL};
-    int r;
-
-    str_fmt(bytes, sizeof(bytes), "%llu", (unsigned long long)size);
-    r = run_program("/sbin/mkfs.btrfs", argv);
-
-    if (r < 0)
-        return err_set(e, ERR_UNSUPPORTED, "mkfs.btrfs: %s (package btrfs-progs)", strerror(errno));
-    return r > 0 ? err_set(e, ERR_INTERNAL, "mkfs.btrfs failed on %s", path) : 0;
-}
-
-static uint64_t image_size(struct keeper *k)
-{
+    char fresh[600], bytes[32];
+    const char *const argv[] = {"mkfs.btrfs", "-q", "-K",  "-m",  "single", "-d",
+                                "single",     "-b", bytes, fresh, NULL};
+    uint64_t pool = k->config.disk_pool, size;
     struct statvfs st;
-    uint64_t size = k->config.disk_pool;
+    autofd int fd = -1;
+    int flags, r;
 
-    if (size == 0 && fstatvfs(k->dir_fd, &st) == 0)
-        size = (uint64_t)st.f_bavail * st.f_frsize / 5 * 4;
-    return (size < IMAGE_MIN ? IMAGE_MIN : size) & ~0xfffffull;
-}
-
-/* On a host with btrfs: written over in place, or every write would need new blocks there. Only
- * an empty file can be told so; other file systems do not know the flag. */
-static void write_in_place(int fd)
-{
-    int flags;
-
-    if (ioctl(fd, FS_IOC_GETFLAGS, &flags) == 0) {
+    if (pool == 0 && fstatvfs(k->dir_fd, &st) == 0)
+        pool = (uint64_t)st.f_bavail * st.f_frsize / 5 * 4;
+    pool = (pool < IMAGE_MIN ? IMAGE_MIN : pool) & ~0xfffffull;
+    str_fmt(fresh, sizeof(fresh), "%s.new", path);
+    fd = open(fresh, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    /* On a host with btrfs: no copy-on-write, or every write would need new blocks there. Only an
+     * empty file accepts the flag; other file systems do not know it. */
+    if (fd >= 0 && ioctl(fd, FS_IOC_GETFLAGS, &flags) == 0) {
         flags |= FS_NOCOW_FL;
         ioctl(fd, FS_IOC_SETFLAGS, &flags);
     }
-}
-
-/* Under another name first: an image that exists is a whole one. */
-static int make_image(struct keeper *k, const char *path, struct err *e)
-{
-    uint64_t pool = image_size(k), size;
-    char fresh[600];
-    autofd int fd = -1;
-
-    str_fmt(fresh, sizeof(fresh), "%s.new", path);
-    fd = open(fresh, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-    if (fd >= 0)
-        write_in_place(fd);
     if (fd < 0 || ftruncate(fd, (off_t)pool) < 0)
         return err_sys(e, "make %s", fresh);
-    if (reserve_first_size(k, pool, &size, e) < 0 || run_mkfs(fresh, size, e) < 0) {
+    if (reserve_first_size(k, pool, &size, e) < 0) {
+        unlink(fresh);
+        return -1;
+    }
+    str_fmt(bytes, sizeof(bytes), "%llu", (unsigned long long)size);
+    r = disk_run("/sbin/mkfs.btrfs", argv);
+    if (r != 0) {
+        err_set(e, r < 0 ? ERR_UNSUPPORTED : ERR_INTERNAL,
+                r < 0 ? "run mkfs.btrfs: %s; install the package btrfs-progs"
+                      : "mkfs.btrfs failed on %s",
+                r < 0 ? strerror(errno) : fresh);
         unlink(fresh);
         return -1;
     }
@@ -101,8 +83,8 @@ static int open_loop(int number, int flags, char dev[32])
     return fd;
 }
 
-/* Others take free devices too: try again when ours was taken in between. The
- * fd must stay open until the mount holds the device, or autoclear frees it. */
+/* Other programs take free devices too: try again when ours was taken in between. The fd must stay
+ * open until the mount uses the device, or autoclear frees it. */
 static int attach_loop(const char *image, char dev[32], struct err *e)
 {
     autofd int file = open(image, O_RDWR | O_CLOEXEC);
@@ -117,7 +99,7 @@ static int attach_loop(const char *image, char dev[32], struct err *e)
         autofd int fd = number < 0 ? -1 : open_loop(number, O_RDWR, dev);
 
         if (fd < 0)
-            return err_sys(e, "a free loop device");
+            return err_sys(e, "find a free loop device");
         if (ioctl(fd, LOOP_CONFIGURE, &c) == 0)
             return take_fd(&fd);
         if (errno == EINVAL && (c.info.lo_flags & LO_FLAGS_DIRECT_IO) != 0)
@@ -125,49 +107,41 @@ static int attach_loop(const char *image, char dev[32], struct err *e)
         else if (errno != EBUSY)
             return err_sys(e, "attach %s", dev);
     }
-    return err_set(e, ERR_INTERNAL, "no free loop device");
-}
-
-/* One more way to the image is as good as a copy to btrfs: it would mount it a second
- * time, under another id, in the same blocks. So devices are known by the file they are
- * attached to and not by its path, which a bind mount changes; and a device that
- * cannot be looked at ends the search. */
-static int is_of(int fd, const struct stat *image)
-{
-    struct loop_info64 info;
-
-    if (ioctl(fd, LOOP_GET_STATUS64, &info) < 0)
-        return -1;
-    return info.lo_device == image->st_dev && info.lo_inode == image->st_ino;
+    return err_set(e, ERR_INTERNAL, "attach the disk image: no free loop device");
 }
 
 struct search {
     struct stat image;
     char dev[32];
-    int fd;       /* of the device, which keeps it */
-    bool leaving; /* one is being detached, and nobody can say from what */
+    int fd;       /* keeps the device */
+    bool leaving; /* a device is being detached; its file is unknown */
 };
 
+/* btrfs would treat a second loop device of the image as another copy and mount it again, in the
+ * same blocks. So devices are compared by the file they are attached to, not by its path, which a
+ * bind mount changes; and a device that cannot be read ends the search. */
 static int look_at(struct search *s, const char *name, struct err *e)
 {
+    struct loop_info64 info;
     autofd int fd = -1;
     char path[320];
     uint64_t number;
-    int r;
 
     snprintf(path, sizeof(path), "/sys/block/%s/loop", name);
     if (strncmp(name, "loop", 4) != 0 || str_u64(name + 4, INT32_MAX, &number) < 0 ||
         access(path, F_OK) < 0)
-        return 0; /* nothing is attached to it */
+        return 0; /* no file is attached to it */
     fd = open_loop((int)number, O_RDONLY, s->dev);
-    r = fd < 0 ? -1 : is_of(fd, &s->image);
-    if (r < 0 && errno == EPERM)
-        return 0; /* this container may not use it, and so did not attach it */
-    if (r < 0 && errno != ENXIO)
-        return err_sys(e, "look at %s", s->dev);
-    s->leaving |= r < 0;
-    if (r > 0)
-        s->fd = take_fd(&fd);
+    if (fd >= 0 && ioctl(fd, LOOP_GET_STATUS64, &info) == 0) {
+        if (info.lo_device == s->image.st_dev && info.lo_inode == s->image.st_ino)
+            s->fd = take_fd(&fd);
+        return 0;
+    }
+    if (errno == EPERM)
+        return 0; /* this container may not open it, so it did not attach it */
+    if (errno != ENXIO)
+        return err_sys(e, "read the state of %s", s->dev);
+    s->leaving = true;
     return 0;
 }
 
@@ -186,7 +160,7 @@ static int find_loop(struct search *s, struct err *e)
     return r;
 }
 
-/* The device of an earlier keeper may be on its way out, with the last mount of it. */
+/* The device of an earlier keeper may be about to go, with its last mount. */
 static int hold_loop(const char *image, char dev[32], bool *ret_used, struct err *e)
 {
     struct search s = {.fd = -1};
@@ -194,7 +168,7 @@ static int hold_loop(const char *image, char dev[32], bool *ret_used, struct err
     *ret_used = false;
 
     if (stat(image, &s.image) < 0)
-        return err_sys(e, "%s", image);
+        return err_sys(e, "open %s", image);
     for (int waited = 0;; waited += LOOP_STEP_MS) {
         if (find_loop(&s, e) < 0)
             return -1;
@@ -203,7 +177,9 @@ static int hold_loop(const char *image, char dev[32], bool *ret_used, struct err
         if (!s.leaving)
             return attach_loop(image, dev, e);
         if (waited >= LOOP_WAIT_MS)
-            return err_set(e, ERR_INTERNAL, "a loop device is still being detached");
+            return err_set(
+                e, ERR_INTERNAL,
+                "attach the disk image: its old loop device is still being detached; try again");
         poll(NULL, 0, LOOP_STEP_MS);
     }
     memcpy(dev, s.dev, sizeof(s.dev));
@@ -211,11 +187,11 @@ static int hold_loop(const char *image, char dev[32], bool *ret_used, struct err
     return s.fd;
 }
 
-/* Discards would give blocks back that are promised. The file system of an earlier release
- * that is mounted still has them on: told again, since a second mount changes nothing. */
+/* Discards would give promised blocks back. An earlier release mounted with discards: remounted,
+ * since a second mount keeps the old options. */
 #define MOUNT_OPTIONS "nodiscard"
 
-/* 0: mounted; 1: not, while others have it mounted. */
+/* 0: mounted; 1: not, since it is read-only and mounted elsewhere. */
 static int mount_at(const char *image, const char *at, struct err *e)
 {
     char dev[32];
@@ -233,28 +209,6 @@ static int mount_at(const char *image, const char *at, struct err *e)
     return used ? 1 : -1;
 }
 
-/* A btrfs that could not write (DIR's own file system was full under the sparse image)
- * is read-only until the last mount of it is gone, and cannot be mounted again before:
- * each sandbox has one. They can do little with it any more, but to end them is not
- * ours to decide, unless that is what was asked for. */
-static int mount_again(struct keeper *k, const char *image, const char *at, struct err *e)
-{
-    int r = 1;
-
-    if (!k->ending)
-        return err_wrap(e,
-                        "%s could not be written (make room there) and is read-only as long as "
-                        "anything runs on it (`cove stop --all`)",
-                        image);
-    if (cgroup_put(k->cgroups.v2_fd, "cgroup.kill", "1", e) < 0)
-        return -1;
-    for (int waited = 0; r > 0 && waited < LOOP_WAIT_MS; waited += LOOP_STEP_MS) {
-        poll(NULL, 0, LOOP_STEP_MS);
-        r = mount_at(image, at, e);
-    }
-    return r == 0 ? 0 : -1;
-}
-
 static int mount_image(struct keeper *k, const char *image, struct err *e)
 {
     char at[600];
@@ -264,7 +218,21 @@ static int mount_image(struct keeper *k, const char *image, struct err *e)
     if (mkdir(at, 0700) < 0 && errno != EEXIST)
         return err_sys(e, "make %s", at);
     r = mount_at(image, at, e);
-    if (r < 0 || (r > 0 && mount_again(k, image, at, e) < 0))
+    /* A btrfs that could not write (the file system of the sparse image was full) is read-only until
+     * its last mount is gone, and each sandbox has one. The keeper does not kill them unless `cove
+     * stop --all` asks for it. */
+    if (r > 0 && !k->ending)
+        return err_wrap(e,
+                        "%s is read-only after a failed write; make room there, then run "
+                        "`cove stop --all` and start again",
+                        image);
+    if (r > 0 && cgroup_put(k->cgroups.v2_fd, "cgroup.kill", "1", e) < 0)
+        return -1;
+    for (int waited = 0; r > 0 && waited < LOOP_WAIT_MS; waited += LOOP_STEP_MS) {
+        poll(NULL, 0, LOOP_STEP_MS);
+        r = mount_at(image, at, e);
+    }
+    if (r != 0)
         return -1;
     k->disk.fd = open(at, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     return k->disk.fd < 0 ? err_sys(e, "open %s", at) : 0;
@@ -292,16 +260,16 @@ static int open_counters(struct keeper *k, const char *image, struct err *e)
     autofd int fd = -1;
 
     if (ioctl(k->disk.fd, BTRFS_IOC_FS_INFO, &a) < 0)
-        return err_sys(e, "the id of the filesystem");
+        return err_sys(e, "read the id of the filesystem");
     str_hex(hex, a.fsid, 16);
     str_fmt(sysfs, sizeof(sysfs), "/sys/fs/btrfs/%.8s-%.4s-%.4s-%.4s-%.12s", hex, hex + 8, hex + 12,
             hex + 16, hex + 20);
     str_fmt(path, sizeof(path), "%s/qgroups", sysfs);
     k->disk.qgroups_fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (k->disk.qgroups_fd < 0)
-        return err_sys(e, "%s", path);
+        return err_sys(e, "open %s", path);
     if (k->ending)
-        return 0; /* nothing writes any more that a reserve would be for */
+        return 0; /* `stop --all`: nothing writes any more, no reserve is needed */
     fd = open(image, O_RDWR | O_CLOEXEC);
     if (fd < 0)
         return err_sys(e, "open %s", image);
@@ -335,10 +303,10 @@ static void way_close(struct keeper *k)
         log_warn("unmount %s: %s", at, strerror(errno));
 }
 
-/* Spares have names that no sandbox has; those of an earlier keeper are swept. */
+/* Spares have names that no sandbox has; disk_sweep() removes those of an earlier keeper. */
 #define SPARE_NAME 24
-#define SPARE_STEPS 200          /* entries that are worth removing one by one */
-#define SPARE_BYTES (4ull << 20) /* ...and what they may hold */
+#define SPARE_STEPS 200          /* entries that are removed one by one */
+#define SPARE_BYTES (4ull << 20) /* and their bytes */
 
 static void spare_name(uint32_t number, char out[SPARE_NAME])
 {
@@ -348,7 +316,7 @@ static void spare_name(uint32_t number, char out[SPARE_NAME])
 static int way_limit(struct sandbox *sb, struct err *e)
 {
     autofd int fd = openat(sb->k->disk.fd, sb->rec.id, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    /* qgroupid 0: that of the subvolume the fd is in. */
+    /* qgroupid 0: the group of the subvolume of the fd. */
     struct btrfs_ioctl_qgroup_limit_args a = {
         .lim = {.flags = BTRFS_QGROUP_LIMIT_MAX_RFER, .max_rfer = disk_quota(sb)}};
 
@@ -379,12 +347,12 @@ static int way_volume(int dir, const char *name, uint64_t limit, struct err *e)
 static int make_new(struct sandbox *sb, struct err *e)
 {
     if (make_subvolume(sb->k->disk.fd, sb->rec.id, sb->rec.limits.disk) < 0 &&
-        !(errno == EEXIST && sb->keep_disk))
-        return err_sys(e, "make the subvolume");
+        !(errno == EEXIST && sandbox_keeps_disk(sb)))
+        return err_sys(e, "create the subvolume");
     return disk_make_dirs(sb->k->disk.fd, sb->rec.id, e);
 }
 
-/* The number of the subvolume that `name` is; its quota group has the same. */
+/* The number of subvolume `name`; its quota group has the same. */
 static int number_of(struct keeper *k, const char *name, uint64_t *ret)
 {
     autofd int fd = openat(k->disk.fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -409,8 +377,8 @@ static uint64_t way_used(struct keeper *k, const char *name)
     return fd < 0 || read(fd, text, sizeof(text) - 1) <= 0 ? 0 : strtoull(text, NULL, 10);
 }
 
-/* What is dirty in `from` is written out first, and the transaction committed: some
- * milliseconds when there is nothing to write. */
+/* Dirty data of `from` is written out first, and the transaction committed: some milliseconds if
+ * there is nothing to write. */
 static int way_clone(struct keeper *k, const char *from, const char *to, bool readonly,
                      uint64_t *ret_bytes, struct err *e)
 {
@@ -419,7 +387,7 @@ static int way_clone(struct keeper *k, const char *from, const char *to, bool re
 
     str_fmt(a.name, sizeof(a.name), "%s", to);
     if (fd < 0 || ioctl(k->disk.fd, BTRFS_IOC_SNAP_CREATE_V2, &a) < 0)
-        return err_sys(e, "snapshot of disk %s", from);
+        return err_sys(e, "snapshot disk %s", from);
     *ret_bytes = way_used(k, from);
     return 0;
 }
@@ -438,9 +406,9 @@ static int way_make(struct sandbox *sb, struct err *e)
     struct disk *d = &sb->k->disk;
     char spare[SPARE_NAME];
 
-    if (sb->clone_of[0] != '\0' && !sb->keep_disk)
+    if (sb->clone_of[0] != '\0' && !sandbox_keeps_disk(sb))
         return make_clone(sb, e);
-    if (sb->keep_disk || d->nspares == 0)
+    if (sandbox_keeps_disk(sb) || d->nspares == 0)
         return make_new(sb, e);
     spare_name(d->spares[--d->nspares], spare);
     if (renameat(d->fd, spare, d->fd, sb->rec.id) < 0)
@@ -459,11 +427,10 @@ static enum disk_rest destroy(struct keeper *k, const char *name)
     return DISK_STAYS;
 }
 
-/* With quotas, btrfs commits a whole transaction for every subvolume it drops
- * (measured: several ms, and creations wait for it). A disk that was hardly
- * written to is therefore emptied and used again; one that cannot be emptied in a
- * few steps is destroyed. A step may be a file of a million pieces, hence the bytes:
- * the kernel destroys without anybody waiting for it. */
+/* With quotas, btrfs commits a transaction for every subvolume it drops (measured: several ms, and
+ * creates wait for it). So a disk with little on it is emptied and used again; one that cannot be
+ * emptied in a few steps is destroyed. One step may be a file of a million extents, hence the limit
+ * of bytes: destroying runs in the background of the kernel. */
 static enum disk_rest way_remove(struct keeper *k, const char *name, bool reuse)
 {
     int budget = SPARE_STEPS;
@@ -492,13 +459,13 @@ static int way_counters(struct sandbox *sb, int *ret_used, int *ret_quota, struc
     char path[64];
 
     if (number_of(sb->k, sb->rec.id, &number) < 0)
-        return err_sys(e, "the number of the subvolume");
+        return err_sys(e, "read the number of the subvolume");
     str_fmt(path, sizeof(path), "0_%llu/referenced", (unsigned long long)number);
     used = openat(sb->k->disk.qgroups_fd, path, O_RDONLY | O_CLOEXEC);
     str_fmt(path, sizeof(path), "0_%llu/max_referenced", (unsigned long long)number);
     quota = openat(sb->k->disk.qgroups_fd, path, O_RDONLY | O_CLOEXEC);
     if (used < 0 || quota < 0)
-        return err_sys(e, "the counters of the quota");
+        return err_sys(e, "open the counters of the quota");
     *ret_used = take_fd(&used);
     *ret_quota = take_fd(&quota);
     return 0;

@@ -1,21 +1,25 @@
-/* disk.c - a disk of bounded size for each sandbox; one file per way to give it.
+/* disk.c - a disk of bounded size for each sandbox; one file per kind of disk.
  *
- * EXTEND  Another way (project quotas, an image per sandbox): a struct disk_way in
+ * EXTEND  Another kind (project quotas, an image per sandbox): a struct disk_way in
  *         a file of its own, and a row here in order of preference. */
 #include <dirent.h>
+#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/log.h"
 #include "base/str.h"
 #include "keeper/disk.h"
-#include "keeper/internal.h"
+#include "keeper/file.h"
+#include "keeper/life.h"
 #include "keeper/quarantine.h"
 #include "keeper/snapshot.h"
+#include "keeper/stages.h"
 #include "keeper/worker.h"
 
 static const struct disk_way *const ways[] = {&disk_btrfs, &disk_unbounded};
@@ -36,7 +40,8 @@ int disk_open(struct keeper *k, struct err *e)
     }
     if (r < 0) {
         *e = first;
-        return err_wrap(e, "no disk with a limit (`--accept no-disk-limit` does without)");
+        return err_wrap(
+            e, "make disks with a limit (`--accept no-disk-limit` does without the limit)");
     }
     log_info("disks of sandboxes: %s", k->disk.way->name);
     return 0;
@@ -48,10 +53,9 @@ int disk_check(struct keeper *k, struct err *e)
 
     if (fstatvfs(k->disk.fd, &st) < 0 || (st.f_flag & ST_RDONLY) == 0)
         return reserve_check(k, e);
-    return err_set(
-        e, ERR_UNAVAILABLE,
-        "the disks of this host could not be written and are read-only: its operator has "
-        "to make room, run `cove stop --all` and start it again");
+    return err_set(e, ERR_UNAVAILABLE,
+                   "the disks of this host are read-only after a failed write: the operator must "
+                   "make room, run `cove stop --all` and start the daemon again");
 }
 
 void disk_close(struct keeper *k)
@@ -60,15 +64,16 @@ void disk_close(struct keeper *k)
         k->disk.way->close(k);
 }
 
-/* A disk that should be there is never made anew: the sandbox would come up without its files. */
+/* A disk that should exist is never made again: the sandbox would boot without its files. */
 int disk_up(struct sandbox *sb, struct err *e)
 {
-    if (sb->keep_disk && faccessat(sb->k->disk.fd, sb->rec.id, F_OK, AT_SYMLINK_NOFOLLOW) < 0)
-        return err_sys(e, "its disk");
+    if (sandbox_keeps_disk(sb) &&
+        faccessat(sb->k->disk.fd, sb->rec.id, F_OK, AT_SYMLINK_NOFOLLOW) < 0)
+        return err_sys(e, "open its disk");
     reserve_kick(sb->k);
     if (sb->k->disk.way->make(sb, e) < 0)
         return -1;
-    record_copy(sb, sb->keep_disk);
+    record_copy(sb, sandbox_keeps_disk(sb));
     return 0;
 }
 
@@ -89,10 +94,10 @@ uint64_t disk_quota(const struct sandbox *sb)
 
 int disk_down(struct sandbox *sb)
 {
-    return sb->keep_disk ? 0 : disk_remove(sb->k, sb->rec.id);
+    return sandbox_keeps_disk(sb) ? 0 : disk_remove(sb->k, sb->rec.id);
 }
 
-/* ---- taking one away ---- */
+/* ---- removing a disk ---- */
 
 struct removal {
     struct work work;
@@ -123,53 +128,34 @@ static void removed(struct work *w)
     free(r);
 }
 
-/* What a snapshot of it holds is counted for this disk, for good: it is nobody else's. */
-static bool is_reusable(struct keeper *k, const char *name)
-{
-    return k->disk.nspares + k->disk.nemptying < DISK_SPARES && snapshot_held(k, name) == 0;
-}
-
-static void start_removal(struct keeper *k, const char *name)
+int disk_remove(struct keeper *k, const char *name)
 {
     size_t len = strlen(name) + 1;
-    struct removal *r = calloc(1, sizeof(*r) + len);
+    struct removal *r;
 
+    LIST_EACH (&k->disk.removals, r, struct removal, link)
+        if (strcmp(r->name, name) == 0)
+            return 1;
+    if (faccessat(k->disk.fd, name, F_OK, AT_SYMLINK_NOFOLLOW) < 0 && errno == ENOENT)
+        return 0;
+    r = calloc(1, sizeof(*r) + len);
     if (r == NULL)
-        return; /* whoever wants it gone asks again */
+        return 1; /* the caller asks again */
     r->work = (struct work){.run = remove_run, .done = removed};
     r->k = k;
-    r->reuse = is_reusable(k, name);
+    /* Bytes that a snapshot holds count for this disk: it cannot act_as another sandbox's. */
+    r->reuse = k->disk.nspares + k->disk.nemptying < DISK_SPARES && snapshot_held(k, name) == 0;
     memcpy(r->name, name, len);
     k->disk.nemptying += r->reuse;
     list_add_tail(&k->disk.removals, &r->link);
     worker_give(&r->work);
     reserve_kick(k);
-}
-
-static bool is_being_removed(struct keeper *k, const char *name)
-{
-    struct removal *r;
-
-    LIST_EACH (&k->disk.removals, r, struct removal, link)
-        if (strcmp(r->name, name) == 0)
-            return true;
-    return false;
-}
-
-int disk_remove(struct keeper *k, const char *name)
-{
-    if (is_being_removed(k, name))
-        return 1;
-    if (faccessat(k->disk.fd, name, F_OK, AT_SYMLINK_NOFOLLOW) < 0 && errno == ENOENT)
-        return 0;
-    start_removal(k, name);
     return 1;
 }
 
 void disk_sweep(struct keeper *k)
 {
-    int copy = openat(k->disk.fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    DIR *d = copy < 0 ? NULL : fdopendir(copy);
+    DIR *d = dir_list(k->disk.fd);
     struct err e;
 
     for (struct dirent *de; d != NULL && (de = readdir(d)) != NULL;) {
@@ -177,9 +163,8 @@ void disk_sweep(struct keeper *k)
             continue;
         if (!id_is_valid(de->d_name, KEEPER_ID_MAX - 1))
             disk_remove(k, de->d_name); /* a spare of an earlier keeper */
-        else if (quarantine_found(k, de->d_name, PLACE_NONE, "there is a disk, and no record", &e) <
-                 0)
-            log_error("disk %s, which has no record, stays: %s", de->d_name, e.msg);
+        else if (quarantine_found(k, de->d_name, PLACE_NONE, "it has a disk but no record", &e) < 0)
+            log_error("disk %s has no record; it is not in quarantine: %s", de->d_name, e.msg);
     }
     if (d != NULL)
         closedir(d);
@@ -202,30 +187,16 @@ struct emptying {
     uint64_t lifted;
 };
 
-/* From wherever it is to the top, under a name that nothing there has. */
-static int lift(struct emptying *m, int dfd, const char *name)
+static int clear_dir(struct emptying *m, int dfd, bool is_top);
+
+/* Removes an entry; a directory that is not empty is emptied if it is at the top, and else moved
+ * there under a free name. */
+static int clear_entry(struct emptying *m, int dfd, const char *name, bool is_top)
 {
+    autofd int below = -1;
     char to[32];
     int r;
 
-    do {
-        str_fmt(to, sizeof(to), "lifted-%llu", (unsigned long long)m->lifted++);
-        r = renameat2(dfd, name, m->top, to, RENAME_NOREPLACE);
-    } while (r < 0 && errno == EEXIST);
-    return r;
-}
-
-static int clear_dir(struct emptying *m, int dfd, bool is_top);
-
-static int clear_below(struct emptying *m, const char *name)
-{
-    autofd int fd = openat(m->top, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-
-    return fd < 0 || clear_dir(m, fd, false) < 0 ? -1 : unlinkat(m->top, name, AT_REMOVEDIR);
-}
-
-static int clear_entry(struct emptying *m, int dfd, const char *name, bool is_top)
-{
     if (--*m->budget < 0)
         return -1;
     if (unlinkat(dfd, name, 0) == 0)
@@ -236,19 +207,26 @@ static int clear_entry(struct emptying *m, int dfd, const char *name, bool is_to
         return 0;
     if (errno != ENOTEMPTY)
         return -1;
-    return is_top ? clear_below(m, name) : lift(m, dfd, name);
+    if (is_top) {
+        below = openat(m->top, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        return below < 0 || clear_dir(m, below, false) < 0 ? -1
+                                                           : unlinkat(m->top, name, AT_REMOVEDIR);
+    }
+    do {
+        str_fmt(to, sizeof(to), "lifted-%llu", (unsigned long long)m->lifted++);
+        r = renameat2(dfd, name, m->top, to, RENAME_NOREPLACE);
+    } while (r < 0 && errno == EEXIST);
+    return r;
 }
 
-/* What it holds goes, or up: how many entries that were, or -1. */
+/* Removes its entries or moves them to the top; returns their number, or -1. */
 static int clear_dir(struct emptying *m, int dfd, bool is_top)
 {
-    autofd int copy = openat(dfd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    DIR *d = copy < 0 ? NULL : fdopendir(copy);
+    DIR *d = dir_list(dfd);
     int n = 0;
 
     if (d == NULL)
         return -1;
-    take_fd(&copy);
     for (struct dirent *de; n >= 0 && (de = readdir(d)) != NULL;)
         if (strcmp(de->d_name, ".") != 0 && strcmp(de->d_name, "..") != 0)
             n = clear_entry(m, dfd, de->d_name, is_top) < 0 ? -1 : n + 1;
@@ -256,8 +234,8 @@ static int clear_dir(struct emptying *m, int dfd, bool is_top)
     return n;
 }
 
-/* The names and depths are a tenant's: everything goes by fds, nothing follows a link, and
- * what lies deeper is lifted up and not walked down to, so that no depth is too deep. */
+/* Names and depths are chosen by a tenant: everything goes by fds, no link is followed, and deeper
+ * directories are moved to the top instead of walked, so that no depth is too deep. */
 int disk_empty(int dfd, const char *id, int *budget)
 {
     autofd int top = openat(dfd, id, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -267,4 +245,26 @@ int disk_empty(int dfd, const char *id, int *budget)
     while (n > 0)
         n = clear_dir(&m, top, true);
     return n;
+}
+
+int disk_run(const char *path, const char *const argv[])
+{
+    static const char *const envp[] = {"PATH=/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL=C", NULL};
+    posix_spawn_file_actions_t fa;
+    int status, r;
+    pid_t pid;
+
+    posix_spawn_file_actions_init(&fa);
+    posix_spawn_file_actions_addopen(&fa, 1, "/dev/null", O_WRONLY, 0);
+    posix_spawn_file_actions_addopen(&fa, 2, "/dev/null", O_WRONLY, 0);
+    r = posix_spawn(&pid, path, &fa, NULL, (char *const *)(uintptr_t)argv,
+                    (char *const *)(uintptr_t)envp);
+    posix_spawn_file_actions_destroy(&fa);
+    if (r != 0) {
+        errno = r;
+        return -1;
+    }
+    if (waitpid(pid, &status, 0) < 0)
+        return 1;
+    return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? 0 : 1;
 }

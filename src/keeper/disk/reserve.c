@@ -1,6 +1,6 @@
-/* reserve.c - see disk_reserve.h. Decisions are made in the loop, from counters that are
- * read in some microseconds; what may block is one job at a time, in a thread that does nothing
- * else: so growing and shrinking never meet. */
+/* reserve.c - see disk_reserve.h. The loop decides, from counters that are read in microseconds.
+ * Jobs that may block run one at a time in a thread of their own, so growing never meets shrinking.
+ */
 #include <errno.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -11,28 +11,28 @@
 
 #define MiB(n) ((unsigned long long)(n) >> 20)
 
-#define LEAST_FS (256ull << 20) /* btrfs resizes to no less */
-/* Low water: an eighth of the reserve, within these. What is left then is for what runs, and
+#define LEAST_FS (256ull << 20) /* minimum of btrfs */
+/* Low water: an eighth of the reserve, within these bounds. The rest is for running sandboxes and
  * for metadata: deleting writes too. */
 #define LOW_MIN (16ull << 20)
 #define LOW_MAX (512ull << 20)
 #define META_LOW (4ull << 20)
 #define META_WANT_MAX (256ull << 20)
-#define META_NARROW (32ull << 20) /* mkfs makes 8 MiB, and data may take all the rest */
+#define META_NARROW (32ull << 20) /* mkfs makes 8 MiB, and data could take all the rest */
 #define SHRINK_SLACK (64ull << 20)
 #define MOVE_MORE (128ull << 20)
 
-/* A look lasts until the fastest writer could have used what was free: 4 GB/s. */
+/* The next look comes before the fastest writer, 4 GB/s, could have used the free space. */
 #define WRITER_PER_MS (4ull << 20)
 #define LOOK_MIN_MS 20
 #define LOOK_MAX_MS 1000
-#define LOOK_FRESH_NS (20ull * 1000000) /* a create takes a look's result that is this old */
-#define QUIET_LOOKS 8                   /* without any change: once a second is enough... */
-#define QUIET_FREE (2ull << 30)         /* ...while so much is free */
-#define IDLE_LOOKS 60                   /* nothing runs and nothing changes: no more looks */
-/* The cost of moving chunks is that of their data (0.12 s for each 64 MiB of data, and a sync of a tenant's
- * took 0.1 s instead of 0.05 meanwhile): only when it is free for a while, a step a second, and
- * after a step that gained nothing ever more rarely. */
+#define LOOK_FRESH_NS (20ull * 1000000) /* a create uses a look that is at most this old */
+#define QUIET_LOOKS 8                   /* looks without a change: then one a second is enough... */
+#define QUIET_FREE (2ull << 30)         /* ...if so much is free */
+#define IDLE_LOOKS 60 /* looks without a change and a running sandbox: no more looks */
+/* Moving chunks costs 0.12 s per 64 MiB of data, and a tenant's sync took 0.1 s instead of 0.05
+ * meanwhile: so only after a while, one step a second, and ever more rarely after steps that gained
+ * nothing. */
 #define SHRINK_AFTER_NS 3000000000ull
 #define SHRINK_WAIT_S 5
 #define SHRINK_FAILS_MAX 7
@@ -101,7 +101,7 @@ static bool wants_more(const struct reserve *r)
     return r->seen.size < r->max && (r->seen.free < r->want || r->seen.meta_free < meta_want(r));
 }
 
-/* A quarter more than the reserve at a time, so that a steady writer costs few commits. */
+/* A quarter more than the reserve, so that a steady writer costs few commits. */
 static uint64_t size_to_grow_to(const struct reserve *r)
 {
     const struct space *s = &r->seen;
@@ -139,7 +139,7 @@ static void run_job(struct work *w)
     j->sys = r < 0 ? errno : 0;
 }
 
-/* Once when it begins and once when it is over, however often it is tried. */
+/* Logs the beginning and the end once, however often growing is tried. */
 static void tell(struct reserve *r, bool stuck, int sys)
 {
     if (stuck && !r->told)
@@ -147,11 +147,11 @@ static void tell(struct reserve *r, bool stuck, int sys)
                  "than %llu MiB are free; make room on the file system of the state directory",
                  MiB(r->seen.size), MiB(r->max), strerror(sys), MiB(r->low));
     if (!stuck && r->told)
-        log_info("disks: there is room again");
+        log_info("disks: the host has room again");
     r->told = stuck;
 }
 
-/* Nothing more can be done so that promises are kept. */
+/* True if no job could back more of btrfs. */
 static bool is_settled(const struct reserve *r)
 {
     return r->backed || r->no_allocate;
@@ -159,24 +159,13 @@ static bool is_settled(const struct reserve *r)
 
 static void look(struct loop_timer *t);
 
-static void shrunk(struct reserve *r, uint64_t now_ns)
-{
-    const struct reserve_job *j = &r->job;
-    bool failed = j->sys != 0 || j->size == j->from;
-
-    r->shrink_fails = !failed ? 0 : r->shrink_fails + (r->shrink_fails < SHRINK_FAILS_MAX);
-    r->shrink_ns = now_ns + ((uint64_t)SHRINK_WAIT_S << r->shrink_fails) * 1000000000ull;
-    if (!failed)
-        r->shrink_ns = now_ns + LOOK_MAX_MS * 1000000ull;
-    log_debug("disks: %llu MiB given back to the host, %llu are left (%s)", MiB(j->from - j->size),
-              MiB(j->size), j->sys != 0 ? strerror(j->sys) : "fine");
-}
-
 static void job_done(struct work *w)
 {
     struct reserve *r = CONTAINER_OF(w, struct reserve, job.work);
     struct keeper *k = CONTAINER_OF(r, struct keeper, disk.reserve);
     const struct reserve_job *j = &r->job;
+    bool failed = j->sys != 0 || j->size == j->from;
+    uint64_t wait_ms = LOOK_MAX_MS;
 
     r->working = false;
     if (!r->on)
@@ -187,12 +176,17 @@ static void job_done(struct work *w)
         tell(r, r->stuck, j->sys);
         break;
     case RESERVE_SHRINK:
-        shrunk(r, loop_now_ns(k->loop));
+        r->shrink_fails = !failed ? 0 : r->shrink_fails + (r->shrink_fails < SHRINK_FAILS_MAX);
+        if (failed)
+            wait_ms = ((uint64_t)SHRINK_WAIT_S << r->shrink_fails) * 1000;
+        r->shrink_ns = loop_now_ns(k->loop) + wait_ms * 1000000;
+        log_debug("disks: %llu MiB given back to the host, %llu are left (%s)",
+                  MiB(j->from - j->size), MiB(j->size), j->sys != 0 ? strerror(j->sys) : "fine");
         break;
     case RESERVE_BACK:
         r->backed = j->sys == 0;
         if (r->backed)
-            log_info("disks: all that is promised is allocated now");
+            log_info("disks: all promised space is allocated now");
         break;
     }
     loop_timer_set(k->loop, &r->timer, r->stuck || !is_settled(r) ? LOOK_MAX_MS : 0, look);
@@ -218,13 +212,13 @@ static void refresh(struct keeper *k, uint64_t age_ns)
     if (r->seen_ns != 0 && loop_now_ns(k->loop) - r->seen_ns < age_ns)
         return;
     if (space_look(&r->at, &now) < 0)
-        return; /* what was seen last is the best there is */
+        return; /* keep the last look */
     r->quiet = memcmp(&now, &r->seen, sizeof(now)) == 0 ? r->quiet + 1 : 0;
     r->seen = now;
     r->seen_ns = loop_now_ns(k->loop);
 }
 
-/* True when a job was begun: its end looks again. What is promised comes before more of it. */
+/* True when a job was started: its end looks again. Backing comes before growing. */
 static bool act(struct keeper *k)
 {
     struct reserve *r = &k->disk.reserve;
@@ -245,34 +239,26 @@ static bool act(struct keeper *k)
     return r->working;
 }
 
-static uint64_t next_look_ms(const struct reserve *r)
-{
-    uint64_t ms = clamp(r->seen.free / WRITER_PER_MS, LOOK_MIN_MS, LOOK_MAX_MS);
-
-    if (r->stuck || r->seen.size == r->max ||
-        (r->quiet >= QUIET_LOOKS && r->seen.free >= QUIET_FREE))
-        ms = LOOK_MAX_MS;
-    return ms;
-}
-
-static bool is_idle(const struct keeper *k)
-{
-    const struct reserve *r = &k->disk.reserve;
-
-    return k->ngiven + k->nasked + k->nimports == 0 && r->quiet >= IDLE_LOOKS && !r->stuck &&
-           is_settled(r) && size_to_shrink_to(r) == r->seen.size;
-}
-
 static void look(struct loop_timer *t)
 {
     struct reserve *r = CONTAINER_OF(t, struct reserve, timer);
     struct keeper *k = CONTAINER_OF(r, struct keeper, disk.reserve);
+    uint64_t ms;
 
     if (!r->on || r->working)
         return;
     refresh(k, 0);
-    if (!act(k) && !is_idle(k))
-        loop_timer_set(k->loop, t, next_look_ms(r), look);
+    if (act(k))
+        return;
+    if (k->counts[COUNT_GIVEN] + k->counts[COUNT_STARTING] + k->counts[COUNT_IMPORTS] == 0 &&
+        r->quiet >= IDLE_LOOKS && !r->stuck && is_settled(r) &&
+        size_to_shrink_to(r) == r->seen.size)
+        return; /* until reserve_kick() */
+    ms = clamp(r->seen.free / WRITER_PER_MS, LOOK_MIN_MS, LOOK_MAX_MS);
+    if (r->stuck || r->seen.size == r->max ||
+        (r->quiet >= QUIET_LOOKS && r->seen.free >= QUIET_FREE))
+        ms = LOOK_MAX_MS;
+    loop_timer_set(k->loop, t, ms, look);
 }
 
 void reserve_kick(struct keeper *k)
@@ -284,7 +270,7 @@ void reserve_kick(struct keeper *k)
         loop_timer_set(k->loop, &r->timer, 0, look);
 }
 
-/* ---- answering ---- */
+/* ---- for other parts ---- */
 
 int reserve_check(struct keeper *k, struct err *e)
 {
@@ -297,8 +283,8 @@ int reserve_check(struct keeper *k, struct err *e)
     if (!low)
         return 0;
     return err_set(e, ERR_DISK_FULL,
-                   "not enough space left for another disk: what is free is kept for the sandboxes "
-                   "that run; delete sandboxes, snapshots or templates, or make room on the host");
+                   "not enough space for another disk: the free space is kept for running "
+                   "sandboxes; delete sandboxes, snapshots or templates, or make room on the host");
 }
 
 void reserve_show(struct keeper *k, struct reserve_view *ret)
@@ -326,10 +312,10 @@ void reserve_show(struct keeper *k, struct reserve_view *ret)
     }
 }
 
-/* ---- beginning ---- */
+/* ---- start ---- */
 
-/* Release 0.1.0 made btrfs as large as the sparse image. What is after the last chunk is taken
- * from it at no cost; the rest follows while it runs. */
+/* Release 0.1.0 made btrfs as large as the sparse image. The part after the last chunk is cut off
+ * at once; the rest is backed while it runs. */
 static void back_now(struct reserve *r)
 {
     uint64_t to = size_to_shrink_to(r), size;
@@ -341,8 +327,9 @@ static void back_now(struct reserve *r)
     r->backed = space_back(&r->at, r->seen.size) == 0;
     r->no_allocate = !r->backed && errno == EOPNOTSUPP;
     if (r->no_allocate)
-        log_warn("disks: this file system cannot allocate ahead (fallocate): if it fills up, what "
-                 "sandboxes wrote last can be lost; creates are refused before");
+        log_warn(
+            "disks: this file system cannot allocate ahead (fallocate): if it fills up, the last "
+            "writes of sandboxes can be lost; creates are refused before that");
     else if (!r->backed)
         log_warn("disks: the host has no room for all of the %llu MiB that are promised (%s): what "
                  "sandboxes write can be lost until there is; make room",
@@ -357,21 +344,21 @@ int reserve_open(struct keeper *k, int image_fd, const char *sysfs, struct err *
     uint64_t size;
 
     if (fstat(image_fd, &st) < 0 || fstatvfs(k->disk.fd, &fs) < 0)
-        return err_sys(e, "look at the disk image");
+        return err_sys(e, "stat the disk image");
     if (space_open(&r->at, k->disk.fd, image_fd, sysfs, e) < 0)
         return -1;
     r->max = (uint64_t)st.st_size;
     r->want = reserve_wanted(k->config.disk_reserve, r->max);
     r->low = clamp(r->want / 8, LOW_MIN, LOW_MAX);
     if (space_look(&r->at, &r->seen) < 0) {
-        err_sys(e, "look at the free space of the disks");
+        err_sys(e, "read the free space of the disks");
         r->at.image_fd = -1;
         space_close(&r->at);
         return -1;
     }
     r->on = true;
     if (fs.f_flag & ST_RDONLY)
-        return 0; /* nothing can be made of it any more: disk_check() says so */
+        return 0; /* it is read-only: disk_check() tells */
     back_now(r);
     if (r->backed && wants_more(r) && has_room_to_grow(r) &&
         space_grow(&r->at, r->seen.size, size_to_grow_to(r), &size) < 0)

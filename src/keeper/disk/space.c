@@ -16,11 +16,10 @@
 #include "base/own.h"
 #include "base/str.h"
 
-/* What stays free on the host's file system when btrfs grows: for the front's own database
- * and logs, and for everything else that lives there. A twentieth, but of a large file system
- * not more than this. */
+/* Kept free on the host's file system when btrfs grows, for the front's database and logs and for
+ * other programs: a twentieth, at most this. */
 #define HOST_FLOOR_MAX (1ull << 30)
-/* While it allocates, ext4 blocks all writes to the image: so in pieces (128 MiB, one extent of
+/* ext4 blocks all writes to the image while it allocates: so in pieces (128 MiB, one extent of
  * ext4: 0.1 ms). */
 #define PIECE (128ull << 20)
 #define DEVICE 1 /* the id of the only device of the btrfs that mkfs makes */
@@ -46,12 +45,12 @@ int space_open(struct space_at *at, int fs_fd, int image_fd, const char *sysfs, 
     for (int i = 0; i < SPACE_FILES; i++)
         at->files[i] = -1;
     if (at->fs_fd < 0)
-        return err_sys(e, "the directory of the disks");
+        return err_sys(e, "open the directory of the disks");
     for (int i = 0; i < SPACE_FILES; i++) {
         str_fmt(path, sizeof(path), "%s/allocation/%s", sysfs, names[i]);
         at->files[i] = open(path, O_RDONLY | O_CLOEXEC);
         if (at->files[i] < 0) {
-            err_sys(e, "%s", path);
+            err_sys(e, "open %s", path);
             space_close(at);
             return -1;
         }
@@ -75,8 +74,8 @@ static uint64_t minus(uint64_t a, uint64_t b)
     return a > b ? a - b : 0;
 }
 
-/* Pinned bytes (deleted, and the transaction not committed yet) count as free: btrfs commits
- * before it says that it is full. */
+/* Pinned bytes (deleted, transaction not committed yet) count as free: btrfs commits before it
+ * returns ENOSPC. */
 int space_look(const struct space_at *at, struct space *ret)
 {
     struct btrfs_ioctl_dev_info_args dev = {.devid = DEVICE};
@@ -115,8 +114,7 @@ uint64_t space_host_room(int image_fd)
                  floor < HOST_FLOOR_MAX ? floor : HOST_FLOOR_MAX);
 }
 
-/* Where the last chunk on the device ends, and where the first begins that is not before
- * `from`. */
+/* The end of the last chunk on the device, and the start of the first one at or after `from`. */
 static int find_chunks(int fs_fd, uint64_t from, uint64_t *ret_start, uint64_t *ret_end)
 {
     struct btrfs_ioctl_search_args a = {.key = {.tree_id = BTRFS_DEV_TREE_OBJECTID,
@@ -154,7 +152,7 @@ static int find_chunks(int fs_fd, uint64_t from, uint64_t *ret_start, uint64_t *
 
 /* ---- changing ---- */
 
-/* The transaction is committed, and the image flushed, when this returns. */
+/* When this returns the transaction is committed and the image flushed. */
 static int resize(int fs_fd, uint64_t size)
 {
     struct btrfs_ioctl_vol_args a = {0};
@@ -181,7 +179,7 @@ int space_grow(const struct space_at *at, uint64_t from, uint64_t to, uint64_t *
 
         if (space_host_room(at->image_fd) < len)
             break;
-        /* Where nothing can be allocated ahead btrfs grows all the same: see reserve.no_allocate. */
+        /* btrfs also grows where fallocate does not work: see reserve.no_allocate. */
         if (fallocate(at->image_fd, 0, (off_t)end, (off_t)len) < 0 && errno != EOPNOTSUPP) {
             sys = errno;
             punch(at->image_fd, end, end + len);
@@ -208,7 +206,7 @@ int space_shrink(const struct space_at *at, uint64_t from, uint64_t to, uint64_t
     if (find_chunks(at->fs_fd, 0, &start, &end) < 0)
         return -1;
     if (to < end + keep && move > 0 && from < end + keep + SPACE_GRAIN) {
-        /* Chunks that are empty are dropped by a thread of btrfs, and this wakes it. */
+        /* Wakes the btrfs thread that drops empty chunks. */
         if (ioctl(at->fs_fd, BTRFS_IOC_SYNC, 0) < 0 ||
             find_chunks(at->fs_fd, minus(end, move), &start, &end) < 0)
             return -1;
@@ -227,8 +225,8 @@ int space_shrink(const struct space_at *at, uint64_t from, uint64_t to, uint64_t
     return 0;
 }
 
-/* A piece that is allocated already needs no room, and no call says which is. But where as many
- * blocks are there as btrfs has, none is missing: nothing is allocated after its end. */
+/* No call tells which pieces are allocated already and need no room. But nothing is allocated after
+ * the end of btrfs: if the image has as many blocks as btrfs is large, none is missing. */
 int space_back(const struct space_at *at, uint64_t size)
 {
     for (uint64_t done = 0; done < size; done += PIECE) {
@@ -262,7 +260,7 @@ bool space_can_allocate(int dir_fd)
     return fd < 0 || fallocate(fd, 0, 0, 4096) == 0 || errno != EOPNOTSUPP;
 }
 
-/* The superblock: at 64 KiB; its magic at 64, then at 112 and 120 these two, little-endian. */
+/* The superblock is at 64 KiB: its magic at 64, these two at 112 and 120, little-endian. */
 int space_read_image(int image_fd, uint64_t *ret_size, uint64_t *ret_used)
 {
     char super[128];

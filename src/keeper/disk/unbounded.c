@@ -1,5 +1,5 @@
-/* unbounded.c - a plain directory per sandbox, with no limit of its own: only
- * for an operator who said `--accept no-disk-limit`. */
+/* unbounded.c - a plain directory per sandbox, without a limit: only with `--accept no-disk-limit`.
+ */
 #include <ftw.h>
 #include <stdio.h>
 #include <string.h>
@@ -8,16 +8,14 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "keeper/disk.h"
-#include "keeper/run.h"
+#include "keeper/file.h"
 
 static int way_open(struct keeper *k, struct err *e)
 {
     if (!config_accepts(&k->config, "no-disk-limit"))
-        return err_set(e, ERR_UNSUPPORTED, "a disk without a limit was not accepted");
-    if (mkdirat(k->dir_fd, "disk", 0700) < 0 && errno != EEXIST)
-        return err_sys(e, "make disk");
-    k->disk.fd = openat(k->dir_fd, "disk", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    return k->disk.fd < 0 ? err_sys(e, "open disk") : 0;
+        return err_set(e, ERR_UNSUPPORTED, "disks without a limit need `--accept no-disk-limit`");
+    k->disk.fd = dir_open(k->dir_fd, "disk", 0700, e);
+    return k->disk.fd < 0 ? -1 : 0;
 }
 
 static void way_close(struct keeper *k)
@@ -32,7 +30,7 @@ static int way_make(struct sandbox *sb, struct err *e)
 {
     uint64_t bytes;
 
-    if (sb->clone_of[0] != '\0' && !sb->keep_disk)
+    if (sb->clone_of[0] != '\0' && !sandbox_keeps_disk(sb))
         return way_clone(sb->k, sb->clone_of, sb->rec.id, false, &bytes, e);
     if (mkdirat(sb->k->disk.fd, sb->rec.id, 0700) < 0 && errno != EEXIST)
         return err_sys(e, "make the disk");
@@ -65,17 +63,7 @@ static enum disk_rest way_remove(struct keeper *k, const char *name, bool reuse)
     return DISK_STAYS;
 }
 
-static int run_cp(const char *from, const char *to, struct err *e)
-{
-    const char *const argv[] = {"cp", "-a", "--reflink=auto", "--", from, to, NULL};
-    int r = run_program("/bin/cp", argv);
-
-    if (r < 0)
-        return err_set(e, ERR_INTERNAL, "cp: %s", strerror(errno));
-    return r > 0 ? err_set(e, ERR_INTERNAL, "cp failed on a disk: is there room for the copy?") : 0;
-}
-
-/* Summed up for the thread that asks. */
+/* nftw has no argument: summed up per thread. */
 static _Thread_local uint64_t counted;
 
 static int count_one(const char *path, const struct stat *st, int type, struct FTW *at)
@@ -87,19 +75,23 @@ static int count_one(const char *path, const struct stat *st, int type, struct F
     return 0;
 }
 
-/* A copy of what the sandbox wrote, and where the filesystem can, one that shares its
- * blocks. It follows no link, and keeps owners, attributes and marks of removed files.
- * Nobody writes to `from` meanwhile. */
+/* A copy of the upper directory, sharing blocks where the filesystem can. It follows no link, and
+ * keeps owners, attributes and whiteouts. Nothing writes to `from` meanwhile. */
 static int way_clone(struct keeper *k, const char *from, const char *to, bool readonly,
                      uint64_t *ret_bytes, struct err *e)
 {
     char source[600], target[600];
+    const char *const argv[] = {"cp", "-a", "--reflink=auto", "--", source, target, NULL};
+    int r;
 
-    (void)readonly; /* nobody is given a way to write to it */
+    (void)readonly; /* no sandbox gets it as its upper */
     str_fmt(source, sizeof(source), "%s/disk/%s", k->dir, from);
     str_fmt(target, sizeof(target), "%s/disk/%s", k->dir, to);
-    if (run_cp(source, target, e) < 0)
-        return -1;
+    r = disk_run("/bin/cp", argv);
+    if (r < 0)
+        return err_set(e, ERR_INTERNAL, "run cp: %s", strerror(errno));
+    if (r > 0)
+        return err_set(e, ERR_INTERNAL, "copy a disk: cp failed; is there room for the copy?");
     counted = 0;
     nftw(target, count_one, 64, FTW_PHYS | FTW_MOUNT);
     *ret_bytes = counted;
@@ -113,13 +105,13 @@ static uint64_t way_used(struct keeper *k, const char *name)
     return 0;
 }
 
-/* Nothing to count: init reads nothing and lets the kernel answer. */
+/* Nothing is counted: init reads nothing and lets the kernel answer. */
 static int way_counters(struct sandbox *sb, int *ret_used, int *ret_quota, struct err *e)
 {
     (void)sb;
     *ret_used = open("/dev/null", O_RDONLY | O_CLOEXEC);
     *ret_quota = open("/dev/null", O_RDONLY | O_CLOEXEC);
-    return *ret_used < 0 || *ret_quota < 0 ? err_sys(e, "/dev/null") : 0;
+    return *ret_used < 0 || *ret_quota < 0 ? err_sys(e, "open /dev/null") : 0;
 }
 
 const struct disk_way disk_unbounded = {

@@ -11,9 +11,9 @@
 #include "base/own.h"
 #include "keeper/compat.h"
 
-#define CLOSER_QUEUE 4096u   /* beyond it the caller closes by itself */
-#define CLOSER_PILE 64       /* the kernel walks up a pile whenever one is put on it */
-#define CLOSER_GATHER_MS 100 /* so that a batch is one: the first sync does the work of all */
+#define CLOSER_QUEUE 4096u   /* with more, the caller closes */
+#define CLOSER_PILE 64       /* the kernel walks the pile for each mount put on it */
+#define CLOSER_GATHER_MS 100 /* to collect a batch: its first sync does the work of all */
 
 struct job {
     int fd;
@@ -39,9 +39,9 @@ static void close_one(const struct job *j)
         atomic_store(j->done, 1);
 }
 
-/* Detached mounts that nobody waits for are piled up, one on the other, and all go with
- * the lowest: each by itself would wait for a grace period of its own. (Before Linux 6.15
- * nothing can be mounted on a detached mount, and each does.) */
+/* Detached mounts without `done` are mounted on top of each other and closed with the lowest:
+ * closing each alone would wait for an RCU grace period of its own. (Before Linux 6.15 nothing can
+ * be mounted on a detached mount, and each is closed alone.) */
 static void close_batch(const struct job *batch, size_t n)
 {
     int pile = -1, height = 0;
@@ -117,7 +117,7 @@ bool closer_is_closing(void)
     return atomic_load(&c.closing);
 }
 
-void closer_take(int fd, atomic_int *done)
+void closer_close(int fd, atomic_int *done)
 {
     struct job j = {fd, done};
     bool queued;

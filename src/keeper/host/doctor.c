@@ -1,8 +1,8 @@
-/* doctor.c - what this host can and cannot give, in plain words.
+/* doctor.c - checks what this host offers, one row per check.
  *
- * One row per thing looked at. A row that is a wall must hold, or the operator
- * must have named it (--accept): there is never a silent fallback. */
-#include "keeper/doctor.h"
+ * A row that is a wall must hold, or the operator must have accepted it (--accept): there is no
+ * silent fallback. */
+#include "keeper/host/doctor.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -54,7 +54,7 @@ static bool file_has(const char *path, const char *word)
     return found;
 }
 
-/* Asking for it loads its module, which /proc/filesystems does not know of before. */
+/* Mounting loads the module; /proc/filesystems does not list it before. */
 static bool has_filesystem(const char *name)
 {
     autofd int fs = sys_fsopen(name, FSOPEN_CLOEXEC);
@@ -64,7 +64,7 @@ static bool has_filesystem(const char *name)
 
 /* ---- the rows ---- */
 
-static enum verdict see_kernel(char *text)
+static enum verdict check_kernel(char *text)
 {
     struct utsname u;
     unsigned major = 0, minor = 0;
@@ -78,18 +78,18 @@ static enum verdict see_kernel(char *text)
     return MISSING;
 }
 
-static enum verdict see_user(char *text)
+static enum verdict check_user(char *text)
 {
     struct passwd *pw = getpwnam("cove");
 
     snprintf(text, TEXT_MAX,
              pw != NULL ? "user cove (uid %u) runs the unprivileged half"
-                        : "no user cove to run the unprivileged half as",
+                        : "user cove, which runs the unprivileged half, does not exist",
              pw != NULL ? (unsigned)pw->pw_uid : 0u);
     return pw != NULL ? GOOD : MISSING;
 }
 
-static enum verdict see_userns(char *text)
+static enum verdict check_userns(char *text)
 {
     uint64_t max = number_in("/proc/sys/user/max_user_namespaces", 0);
 
@@ -97,9 +97,9 @@ static enum verdict see_userns(char *text)
     return max > 0 ? GOOD : MISSING;
 }
 
-/* 1 makes every program that changed its ids dumpable by its new self: also one
- * that init is just starting, and that still shares init's memory. */
-static enum verdict see_dumpable(char *text)
+/* With 1, a program that changed its ids can be dumped by its new user: also one that init is just
+ * starting and that still shares init's memory. */
+static enum verdict check_dumpable(char *text)
 {
     bool open = number_in("/proc/sys/fs/suid_dumpable", 0) == 1;
 
@@ -110,7 +110,7 @@ static enum verdict see_dumpable(char *text)
     return open ? MISSING : GOOD;
 }
 
-static enum verdict see_cgroup2(char *text)
+static enum verdict check_cgroup2(char *text)
 {
     bool v2 = file_has("/proc/self/mounts", " cgroup2 ");
     bool v1 = file_has("/proc/self/mounts", " cgroup ");
@@ -122,41 +122,42 @@ static enum verdict see_cgroup2(char *text)
     return v2 ? GOOD : MISSING;
 }
 
-static enum verdict see_controller(const char *name, char *text)
+static enum verdict check_controller(const char *name, char *text)
 {
     char needle[32];
     bool there;
 
     snprintf(needle, sizeof(needle), "%s\t", name);
     there = file_has("/proc/cgroups", needle);
-    snprintf(text, TEXT_MAX, there ? "%s can be limited" : "no %s controller: no limit", name);
+    snprintf(text, TEXT_MAX, there ? "%s can be limited" : "no %s controller: it cannot be limited",
+             name);
     return there ? GOOD : MISSING;
 }
 
-static enum verdict see_cpu(char *text)
+static enum verdict check_cpu(char *text)
 {
-    return see_controller("cpu", text);
+    return check_controller("cpu", text);
 }
 
-static enum verdict see_memory(char *text)
+static enum verdict check_memory(char *text)
 {
-    return see_controller("memory", text);
+    return check_controller("memory", text);
 }
 
-static enum verdict see_pids(char *text)
+static enum verdict check_pids(char *text)
 {
-    return see_controller("pids", text);
+    return check_controller("pids", text);
 }
 
-static enum verdict see_overlay(char *text)
+static enum verdict check_overlay(char *text)
 {
     bool there = has_filesystem("overlay");
 
-    snprintf(text, TEXT_MAX, there ? "overlayfs is there" : "no overlayfs (modprobe overlay?)");
+    snprintf(text, TEXT_MAX, there ? "overlayfs works" : "no overlayfs; try `modprobe overlay`");
     return there ? GOOD : MISSING;
 }
 
-static enum verdict see_disk(char *text)
+static enum verdict check_disk(char *text)
 {
     bool fs = has_filesystem("btrfs");
     bool mkfs = access("/sbin/mkfs.btrfs", X_OK) == 0;
@@ -172,7 +173,7 @@ static enum verdict see_disk(char *text)
     return MISSING;
 }
 
-static enum verdict see_seccomp(char *text)
+static enum verdict check_seccomp(char *text)
 {
     bool there = access("/proc/sys/kernel/seccomp/actions_avail", R_OK) == 0;
 
@@ -180,7 +181,7 @@ static enum verdict see_seccomp(char *text)
     return there ? GOOD : MISSING;
 }
 
-static enum verdict see_files(char *text)
+static enum verdict check_files(char *text)
 {
     struct rlimit r = {0};
 
@@ -190,7 +191,7 @@ static enum verdict see_files(char *text)
     return r.rlim_max >= 4096 ? GOOD : NOTE;
 }
 
-static enum verdict see_pidmax(char *text)
+static enum verdict check_pidmax(char *text)
 {
     uint64_t n = number_in("/proc/sys/kernel/pid_max", 32768);
 
@@ -200,7 +201,7 @@ static enum verdict see_pidmax(char *text)
     return n < 100000 ? NOTE : GOOD;
 }
 
-static enum verdict see_ptys(char *text)
+static enum verdict check_ptys(char *text)
 {
     uint64_t n = number_in("/proc/sys/kernel/pty/max", 4096);
 
@@ -209,7 +210,7 @@ static enum verdict see_ptys(char *text)
     return n < 4096 ? NOTE : GOOD;
 }
 
-static enum verdict see_inotify(char *text)
+static enum verdict check_inotify(char *text)
 {
     uint64_t n = number_in("/proc/sys/fs/inotify/max_user_instances", 128);
     uint64_t w = number_in("/proc/sys/fs/inotify/max_user_watches", 8192);
@@ -220,7 +221,7 @@ static enum verdict see_inotify(char *text)
     return GOOD;
 }
 
-static enum verdict see_conntrack(char *text)
+static enum verdict check_conntrack(char *text)
 {
     uint64_t n = number_in("/proc/sys/net/netfilter/nf_conntrack_max", 0);
 
@@ -234,39 +235,39 @@ static enum verdict see_conntrack(char *text)
     return n != 0 && n < 65536 ? NOTE : GOOD;
 }
 
-static enum verdict see_nft(char *text)
+static enum verdict check_nft(char *text)
 {
-    return network_see_nft(text, TEXT_MAX) ? GOOD : NOTE;
+    return network_check_nft(text, TEXT_MAX) ? GOOD : NOTE;
 }
 
-static enum verdict see_uplink(char *text)
+static enum verdict check_uplink(char *text)
 {
-    return network_see_uplink(text, TEXT_MAX) ? GOOD : NOTE;
+    return network_check_uplink(text, TEXT_MAX) ? GOOD : NOTE;
 }
 
-static enum verdict see_names(char *text)
+static enum verdict check_names(char *text)
 {
-    return network_see_names(text, TEXT_MAX) ? GOOD : NOTE;
+    return network_check_names(text, TEXT_MAX) ? GOOD : NOTE;
 }
 
-static enum verdict see_forward(char *text)
+static enum verdict check_forward(char *text)
 {
     uint64_t on = number_in("/proc/sys/net/ipv4/ip_forward", 0);
 
     snprintf(text, TEXT_MAX,
              on == 1 ? "this host forwards packets already"
-                     : "this host is no router; Cove lets it forward for sandboxes only");
+                     : "this host is not a router; Cove turns on forwarding for sandboxes only");
     return GOOD;
 }
 
-static enum verdict see_base(char *text)
+static enum verdict check_base(char *text)
 {
     char missing[128];
 
     template_base_missing(missing, sizeof(missing));
     snprintf(text, TEXT_MAX,
              missing[0] != '\0' ? "the default template will lack: %s"
-                                : "the default template has all that people expect%s",
+                                : "the default template has all common programs%s",
              missing);
     return missing[0] != '\0' ? NOTE : GOOD;
 }
@@ -290,7 +291,7 @@ static int open_nearest(const char *dir)
     return fd;
 }
 
-static enum verdict see_image(int fd, uint64_t room, char *text)
+static enum verdict check_image(int fd, uint64_t room, char *text)
 {
     uint64_t size, used, allocated;
     struct stat st;
@@ -309,8 +310,8 @@ static enum verdict see_image(int fd, uint64_t room, char *text)
     return allocated < size || (room == 0 && size < (uint64_t)st.st_size) ? NOTE : GOOD;
 }
 
-/* Looks at what is there, whether or not a daemon runs on it. */
-static enum verdict see_reserve(const char *state, char *text)
+/* Reads the image, whether or not a daemon uses it. */
+static enum verdict check_reserve(const char *state, char *text)
 {
     autofd int dir = open_nearest(state);
     autofd int image = dir < 0 ? -1 : openat(dir, "disk.img", O_RDONLY | O_CLOEXEC);
@@ -323,7 +324,7 @@ static enum verdict see_reserve(const char *state, char *text)
                  "if it fills up",
                  state);
     else if (image >= 0)
-        return see_image(image, room, text);
+        return check_image(image, room, text);
     else
         snprintf(text, TEXT_MAX, "disks can be allocated ahead in %.100s: %llu MiB%s", state,
                  MiB(room), room < RESERVE_MIN ? "; 2 GiB or more are better" : "");
@@ -333,30 +334,30 @@ static enum verdict see_reserve(const char *state, char *text)
 /* clang-format off */
 static const struct row {
     const char *name;
-    const char *wall; /* what --accept may name; "": nothing can replace it; NULL: no wall */
+    const char *wall; /* the name for --accept; "": cannot be accepted; NULL: no wall */
     enum verdict (*see)(char *text);
 } rows[] = {
-    {"kernel",     "",                see_kernel},
-    {"user",       "",                see_user},
-    {"userns",     "",                see_userns},
-    {"dumps",      "",                see_dumpable},
-    {"cgroups",    "",                see_cgroup2},
-    {"cpu",        "no-cpu-limit",    see_cpu},
-    {"memory",     "no-memory-limit", see_memory},
-    {"pids",       "no-pids-limit",   see_pids},
-    {"overlay",    "",                see_overlay},
-    {"disk",       "no-disk-limit",   see_disk},
-    {"seccomp",    "",                see_seccomp},
-    {"files",      NULL,              see_files},
-    {"processes",  NULL,              see_pidmax},
-    {"terminals",  NULL,              see_ptys},
-    {"inotify",    NULL,              see_inotify},
-    {"nftables",   NULL,              see_nft},
-    {"uplink",     NULL,              see_uplink},
-    {"forwarding", NULL,              see_forward},
-    {"resolvers",  NULL,              see_names},
-    {"conntrack",  NULL,              see_conntrack},
-    {"template",   NULL,              see_base},
+    {"kernel",     "",                check_kernel},
+    {"user",       "",                check_user},
+    {"userns",     "",                check_userns},
+    {"dumps",      "",                check_dumpable},
+    {"cgroups",    "",                check_cgroup2},
+    {"cpu",        "no-cpu-limit",    check_cpu},
+    {"memory",     "no-memory-limit", check_memory},
+    {"pids",       "no-pids-limit",   check_pids},
+    {"overlay",    "",                check_overlay},
+    {"disk",       "no-disk-limit",   check_disk},
+    {"seccomp",    "",                check_seccomp},
+    {"files",      NULL,              check_files},
+    {"processes",  NULL,              check_pidmax},
+    {"terminals",  NULL,              check_ptys},
+    {"inotify",    NULL,              check_inotify},
+    {"nftables",   NULL,              check_nft},
+    {"uplink",     NULL,              check_uplink},
+    {"forwarding", NULL,              check_forward},
+    {"resolvers",  NULL,              check_names},
+    {"conntrack",  NULL,              check_conntrack},
+    {"template",   NULL,              check_base},
 };
 /* clang-format on */
 
@@ -369,7 +370,7 @@ static bool known_wall(const char *name, size_t n)
     return false;
 }
 
-/* What --accept may name besides walls. */
+/* Names for --accept besides walls. */
 static const char lost_database[] = "lost-database"; /* front/engine/sandbox/join.c */
 
 static int check_accept(const struct keeper *k, struct err *e)
@@ -380,7 +381,8 @@ static int check_accept(const struct keeper *k, struct err *e)
         if (n > 0 && !known_wall(p, n) &&
             (n != strlen(lost_database) || strncmp(p, lost_database, n) != 0))
             return err_set(e, ERR_INVALID,
-                           "--accept %.*s: no wall is called that (see cove doctor)", (int)n, p);
+                           "--accept: '%.*s' is not the name of a wall; `cove doctor` lists them",
+                           (int)n, p);
         p += n;
     }
     return 0;
@@ -400,12 +402,13 @@ int doctor_check(struct keeper *k, struct err *e)
         if (*r->wall == '\0')
             return err_set(e, ERR_UNSUPPORTED, "%s", text);
         if (!config_accepts(&k->config, r->wall))
-            return err_set(e, ERR_UNSUPPORTED, "%s (`--accept %s` does without)", text, r->wall);
+            return err_set(e, ERR_UNSUPPORTED, "%s (`--accept %s` starts without it)", text,
+                           r->wall);
     }
     return 0;
 }
 
-/* Each sandbox needs a dozen processes to be of use, and four fds of ours. */
+/* Each sandbox needs a dozen processes and four fds of the keeper. */
 uint64_t doctor_capacity(struct keeper *k)
 {
     uint64_t n = number_in("/proc/sys/kernel/pid_max", 32768) / 12;
@@ -418,7 +421,8 @@ uint64_t doctor_capacity(struct keeper *k)
     return n;
 }
 
-/* What the daemon has put into quarantine (quarantine.h): how many, each with its reason. */
+/* Prints the contents of the quarantine (quarantine.h), each with its reason; returns the number.
+ */
 static size_t show_damage(const char *state)
 {
     char path[600], why[TEXT_MAX];
@@ -447,7 +451,7 @@ static size_t show_damage(const char *state)
         else if (strncmp(de->d_name, "template-", 9) == 0 ||
                  strncmp(de->d_name, "snapshot-", 9) == 0)
             printf(
-                "%-8s %-10s put its file back from a backup of the state directory, or delete it\n",
+                "%-8s %-10s restore its file from a backup of the state directory, or delete it\n",
                 "", "");
         n++;
     }
@@ -467,7 +471,7 @@ int keeper_doctor_main(const char *state)
     struct err e;
 
     if (geteuid() != 0) {
-        fprintf(stderr, "cove doctor: this needs root: it tries what `cove serve` does\n");
+        fprintf(stderr, "cove doctor: not root: it tries what `cove serve` does\n");
         return err_exit(ERR_DENIED);
     }
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
@@ -476,13 +480,13 @@ int keeper_doctor_main(const char *state)
 
         printf("%-8s %-10s %s\n", marks[v], rows[i].name, text);
         if (v == MISSING && rows[i].wall != NULL && *rows[i].wall != '\0')
-            printf("%-8s %-10s `cove serve --accept %s` does without\n", "", "", rows[i].wall);
+            printf("%-8s %-10s `cove serve --accept %s` starts without it\n", "", "", rows[i].wall);
         fine = fine && v != MISSING;
     }
     if (config_load(&c, state != NULL ? 2 : 0, settings, &e) < 0) {
         printf("%-8s %-10s %s\n", marks[NOTE], "state", e.msg);
     } else {
-        seen = see_reserve(c.state, reserve);
+        seen = check_reserve(c.state, reserve);
         printf("%-8s %-10s %s\n", marks[seen], "reserve", reserve);
         if (show_damage(c.state) == 0)
             printf("%-8s %-10s nothing in %s is damaged\n", marks[GOOD], "state", c.state);

@@ -1,7 +1,7 @@
 /* embed.c - cove-init and cove-helper, carried inside this binary, as files to execute.
  *
- * A sealed memfd, host root's, mode 0111: executable by all and readable by
- * nobody inside. The kernel then marks its process as not to be dumped by anyone
+ * A sealed memfd, host root's, mode 0111: executable by all, readable by
+ * no user inside. The kernel then marks its process as not to be dumped by anyone
  * without capabilities on the host: no ptrace, no /proc/1/mem, no fds, not even
  * for root inside (PR_SET_DUMPABLE alone would not hold that). All inits share
  * its pages. */
@@ -36,7 +36,7 @@ static int program_fd(const char *name, const char *start, const char *end, stru
     char path[32];
 
     if (fd < 0 || write_all(fd, start, (size_t)(end - start)) < 0 || fchmod(fd, 0111) < 0)
-        return err_sys(e, "memfd of %s", name);
+        return err_sys(e, "create the memfd of %s", name);
     if (fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL) < 0)
         return err_sys(e, "seal the memfd of %s", name);
     /* A file that is open for writing does not execute. */

@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/log.h"
@@ -22,6 +23,26 @@ uint64_t file_sum_more(uint64_t sum, const void *from, size_t n)
     for (size_t i = 0; i < n; i++)
         sum = (sum ^ p[i]) * 1099511628211ull;
     return sum;
+}
+
+int dir_open(int at, const char *name, mode_t mode, struct err *e)
+{
+    int fd;
+
+    if (mkdirat(at, name, mode) < 0 && errno != EEXIST)
+        return err_sys(e, "make %s", name);
+    fd = openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    return fd < 0 ? err_sys(e, "open %s", name) : fd;
+}
+
+DIR *dir_list(int dir)
+{
+    autofd int fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *d = fd < 0 ? NULL : fdopendir(fd);
+
+    if (d != NULL)
+        take_fd(&fd);
+    return d;
 }
 
 uint64_t file_sum(const void *from, size_t n)
@@ -80,11 +101,11 @@ int file_put_twins(int dir, const char *name, const void *p, size_t n, struct er
     if (put(dir, name, p, n, true, e) < 0)
         return -1;
     if (put(dir, twin, p, n, false, &why) < 0)
-        log_warn("the second copy: %s", why.msg);
+        log_warn("write the second copy: %s", why.msg);
     return 0;
 }
 
-/* The copy first: one that is left without its twin would never be found. */
+/* The copy first: a copy without its twin would never be found. */
 int file_remove_twins(int dir, const char *name, struct err *e)
 {
     char twin[NAME_MAX + 1];
@@ -121,17 +142,16 @@ int file_get_twins(int dir, const char *name, char *room, size_t n,
 
     twin_of(name, twin);
     if (r != 0) {
-        /* A copy that is damaged would not be there when it is needed; records of release
-         * 0.1.0 have none. */
+        /* Repair a damaged copy, and make the missing one of release 0.1.0. */
         if (r > 0 && !has_bytes(dir, twin, room, (size_t)got) &&
             put(dir, twin, room, (size_t)got, false, e) < 0)
-            log_warn("the second copy: %s", e->msg);
+            log_warn("write the second copy: %s", e->msg);
         return r;
     }
     got = file_get(dir, twin, room, n, e);
     r = got < 0 ? -1 : parse(arg, room, (size_t)got, e);
     if (r > 0) {
-        log_warn("%s was damaged; its second copy takes its place", name);
+        log_warn("%s was damaged; restored from its second copy", name);
         if (put(dir, name, room, (size_t)got, true, e) < 0)
             log_warn("%s", e->msg);
     }

@@ -1,6 +1,6 @@
 /* front.c - the unprivileged half: born here, without privileges, and born again
  * when it dies. The listener is ours, so connects wait in its backlog meanwhile. */
-#include "keeper/front.h"
+#include "keeper/host/front.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -23,9 +23,9 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "keeper/compat.h"
-#include "keeper/key.h"
+#include "keeper/host/key.h"
+#include "keeper/host/ready.h"
 #include "keeper/ops.h"
-#include "keeper/ready.h"
 #include "wire/front.h"
 
 #define FRONT_AGAIN_MS 50    /* after a death; doubled up to... */

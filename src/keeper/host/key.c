@@ -1,5 +1,5 @@
 /* key.c - see key.h. */
-#include "keeper/key.h"
+#include "keeper/host/key.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -9,7 +9,7 @@
 
 #include "base/str.h"
 
-#define KEY_PREFIX "e2b_" /* as front/auth/auth.h says why */
+#define KEY_PREFIX "e2b_" /* front/auth/auth.h says why */
 #define KEY_RANDOM 20     /* bytes, shown as hexadecimal digits */
 
 static int make_key(struct keeper *k, struct err *e)
@@ -26,7 +26,7 @@ static int make_key(struct keeper *k, struct err *e)
     n = strlen(text);
     if (fd < 0 || write(fd, text, n) != (ssize_t)n || fsync(fd) < 0 ||
         renameat(k->dir_fd, "api-key.new", k->dir_fd, "api-key") < 0)
-        return err_sys(e, "make api-key");
+        return err_sys(e, "write DIR/api-key");
     return 0;
 }
 
@@ -42,13 +42,13 @@ int key_open(struct keeper *k, struct err *e)
     fd = openat(k->dir_fd, "api-key", O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
     n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
     if (n < 0)
-        return err_sys(e, "read api-key");
+        return err_sys(e, "read DIR/api-key");
     text[n] = '\0';
     text[strcspn(text, "\r\n")] = '\0';
     if (strlen(text) < 16)
-        return err_set(e, ERR_INVALID, "api-key holds no key (16 characters at least)");
+        return err_set(e, ERR_INVALID, "DIR/api-key does not hold a key of at least 16 characters");
     if (EVP_Digest(text, strlen(text), sum, NULL, EVP_sha256(), NULL) != 1)
-        return err_set(e, ERR_INTERNAL, "SHA-256");
+        return err_set(e, ERR_INTERNAL, "hash the api key");
     str_hex(k->key_hash, sum, 32);
     explicit_bzero(text, sizeof(text));
     return 0;

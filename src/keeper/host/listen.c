@@ -1,5 +1,6 @@
-/* listen.c - the one port. Opened by the keeper, so that it outlives every front. */
-#include "keeper/listen.h"
+/* listen.c - the listening socket. Opened by the keeper, so that it stays open when a front ends.
+ */
+#include "keeper/host/listen.h"
 
 #include <errno.h>
 #include <netdb.h>
@@ -11,7 +12,8 @@
 #include "base/str.h"
 
 #define LISTEN_BACKLOG 1024
-#define LISTEN_WAIT_MS 3000 /* for whoever is about to let go of the port */
+#define LISTEN_STEP_MS 20
+#define LISTEN_WAIT_MS 3000 /* for the old owner of the port to end */
 
 static int split(const char *text, char host[256], char port[16], struct err *e)
 {
@@ -20,7 +22,7 @@ static int split(const char *text, char host[256], char port[16], struct err *e)
 
     if (colon == NULL || colon == text || str_u64(colon + 1, 65535, &n) < 0 ||
         (size_t)(colon - text) > 255)
-        return err_set(e, ERR_INVALID, "--listen wants ADDRESS:PORT, not '%s'", text);
+        return err_set(e, ERR_INVALID, "--listen: '%s' is not ADDRESS:PORT", text);
     if (text[0] == '[' && colon[-1] == ']')
         str_fmt(host, 256, "%.*s", (int)(colon - text - 2), text + 1);
     else
@@ -41,49 +43,38 @@ static int try_bind(const struct addrinfo *ai)
     return take_fd(&fd);
 }
 
-static int bind_patiently(const struct addrinfo *ai)
+int listen_open(struct keeper *k, struct err *e)
 {
-    int fd = try_bind(ai);
-
-    for (int waited = 0; fd < 0 && errno == EADDRINUSE && waited < LISTEN_WAIT_MS; waited += 20) {
-        poll(NULL, 0, 20);
-        fd = try_bind(ai);
-    }
-    return fd;
-}
-
-static void url_of(struct keeper *k, const char *host)
-{
+    struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE | AI_NUMERICSERV};
+    struct addrinfo *ai;
     struct sockaddr_storage a;
     socklen_t len = sizeof(a);
-    char port[16] = "0";
+    char name[256], port[16];
+    const char *host = name;
+    int r;
 
+    if (split(k->config.listen, name, port, e) < 0)
+        return -1;
+    r = getaddrinfo(host, port, &hints, &ai);
+    if (r != 0)
+        return err_set(e, ERR_INVALID, "--listen %s: %s", k->config.listen, gai_strerror(r));
+    k->listen_fd = try_bind(ai);
+    for (int waited = 0; k->listen_fd < 0 && errno == EADDRINUSE && waited < LISTEN_WAIT_MS;
+         waited += LISTEN_STEP_MS) {
+        poll(NULL, 0, LISTEN_STEP_MS);
+        k->listen_fd = try_bind(ai);
+    }
+    freeaddrinfo(ai);
+    if (k->listen_fd < 0 && errno == EADDRINUSE)
+        return err_set(e, ERR_CONFLICT, "listen on %s: the port is in use by another program",
+                       k->config.listen);
+    if (k->listen_fd < 0)
+        return err_sys(e, "listen on %s", k->config.listen);
     if (getsockname(k->listen_fd, (struct sockaddr *)&a, &len) == 0)
         getnameinfo((struct sockaddr *)&a, len, NULL, 0, port, sizeof(port), NI_NUMERICSERV);
     if (strcmp(host, "0.0.0.0") == 0 || strcmp(host, "::") == 0)
         host = "127.0.0.1";
     str_fmt(k->url, sizeof(k->url), strchr(host, ':') ? "http://[%.80s]:%s" : "http://%.80s:%s",
             host, port);
-}
-
-int listen_open(struct keeper *k, struct err *e)
-{
-    struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE | AI_NUMERICSERV};
-    struct addrinfo *ai;
-    char host[256], port[16];
-    int r;
-
-    if (split(k->config.listen, host, port, e) < 0)
-        return -1;
-    r = getaddrinfo(host, port, &hints, &ai);
-    if (r != 0)
-        return err_set(e, ERR_INVALID, "--listen %s: %s", k->config.listen, gai_strerror(r));
-    k->listen_fd = bind_patiently(ai);
-    freeaddrinfo(ai);
-    if (k->listen_fd < 0 && errno == EADDRINUSE)
-        return err_set(e, ERR_CONFLICT, "%s is in use by another program", k->config.listen);
-    if (k->listen_fd < 0)
-        return err_sys(e, "listen on %s", k->config.listen);
-    url_of(k, host);
     return 0;
 }

@@ -1,18 +1,18 @@
-/* ops.c - see ops.h. The table of operations is the whole power of the front. */
+/* ops.c - see ops.h. The table of operations is all that the front can do. */
 #include "keeper/ops.h"
 
 #include <errno.h>
+#include <stddef.h>
 #include <string.h>
 #include <sys/socket.h>
 
 #include "base/log.h"
-#include "keeper/front.h"
+#include "keeper/host/front.h"
 #include "keeper/image.h"
-#include "keeper/internal.h"
+#include "keeper/life.h"
 #include "keeper/meter.h"
 #include "keeper/mount.h"
 #include "keeper/network.h"
-#include "keeper/pool.h"
 #include "keeper/quarantine.h"
 #include "keeper/snapshot.h"
 #include "keeper/template.h"
@@ -20,7 +20,7 @@
 #define LINK_IN_MAX (256u << 10)
 #define LINK_OUT_MAX (16u << 20) /* a list of every sandbox fits many times */
 
-/* When a request is allowed: first the front must have asked what exists. */
+/* When a request is allowed: the front must first have asked for the list. */
 enum when { WHEN_NEVER, WHEN_ALWAYS, WHEN_LISTED };
 
 struct link {
@@ -34,7 +34,7 @@ struct link {
 
 static void lost(struct keeper *k, const char *why)
 {
-    log_warn("the front is gone: %s", why);
+    log_warn("lost the front: %s", why);
     link_close(k);
     front_ended(k);
 }
@@ -45,7 +45,7 @@ static void flush(struct link *l)
         ssize_t n = send(l->fd, buf_data(&l->out), l->out.len, MSG_NOSIGNAL | MSG_DONTWAIT);
 
         if (n < 0)
-            break; /* EAGAIN: later; anything else shows on reading too */
+            break; /* EAGAIN: later; other errors show on reading too */
         buf_consume(&l->out, (size_t)n);
     }
     loop_io_set(l->k->loop, &l->io, EPOLLIN | (l->out.len > 0 ? (uint32_t)EPOLLOUT : 0u));
@@ -58,8 +58,13 @@ void link_send(struct keeper *k, uint16_t type, uint32_t seq, const void *msg)
     if (k->link == NULL || seq == ASK_FORGOTTEN)
         return;
     if (wire_put(&k->link->out, keeper_msg(type), seq, msg, &e) < 0)
-        log_error("answer to the front: %s", e.msg);
+        log_error("answer the front: %s", e.msg);
     flush(k->link);
+}
+
+void link_ok(struct keeper *k, uint32_t seq)
+{
+    link_send(k, KEEPER_OK, seq, &(struct keeper_ok){0});
 }
 
 void link_fail(struct keeper *k, uint32_t seq, const struct err *e)
@@ -75,10 +80,10 @@ static void send_sandbox(struct keeper *k, uint32_t seq, const struct sandbox *s
     const struct record *r = &sb->rec;
     struct keeper_sandbox m = {
         .id = r->id,
-        .state = r->phase == PHASE_DAMAGED ? KEEPER_DAMAGED
-                 : r->phase != PHASE_GIVEN ? KEEPER_STOPPED
-                 : sb->paused              ? KEEPER_PAUSED
-                                           : KEEPER_RUNNING,
+        .state = r->phase == PHASE_DAMAGED    ? KEEPER_DAMAGED
+                 : r->phase != PHASE_GIVEN    ? KEEPER_STOPPED
+                 : sb->state == STATE_RUNNING ? KEEPER_RUNNING
+                                              : KEEPER_PAUSED,
         .template = r->template,
         .boot_id = r->boot_id,
         .reason = r->reason,
@@ -104,19 +109,18 @@ static int op_list(struct keeper *k, uint32_t seq, const void *msg, struct err *
 {
     bool settings = ((const struct keeper_list *)msg)->settings != 0;
     struct keeper_end end = {0};
+    struct sandbox *sb;
 
     (void)e;
-    for (size_t i = 0; i < k->sandboxes.nslots; i++)
-        for (struct map_node *n = k->sandboxes.slots[i]; n != NULL; n = n->next) {
-            struct sandbox *sb = CONTAINER_OF(n, struct sandbox, by_id);
-
-            if (sb->rec.phase != PHASE_GIVEN && sb->rec.phase != PHASE_STOPPED &&
-                sb->rec.phase != PHASE_DAMAGED)
-                continue;
-            send_sandbox(k, seq, sb,
-                         settings ? image_settings(k, sb->rec.layer) : (struct wire_bytes){"", 0});
-            end.count++;
-        }
+    SANDBOX_EACH(k, sb)
+    {
+        if (sb->rec.phase != PHASE_GIVEN && sb->rec.phase != PHASE_STOPPED &&
+            sb->rec.phase != PHASE_DAMAGED)
+            continue;
+        send_sandbox(k, seq, sb,
+                     settings ? image_settings(k, sb->rec.layer) : (struct wire_bytes){"", 0});
+        end.count++;
+    }
     k->link->listed = true;
     link_send(k, KEEPER_END, seq, &end);
     return 0;
@@ -125,11 +129,6 @@ static int op_list(struct keeper *k, uint32_t seq, const void *msg, struct err *
 static int op_create(struct keeper *k, uint32_t seq, const void *msg, struct err *e)
 {
     return sandbox_create(k, seq, msg, e);
-}
-
-static int op_boot(struct keeper *k, uint32_t seq, const void *msg, struct err *e)
-{
-    return sandbox_boot(k, seq, msg, e);
 }
 
 static int op_rules(struct keeper *k, uint32_t seq, const void *msg, struct err *e)
@@ -164,31 +163,6 @@ static int op_traffic(struct keeper *k, uint32_t seq, const void *msg, struct er
     return 0;
 }
 
-static int op_destroy(struct keeper *k, uint32_t seq, const void *msg, struct err *e)
-{
-    return sandbox_destroy(k, seq, ((const struct keeper_destroy *)msg)->id, e);
-}
-
-static int op_halt(struct keeper *k, uint32_t seq, const void *msg, struct err *e)
-{
-    return sandbox_halt(k, seq, ((const struct keeper_halt *)msg)->id, e);
-}
-
-static int op_pause(struct keeper *k, uint32_t seq, const void *msg, struct err *e)
-{
-    return sandbox_pause(k, seq, ((const struct keeper_pause *)msg)->id, e);
-}
-
-static int op_thaw(struct keeper *k, uint32_t seq, const void *msg, struct err *e)
-{
-    return sandbox_thaw(k, seq, ((const struct keeper_thaw *)msg)->id, e);
-}
-
-static int op_snapshot(struct keeper *k, uint32_t seq, const void *msg, struct err *e)
-{
-    return sandbox_snapshot(k, seq, ((const struct keeper_snapshot *)msg)->id, e);
-}
-
 static int op_snapshots(struct keeper *k, uint32_t seq, const void *msg, struct err *e)
 {
     struct keeper_end end = {0};
@@ -211,11 +185,9 @@ static int op_snapshots(struct keeper *k, uint32_t seq, const void *msg, struct 
 
 static int op_unsnap(struct keeper *k, uint32_t seq, const void *msg, struct err *e)
 {
-    struct keeper_ok ok = {0};
-
-    if (snapshot_forget(k, ((const struct keeper_unsnap *)msg)->id, e) < 0)
+    if (snapshot_delete(k, ((const struct keeper_unsnap *)msg)->id, e) < 0)
         return -1;
-    link_send(k, KEEPER_OK, seq, &ok);
+    link_ok(k, seq);
     return 0;
 }
 
@@ -256,29 +228,20 @@ static int op_import(struct keeper *k, uint32_t seq, const void *msg, struct err
     return sandbox_import(k, seq, e);
 }
 
-static int op_commit(struct keeper *k, uint32_t seq, const void *msg, struct err *e)
-{
-    return sandbox_commit(k, seq, msg, e);
-}
-
 static int op_alias(struct keeper *k, uint32_t seq, const void *msg, struct err *e)
 {
     const struct keeper_alias *m = msg;
-    struct keeper_ok ok = {0};
-
     if (image_alias(k, m->name, m->alias, e) < 0)
         return -1;
-    link_send(k, KEEPER_OK, seq, &ok);
+    link_ok(k, seq);
     return 0;
 }
 
 static int op_forget(struct keeper *k, uint32_t seq, const void *msg, struct err *e)
 {
-    struct keeper_ok ok = {0};
-
     if (image_remove(k, ((const struct keeper_forget *)msg)->name, e) < 0)
         return -1;
-    link_send(k, KEEPER_OK, seq, &ok);
+    link_ok(k, seq);
     return 0;
 }
 
@@ -294,7 +257,6 @@ static void refresh_progress(void *arg, const char *text, uint64_t done, uint64_
 static void refresh_done(void *arg, const struct err *e)
 {
     struct keeper *k = arg;
-    struct keeper_ok ok = {0};
     uint32_t seq = k->link == NULL ? 0 : k->link->refresh_seq;
 
     if (seq == 0)
@@ -303,7 +265,7 @@ static void refresh_done(void *arg, const struct err *e)
     if (e != NULL)
         link_fail(k, seq, e);
     else
-        link_send(k, KEEPER_OK, seq, &ok);
+        link_ok(k, seq);
 }
 
 static int op_refresh(struct keeper *k, uint32_t seq, const void *msg, struct err *e)
@@ -318,9 +280,9 @@ static int op_refresh(struct keeper *k, uint32_t seq, const void *msg, struct er
 
 static int op_stat(struct keeper *k, uint32_t seq, const void *msg, struct err *e)
 {
-    struct keeper_stats m = {.sandboxes = k->ngiven,
-                             .pooled = k->npool,
-                             .teardown = k->ndying,
+    struct keeper_stats m = {.sandboxes = k->counts[COUNT_GIVEN],
+                             .pooled = k->counts[COUNT_POOLED],
+                             .teardown = k->counts[COUNT_TEARDOWN],
                              .sandboxes_max = k->nsandboxes_max};
     struct reserve_view r;
 
@@ -343,7 +305,7 @@ static int op_mount(struct keeper *k, uint32_t seq, const void *msg, struct err 
 {
     if (mount_up(k, msg, e) < 0)
         return -1;
-    link_send(k, KEEPER_OK, seq, &(struct keeper_ok){0});
+    link_ok(k, seq);
     return 0;
 }
 
@@ -351,7 +313,7 @@ static int op_unmount(struct keeper *k, uint32_t seq, const void *msg, struct er
 {
     if (mount_down(k, msg, e) < 0)
         return -1;
-    link_send(k, KEEPER_OK, seq, &(struct keeper_ok){0});
+    link_ok(k, seq);
     return 0;
 }
 
@@ -361,12 +323,8 @@ static int op_flush(struct keeper *k, uint32_t seq, const void *msg, struct err 
     return records_flush(k, seq, e);
 }
 
-static int op_recover(struct keeper *k, uint32_t seq, const void *msg, struct err *e)
-{
-    return quarantine_recover(k, seq, msg, e);
-}
-
-/* Not flushed: should the host fail now, a lost row would be taken for one that never was. */
+/* Not flushed: if the host fails now and the row is lost too, the sandbox counts as one that no
+ * client knew. */
 static int op_told(struct keeper *k, uint32_t seq, const void *msg, struct err *e)
 {
     const char *id = ((const struct keeper_told *)msg)->id;
@@ -391,21 +349,36 @@ static int op_ready(struct keeper *k, uint32_t seq, const void *msg, struct err 
     return 0;
 }
 
+/* A request about one sandbox is an event of its state (life/states.c); these messages begin
+ * with its id. */
+#define BEGINS_WITH_ID(message) _Static_assert(offsetof(struct message, id) == 0, "id first")
+BEGINS_WITH_ID(keeper_boot);
+BEGINS_WITH_ID(keeper_destroy);
+BEGINS_WITH_ID(keeper_halt);
+BEGINS_WITH_ID(keeper_pause);
+BEGINS_WITH_ID(keeper_thaw);
+BEGINS_WITH_ID(keeper_snapshot);
+BEGINS_WITH_ID(keeper_commit);
+BEGINS_WITH_ID(keeper_recover);
+
 /* clang-format off */
 static const struct op {
     uint16_t type;
     enum when when;
     int (*run)(struct keeper *k, uint32_t seq, const void *msg, struct err *e);
+    enum event event; /* without `run` */
     bool news; /* seq 0: wants no answer */
 } ops[] = {
     {KEEPER_LIST,      WHEN_ALWAYS, op_list},
     {KEEPER_CREATE,    WHEN_LISTED, op_create},
-    {KEEPER_BOOT,      WHEN_LISTED, op_boot},
-    {KEEPER_DESTROY,   WHEN_LISTED, op_destroy},
-    {KEEPER_HALT,      WHEN_LISTED, op_halt},
-    {KEEPER_PAUSE,     WHEN_LISTED, op_pause},
-    {KEEPER_THAW,      WHEN_LISTED, op_thaw},
-    {KEEPER_SNAPSHOT,  WHEN_LISTED, op_snapshot},
+    {KEEPER_BOOT,      WHEN_LISTED, .event = EV_BOOT},
+    {KEEPER_DESTROY,   WHEN_LISTED, .event = EV_DELETE},
+    {KEEPER_HALT,      WHEN_LISTED, .event = EV_STOP},
+    {KEEPER_PAUSE,     WHEN_LISTED, .event = EV_PAUSE},
+    {KEEPER_THAW,      WHEN_LISTED, .event = EV_RESUME},
+    {KEEPER_SNAPSHOT,  WHEN_LISTED, .event = EV_SNAPSHOT},
+    {KEEPER_COMMIT,    WHEN_LISTED, .event = EV_COMMIT},
+    {KEEPER_RECOVER,   WHEN_LISTED, .event = EV_RECOVER},
     {KEEPER_SNAPSHOTS, WHEN_LISTED, op_snapshots},
     {KEEPER_UNSNAP,    WHEN_LISTED, op_unsnap},
     {KEEPER_SAMPLE,    WHEN_LISTED, op_sample},
@@ -416,18 +389,30 @@ static const struct op {
     {KEEPER_TRAFFIC,   WHEN_LISTED, op_traffic},
     {KEEPER_READY,     WHEN_LISTED, op_ready, .news = true},
     {KEEPER_IMPORT,    WHEN_LISTED, op_import},
-    {KEEPER_COMMIT,    WHEN_LISTED, op_commit},
     {KEEPER_ALIAS,     WHEN_LISTED, op_alias},
     {KEEPER_FORGET,    WHEN_LISTED, op_forget},
     {KEEPER_MOUNT,     WHEN_LISTED, op_mount},
     {KEEPER_UNMOUNT,   WHEN_LISTED, op_unmount},
     {KEEPER_FLUSH,     WHEN_LISTED, op_flush},
-    {KEEPER_RECOVER,   WHEN_LISTED, op_recover},
     {KEEPER_TOLD,      WHEN_LISTED, op_told, .news = true},
 };
 /* clang-format on */
 
-/* -1: this front speaks nonsense and must go. */
+static int run(struct keeper *k, const struct op *op, uint32_t seq, const void *msg, struct err *e)
+{
+    const char *id;
+    struct sandbox *sb;
+
+    if (op->run != NULL)
+        return op->run(k, seq, msg, e);
+    id = *(const char *const *)msg;
+    sb = sandbox_find(k, id);
+    if (sb == NULL)
+        return err_set(e, ERR_NOT_FOUND, "no sandbox %s", id);
+    return sandbox_event(sb, op->event, &(struct news){.seq = seq, .msg = msg}, e);
+}
+
+/* -1: the front broke the protocol, and is ended. */
 static int serve(struct keeper *k, const struct wire_head *head, const char *body, struct err *e)
 {
     const struct wire_msg *m = keeper_msg(head->type);
@@ -444,7 +429,7 @@ static int serve(struct keeper *k, const struct wire_head *head, const char *bod
             return err_set(e, ERR_DENIED, "%s before list", m->name);
         if (wire_get(m, body, head->len, msg, e) < 0)
             return -1;
-        if (ops[i].run(k, head->seq, msg, &why) == 0)
+        if (run(k, &ops[i], head->seq, msg, &why) == 0)
             return 0;
         if (ops[i].news)
             log_warn("%s", why.msg);
@@ -452,7 +437,7 @@ static int serve(struct keeper *k, const struct wire_head *head, const char *bod
             link_fail(k, head->seq, &why);
         return 0;
     }
-    return err_set(e, ERR_DENIED, "request %u is not one of the table", head->type);
+    return err_set(e, ERR_DENIED, "request %u is not in the table", head->type);
 }
 
 static void readable(struct loop_io *io, uint32_t events)
@@ -472,7 +457,7 @@ static void readable(struct loop_io *io, uint32_t events)
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return;
     if (n <= 0) {
-        lost(k, room == NULL ? "it asks for too much at once" : "its end is closed");
+        lost(k, room == NULL ? "its requests fill the buffer" : "its socket is closed");
         return;
     }
     buf_added(&l->in, (size_t)n);
@@ -504,22 +489,10 @@ int link_open(struct keeper *k, int fd, struct err *e)
     return 0;
 }
 
-/* Requests that were in flight stay what they are: a create that succeeds now
- * is a sandbox that the next front finds in its list without a row. */
-static void forget_asks(struct keeper *k)
-{
-    for (size_t i = 0; i < k->sandboxes.nslots; i++)
-        for (struct map_node *n = k->sandboxes.slots[i]; n != NULL; n = n->next) {
-            struct sandbox *sb = CONTAINER_OF(n, struct sandbox, by_id);
-
-            if (sb->ask != 0)
-                sb->ask = ASK_FORGOTTEN;
-        }
-}
-
 void link_close(struct keeper *k)
 {
     struct link *l = k->link;
+    struct sandbox *sb;
 
     if (l == NULL)
         return;
@@ -529,8 +502,14 @@ void link_close(struct keeper *k)
     buf_free(&l->in);
     buf_free(&l->out);
     free(l);
-    forget_asks(k);
-    sandbox_end_imports(k);
+    /* Running requests continue; a sandbox that is given after this is in the list for the next
+     * front, which has no row for it. */
+    SANDBOX_EACH(k, sb)
+    {
+        if (sb->ask != 0)
+            sb->ask = ASK_FORGOTTEN;
+        sandbox_tell(sb, EV_FRONT_GONE);
+    }
 }
 
 bool link_is_ready(const struct keeper *k)

@@ -1,4 +1,4 @@
-/* privileges.c - the keeper is root, but not all of root. */
+/* privileges.c - the keeper runs as root with a part of root's capabilities. */
 #include <linux/capability.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -13,18 +13,18 @@ static const int kept[] = {
     CAP_CHOWN,           /* cgroups, sockets, the files of a template */
     CAP_FOWNER,          /* likewise */
     CAP_FSETID,          /* setgid programs of a template */
-    CAP_DAC_OVERRIDE,    /* removing what a tenant made unreadable */
+    CAP_DAC_OVERRIDE,    /* removing files that a tenant made unreadable */
     CAP_DAC_READ_SEARCH, /* likewise */
-    CAP_SETFCAP,         /* an overlay acts as its maker: setcap inside needs ours */
-    CAP_MKNOD,           /* /dev */
-    CAP_KILL,            /* ending the front */
-    CAP_SYS_PTRACE,      /* opening the namespaces of an init */
-    CAP_SYS_RESOURCE,    /* the hard limit of open files */
-    CAP_SYS_CHROOT,      /* entering a sandbox's mounts, where the operator has some to give */
-    CAP_NET_ADMIN,       /* veths, routes, the firewall's table, forwarding */
+    CAP_SETFCAP,      /* an overlay acts with the rights of its maker: setcap inside needs this */
+    CAP_MKNOD,        /* /dev */
+    CAP_KILL,         /* ending the front */
+    CAP_SYS_PTRACE,   /* opening the namespaces of an init */
+    CAP_SYS_RESOURCE, /* the hard limit of open files */
+    CAP_SYS_CHROOT,   /* entering the mount namespace of a sandbox, if the operator offers mounts */
+    CAP_NET_ADMIN,    /* veths, routes, the firewall's table, forwarding */
 };
 
-int privileges_give_up(int cap, struct err *e)
+int privileges_drop_one(int cap, struct err *e)
 {
     struct __user_cap_header_struct h = {.version = _LINUX_CAPABILITY_VERSION_3};
     struct __user_cap_data_struct d[2];

@@ -1,5 +1,5 @@
 /* ready.c - see ready.h. */
-#include "keeper/ready.h"
+#include "keeper/host/ready.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -58,7 +58,7 @@ void ready_say(struct keeper *k)
     printf("  For the SDK and the CLI of E2B (docs/e2b.md):\n\n"
            "    export E2B_API_KEY=$(cat %s/api-key) E2B_API_URL=%s E2B_SANDBOX_URL=%s\n\n",
            k->dir, k->url, k->url);
-    printf("  For clients of Cloudflare's sandbox bridge (docs/cloudflare.md):\n\n"
+    printf("  For clients of Cloudflare's sandboxes (docs/cloudflare.md):\n\n"
            "    export CLOUDFLARE_SANDBOX_WORKER_URL=%s CLOUDFLARE_SANDBOX_API_KEY=$(cat "
            "%s/api-key)\n\n",
            k->url, k->dir);

@@ -1,4 +1,4 @@
-/* stop.c - `cove stop`: ends the daemon; with --all, everything of it. */
+/* stop.c - `cove stop`: ends the daemon; with --all, also every sandbox. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -14,16 +14,16 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "keeper/closer.h"
+#include "keeper/host/ready.h"
 #include "keeper/keeper.h"
+#include "keeper/life.h"
 #include "keeper/network.h"
 #include "keeper/ops.h"
-#include "keeper/pool.h"
-#include "keeper/ready.h"
 #include "keeper/worker.h"
 
 #define STOP_WAIT_MS 30000
 
-/* The pid in the lock file of a daemon that holds the lock now; 0 if none does. */
+/* The pid of the daemon that has the lock now; 0 if none has. */
 static pid_t holder(const char *state)
 {
     char path[600], text[32] = "";
@@ -49,12 +49,13 @@ static int end_daemon(const char *state, struct err *e)
     if (syscall(SYS_pidfd_send_signal, fd, SIGTERM, NULL, 0) < 0)
         return err_sys(e, "end the daemon (pid %d)", (int)pid);
     if (poll(&p, 1, STOP_WAIT_MS) <= 0)
-        return err_set(e, ERR_UNRESPONSIVE, "the daemon (pid %d) does not end", (int)pid);
+        return err_set(e, ERR_UNRESPONSIVE, "stop the daemon (pid %d): it did not end within %d ms",
+                       (int)pid, STOP_WAIT_MS);
     return 0;
 }
 
-/* A wall that this host cannot give was accepted by who served here, or nothing was. Disks
- * in an image are not looked for anywhere else. */
+/* The daemon that served here has accepted missing walls, or did not start. If the disks are in an
+ * image, no other kind of disk is tried. */
 static const char *walls_accepted(const char *state)
 {
     char image[600];
@@ -64,13 +65,15 @@ static const char *walls_accepted(const char *state)
                                     : "no-cpu-limit,no-memory-limit,no-pids-limit,no-disk-limit";
 }
 
-/* With no daemon there: come up as one would, without a front, and go down. No
- * pool is filled meanwhile: each sandbox that is gone would call for a new one. */
+/* No daemon runs: starts like one, without a front, and takes everything down. The pool is not
+ * filled meanwhile. */
 static int end_all(struct keeper *k, struct err *e)
 {
+    struct sandbox *sb;
+
     k->config.pool = 0;
     k->ending = true;
-    /* What there is of a network is taken down, whatever the settings were. */
+    /* Network leftovers are removed in any case, so the settings do not matter. */
     free(k->config.network);
     free(k->config.accept);
     k->config.network = strdup("none");
@@ -79,8 +82,9 @@ static int end_all(struct keeper *k, struct err *e)
         return err_set(e, ERR_INTERNAL, "out of memory");
     if (keeper_come_up(k, e) < 0)
         return -1;
-    sandbox_end_all(k);
-    while (k->ndying > 0 || worker_is_busy())
+    SANDBOX_EACH(k, sb)
+    sandbox_tell(sb, EV_STOP_ALL);
+    while (k->counts[COUNT_TEARDOWN] > 0 || worker_is_busy())
         if (loop_turn(k->loop, -1, e) < 0)
             return -1;
     closer_wait();
@@ -100,10 +104,10 @@ int keeper_stop_main(bool all, const char *state)
     struct err e;
     int r = keeper_load(&k, state != NULL ? 2 : 0, settings, &e);
 
-    prctl(PR_SET_NAME, "cove-stop"); /* it holds the lock for a while; see dirs_holder() */
+    prctl(PR_SET_NAME, "cove-stop"); /* it has the lock for a while; see dirs_holder() */
     log_open("stop", LOG_LEVEL_WARN);
     if (r == 0 && stat(k.config.state, &st) < 0)
-        r = err_set(&e, ERR_NOT_FOUND, "there is no %s", k.config.state);
+        r = err_set(&e, ERR_NOT_FOUND, "state directory %s does not exist", k.config.state);
     if (r == 0)
         r = end_daemon(k.config.state, &e);
     if (r == 0 && all)

@@ -26,7 +26,7 @@ static struct {
         int threads;
     } lanes[LANES];
     struct queue finished;
-    size_t given; /* not done yet */
+    size_t given; /* whose `done` has not been called */
     struct loop_io io;
 } w = {.lock = PTHREAD_MUTEX_INITIALIZER,
        .lanes = {{PTHREAD_COND_INITIALIZER, {NULL, &w.lanes[LANE_LONG].todo.first}, WORKER_THREADS},
@@ -72,7 +72,7 @@ static void *worker_main(void *arg)
         pthread_mutex_lock(&w.lock);
         push(&w.finished, job);
         if (write(w.io.fd, &one, sizeof(one)) < 0)
-            continue; /* the counter is full: the loop is awake anyway */
+            continue; /* the counter is at its maximum: the loop is awake anyway */
     }
     return NULL;
 }
@@ -96,42 +96,27 @@ static void finish(struct loop_io *io, uint32_t events)
     }
 }
 
-static int start_lane(struct lane *lane)
-{
-    int r = 0;
-
-    for (int i = 0; i < lane->threads && r == 0; i++) {
-        pthread_t t;
-
-        r = pthread_create(&t, NULL, worker_main, lane);
-        if (r == 0)
-            pthread_detach(t);
-    }
-    return r;
-}
-
-static int start_threads(struct err *e)
-{
-    sigset_t all, old;
-    int r = 0;
-
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &old); /* signals are the loop's */
-    for (int i = 0; i < LANES && r == 0; i++)
-        r = start_lane(&w.lanes[i]);
-    pthread_sigmask(SIG_SETMASK, &old, NULL);
-    return r == 0 ? 0 : err_set(e, ERR_INTERNAL, "start a worker: %s", strerror(r));
-}
-
 int worker_open(struct keeper *k, struct err *e)
 {
-    int fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    int fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK), r = 0;
+    sigset_t all, old;
 
     if (fd < 0)
-        return err_sys(e, "eventfd");
+        return err_sys(e, "create an eventfd");
     if (loop_io_start(k->loop, &w.io, fd, EPOLLIN, finish, e) < 0)
         return -1;
-    return start_threads(e);
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &old); /* signals are the loop's */
+    for (int l = 0; l < LANES; l++)
+        for (int i = 0; i < w.lanes[l].threads && r == 0; i++) {
+            pthread_t t;
+
+            r = pthread_create(&t, NULL, worker_main, &w.lanes[l]);
+            if (r == 0)
+                pthread_detach(t);
+        }
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    return r == 0 ? 0 : err_set(e, ERR_INTERNAL, "start a worker: %s", strerror(r));
 }
 
 static void give(struct lane *lane, struct work *job)

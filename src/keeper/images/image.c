@@ -1,4 +1,4 @@
-/* image.c - see image.h: the table in memory, and what is asked of it. */
+/* image.c - see image.h: the templates in memory, and the requests about them. */
 #include "keeper/image.h"
 
 #include <errno.h>
@@ -13,7 +13,7 @@
 #include "base/str.h"
 #include "keeper/compat.h"
 #include "keeper/images/image_store.h"
-#include "keeper/pool.h"
+#include "keeper/life.h"
 #include "keeper/quarantine.h"
 #include "keeper/snapshot.h"
 
@@ -59,7 +59,7 @@ struct wire_bytes image_settings(struct keeper *k, const char *version)
 
 /* ---- layers ---- */
 
-/* Whoever ran in the import made this tree: nothing in it is followed. */
+/* A process in the import made this tree: no link in it is followed. */
 static int layer_open(struct keeper *k, const struct image_layer *l, struct err *e)
 {
     struct open_how how = {.flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC,
@@ -69,7 +69,7 @@ static int layer_open(struct keeper *k, const struct image_layer *l, struct err 
 
     image_layer_path(l, path, sizeof(path));
     fd = (int)syscall(SYS_openat2, k->disk.fd, path, &how, sizeof(how));
-    return fd < 0 ? err_sys(e, "layer %s", path) : fd;
+    return fd < 0 ? err_sys(e, "open layer %s", path) : fd;
 }
 
 int image_layers(struct keeper *k, const char *version, int fds[IMAGE_LAYERS_MAX], struct err *e)
@@ -78,13 +78,12 @@ int image_layers(struct keeper *k, const char *version, int fds[IMAGE_LAYERS_MAX
     unsigned n = 0;
 
     if (im == NULL)
-        return err_set(e, ERR_INTERNAL, "there is no version %s of a template", version);
+        return err_set(e, ERR_INTERNAL, "template version %s does not exist", version);
     if (im->damaged)
-        return err_set(
-            e, ERR_CONFLICT,
-            "version %s of a template is damaged; put DIR/images/versions/%s back from a "
-            "backup, or add the template again for new sandboxes",
-            version, version);
+        return err_set(e, ERR_CONFLICT,
+                       "template version %s is damaged; restore DIR/images/versions/%s from a "
+                       "backup, or add the template again for new sandboxes",
+                       version, version);
     while (n < im->nlayers) {
         fds[n] = layer_open(k, &im->layers[im->nlayers - 1 - n], e);
         if (fds[n] < 0) {
@@ -97,7 +96,7 @@ int image_layers(struct keeper *k, const char *version, int fds[IMAGE_LAYERS_MAX
     return (int)n;
 }
 
-/* The same chain of layers, from whichever import. */
+/* The same chain of layers, from any import. */
 static const struct image_layer *layer_find(struct keeper *k, const char *chain)
 {
     struct image *im;
@@ -116,9 +115,9 @@ static bool is_chain(const char *s)
     return strlen(s) == IMAGE_CHAIN && strspn(s, "0123456789abcdef") == IMAGE_CHAIN;
 }
 
-/* What a layer is called is the helper's word, and an archive may have taken the helper over.
- * Templates, which the operator adds, share by it. A snapshot is brought by anybody: it has
- * layers of its own, which no chain id leads to. */
+/* The helper says what a layer is called, and an archive may have taken the helper over. Templates,
+ * which the operator adds, share layers by that name. Any client can import a snapshot: it has
+ * layers of its own, which no chain id refers to. */
 static int take_layers(struct keeper *k, struct image *im, const struct keeper_commit *m,
                        struct err *e)
 {
@@ -131,7 +130,7 @@ static int take_layers(struct keeper *k, struct image *im, const struct keeper_c
         struct image_layer *l = &im->layers[i];
 
         if (!is_chain(chain))
-            return err_set(e, ERR_INVALID, "layer %u has no chain id", i);
+            return err_set(e, ERR_INVALID, "commit a template: layer %u has no chain id", i);
         if (known != NULL) {
             *l = *known;
             continue;
@@ -149,7 +148,7 @@ static struct image *image_make(struct keeper *k, const char *id, const struct k
     struct image *im;
 
     if (m->layers.count == 0 || m->layers.count > IMAGE_LAYERS_MAX) {
-        err_set(e, ERR_INVALID, "a template has 1 to %u layers", IMAGE_LAYERS_MAX);
+        err_set(e, ERR_INVALID, "commit a template: it must have 1 to %u layers", IMAGE_LAYERS_MAX);
         return NULL;
     }
     im = image_new(m->layers.count, m->settings.p, m->settings.len, e);
@@ -166,26 +165,14 @@ static struct image *image_make(struct keeper *k, const char *id, const struct k
     return NULL;
 }
 
-/* All of it must be there before anything says so. */
-static int check_layers(struct keeper *k, const struct image *im, struct err *e)
-{
-    for (unsigned i = 0; i < im->nlayers; i++) {
-        int fd = layer_open(k, &im->layers[i], e);
-
-        if (fd < 0)
-            return -1;
-        close(fd);
-    }
-    return 0;
-}
-
-/* In memory and on disk; the disk first. */
+/* Changes the disk first, then the table in memory. */
 static int set_name(struct keeper *k, const char *name, struct image *im, struct err *e)
 {
     struct image_name *n = name_find(k, name);
 
     if (n == NULL && k->images->nnames >= IMAGE_TEMPLATES_MAX)
-        return err_set(e, ERR_LIMIT, "there are %u templates already", IMAGE_TEMPLATES_MAX);
+        return err_set(e, ERR_LIMIT, "there are %u templates, the maximum; delete one",
+                       IMAGE_TEMPLATES_MAX);
     if (n == NULL)
         image_name_forget_lost(k, name);
     if (n == NULL)
@@ -201,35 +188,34 @@ static int set_name(struct keeper *k, const char *name, struct image *im, struct
     return 0;
 }
 
-static int place_disk(struct keeper *k, const char *id, struct err *e)
-{
-    char store[64];
-
-    image_store_name(id, store, sizeof(store));
-    if (renameat(k->disk.fd, id, k->disk.fd, store) < 0)
-        return err_sys(e, "keep the disk of an import");
-    return fsync(k->disk.fd) < 0 ? err_sys(e, "keep the disk of an import") : 0;
-}
-
 int image_commit(struct keeper *k, const char *id, const struct keeper_commit *m, struct err *e)
 {
     bool named = m->name[0] != '\0';
     struct image *im = named && image_check_name(m->name, e) < 0 ? NULL : image_make(k, id, m, e);
-    int r = -1;
+    char store[64];
+    int r;
 
     if (im == NULL)
         return -1;
-    if (place_disk(k, id, e) == 0 && check_layers(k, im, e) == 0 &&
-        image_save(k->images, im, e) == 0) {
+    image_store_name(id, store, sizeof(store));
+    r = renameat(k->disk.fd, id, k->disk.fd, store) < 0 || fsync(k->disk.fd) < 0
+            ? err_sys(e, "keep the disk of an import")
+            : 0;
+    for (unsigned i = 0; r == 0 && i < im->nlayers; i++) { /* all exist before a file names them */
+        autofd int fd = layer_open(k, &im->layers[i], e);
+
+        r = fd < 0 ? -1 : 0;
+    }
+    if (r == 0 && (r = image_save(k->images, im, e)) == 0) {
         list_add_tail(&k->images->versions, &im->link);
         r = named ? set_name(k, m->name, im, e) : snapshot_adopt(k, id, m->bytes, e);
+        if (r == 0)
+            log_info("%s %s is now version %s, %u layers", named ? "template" : "snapshot",
+                     named ? m->name : id, id, im->nlayers);
     } else {
         image_free(im);
     }
-    image_sweep(k); /* what was double, what the name meant before; or all of it */
-    if (r == 0)
-        log_info("%s %s is now version %s, %u layers", named ? "template" : "snapshot",
-                 named ? m->name : id, id, im->nlayers);
+    image_sweep(k); /* layers that existed, the old version of the name, or all of it */
     return r;
 }
 
@@ -242,11 +228,12 @@ int image_alias(struct keeper *k, const char *name, const char *alias, struct er
     if (image_check_name(alias, e) < 0)
         return -1;
     if (strcmp(name, "base") == 0)
-        return err_set(e, ERR_UNSUPPORTED, "'base' has no other name");
+        return err_set(e, ERR_UNSUPPORTED, "template 'base' cannot have an alias");
     if (n == NULL)
         return err_set(e, ERR_NOT_FOUND, "no template '%s'", name);
     if (other != NULL && other->image != n->image)
-        return err_set(e, ERR_CONFLICT, "template '%s' is another one; delete it first", alias);
+        return err_set(e, ERR_CONFLICT,
+                       "alias '%s' is the name of another template; delete that first", alias);
     return other != NULL ? 0 : set_name(k, alias, n->image, e);
 }
 
@@ -260,10 +247,10 @@ static unsigned names_of(struct keeper *k, const struct image *im)
     return count;
 }
 
-/* Sandboxes and snapshots. */
-static unsigned standing(struct keeper *k, const char *version, bool all)
+/* Sandboxes and snapshots that use it. */
+static unsigned users_of(struct keeper *k, const char *version, bool all)
 {
-    return sandbox_standing(k, version, all) + snapshot_users(k, version);
+    return sandbox_users(k, version, all) + snapshot_users(k, version);
 }
 
 int image_remove(struct keeper *k, const char *name, struct err *e)
@@ -272,14 +259,14 @@ int image_remove(struct keeper *k, const char *name, struct err *e)
     unsigned users;
 
     if (strcmp(name, "base") == 0)
-        return err_set(e, ERR_CONFLICT, "'base' cannot be deleted");
+        return err_set(e, ERR_CONFLICT, "template 'base' cannot be deleted");
     if (n == NULL && image_name_forget_lost(k, name)) {
         image_sweep(k);
         return 0;
     }
     if (n == NULL)
         return err_set(e, ERR_NOT_FOUND, "no template '%s'", name);
-    users = standing(k, n->image->id, false);
+    users = users_of(k, n->image->id, false);
     if (users > 0 && names_of(k, n->image) == 1)
         return err_set(e, ERR_CONFLICT, "template '%s' is in use by %u sandbox%s or snapshot%s",
                        name, users, users == 1 ? "" : "es", users == 1 ? "" : "s");
@@ -313,17 +300,17 @@ size_t image_list(struct keeper *k,
     return k->images->nnames;
 }
 
-/* ---- what nothing needs ---- */
+/* ---- removing ---- */
 
-static bool needed(struct keeper *k, const char *store, uint32_t index)
+static bool is_used(struct keeper *k, const char *store, uint32_t index)
 {
     struct image *im;
 
-    if (standing(k, store, true) > 0)
-        return true; /* also when the files of that version are lost */
+    if (users_of(k, store, true) > 0)
+        return true; /* also if the file of that version is lost */
     LIST_EACH (&k->images->versions, im, struct image, link) {
         if (im->damaged)
-            return true; /* it may be one of its layers */
+            return true; /* it may have this layer */
         for (unsigned i = 0; i < im->nlayers; i++)
             if (strcmp(im->layers[i].store, store) == 0 &&
                 (index == IMAGE_ANY_LAYER || im->layers[i].index == index))
@@ -340,9 +327,9 @@ void image_sweep(struct keeper *k)
     if (k->images == NULL || k->images->nlost > 0)
         return;
     LIST_EACH (&k->images->versions, im, struct image, link) {
-        if (names_of(k, im) > 0 || standing(k, im->id, true) > 0)
+        if (names_of(k, im) > 0 || users_of(k, im->id, true) > 0)
             continue;
-        log_info("removing version %s of a template", im->id);
+        log_info("removing template version %s", im->id);
         if (im->damaged) {
             str_fmt(note, sizeof(note), "template-%s", im->id);
             quarantine_forget(k, note);
@@ -351,16 +338,17 @@ void image_sweep(struct keeper *k)
         list_del(&im->link);
         image_free(im);
     }
-    image_store_sweep(k, needed);
+    image_store_sweep(k, is_used);
 }
 
-void image_left(struct keeper *k, const char *version)
+void image_released(struct keeper *k, const char *version)
 {
     struct image *im = image_find(k, version);
-    bool any = version[0] == '\0'; /* of a damaged one nothing said which: it held all of them */
+    bool any =
+        version[0] == '\0'; /* of a damaged sandbox nothing told which: it may have used any */
 
     if (any || snapshot_is_version(version))
-        snapshot_left(k, version);
+        snapshot_released(k, version);
     if (any || (im != NULL && names_of(k, im) == 0))
         image_sweep(k);
 }

@@ -157,18 +157,6 @@ void image_name_del(struct images *s, struct image_name *n)
 
 /* ---- at start ---- */
 
-static bool layers_valid(const struct image *im)
-{
-    for (unsigned i = 0; i < im->nlayers; i++) {
-        const struct image_layer *l = &im->layers[i];
-
-        if (memchr(l->store, '\0', sizeof(l->store)) == NULL || !image_is_version(l->store) ||
-            memchr(l->chain, '\0', sizeof(l->chain)) == NULL || l->index >= IMAGE_LAYERS_MAX)
-            return false;
-    }
-    return true;
-}
-
 static struct image *parse_v1(const char *p, size_t n, struct err *e)
 {
     struct image_head h;
@@ -232,11 +220,16 @@ static int take_version(void *arg, const char *p, size_t n, struct err *e)
 
     if (how == SEALED_NEWER)
         return err_set(e, ERR_UNSUPPORTED,
-                       "a template was written by a newer Cove; start that one again");
+                       "a template was written by a newer release of Cove; start that release");
     *ret = how == SEALED_WHOLE ? image_of(&f, e) : parse_v1(p, n, e);
-    if (*ret != NULL && !layers_valid(*ret)) {
-        image_free(*ret);
-        *ret = NULL;
+    for (unsigned i = 0; *ret != NULL && i < (*ret)->nlayers; i++) {
+        const struct image_layer *l = &(*ret)->layers[i];
+
+        if (memchr(l->store, '\0', sizeof(l->store)) == NULL || !image_is_version(l->store) ||
+            memchr(l->chain, '\0', sizeof(l->chain)) == NULL || l->index >= IMAGE_LAYERS_MAX) {
+            image_free(*ret);
+            *ret = NULL;
+        }
     }
     return *ret != NULL;
 }
@@ -253,7 +246,7 @@ static int load_version(struct keeper *k, const char *name, struct err *e)
     if (r < 0)
         return err_wrap(e, "version %s", name);
     if (im == NULL && !image_is_version(name)) {
-        log_warn("%s is no version of a template: passed over", name);
+        log_warn("DIR/images/versions/%s is not a template version; ignored", name);
         return 0;
     }
     if (im == NULL) {
@@ -274,7 +267,7 @@ struct meaning {
     struct image *image;
 };
 
-/* Of a damaged id another may come out: only one that there is counts. */
+/* A damaged id may look like another one: only an existing version counts. */
 static int take_name(void *arg, const char *p, size_t n, struct err *e)
 {
     struct meaning *m = arg;
@@ -294,7 +287,7 @@ static int load_name(struct keeper *k, const char *name, struct err *e)
     struct image_name *new;
 
     if (image_check_name(name, e) < 0) {
-        log_warn("%s is no name of a template: passed over", name);
+        log_warn("DIR/images/names/%s is not a template name; ignored", name);
         return 0;
     }
     if (file_get_twins(k->images->names_fd, name, text, sizeof(text), take_name, &m, e) < 0)
@@ -315,11 +308,11 @@ static int load_name(struct keeper *k, const char *name, struct err *e)
 static int each_file(struct keeper *k, int dir,
                      int (*each)(struct keeper *k, const char *name, struct err *e), struct err *e)
 {
-    int copy = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), r = 0;
-    DIR *d = copy < 0 ? NULL : fdopendir(copy);
+    DIR *d = dir_list(dir);
+    int r = 0;
 
     if (d == NULL)
-        return err_sys(e, "read the templates");
+        return err_sys(e, "read DIR/images");
     for (struct dirent *de; r == 0 && (de = readdir(d)) != NULL;) {
         const char *name = file_twin_name(dir, de->d_name);
 
@@ -330,23 +323,13 @@ static int each_file(struct keeper *k, int dir,
     return r;
 }
 
-static int open_dir(int at, const char *name, struct err *e)
-{
-    int fd;
-
-    if (mkdirat(at, name, 0700) < 0 && errno != EEXIST)
-        return err_sys(e, "make %s", name);
-    fd = openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    return fd < 0 ? err_sys(e, "open %s", name) : fd;
-}
-
 int image_store_load(struct keeper *k, struct err *e)
 {
     struct images *s = k->images;
-    autofd int dir = open_dir(k->dir_fd, "images", e);
+    autofd int dir = dir_open(k->dir_fd, "images", 0700, e);
 
-    s->names_fd = dir < 0 ? -1 : open_dir(dir, "names", e);
-    s->versions_fd = s->names_fd < 0 ? -1 : open_dir(dir, "versions", e);
+    s->names_fd = dir < 0 ? -1 : dir_open(dir, "names", 0700, e);
+    s->versions_fd = s->names_fd < 0 ? -1 : dir_open(dir, "versions", 0700, e);
     if (s->versions_fd < 0)
         return -1;
     return each_file(k, s->versions_fd, load_version, e) < 0 ||
@@ -367,8 +350,8 @@ void image_layer_path(const struct image_layer *l, char *out, size_t room)
     str_fmt(out, room, STORE_PREFIX "%s/root/" IMAGE_LAYERS "/%u", l->store, l->index);
 }
 
-/* A big tree takes its time: in a child of nobody, as template.c does it. What
- * it does not finish the next sweep does. */
+/* A big tree takes long: removed in a grandchild, as template.c does. The next sweep finishes what
+ * it leaves. */
 static void remove_layer(int layers, const char *name)
 {
     pid_t pid = fork();
@@ -386,23 +369,19 @@ static void remove_layer(int layers, const char *name)
         waitpid(pid, NULL, 0);
 }
 
-static int open_layers(struct keeper *k, const char *store)
+static void sweep_layers(struct keeper *k, const char *store, const char *id,
+                         bool (*needed)(struct keeper *k, const char *store, uint32_t index))
 {
     struct open_how how = {.flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC,
                            .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS};
     char path[96];
+    uint64_t index;
+    DIR *d;
+    int fd;
 
     snprintf(path, sizeof(path), "%.64s/root/" IMAGE_LAYERS, store);
-    return (int)syscall(SYS_openat2, k->disk.fd, path, &how, sizeof(how));
-}
-
-static void sweep_layers(struct keeper *k, const char *store, const char *id,
-                         bool (*needed)(struct keeper *k, const char *store, uint32_t index))
-{
-    int fd = open_layers(k, store);
-    DIR *d = fd < 0 ? NULL : fdopendir(fd);
-    uint64_t index;
-
+    fd = (int)syscall(SYS_openat2, k->disk.fd, path, &how, sizeof(how));
+    d = fd < 0 ? NULL : fdopendir(fd);
     for (struct dirent *de; d != NULL && (de = readdir(d)) != NULL;)
         if (str_u64(de->d_name, IMAGE_LAYERS_MAX, &index) == 0 && !needed(k, id, (uint32_t)index))
             remove_layer(fd, de->d_name);
@@ -413,8 +392,7 @@ static void sweep_layers(struct keeper *k, const char *store, const char *id,
 void image_store_sweep(struct keeper *k,
                        bool (*needed)(struct keeper *k, const char *store, uint32_t index))
 {
-    int copy = openat(k->disk.fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    DIR *d = copy < 0 ? NULL : fdopendir(copy);
+    DIR *d = dir_list(k->disk.fd);
 
     for (struct dirent *de; d != NULL && (de = readdir(d)) != NULL;) {
         const char *id = de->d_name + strlen(STORE_PREFIX);

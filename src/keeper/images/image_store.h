@@ -1,4 +1,4 @@
-/* image_store.h - templates on disk; between image.c and image_store.c. */
+/* image_store.h - templates on disk; shared by image.c and image_store.c. */
 #ifndef KEEPER_IMAGES_IMAGE_STORE_H
 #define KEEPER_IMAGES_IMAGE_STORE_H
 
@@ -8,8 +8,8 @@
 
 struct image_layer {
     char chain[IMAGE_CHAIN + 8];
-    char store[32]; /* the import that brought it... */
-    uint32_t index; /* ...as its layer of this number */
+    char store[32]; /* the import that made it... */
+    uint32_t index; /* ...as this layer of it */
     uint32_t pad;
 };
 
@@ -17,10 +17,10 @@ struct image {
     struct list link;
     char id[32], format[16];
     uint64_t bytes, files, created_ms;
-    bool damaged; /* both copies of its file: its layers are not known, and no store is removed */
+    bool damaged; /* both copies of its file are: its layers are unknown, and no store is removed */
     uint32_t nlayers, settings_len;
-    struct image_layer *layers; /* lowest first; behind this struct */
-    char *settings;             /* behind the layers */
+    struct image_layer *layers; /* lowest first; in the same allocation */
+    char *settings;             /* likewise */
 };
 
 struct image_name {
@@ -33,19 +33,18 @@ struct images {
     int names_fd, versions_fd;
     struct list names, versions;
     size_t nnames;
-    unsigned
-        nlost; /* names that are damaged: a version without a name may be one that they meant */
+    unsigned nlost; /* damaged names: a version without a name may belong to one of them */
 };
 
 struct image *image_new(uint32_t nlayers, const char *settings, uint32_t len, struct err *e);
 void image_free(struct image *im);
 struct image *image_find(struct keeper *k, const char *id);
 
-/* All of them durable, and whole or not at all. */
+/* All are durable and atomic. */
 int image_save(struct images *s, const struct image *im, struct err *e);
 void image_unlink(struct images *s, const struct image *im);
 int image_name_save(struct images *s, const char *name, const char *id, struct err *e);
-/* True if the name was damaged: its files are gone now. */
+/* True if the name was damaged: removes its files. */
 bool image_name_forget_lost(struct keeper *k, const char *name);
 int image_name_unlink(struct images *s, const char *name, struct err *e);
 

@@ -1,4 +1,5 @@
-/* snapshot.c - see snapshot.h: the table, and what stands on what. */
+/* snapshot.c - see snapshot.h: the snapshots in memory and on disk, what uses them, and deleting
+ * those that nothing uses (delete_unused). */
 #include "keeper/snapshot.h"
 
 #include <dirent.h>
@@ -17,7 +18,7 @@
 #include "keeper/disk.h"
 #include "keeper/file.h"
 #include "keeper/image.h"
-#include "keeper/pool.h"
+#include "keeper/life.h"
 #include "keeper/quarantine.h"
 #include "keeper/sealed.h"
 #include "keeper/template.h"
@@ -50,7 +51,7 @@ struct snapshot_v1 {
 };
 #define V1_MAGIC 0x636f7673u
 
-struct snapshot *snapshot_any(struct keeper *k, const char *id)
+struct snapshot *snapshot_find_any(struct keeper *k, const char *id)
 {
     struct snapshot *s;
 
@@ -62,7 +63,7 @@ struct snapshot *snapshot_any(struct keeper *k, const char *id)
 
 struct snapshot *snapshot_find(struct keeper *k, const char *id)
 {
-    struct snapshot *s = snapshot_any(k, id);
+    struct snapshot *s = snapshot_find_any(k, id);
 
     return s != NULL && (s->rec.flags & SNAPSHOT_WANTED) ? s : NULL;
 }
@@ -85,7 +86,7 @@ void snapshot_disk(const char *id, char *out, size_t room)
 const char *snapshot_bottom(struct keeper *k, const char *version)
 {
     while (snapshot_is_version(version)) {
-        struct snapshot *s = snapshot_any(k, version + 1);
+        struct snapshot *s = snapshot_find_any(k, version + 1);
 
         if (s == NULL)
             return "";
@@ -105,7 +106,7 @@ static int upper_open(struct keeper *k, const struct snapshot *s, struct err *e)
 
     str_fmt(path, sizeof(path), DISK_PREFIX "%s/upper", s->rec.id);
     fd = (int)syscall(SYS_openat2, k->disk.fd, path, &how, sizeof(how));
-    return fd < 0 ? err_sys(e, "the layer of snapshot %s", s->rec.id) : fd;
+    return fd < 0 ? err_sys(e, "open the layer of snapshot %s", s->rec.id) : fd;
 }
 
 int snapshot_layers(struct keeper *k, const char *version, int fds[ROOT_LAYERS_MAX], struct err *e)
@@ -114,14 +115,14 @@ int snapshot_layers(struct keeper *k, const char *version, int fds[ROOT_LAYERS_M
     int below = -1;
 
     while (snapshot_is_version(version)) {
-        struct snapshot *s = snapshot_any(k, version + 1);
+        struct snapshot *s = snapshot_find_any(k, version + 1);
 
         if (s != NULL && (s->rec.flags & SNAPSHOT_BARE)) {
             version = s->rec.under;
             continue;
         }
         if (s == NULL || n == SNAPSHOT_STACK_MAX)
-            fds[n] = err_set(e, ERR_INTERNAL, "there is no snapshot %s", version + 1);
+            fds[n] = err_set(e, ERR_INTERNAL, "snapshot %s does not exist", version + 1);
         else if (s->damaged)
             fds[n] = err_set(e, ERR_CONFLICT, "snapshot %s is damaged", version + 1);
         else
@@ -140,9 +141,9 @@ int snapshot_layers(struct keeper *k, const char *version, int fds[ROOT_LAYERS_M
     return -1;
 }
 
-/* ---- who stands where ---- */
+/* ---- users ---- */
 
-void snapshot_stand(const struct snapshot *s, struct sandbox *sb)
+void snapshot_use(const struct snapshot *s, struct sandbox *sb)
 {
     if (s->rec.stack < SNAPSHOT_STACK_MAX) {
         snapshot_version(s, sb->rec.layer);
@@ -152,8 +153,8 @@ void snapshot_stand(const struct snapshot *s, struct sandbox *sb)
     str_fmt(sb->rec.layer, sizeof(sb->rec.layer), "%s", s->rec.under);
 }
 
-/* Nothing says what a damaged one stands on: while it is needed, it may be anything. */
-static bool may_stand_on(struct keeper *k, const struct snapshot *s, const char *version)
+/* Nothing tells what a damaged one is on: while it is used, it may be on any version. */
+static bool may_use(struct keeper *k, const struct snapshot *s, const char *version)
 {
     char own[64];
 
@@ -161,7 +162,7 @@ static bool may_stand_on(struct keeper *k, const struct snapshot *s, const char 
         return strcmp(s->rec.under, version) == 0;
     snapshot_version(s, own);
     return strcmp(own, version) != 0 &&
-           ((s->rec.flags & SNAPSHOT_WANTED) || sandbox_standing(k, own, true) > 0);
+           ((s->rec.flags & SNAPSHOT_WANTED) || sandbox_users(k, own, true) > 0);
 }
 
 unsigned snapshot_users(struct keeper *k, const char *version)
@@ -170,7 +171,7 @@ unsigned snapshot_users(struct keeper *k, const char *version)
     unsigned n = 0;
 
     LIST_EACH (&k->snapshots->all, s, struct snapshot, link)
-        n += may_stand_on(k, s, version);
+        n += may_use(k, s, version);
     return n;
 }
 
@@ -185,13 +186,13 @@ uint64_t snapshot_held(struct keeper *k, const char *sandbox)
     return most;
 }
 
-static bool is_needed(struct keeper *k, const struct snapshot *s)
+static bool is_used(struct keeper *k, const struct snapshot *s)
 {
     char version[64];
 
     snapshot_version(s, version);
     return (s->rec.flags & SNAPSHOT_WANTED) || snapshot_users(k, version) > 0 ||
-           sandbox_standing(k, version, true) > 0;
+           sandbox_users(k, version, true) > 0;
 }
 
 /* ---- the records ---- */
@@ -241,7 +242,7 @@ int snapshot_adopt(struct keeper *k, const char *id, uint64_t bytes, struct err 
     if (s == NULL)
         return err_set(e, ERR_INTERNAL, "out of memory");
     if (k->snapshots->n >= k->config.snapshots)
-        return err_set(e, ERR_LIMIT, "there are %zu snapshots, and there may be no more",
+        return err_set(e, ERR_LIMIT, "there are %zu snapshots, the limit (setting `snapshots`)",
                        k->snapshots->n);
     list_init(&s->link);
     str_fmt(s->rec.id, sizeof(s->rec.id), "%s", id);
@@ -288,7 +289,8 @@ static int take(void *arg, const char *p, size_t n, struct err *e)
 
     if (how == SEALED_NEWER)
         return err_set(e, ERR_UNSUPPORTED,
-                       "snapshot %s was written by a newer Cove; start that one again", s->rec.id);
+                       "snapshot %s was written by a newer release of Cove; start that release",
+                       s->rec.id);
     if (how == SEALED_DAMAGED)
         return take_v1(s, p, n);
     if (strcmp(f.id, s->rec.id) != 0)
@@ -336,12 +338,12 @@ int snapshot_open(struct keeper *k, struct err *e)
     if (all == NULL)
         return err_set(e, ERR_INTERNAL, "out of memory");
     list_init(&all->all);
-    if (mkdirat(k->dir_fd, "snapshots", 0700) < 0 && errno != EEXIST)
-        return err_sys(e, "make snapshots");
-    all->fd = openat(k->dir_fd, "snapshots", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    d = all->fd < 0 ? NULL : fdopendir(dup(all->fd));
+    all->fd = dir_open(k->dir_fd, "snapshots", 0700, e);
+    if (all->fd < 0)
+        return -1;
+    d = dir_list(all->fd);
     if (d == NULL)
-        return err_sys(e, "open snapshots");
+        return err_sys(e, "read DIR/snapshots");
     for (struct dirent *de; r == 0 && (de = readdir(d)) != NULL;) {
         const char *id = file_twin_name(all->fd, de->d_name);
 
@@ -352,9 +354,9 @@ int snapshot_open(struct keeper *k, struct err *e)
     return r;
 }
 
-/* ---- removing ---- */
+/* ---- deleting ---- */
 
-static void drop(struct keeper *k, struct snapshot *s)
+static void remove_snapshot(struct keeper *k, struct snapshot *s)
 {
     struct map_node *n = map_get(&k->sandboxes, s->rec.source);
     struct sandbox *source = n == NULL ? NULL : CONTAINER_OF(n, struct sandbox, by_id);
@@ -378,12 +380,12 @@ static void drop(struct keeper *k, struct snapshot *s)
         disk_remove(k, disk);
     if (source != NULL && source->rec.phase != PHASE_DYING && disk_limit(source, &e) < 0)
         log_warn("%s", e.msg);
-    image_left(k, under);
+    image_released(k, under);
 }
 
-static void drop_unneeded(struct keeper *k);
+static void delete_unused(struct keeper *k);
 
-int snapshot_forget(struct keeper *k, const char *id, struct err *e)
+int snapshot_delete(struct keeper *k, const char *id, struct err *e)
 {
     struct snapshot *s = snapshot_find(k, id);
 
@@ -394,22 +396,22 @@ int snapshot_forget(struct keeper *k, const char *id, struct err *e)
         s->rec.flags |= SNAPSHOT_WANTED;
         return -1;
     }
-    drop_unneeded(k); /* a damaged one may have held others */
+    delete_unused(k); /* a damaged one may have counted as a user of others */
     return 0;
 }
 
-void snapshot_left(struct keeper *k, const char *version)
+void snapshot_released(struct keeper *k, const char *version)
 {
-    struct snapshot *s = version[0] == '\0' ? NULL : snapshot_any(k, version + 1);
+    struct snapshot *s = version[0] == '\0' ? NULL : snapshot_find_any(k, version + 1);
 
     if (version[0] == '\0')
-        drop_unneeded(k);
-    else if (s != NULL && !is_needed(k, s))
-        drop(k, s);
+        delete_unused(k);
+    else if (s != NULL && !is_used(k, s))
+        remove_snapshot(k, s);
 }
 
-/* Dropping one may free those that it stands on, and so change the list. */
-static void drop_unneeded(struct keeper *k)
+/* Removing one may release the one below it, and so change the list. */
+static void delete_unused(struct keeper *k)
 {
     struct snapshot *s;
     bool again = true;
@@ -417,32 +419,31 @@ static void drop_unneeded(struct keeper *k)
     while (again) {
         again = false;
         LIST_EACH (&k->snapshots->all, s, struct snapshot, link)
-            if (!is_needed(k, s)) {
-                drop(k, s);
+            if (!is_used(k, s)) {
+                remove_snapshot(k, s);
                 again = true;
                 break;
             }
     }
 }
 
-/* A disk without a record is damage, or what a kill left: the front knows whether a client was
- * told of it. Before anything is dropped, since disks go later than their records. */
+/* A disk without a record is damage, or left by a kill: the front knows whether a client was told
+ * of it. Runs before anything is removed, since disks go later than their records. */
 void snapshot_sweep(struct keeper *k)
 {
-    int copy = openat(k->disk.fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    DIR *d = copy < 0 ? NULL : fdopendir(copy);
+    DIR *d = dir_list(k->disk.fd);
     struct err e;
 
     for (struct dirent *de; d != NULL && (de = readdir(d)) != NULL;) {
         const char *id = de->d_name + strlen(DISK_PREFIX);
 
         if (strncmp(de->d_name, DISK_PREFIX, strlen(DISK_PREFIX)) == 0 && id_is_valid(id, ID_LEN) &&
-            snapshot_any(k, id) == NULL && load(k, id, &e) < 0)
-            log_warn("snapshot %s, which has no record, stays: %s", id, e.msg);
+            snapshot_find_any(k, id) == NULL && load(k, id, &e) < 0)
+            log_warn("snapshot %s has a disk and no record; not loaded: %s", id, e.msg);
     }
     if (d != NULL)
         closedir(d);
-    drop_unneeded(k);
+    delete_unused(k);
 }
 
 void snapshot_message(const struct snapshot *s, struct keeper_snap *ret)

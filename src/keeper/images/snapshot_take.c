@@ -1,10 +1,9 @@
-/* snapshot_take.c - how a snapshot is taken: write out what is dirty, stop the time in
- * the sandbox, snapshot its disk, let it go on.
+/* snapshot_take.c - takes a snapshot: writes dirty data out, freezes the sandbox, snapshots its
+ * disk, thaws the sandbox.
  *
- * What may take long is a worker's. Writing out comes first, while the sandbox
- * still runs, so that it stands still for as short as its disk allows. A sandbox
- * that ends meanwhile, or a front that is gone, makes the snapshot nobody's: it is
- * thrown away. */
+ * Slow steps run in a worker. Data is written out while the sandbox still runs, so that it is
+ * frozen as briefly as possible. If the sandbox or the front that asked ends meanwhile, the
+ * snapshot is deleted. */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -17,13 +16,13 @@
 #include "keeper/disk.h"
 #include "keeper/freezer.h"
 #include "keeper/image.h"
-#include "keeper/internal.h"
+#include "keeper/life.h"
 #include "keeper/ops.h"
 #include "keeper/snapshot.h"
 #include "keeper/worker.h"
 
-#define TAKE_DIRTY_MAX (4ull << 20) /* less is written out while it stands still */
-#define TAKE_FLUSHES_MAX 2u         /* it may write faster than the disk takes */
+#define TAKE_DIRTY_MAX (4ull << 20) /* less is written out while it is frozen */
+#define TAKE_FLUSHES_MAX 2u         /* the sandbox may write faster than the disk */
 #define TAKE_LOOK_MS 1
 #define TAKE_WAIT_MS 5000 /* to be frozen */
 
@@ -32,16 +31,16 @@ struct taking {
     struct loop_timer timer;
     struct keeper *k;
     uint32_t seq;   /* of the request... */
-    uint64_t front; /* ...and whose it was: every front counts from the same number */
+    uint64_t front; /* ...and its front: every front counts from the same number */
     struct snapshot *snap;
-    char sandbox[32], disk[64]; /* names on the disk: from, to */
+    char sandbox[32], disk[64]; /* names of disks: from, to */
     unsigned flushes;
     uint64_t give_up_ms, frozen_ns;
     int result;
     struct err e;
 };
 
-/* The sandbox, as long as it is the one that is being taken. */
+/* The sandbox, if it still is the one of this snapshot. */
 static struct sandbox *sandbox_of(const struct taking *t)
 {
     struct sandbox *sb = sandbox_find(t->k, t->sandbox);
@@ -49,7 +48,7 @@ static struct sandbox *sandbox_of(const struct taking *t)
     return sb != NULL && sb->taking == t ? sb : NULL;
 }
 
-/* Who asked still waits for it. */
+/* The request is still not answered. */
 static bool is_awaited(const struct taking *t, const struct sandbox *sb)
 {
     return sb->ask == t->seq && t->front == t->k->nfronts;
@@ -79,20 +78,12 @@ static void fail(struct taking *t, struct sandbox *sb, const struct err *e)
     end(t, sb);
 }
 
-static void answer(struct sandbox *sb, const struct snapshot *s)
-{
-    struct keeper_snap m;
-
-    snapshot_message(s, &m);
-    link_send(sb->k, KEEPER_SNAP, sb->ask, &m);
-    sb->ask = 0;
-}
-
 static void taken(struct work *w)
 {
     struct taking *t = CONTAINER_OF(w, struct taking, work);
     struct sandbox *sb = sandbox_of(t);
     struct snapshot *s = t->snap;
+    struct keeper_snap m;
     struct err e;
 
     if (sb != NULL && freezer_set(sb, FREEZE_ALL, false, &e) < 0 && sb->rec.phase == PHASE_GIVEN)
@@ -102,15 +93,17 @@ static void taken(struct work *w)
         fail(t, sb, &t->e);
         return;
     }
-    if (sb == NULL || !is_awaited(t, sb)) /* who asked is gone, or was told something else */
-        err_set(&e, ERR_GONE, "the sandbox is gone, or who wanted a snapshot of it");
+    if (sb == NULL || !is_awaited(t, sb)) /* the front is gone, or the request was answered */
+        err_set(&e, ERR_GONE, "snapshot: the sandbox or the front that asked for it is gone");
     else if (snapshot_keep(t->k, s, &e) == 0) {
         t->snap = NULL;
-        log_debug("snapshot %s of %s: it stood still for %.1f ms", s->rec.id, sb->rec.id,
+        log_debug("snapshot %s of %s: frozen for %.1f ms", s->rec.id, sb->rec.id,
                   (double)(clock_mono_ns() - t->frozen_ns) / 1e6);
         if (disk_limit(sb, &e) < 0)
             log_warn("sandbox %s: %s", sb->rec.id, e.msg);
-        answer(sb, s);
+        snapshot_message(s, &m);
+        link_send(t->k, KEEPER_SNAP, sb->ask, &m);
+        sb->ask = 0;
         end(t, sb);
         return;
     }
@@ -118,7 +111,7 @@ static void taken(struct work *w)
     fail(t, sb, &e);
 }
 
-/* ---- the way there ---- */
+/* ---- the steps ---- */
 
 static void take_run(struct work *w)
 {
@@ -141,7 +134,7 @@ static void look(struct loop_timer *timer)
     struct err e;
 
     if (sb == NULL || sb->rec.phase != PHASE_GIVEN)
-        err_set(&e, ERR_GONE, "the sandbox ended");
+        err_set(&e, ERR_GONE, "snapshot: the sandbox ended before it was taken");
     else if (freezer_is_frozen_soon(sb, FREEZE_ALL)) {
         take(t);
         return;
@@ -149,20 +142,10 @@ static void look(struct loop_timer *timer)
         loop_timer_set(t->k->loop, &t->timer, TAKE_LOOK_MS, look);
         return;
     } else
-        err_set(&e, ERR_UNRESPONSIVE, "a process in sandbox %s does not stop", sb->rec.id);
+        err_set(&e, ERR_UNRESPONSIVE,
+                "snapshot sandbox %s: a process in it did not freeze within %d ms", sb->rec.id,
+                TAKE_WAIT_MS);
     fail(t, sb, &e);
-}
-
-static void freeze(struct taking *t, struct sandbox *sb)
-{
-    struct err e;
-
-    if (freezer_set(sb, FREEZE_ALL, true, &e) < 0) {
-        fail(t, sb, &e);
-        return;
-    }
-    t->give_up_ms = clock_mono_ms() + TAKE_WAIT_MS;
-    look(&t->timer);
 }
 
 static void flush_run(struct work *w)
@@ -184,82 +167,73 @@ static void flushed(struct work *w)
         go_on(t, sb);
         return;
     }
-    err_set(&e, ERR_GONE, "the sandbox ended");
+    err_set(&e, ERR_GONE, "snapshot: the sandbox ended before it was taken");
     fail(t, sb, &e);
 }
 
 static void go_on(struct taking *t, struct sandbox *sb)
 {
+    struct err e;
+
     if (sb->rec.phase == PHASE_STOPPED) {
         take(t);
     } else if (t->flushes < TAKE_FLUSHES_MAX && cgroup_dirty(sb) > TAKE_DIRTY_MAX) {
         t->flushes++;
         t->work = (struct work){.run = flush_run, .done = flushed};
         worker_give(&t->work);
+    } else if (freezer_set(sb, FREEZE_ALL, true, &e) < 0) {
+        fail(t, sb, &e);
     } else {
-        freeze(t, sb);
+        t->give_up_ms = clock_mono_ms() + TAKE_WAIT_MS;
+        look(&t->timer);
     }
 }
 
 /* ---- the request ---- */
 
-static void describe(struct snapshot *s, struct keeper *k, const struct sandbox *sb)
+static struct taking *taking_new(struct keeper *k, const struct sandbox *sb)
 {
-    struct snapshot *below =
-        snapshot_is_version(sb->rec.layer) ? snapshot_any(k, sb->rec.layer + 1) : NULL;
+    struct taking *t = calloc(1, sizeof(*t));
+    struct snapshot *s = calloc(1, sizeof(*s)), *below;
 
+    if (t == NULL || s == NULL) {
+        free(t);
+        free(s);
+        return NULL;
+    }
     id_random(s->rec.id, ID_LEN);
     str_fmt(s->rec.under, sizeof(s->rec.under), "%s", sb->rec.layer);
     str_fmt(s->rec.template, sizeof(s->rec.template), "%s", sb->rec.template);
     str_fmt(s->rec.source, sizeof(s->rec.source), "%s", sb->rec.id);
+    below = snapshot_is_version(sb->rec.layer) ? snapshot_find_any(k, sb->rec.layer + 1) : NULL;
     s->rec.stack = below == NULL ? 1 : below->rec.stack + 1;
     s->rec.created_ms = clock_real_ms();
     list_init(&s->link);
-}
-
-static struct taking *taking_new(struct keeper *k, const struct sandbox *sb)
-{
-    struct taking *t = calloc(1, sizeof(*t));
-
-    if (t == NULL)
-        return NULL;
-    t->snap = calloc(1, sizeof(*t->snap));
-    if (t->snap == NULL) {
-        free(t);
-        return NULL;
-    }
     t->k = k;
-    describe(t->snap, k, sb);
+    t->snap = s;
     str_fmt(t->sandbox, sizeof(t->sandbox), "%s", sb->rec.id);
-    snapshot_disk(t->snap->rec.id, t->disk, sizeof(t->disk));
+    snapshot_disk(s->rec.id, t->disk, sizeof(t->disk));
     return t;
 }
 
-static int check(struct keeper *k, const struct sandbox *sb, struct err *e)
+int snapshot_begin(struct sandbox *sb, const struct news *n, struct err *e)
 {
-    if (sandbox_is_busy(sb) || sb->taking != NULL)
-        return err_set(e, ERR_CONFLICT, "something else is being done with sandbox %s; try again",
-                       sb->rec.id);
-    if (sb->rec.phase == PHASE_STOPPED && (sb->rec.stage != 0 || !list_empty(&sb->link)))
-        return err_set(e, ERR_CONFLICT, "sandbox %s is still stopping; try again", sb->rec.id);
-    if (k->snapshots->n >= k->config.snapshots)
-        return err_set(e, ERR_LIMIT, "there are %zu snapshots, and there may be no more",
-                       k->snapshots->n);
-    return 0;
-}
-
-int sandbox_snapshot(struct keeper *k, uint32_t seq, const char *id, struct err *e)
-{
-    struct sandbox *sb = sandbox_find_given(k, id, e);
+    struct keeper *k = sb->k;
     struct taking *t;
 
-    if (sb == NULL || check(k, sb, e) < 0 || disk_check(k, e) < 0)
+    if (sandbox_is_busy(sb) || sb->taking != NULL)
+        return err_set(e, ERR_CONFLICT,
+                       "another request about sandbox %s is not finished; try again", sb->rec.id);
+    if (k->snapshots->n >= k->config.snapshots)
+        return err_set(e, ERR_LIMIT, "there are %zu snapshots, the limit (setting `snapshots`)",
+                       k->snapshots->n);
+    if (disk_check(k, e) < 0)
         return -1;
     t = taking_new(k, sb);
     if (t == NULL)
         return err_set(e, ERR_INTERNAL, "out of memory");
     sb->taking = t;
-    sb->ask = t->seq = seq;
+    sb->ask = t->seq = n->seq;
     t->front = k->nfronts;
     go_on(t, sb);
     return 0;

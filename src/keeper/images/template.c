@@ -1,4 +1,4 @@
-/* template.c - versions of templates: found, built aside, put in place whole. */
+/* template.c - versions of `base`: found, built under another name, renamed when complete. */
 #include "keeper/template.h"
 
 #include <dirent.h>
@@ -19,16 +19,17 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "keeper/compat.h"
+#include "keeper/file.h"
 #include "keeper/image.h"
 #include "keeper/images/template_system.h"
-#include "keeper/pool.h"
+#include "keeper/life.h"
 #include "keeper/snapshot.h"
 #include "keeper/template_base.h"
 
 #define BASE_FORMAT 2 /* raised when a release makes the default template in another way */
 #define MADE_MAX (4 * CONFIG_TEXT_MAX + 32)
 
-/* A build runs in a child of its own; it reports over a pipe. */
+/* A build runs in a child and reports over a pipe. */
 struct refresh {
     pid_t pid;
     int pipe_fd;
@@ -42,9 +43,9 @@ struct refresh {
 struct template
 {
     struct keeper *k;
-    char dir[600]; /* where versions live */
+    char dir[600]; /* the directory of the versions */
     int dir_fd;
-    bool shared; /* --base: other daemons may stand on versions we do not know of */
+    bool shared; /* --base: other daemons may use versions too */
     char current[64];
     struct refresh refresh;
 };
@@ -62,11 +63,9 @@ static bool is_version(const char *name)
 
 static void find_current(struct template *t)
 {
-    DIR *d = fdopendir(dup(t->dir_fd));
+    DIR *d = dir_list(t->dir_fd);
 
     t->current[0] = '\0';
-    if (d != NULL)
-        rewinddir(d);
     for (struct dirent *de; d != NULL && (de = readdir(d)) != NULL;)
         if (is_version(de->d_name) && strcmp(de->d_name, t->current) > 0)
             str_fmt(t->current, sizeof(t->current), "%.60s", de->d_name);
@@ -81,7 +80,7 @@ static struct system_settings settings_of(const struct keeper *k)
     return (struct system_settings){c->apt_mirror, c->pip_index, c->npm_registry, c->package_proxy};
 }
 
-/* What a version was made with; another one is made when this changes. */
+/* The inputs of a version; a new one is made when they change. */
 static void made_with(const struct keeper *k, char out[MADE_MAX])
 {
     snprintf(out, MADE_MAX, "%u %.*s %.*s %.*s %.*s", BASE_FORMAT, CONFIG_TEXT_MAX,
@@ -106,7 +105,7 @@ static int write_info(const struct keeper *k, int dir, const struct base_counts 
     return 0;
 }
 
-/* Built under a name that is no version, and renamed when it is whole. */
+/* Built under another name and renamed when complete. */
 static int build(struct template *t,
                  void (*progress)(void *arg, const char *text, uint64_t done, uint64_t total),
                  void *arg, struct err *e)
@@ -133,12 +132,12 @@ static int build(struct template *t,
     }
     syncfs(dir);
     if (renameat(t->dir_fd, fresh, t->dir_fd, name) < 0)
-        return err_sys(e, "put the template in place");
+        return err_sys(e, "rename the new template into place");
     return 0;
 }
 
-/* The newest version was made by this release and with these settings. In a shared directory other
- * daemons have settings of their own: then any version of this release will do. */
+/* True if the newest version was made by this release and with these settings. In a shared directory
+ * other daemons have other settings: there any version of this release is fine. */
 static bool is_current(struct template *t)
 {
     char path[80], text[256 + MADE_MAX] = "", made[MADE_MAX], *was;
@@ -166,7 +165,7 @@ static int build_locked(struct template *t, bool only_if_needed,
     if (lock < 0 || flock(lock, LOCK_EX) < 0)
         return err_sys(e, "lock %s", t->dir);
     if (only_if_needed) {
-        find_current(t); /* another daemon may have made it while we waited */
+        find_current(t); /* another daemon may have made it meanwhile */
         if (is_current(t))
             return 0;
     }
@@ -187,7 +186,7 @@ static int open_dir(struct template *t, struct err *e)
 
     t->shared = k->config.base[0] != '\0';
     if (t->shared && k->config.base[0] != '/')
-        return err_set(e, ERR_INVALID, "--base wants an absolute path, not '%s'", k->config.base);
+        return err_set(e, ERR_INVALID, "--base: '%s' is not an absolute path", k->config.base);
     if (t->shared)
         snprintf(t->dir, sizeof(t->dir), "%.500s", k->config.base);
     else
@@ -225,10 +224,9 @@ int template_make_first(struct keeper *k, struct err *e)
 
     if (is_current(t))
         return 0;
-    log_info(
-        t->current[0] == '\0'
-            ? "making the default template from this host's files (once, some seconds)"
-            : "making the default template again: this release or its settings are other ones");
+    log_info(t->current[0] == '\0'
+                 ? "making the default template from this host's files (once, some seconds)"
+                 : "making the default template again: the release or its settings have changed");
     if (build_locked(t, true, say_progress, NULL, e) < 0)
         return -1;
     if (isatty(STDERR_FILENO))
@@ -255,10 +253,10 @@ int template_layers(struct keeper *k, const char *version, int *fds, struct err 
     if (image_is_version(version))
         return image_layers(k, version, fds, e);
     if (!is_version(version))
-        return err_set(e, ERR_INTERNAL, "'%s' is no version of a template", version);
+        return err_set(e, ERR_INTERNAL, "template version '%s' does not exist", version);
     str_fmt(path, sizeof(path), "%s/root", version);
     fds[0] = openat(k->base->dir_fd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    return fds[0] < 0 ? err_sys(e, "template version %s", version) : 1;
+    return fds[0] < 0 ? err_sys(e, "open template version %s", version) : 1;
 }
 
 int template_show(struct keeper *k, const char *name, struct template_row *ret, struct err *e)
@@ -301,8 +299,8 @@ static void report_progress(void *arg, const char *text, uint64_t done, uint64_t
         return;
 }
 
-/* A child of ours must not hold what the next daemon waits for: the lock, the
- * port, the front's socket. Keeps 0 to 2 and two more. */
+/* A child must not keep what the next daemon waits for: the lock, the port, the front's socket.
+ * Keeps fds 0 to 2 and two more. */
 static void shed_fds(int a, int b)
 {
     unsigned low = (unsigned)(a < b ? a : b), high = (unsigned)(a < b ? b : a);
@@ -319,7 +317,7 @@ static void __attribute__((noreturn)) child_main(struct template *t, int fd)
     struct report r = {.kind = 1};
     struct err e;
 
-    prctl(PR_SET_PDEATHSIG, SIGKILL); /* half a template is swept at the next start */
+    prctl(PR_SET_PDEATHSIG, SIGKILL); /* the next start removes half a template */
     shed_fds(t->dir_fd, fd);
 
     if (build_locked(t, false, report_progress, &fd, &e) < 0) {
@@ -360,7 +358,7 @@ static void reported(struct loop_io *io, uint32_t events)
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return;
     if (n != (ssize_t)sizeof(rep)) {
-        err_set(&e, ERR_INTERNAL, "the build of the template ended without a word");
+        err_set(&e, ERR_INTERNAL, "build the template: the child ended without a report");
         finish(t, &e);
     } else if (rep.kind == 1) {
         finish(t, NULL);
@@ -383,12 +381,13 @@ int template_refresh(struct keeper *k, const char *name,
     if (template_current(k, name, e) == NULL)
         return -1;
     if (strcmp(name, "base") != 0)
-        return err_set(e, ERR_UNSUPPORTED, "only 'base' is made from this host; add '%s' again",
+        return err_set(e, ERR_UNSUPPORTED,
+                       "refresh '%s': only 'base' is made from this host; add the template again",
                        name);
     if (r->pid != 0)
-        return err_set(e, ERR_CONFLICT, "template %s is being refreshed already", name);
+        return err_set(e, ERR_CONFLICT, "template '%s' is being refreshed already", name);
     if (pipe2(fds, O_CLOEXEC) < 0)
-        return err_sys(e, "pipe");
+        return err_sys(e, "create a pipe");
     in = fds[0];
     out = fds[1];
     r->pid = fork();
@@ -396,7 +395,7 @@ int template_refresh(struct keeper *k, const char *name,
         child_main(k->base, out);
     if (r->pid < 0) {
         r->pid = 0;
-        return err_sys(e, "fork");
+        return err_sys(e, "fork the template build");
     }
     r->progress = progress;
     r->done = done;
@@ -421,13 +420,8 @@ static void remove_tree(const char *path)
         log_warn("remove %s: %s", path, strerror(errno));
 }
 
-static bool stands_on(struct keeper *k, const char *version)
-{
-    return sandbox_standing(k, version, true) + snapshot_users(k, version) > 0;
-}
-
-/* Removing a tree takes a second or two: in a child that nobody waits for long. */
-static void remove_aside(struct keeper *k, const char *name)
+/* Removing a tree takes seconds: done in a grandchild. */
+static void remove_version(struct keeper *k, const char *name)
 {
     char path[700];
     pid_t pid;
@@ -436,7 +430,7 @@ static void remove_aside(struct keeper *k, const char *name)
     log_info("removing template version %s", name);
     pid = fork();
     if (pid == 0) {
-        /* Twice, so that it is nobody's child here and needs no waiting for. */
+        /* A second fork: init of the host becomes the parent and waits for it. */
         if (fork() == 0) {
             syscall(SYS_close_range, 3u, ~0u, 0u); /* not the lock, not the port */
             remove_tree(path);
@@ -447,23 +441,21 @@ static void remove_aside(struct keeper *k, const char *name)
         waitpid(pid, NULL, 0);
 }
 
-/* Of a shared directory only what somebody began to build and did not finish, and
- * only while nobody builds: who stands on its versions is not ours to know. */
+/* In a shared directory only unfinished builds are removed, and only while no build runs: other
+ * daemons may use its versions. */
 void template_sweep(struct keeper *k)
 {
     struct template *t = k->base;
     autofd int lock = openat(t->dir_fd, "lock", O_RDWR | O_CREAT | O_CLOEXEC, 0600);
     bool quiet = lock >= 0 && flock(lock, LOCK_EX | LOCK_NB) == 0;
-    DIR *d = fdopendir(dup(t->dir_fd));
+    DIR *d = dir_list(t->dir_fd);
 
-    if (d != NULL)
-        rewinddir(d);
     for (struct dirent *de; d != NULL && (de = readdir(d)) != NULL;) {
         bool half = strncmp(de->d_name, "new-", 4) == 0 && quiet;
 
         if (half || (!t->shared && is_version(de->d_name) && strcmp(de->d_name, t->current) != 0 &&
-                     !stands_on(k, de->d_name)))
-            remove_aside(k, de->d_name);
+                     sandbox_users(k, de->d_name, true) + snapshot_users(k, de->d_name) == 0))
+            remove_version(k, de->d_name);
     }
     if (d != NULL)
         closedir(d);

@@ -1,20 +1,19 @@
-/* pause.c - pausing a sandbox with its memory, and letting it go on.
+/* pause.c - pausing a sandbox with its memory, and resuming it.
  *
- * Nothing is written: that it is paused is what the kernel remembers (freezer.h),
- * and it outlives every daemon as long as the memory does. The front's row says
- * what a client was told, and its join makes the two agree. */
+ * Nothing is written: the kernel remembers that a sandbox is paused (freezer.h), also after
+ * the daemon has ended, for as long as the memory is there. The front's row has what a client
+ * was told; its join makes the two agree. */
 #include <stdlib.h>
 
 #include "base/clock.h"
-#include "base/log.h"
 #include "keeper/cgroup.h"
 #include "keeper/freezer.h"
-#include "keeper/internal.h"
+#include "keeper/life/reactions.h"
 #include "keeper/ops.h"
 #include "keeper/worker.h"
 
-#define PAUSE_LOOK_MS 1        /* later on */
-#define PAUSE_WAIT_MS 5000     /* then it is let go again: something in it does not stop */
+#define PAUSE_LOOK_MS 1
+#define PAUSE_WAIT_MS 5000     /* for a process to freeze; then the pause fails */
 #define PAUSE_RECLAIM_MS 2000u /* paused for so long: its memory goes back to the host */
 
 /* ---- memory ---- */
@@ -60,92 +59,69 @@ static void reclaim(struct loop_timer *t)
 
 /* ---- freezing ---- */
 
-static void give_up(struct sandbox *sb)
-{
-    struct err e, ignored;
-
-    freezer_set(sb, FREEZE_COMMANDS, false, &ignored);
-    sb->paused = false;
-    err_set(&e, ERR_UNRESPONSIVE, "a process in sandbox %s does not stop; it was not paused",
-            sb->rec.id);
-    if (sb->ask != 0)
-        link_fail(sb->k, sb->ask, &e);
-    sb->ask = 0;
-}
-
 static void look(struct loop_timer *t)
 {
-    struct sandbox *sb = CONTAINER_OF(t, struct sandbox, timer);
+    sandbox_tell(CONTAINER_OF(t, struct sandbox, timer), EV_FREEZE_CHECK);
+}
 
-    if (sb->rec.phase != PHASE_GIVEN || !sb->paused)
-        return;
+int react_pause_check(struct sandbox *sb, const struct news *n, struct err *e)
+{
+    struct err ignored;
+
+    (void)n;
     if (freezer_is_frozen_soon(sb, FREEZE_COMMANDS)) {
+        sandbox_enter(sb, STATE_PAUSED);
         sandbox_answer_ok(sb);
         loop_timer_set(sb->k->loop, &sb->timer, PAUSE_RECLAIM_MS, reclaim);
     } else if (clock_mono_ms() > sb->pause_by_ms && sb->ask != ASK_FORGOTTEN) {
-        /* (whoever comes after a front that is gone was told that it is paused) */
-        give_up(sb);
-    } else {
+        freezer_set(sb, FREEZE_COMMANDS, false, &ignored);
+        sandbox_enter(sb, STATE_RUNNING);
+        err_set(e, ERR_UNRESPONSIVE,
+                "pause sandbox %s: a process in it did not freeze within %d ms; it runs on",
+                sb->rec.id, PAUSE_WAIT_MS);
+        sandbox_answer_fail(sb, e);
+    } else { /* never gives up for a front that is gone: the next one is told `paused` */
         loop_timer_set(sb->k->loop, &sb->timer, PAUSE_LOOK_MS, look);
     }
+    return 0;
 }
 
-static struct sandbox *find_up(struct keeper *k, const char *id, struct err *e)
+/* Pausing a paused one is no error: a new front makes sure that way. */
+int react_pause_begin(struct sandbox *sb, const struct news *n, struct err *e)
 {
-    struct sandbox *sb = sandbox_find_given(k, id, e);
-
-    if (sb == NULL || sb->rec.phase != PHASE_STOPPED)
-        return sb;
-    err_set(e, ERR_CONFLICT, "sandbox %s is stopped", id);
-    return NULL;
-}
-
-static int check_free(const struct sandbox *sb, struct err *e)
-{
-    if (!sandbox_is_busy(sb))
-        return 0;
-    return err_set(e, ERR_CONFLICT, "something else is being done with sandbox %s; try again",
-                   sb->rec.id);
-}
-
-/* Once more is no error: a new front makes sure that way. */
-int sandbox_pause(struct keeper *k, uint32_t seq, const char *id, struct err *e)
-{
-    struct sandbox *sb = find_up(k, id, e);
-
-    if (sb == NULL || check_free(sb, e) < 0 || freezer_set(sb, FREEZE_COMMANDS, true, e) < 0)
+    if (sandbox_check_free(sb, e) < 0 || freezer_set(sb, FREEZE_COMMANDS, true, e) < 0)
         return -1;
-    sb->paused = true;
-    sb->ask = seq;
+    sandbox_enter(sb, STATE_PAUSING);
+    sb->ask = n->seq;
     sb->pause_by_ms = clock_mono_ms() + PAUSE_WAIT_MS;
     look(&sb->timer);
     return 0;
 }
 
-/* A snapshot that is being taken holds it by another switch: it goes on when both are off. */
-int sandbox_thaw(struct keeper *k, uint32_t seq, const char *id, struct err *e)
+/* A snapshot that is being taken freezes it by another switch: it runs when both are off. */
+int react_resume(struct sandbox *sb, const struct news *n, struct err *e)
 {
-    struct sandbox *sb = find_up(k, id, e);
-    struct keeper_ok ok = {0};
-
-    if (sb == NULL || (sb->taking == NULL && check_free(sb, e) < 0) ||
+    if ((sb->taking == NULL && sandbox_check_free(sb, e) < 0) ||
         freezer_set(sb, FREEZE_COMMANDS, false, e) < 0)
         return -1;
-    if (sb->paused)
+    if (sb->state != STATE_RUNNING)
         cgroup_swap(sb, false);
-    sb->paused = false;
-    loop_timer_stop(k->loop, &sb->timer);
-    link_send(k, KEEPER_OK, seq, &ok);
+    sandbox_enter(sb, STATE_RUNNING);
+    loop_timer_stop(sb->k->loop, &sb->timer);
+    link_ok(sb->k, n->seq);
     return 0;
 }
 
-/* A snapshot that was cut off holds everything; a pause is a pause. */
-int sandbox_adopt_pause(struct sandbox *sb, struct err *e)
+/* A snapshot that was cut off has frozen everything, which is undone; a pause stays. */
+int pause_adopt(struct sandbox *sb, enum state *ret, struct err *e)
 {
+    bool paused;
+
     if (freezer_set(sb, FREEZE_ALL, false, e) < 0 ||
-        freezer_is_on(sb, FREEZE_COMMANDS, &sb->paused, e) < 0)
+        freezer_is_on(sb, FREEZE_COMMANDS, &paused, e) < 0)
         return -1;
-    if (sb->paused)
+    if (paused)
         loop_timer_set(sb->k->loop, &sb->timer, PAUSE_RECLAIM_MS, reclaim);
+    *ret = paused ? STATE_PAUSED : STATE_RUNNING;
     return 0;
 }

@@ -1,12 +1,12 @@
-/* record.c - what exists, on disk: DIR/sandboxes, an array with a place per sandbox.
+/* record.c - the records of sandboxes: DIR/sandboxes, an array with a place per sandbox.
  *
- * A place lies within one page and one pwrite replaces it, so a reader never sees half
- * of a record; the sum catches the rest. Places are made once, written with zeros, and
- * used again: to make a record durable is then one block of data, and no directory, no
- * inode and no journal of the file system below has a part in it.
+ * A place is within one page and one pwrite replaces it, so a reader never sees half of a record;
+ * the sum detects the rest. Places are made once, filled with zeros, and used again: making a
+ * record durable then writes one block of data, and no directory, inode or journal of the file
+ * system.
  *
- * A record that is damaged costs nobody anything: its place stays as it is, and what it was
- * of is put into quarantine (quarantine.c). One that a newer release wrote ends the start. */
+ * A damaged record loses no data: its place stays as it is, and its sandbox is put into quarantine
+ * (quarantine.c). A record of a newer release ends the start. */
 #include "keeper/life/record.h"
 
 #include <errno.h>
@@ -20,6 +20,7 @@
 #include "base/str.h"
 #include "keeper/ops.h"
 #include "keeper/quarantine.h"
+#include "keeper/stages.h"
 #include "keeper/worker.h"
 
 #define ID_AT (SEALED_HEAD + sizeof(uint32_t)) /* the first field is the id */
@@ -37,11 +38,9 @@ static const struct sealed_kind kind = {RECORD_MAGIC, RECORD_VERSION, &message};
 
 int record_stage(const char *name)
 {
-    if (*name == '\0')
-        return 0;
-    for (unsigned i = 0; i < stage_count; i++)
-        if (strcmp(stages[i].name, name) == 0)
-            return (int)i + 1;
+    for (uint32_t n = 0; n <= STAGE_COUNT; n++)
+        if (strcmp(stage_name(n), name) == 0)
+            return (int)n;
     return -1;
 }
 
@@ -50,7 +49,7 @@ int record_encode(const struct record *r, struct buf *out, struct err *e)
     struct record_file f = {
         .id = r->id,
         .phase = phase_name((enum phase)r->phase),
-        .stage = r->stage == 0 ? "" : stages[r->stage - 1].name,
+        .stage = stage_name(r->stage),
         .boot_id = r->boot_id,
         .host_boot = r->host_boot,
         .template = r->template,
@@ -68,7 +67,7 @@ int record_encode(const struct record *r, struct buf *out, struct err *e)
 
 #define TAKE(to, from) str_fmt(to, sizeof(to), "%s", from)
 
-/* A phase or stage that this release does not have makes it one of a newer release. */
+/* A phase or stage that this release does not know is one of a newer release. */
 static enum sealed decode(const char *p, size_t n, struct record *ret)
 {
     struct record_file f;
@@ -118,14 +117,14 @@ static int more_places(struct records *r, struct err *e)
     uint32_t *free_places;
 
     if (r->n + RECORD_PLACES_MORE > RECORD_PLACES_MAX)
-        return err_set(e, ERR_UNAVAILABLE, "there are %u records, and no more places", r->n);
+        return err_set(e, ERR_UNAVAILABLE, "there are %u records, the maximum", r->n);
     free_places = realloc(r->free, (r->n + RECORD_PLACES_MORE) * sizeof(r->free[0]));
     if (free_places == NULL)
         return err_set(e, ERR_INTERNAL, "out of memory");
     r->free = free_places;
     if (pwrite(r->fd, zeros, sizeof(zeros), where(r->n)) != (ssize_t)sizeof(zeros) ||
         fsync(r->fd) < 0)
-        return err_sys(e, "make places for records");
+        return err_sys(e, "extend DIR/" RECORD_STORE);
     for (uint32_t i = RECORD_PLACES_MORE; i > 0; i--)
         r->free[r->nfree++] = r->n + i - 1;
     r->n += RECORD_PLACES_MORE;
@@ -140,44 +139,40 @@ static int read_place(const struct records *r, uint32_t place, char out[RECORD_P
     return 0;
 }
 
-/* Before anything is changed. */
-static int refuse_newer(const struct keeper *k, struct err *e)
-{
-    char place[RECORD_PLACE];
-    struct record rec;
-
-    for (uint32_t i = 0; i < k->records.n; i++) {
-        if (read_place(&k->records, i, place, e) < 0)
-            return -1;
-        if (decode(place, sizeof(place), &rec) == SEALED_NEWER)
-            return err_set(e, ERR_UNSUPPORTED,
-                           "%s/" RECORD_STORE " was written by a newer Cove (this one reads "
-                           "records up to version %u); start that one again",
-                           k->dir, RECORD_VERSION);
-    }
-    return 0;
-}
-
-/* A file that was cut is whole again after this, with an empty place at its end. */
+/* Extends a truncated file to whole places. */
 int records_open(struct keeper *k, struct err *e)
 {
     struct records *r = &k->records;
     off_t batch = where(RECORD_PLACES_MORE);
+    char place[RECORD_PLACE];
+    struct record rec;
     struct stat st;
 
     if (records_upgrade(k, e) < 0)
-        return err_wrap(e, "bring %s up to date", k->dir);
+        return err_wrap(e, "upgrade %s", k->dir);
     r->fd = openat(k->dir_fd, RECORD_STORE, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (r->fd < 0 || fstat(r->fd, &st) < 0)
         return err_sys(e, "open %s/" RECORD_STORE, k->dir);
     if (st.st_size > where(RECORD_PLACES_MAX))
-        return err_set(e, ERR_UNSUPPORTED, "%s/" RECORD_STORE " has %lld bytes: not one of ours",
+        return err_set(e, ERR_UNSUPPORTED, "%s/" RECORD_STORE " has %lld bytes: not a file of Cove",
                        k->dir, (long long)st.st_size);
     r->n = (uint32_t)((st.st_size + batch - 1) / batch) * RECORD_PLACES_MORE;
     if (ftruncate(r->fd, where(r->n)) < 0)
-        return err_sys(e, "make records whole");
+        return err_sys(e, "extend DIR/" RECORD_STORE);
     r->free = calloc(r->n + 1, sizeof(r->free[0]));
-    return r->free == NULL ? err_set(e, ERR_INTERNAL, "out of memory") : refuse_newer(k, e);
+    if (r->free == NULL)
+        return err_set(e, ERR_INTERNAL, "out of memory");
+    for (uint32_t i = 0; i < r->n; i++) {
+        if (read_place(r, i, place, e) < 0)
+            return -1;
+        if (decode(place, sizeof(place), &rec) == SEALED_NEWER)
+            return err_set(e, ERR_UNSUPPORTED,
+                           "%s/" RECORD_STORE
+                           " was written by a newer release of Cove (this one reads "
+                           "records up to version %u); start that release",
+                           k->dir, RECORD_VERSION);
+    }
+    return 0;
 }
 
 static void free_place(struct records *r, uint32_t place)
@@ -187,28 +182,21 @@ static void free_place(struct records *r, uint32_t place)
     r->free[r->nfree++] = place;
 }
 
-static int take_place(struct sandbox *sb, struct err *e)
-{
-    struct records *r = &sb->k->records;
-
-    if (sb->place != PLACE_NONE)
-        return 0;
-    if (r->nfree == 0 && more_places(r, e) < 0)
-        return -1;
-    sb->place = r->free[--r->nfree];
-    return 0;
-}
-
 int record_save(struct sandbox *sb, bool durable, struct err *e)
 {
     autobuf struct buf out = BUF_INIT(RECORD_PLACE);
-    int fd = sb->k->records.fd;
+    struct records *r = &sb->k->records;
 
-    if (take_place(sb, e) < 0 || record_encode(&sb->rec, &out, e) < 0)
+    if (sb->place == PLACE_NONE) {
+        if (r->nfree == 0 && more_places(r, e) < 0)
+            return -1;
+        sb->place = r->free[--r->nfree];
+    }
+    if (record_encode(&sb->rec, &out, e) < 0)
         return -1;
-    if (pwrite(fd, buf_data(&out), out.len, where(sb->place)) != (ssize_t)out.len)
+    if (pwrite(r->fd, buf_data(&out), out.len, where(sb->place)) != (ssize_t)out.len)
         return err_sys(e, "write record %s", sb->rec.id);
-    if (durable && fdatasync(fd) < 0)
+    if (durable && fdatasync(r->fd) < 0)
         return err_sys(e, "sync record %s", sb->rec.id);
     return 0;
 }
@@ -220,7 +208,7 @@ void record_remove(struct sandbox *sb)
     sb->place = PLACE_NONE;
 }
 
-/* ---- for a front that is about to tell a client ---- */
+/* ---- flushing, before a front tells a client ---- */
 
 struct flush {
     struct work work;
@@ -271,12 +259,12 @@ void records_drop(struct keeper *k, uint32_t place)
     str_fmt(name, sizeof(name), "record-%u", place);
     if (read_place(&k->records, place, bytes, &e) < 0 ||
         quarantine_keep(k, name, bytes, sizeof(bytes), &e) < 0)
-        log_warn("record %u stays in its place: %s", place, e.msg);
+        log_warn("move record %u to DIR/damaged: %s", place, e.msg);
     else
         free_place(&k->records, place);
 }
 
-/* Of a damaged one the id may be left. */
+/* A damaged record may still have its id. */
 static bool has_id(const char *place, struct record *ret)
 {
     *ret = (struct record){0};
@@ -329,7 +317,7 @@ void record_copy(struct sandbox *sb, bool only_if_missing)
     if (fd >= 0 && record_encode(&sb->rec, &out, &e) == 0 &&
         write(fd, buf_data(&out), out.len) == (ssize_t)out.len)
         return;
-    log_warn("sandbox %s: the copy of its record: %s", sb->rec.id, strerror(errno));
+    log_warn("sandbox %s: write the copy of its record: %s", sb->rec.id, strerror(errno));
     unlinkat(sb->k->disk.fd, path, 0);
 }
 

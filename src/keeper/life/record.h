@@ -1,11 +1,11 @@
-/* record.h - the form of a sandbox's record, for record.c and for what converts older ones.
+/* record.h - the form of a sandbox's record, for record.c and for converting older ones.
  *
- * DIR/sandboxes is an array of places; a place that is in use begins with a sealed record
- * (sealed.h), a free one is zeros. Phase and stage are stored by name: the tables in memory
- * may grow and change their order.
+ * DIR/sandboxes is an array of places; a place in use begins with a sealed record (sealed.h), a
+ * free one is zeros. Phase and stage are stored by name: the tables in memory may grow and change
+ * their order.
  *
- * `limits` is one u64 for each row of base/limits.h, which only grows at its end; a limit that
- * a record does not have yet reads as 0.
+ * `limits` is one u64 for each row of base/limits.h, which only grows at its end; a limit that a
+ * record lacks reads as 0.
  *
  * EXTEND  A new field: at the end of RECORD_FIELDS, and in record_encode() and decode(). If an
  *         older release must not run a sandbox that has it, raise RECORD_VERSION as well. */
@@ -29,12 +29,12 @@
     F(S, BYTES, limits, 512) F(S, U64, created_ms, 0) F(S, U32, told, 1)
 /* clang-format on */
 
-/* What a place begins with. */
+/* Appends the record as in a place. */
 int record_encode(const struct record *r, struct buf *out, struct err *e);
-/* The stage of that name as a count of stages, "" is 0; -1: none is called that. */
+/* The stage of that name as a number of stages, "" is 0; -1: unknown. */
 int record_stage(const char *name);
 
-/* record_v1.c: brings a state directory of release 0.1.0 up to date. */
+/* record_v1.c: converts a state directory of release 0.1.0. */
 int records_upgrade(struct keeper *k, struct err *e);
 
 #endif

@@ -1,14 +1,14 @@
 /* record_v1.c - the records of release 0.1.0: a file DIR/records, an array of structs as the
  * compiler laid them out, in places of 1,024 bytes.
  *
- * That release treats every record it cannot read as damage and destroys what it is of, so
- * it must never see ours, whenever this is cut off. The order:
+ * That release treats every record that it cannot read as damage and deletes the sandbox, so it
+ * must never see ours, wherever this is interrupted. The order:
  *
  *   1. `records` becomes a directory, by exchanging it with one: 0.1.0 refuses to start
- *   2. the new store is written aside, flushed, and renamed
- *   3. the old file is put into that directory, where it stays
+ *   2. the new store is written under another name, flushed, and renamed
+ *   3. the old file is moved into that directory, where it stays
  *
- * After a kill the next start goes on with the step that is missing. */
+ * After a kill the next start continues with the missing step. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -20,6 +20,7 @@
 #include "base/str.h"
 #include "keeper/file.h"
 #include "keeper/life/record.h"
+#include "keeper/stages.h"
 
 #define OLD "records"
 #define ASIDE "records.v1" /* the directory before the exchange, the old file after it */
@@ -65,7 +66,7 @@ static int convert(const struct record_v1 *v, struct record *ret)
     }
     ret->phase = phases_v1[v->phase];
     stage = v->stage == 0 ? 0 : record_stage(stages_v1[v->stage - 1]);
-    ret->stage = stage < 0 ? stage_count : (uint32_t)stage;
+    ret->stage = stage < 0 ? STAGE_COUNT : (uint32_t)stage;
     TAKE(ret->boot_id, v->boot_id);
     TAKE(ret->host_boot, v->host_boot);
     TAKE(ret->template, v->template);

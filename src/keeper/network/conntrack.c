@@ -14,14 +14,15 @@
 #include "keeper/network.h"
 #include "keeper/network/netlink.h"
 
-#define MESSAGE_MAX 1024u /* of what we send */
-#define FAILS_MAX 8u      /* walks in a row; a kernel without the list must not keep ranges */
+#define MESSAGE_MAX 1024u /* bytes of a request */
+#define FAILS_MAX                                                                                  \
+    8u /* consecutive failures; then ranges are freed anyway: a kernel may lack the list */
 
 /* ---- in the thread ---- */
 
 struct walk {
     const struct conntrack *c;
-    struct netlink *all, *one; /* a list that is read, and what is deleted meanwhile */
+    struct netlink *all, *one; /* reads the list; deletes entries meanwhile */
 };
 
 static struct nlmsghdr *begin(char room[MESSAGE_MAX], unsigned type, unsigned flags)
@@ -49,18 +50,11 @@ static const struct nlattr *part(const struct nlattr *of, uint16_t type)
     return NULL;
 }
 
-static bool is_ours(const struct conntrack *c, const struct nlattr *tuple)
-{
-    const struct nlattr *from = part(part(tuple, CTA_TUPLE_IP), CTA_IP_V4_SRC);
-    uint32_t range = from != NULL ? ntohl(mnl_attr_get_u32(from)) - c->first : NETWORK_RANGES;
-
-    return range < NETWORK_RANGES && c->walked[range];
-}
-
-/* What a list that is sent once more shows again is gone already, or is deleted now. */
+/* A list that is sent again shows entries that are deleted already, or are deleted now. */
 static int see(void *arg, const struct nlmsghdr *h)
 {
-    const struct nlattr *a, *tuple = NULL, *zone = NULL;
+    const struct nlattr *a, *from, *tuple = NULL, *zone = NULL;
+    uint32_t range;
     _Alignas(16) char room[MESSAGE_MAX];
     struct nlmsghdr *end = begin(room, IPCTNL_MSG_CT_DELETE, 0);
     struct walk *w = arg;
@@ -74,7 +68,9 @@ static int see(void *arg, const struct nlmsghdr *h)
         if (mnl_attr_get_type(a) == CTA_ZONE)
             zone = a;
     }
-    if (!is_ours(w->c, tuple))
+    from = part(part(tuple, CTA_TUPLE_IP), CTA_IP_V4_SRC);
+    range = from != NULL ? ntohl(mnl_attr_get_u32(from)) - w->c->first : NETWORK_RANGES;
+    if (range >= NETWORK_RANGES || !w->c->walked[range])
         return 0;
     mnl_attr_put(end, CTA_TUPLE_ORIG | NLA_F_NESTED, mnl_attr_get_payload_len(tuple),
                  mnl_attr_get_payload(tuple));
@@ -93,9 +89,9 @@ static void walk(struct work *work)
     c->failed = true;
     if (netlink_open(&w.all, NETLINK_NETFILTER, &e) < 0 ||
         netlink_open(&w.one, NETLINK_NETFILTER, &e) < 0)
-        log_warn("connections of sandboxes that are gone: %s", e.msg);
+        log_warn("forget the connections of deleted sandboxes: %s", e.msg);
     else if (netlink_talk(w.all, begin(room, IPCTNL_MSG_CT_GET, NLM_F_DUMP), see, &w) < 0)
-        log_warn("connections of sandboxes that are gone: %s", strerror(errno));
+        log_warn("forget the connections of deleted sandboxes: %s", strerror(errno));
     else
         c->failed = false;
     netlink_close(w.all);
@@ -115,7 +111,7 @@ static void walked(struct work *work)
 {
     struct conntrack *c = CONTAINER_OF(work, struct conntrack, work);
 
-    /* Connections that are not forgotten would be the next sandbox's. */
+    /* After a failed walk the connections would belong to the next sandbox: walk again. */
     c->fails = c->failed ? c->fails + 1 : 0;
     if (c->fails > 0 && c->fails < FAILS_MAX)
         for (size_t i = 0; i < NETWORK_RANGES; i++)

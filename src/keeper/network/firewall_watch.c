@@ -1,8 +1,8 @@
-/* firewall_watch.c - our table is there, whoever empties the host's firewall.
+/* firewall_watch.c - writes our table again when another program removes it.
  *
- * `nft flush ruleset`, which is what a reload of nftables.service begins with, removes
- * every table of the host, ours too, while sandboxes run. The kernel tells of each
- * table that goes; if ours was among them it is written again, with all it held. */
+ * `nft flush ruleset`, with which a reload of nftables.service begins, removes every table of the
+ * host, ours too, while sandboxes run. The kernel reports each removed table; if ours was among
+ * them it is written again with everything it had. */
 #include <errno.h>
 #include <libmnl/libmnl.h>
 #include <linux/netfilter/nf_tables.h>
@@ -33,7 +33,7 @@ bool firewall_restore(struct keeper *k)
 
     if (is_there(k))
         return false;
-    log_warn("somebody removed our firewall table; writing it again");
+    log_warn("the firewall table of Cove was removed; writing it again");
     if (firewall_write(k, &e) < 0)
         log_error("%s", e.msg);
     for (size_t i = 0; i < k->sandboxes.nslots; i++)
@@ -56,7 +56,7 @@ static bool tells_of_a_table(const char *p, int n)
     return false;
 }
 
-/* News that were lost (ENOBUFS) may have been of ours. */
+/* Lost reports (ENOBUFS) may have been about our table. */
 static void news(struct loop_io *io, uint32_t events)
 {
     struct keeper *k = CONTAINER_OF(io, struct keeper, network.watch_io);
@@ -78,11 +78,11 @@ int firewall_watch(struct keeper *k, struct err *e)
     int group = NFNLGRP_NFTABLES;
 
     if (s == NULL)
-        return err_sys(e, "netlink");
+        return err_sys(e, "open a netlink socket");
     k->network.watch = s;
     if (mnl_socket_bind(s, 0, MNL_SOCKET_AUTOPID) < 0 ||
         mnl_socket_setsockopt(s, NETLINK_ADD_MEMBERSHIP, &group, sizeof(group)) < 0)
-        return err_sys(e, "listen to nftables");
+        return err_sys(e, "subscribe to nftables events");
     return loop_io_start(k->loop, &k->network.watch_io, mnl_socket_get_fd(s), EPOLLIN, news, e);
 }
 

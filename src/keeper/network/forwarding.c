@@ -1,8 +1,8 @@
 /* forwarding.c - see forwarding.h.
  *
- * /run/cove/net-INODE, INODE being that of the network namespace the daemon runs in
- * (sysctls are per namespace, /run need not be), is changed under a lock. It holds
- * lines `if NAME` for what was switched on and `tag TAG` for who needs it. */
+ * /run/cove/net-INODE, for the inode of the daemon's network namespace (sysctls are per namespace,
+ * /run need not be), is changed under a lock. It has lines `if NAME` for interfaces that were
+ * turned on and `tag TAG` for daemons that need them. */
 #include "keeper/forwarding.h"
 
 #include <errno.h>
@@ -17,15 +17,15 @@
 #include "base/own.h"
 #include "base/str.h"
 
-#define MEMORY_MAX (16u << 10)
+#define LEDGER_MAX (16u << 10)
 
-struct memory {
+struct ledger {
     char path[64];
     int fd;
     struct forwarding on;
-    struct buf tags; /* lines, without the one of who asks */
-    bool mine;       /* the asker's was there */
-    bool empty;      /* nothing was: it is new, or the last one is lost */
+    struct buf tags; /* lines of other daemons */
+    bool mine;       /* our line was there */
+    bool empty;      /* the file is new, or the last one was lost */
 };
 
 int forwarding_set(const char *family, const char *dev, const char *name, const char *value)
@@ -48,79 +48,60 @@ static bool is_on(const char *dev)
     return fd >= 0 && read(fd, &value, 1) == 1 && value == '1';
 }
 
-static bool knows(const struct forwarding *f, const char *dev)
+void forwarding_add(struct forwarding *f, const char *dev)
 {
     for (size_t i = 0; i < f->ndevs; i++)
         if (strcmp(f->devs[i], dev) == 0)
-            return true;
-    return false;
-}
-
-void forwarding_add(struct forwarding *f, const char *dev)
-{
-    if (f->ndevs < FORWARDING_DEVS && !knows(f, dev) && strlen(dev) < IFNAMSIZ)
+            return;
+    if (f->ndevs < FORWARDING_DEVS && strlen(dev) < IFNAMSIZ)
         str_fmt(f->devs[f->ndevs++], IFNAMSIZ, "%.15s", dev);
 }
 
-/* ---- the memory ---- */
+/* ---- the file ---- */
 
-static void read_line(struct memory *m, const char *line, const char *tag)
+static int ledger_open(struct ledger *m, const char *tag, int flags, struct err *e)
 {
-    if (strncmp(line, "if ", 3) == 0)
-        forwarding_add(&m->on, line + 3);
-    else if (strncmp(line, "tag ", 4) == 0 && strcmp(line + 4, tag) == 0)
-        m->mine = true;
-    else if (strncmp(line, "tag ", 4) == 0)
-        buf_addf(&m->tags, "%s\n", line);
-}
-
-/* Whoever had it locked before us may have removed it: then again. */
-static int memory_lock(struct memory *m, int flags, struct err *e)
-{
-    struct stat st;
-
-    do {
-        drop_fd(&m->fd);
-        m->fd = open(m->path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | flags, 0600);
-        if (m->fd < 0 || flock(m->fd, LOCK_EX) < 0 || fstat(m->fd, &st) < 0)
-            return err_sys(e, "%s", m->path);
-    } while (st.st_nlink == 0);
-    return 0;
-}
-
-static int memory_open(struct memory *m, const char *tag, int flags, struct err *e)
-{
-    char text[MEMORY_MAX], *rest = text, *line;
+    char text[LEDGER_MAX], *rest = text, *line;
     struct stat st;
     ssize_t n;
 
-    *m = (struct memory){.fd = -1, .tags = BUF_INIT(MEMORY_MAX)};
+    *m = (struct ledger){.fd = -1, .tags = BUF_INIT(LEDGER_MAX)};
     if (stat("/proc/self/ns/net", &st) < 0)
-        return err_sys(e, "our network namespace");
+        return err_sys(e, "read our network namespace");
     if ((flags & O_CREAT) != 0 && mkdir("/run/cove", 0755) < 0 && errno != EEXIST)
         return err_sys(e, "make /run/cove");
     str_fmt(m->path, sizeof(m->path), "/run/cove/net-%llu", (unsigned long long)st.st_ino);
-    if (memory_lock(m, flags, e) < 0)
-        return -1;
+    do { /* again if the last one to lock it has removed it */
+        drop_fd(&m->fd);
+        m->fd = open(m->path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | flags, 0600);
+        if (m->fd < 0 || flock(m->fd, LOCK_EX) < 0 || fstat(m->fd, &st) < 0)
+            return err_sys(e, "lock %s", m->path);
+    } while (st.st_nlink == 0);
     n = pread(m->fd, text, sizeof(text) - 1, 0);
     if (n < 0)
-        return err_sys(e, "%s", m->path);
+        return err_sys(e, "read %s", m->path);
     text[n] = '\0';
     m->empty = n == 0;
-    while ((line = strsep(&rest, "\n")) != NULL)
-        read_line(m, line, tag);
+    while ((line = strsep(&rest, "\n")) != NULL) {
+        if (strncmp(line, "if ", 3) == 0)
+            forwarding_add(&m->on, line + 3);
+        else if (strncmp(line, "tag ", 4) == 0 && strcmp(line + 4, tag) == 0)
+            m->mine = true;
+        else if (strncmp(line, "tag ", 4) == 0)
+            buf_addf(&m->tags, "%s\n", line);
+    }
     return 0;
 }
 
-static void memory_close(struct memory *m)
+static void ledger_close(struct ledger *m)
 {
     drop_fd(&m->fd);
     buf_free(&m->tags);
 }
 
-static int memory_write(struct memory *m, const char *tag, struct err *e)
+static int ledger_write(struct ledger *m, const char *tag, struct err *e)
 {
-    autobuf struct buf out = BUF_INIT(MEMORY_MAX);
+    autobuf struct buf out = BUF_INIT(LEDGER_MAX);
 
     for (size_t i = 0; i < m->on.ndevs; i++)
         buf_addf(&out, "if %s\n", m->on.devs[i]);
@@ -135,75 +116,67 @@ static int memory_write(struct memory *m, const char *tag, struct err *e)
 
 /* ---- taking and giving back ---- */
 
-/* A daemon whose table is there needs it, and what that guards was off before. */
-static void recover(struct memory *m, const struct forwarding_tables *t)
+/* A daemon with a table needs forwarding, and the interfaces that it guards were off before. */
+static void recover(struct ledger *m, const struct forwarding_tables *t)
 {
     if (!m->empty || (!t->ours && t->nothers == 0))
         return;
-    log_warn("network: %s is lost; what is to be switched off again is read from the firewall",
-             m->path);
+    log_warn("network: %s is lost; the interfaces to restore are read from the firewall", m->path);
     for (size_t i = 0; i < t->guarded.ndevs; i++)
         forwarding_add(&m->on, t->guarded.devs[i]);
     for (size_t i = 0; i < t->nothers; i++)
         buf_addf(&m->tags, "tag %s\n", t->others[i]);
 }
 
-/* Written down before it is done: who is killed in between has changed nothing
- * that is not remembered. */
-static int take(struct memory *m, struct forwarding *f, const char *tag, struct err *e)
-{
-    for (size_t i = 0; i < f->ndevs; i++)
-        if (!is_on(f->devs[i]))
-            forwarding_add(&m->on, f->devs[i]);
-    if (memory_write(m, tag, e) < 0)
-        return -1;
-    *f = m->on;
-    return 0;
-}
-
 int forwarding_start(const struct forwarding *f, struct err *e)
 {
     for (size_t i = 0; i < f->ndevs; i++)
         if (forwarding_set("ipv4", f->devs[i], "forwarding", "1") < 0 && errno != ENOENT)
-            return err_sys(e, "let %s forward", f->devs[i]);
+            return err_sys(e, "turn on forwarding of %s", f->devs[i]);
     return 0;
 }
 
 int forwarding_take(struct forwarding *f, const struct forwarding_tables *t, const char *tag,
                     struct err *e)
 {
-    struct memory m;
-    int r = memory_open(&m, tag, O_CREAT, e);
+    struct ledger m;
+    int r = ledger_open(&m, tag, O_CREAT, e);
 
     if (r == 0) {
         recover(&m, t);
-        r = take(&m, f, tag, e);
+        for (size_t i = 0; i < f->ndevs; i++)
+            if (!is_on(f->devs[i]))
+                forwarding_add(&m.on, f->devs[i]);
+        /* Written before it is done: after a kill every change is on record. */
+        r = ledger_write(&m, tag, e);
+        if (r == 0)
+            *f = m.on;
     }
-    memory_close(&m);
+    ledger_close(&m);
     return r;
 }
 
 bool forwarding_has(const char *tag)
 {
-    struct memory m;
+    struct ledger m;
     struct err e;
-    bool has = memory_open(&m, tag, 0, &e) == 0 && m.mine;
+    bool has = ledger_open(&m, tag, 0, &e) == 0 && m.mine;
 
-    memory_close(&m);
+    ledger_close(&m);
     return has;
 }
 
 void forwarding_give_back(const struct forwarding_tables *t, const char *tag)
 {
-    struct memory m;
+    struct ledger m;
     struct err e;
 
-    if (memory_open(&m, tag, O_CREAT, &e) < 0) {
+    if (ledger_open(&m, tag, O_CREAT, &e) < 0) {
         log_warn("%s", e.msg);
     } else {
         recover(&m, t);
         if (m.tags.len > 0) {
-            if (memory_write(&m, NULL, &e) < 0)
+            if (ledger_write(&m, NULL, &e) < 0)
                 log_warn("%s", e.msg);
         } else {
             for (size_t i = 0; i < m.on.ndevs; i++)
@@ -211,5 +184,5 @@ void forwarding_give_back(const struct forwarding_tables *t, const char *tag)
             unlink(m.path);
         }
     }
-    memory_close(&m);
+    ledger_close(&m);
 }

@@ -16,24 +16,24 @@
 #include "base/own.h"
 #include "base/str.h"
 
-#define MESSAGE_MAX 1024u /* of what we send */
+#define MESSAGE_MAX 1024u /* bytes of a request */
 #define ROOM_FIRST (32u << 10)
 #define ROOM_MAX (1u << 20)
 #define TRIES 4u /* for a list that changes while it is sent */
-#define LATE_S 5 /* the kernel has answered before a send returns: nothing will come */
+#define LATE_S 5 /* the kernel answers before a send returns: later nothing will come */
 
 /* Locally administered; the same at both ends of every veth. */
 static const uint8_t hardware[6] = {0x02, 'c', 'o', 'v', 'e', 1};
 
 struct netlink {
     int bus;
-    struct mnl_socket *s; /* NULL: the last one was closed, and there was no other */
+    struct mnl_socket *s; /* NULL: the last one was closed and none could be opened */
     uint32_t seq;
     char *room;
     size_t size;
 };
 
-/* ---- a question and its answer ---- */
+/* ---- a request and its answer ---- */
 
 static int open_socket(struct netlink *nl)
 {
@@ -51,12 +51,12 @@ static int open_socket(struct netlink *nl)
     return -1;
 }
 
-/* With the rest of an answer in it, and perhaps a list that the kernel has not finished:
- * it would refuse the next one (EBUSY). */
+/* The socket has the rest of an answer in it, and perhaps an unfinished list: the kernel would
+ * refuse the next one (EBUSY). */
 static int fail_and_replace(struct netlink *nl, int error)
 {
     mnl_socket_close(take_ptr(&nl->s));
-    open_socket(nl); /* or the next call does */
+    open_socket(nl); /* or in the next call */
     errno = error;
     return -1;
 }
@@ -74,7 +74,7 @@ int netlink_open(struct netlink **ret, int bus, struct err *e)
     nl->bus = bus;
     nl->size = ROOM_FIRST;
     if (open_socket(nl) < 0) {
-        err_sys(e, "netlink");
+        err_sys(e, "open a netlink socket");
         netlink_close(nl);
         return -1;
     }
@@ -92,8 +92,8 @@ void netlink_close(struct netlink *nl)
     free(nl);
 }
 
-/* The errno in a message that ends an answer: NLMSG_ERROR always has one, NLMSG_DONE of
- * older kernels has not. */
+/* The errno of the message that ends an answer: NLMSG_ERROR always has one, NLMSG_DONE of older
+ * kernels has none. */
 static int verdict(const struct nlmsghdr *h)
 {
     int32_t error = 0;
@@ -136,8 +136,8 @@ void netlink_take(struct netlink_answer *a, const void *data, size_t len)
         a->error = EBADMSG; /* half a message */
 }
 
-/* Bytes of the next datagram from the kernel; -1 sets errno, EMSGSIZE if it was larger than
- * the room. What another process sends is dropped. */
+/* Bytes of the next datagram from the kernel; -1 sets errno, EMSGSIZE if it was too large. Messages
+ * of other processes are dropped. */
 static ssize_t receive(struct netlink *nl)
 {
     for (;;) {
@@ -198,8 +198,8 @@ static int more_room(struct netlink *nl)
     return 0;
 }
 
-/* Only lists are asked for again: they change nothing, and only they are interrupted or
- * large. */
+/* Only lists are asked for again: asking changes nothing, and only lists are interrupted or large.
+ */
 int netlink_talk(struct netlink *nl, struct nlmsghdr *h, netlink_each *each, void *arg)
 {
     bool list = (h->nlmsg_flags & NLM_F_DUMP) == NLM_F_DUMP;
@@ -236,7 +236,7 @@ static int ask(struct netlink *nl, struct nlmsghdr *h)
 
 /* ---- links and routes ---- */
 
-/* What is said of either end. A single queue: the default is one per core. */
+/* Attributes of either end. A single queue: the default is one per core. */
 static void put_end(struct nlmsghdr *h, const char *name, uint32_t mtu)
 {
     mnl_attr_put_strz(h, IFLA_IFNAME, name);
@@ -309,7 +309,7 @@ int netlink_route(struct netlink *nl, uint32_t addr, const char *name, struct er
                         .rtm_type = RTN_UNICAST};
     mnl_attr_put_u32(h, RTA_DST, htonl(addr));
     mnl_attr_put_u32(h, RTA_OIF, if_nametoindex(name));
-    return ask(nl, h) < 0 ? err_sys(e, "the route to %s", name) : 0;
+    return ask(nl, h) < 0 ? err_sys(e, "add the route to %s", name) : 0;
 }
 
 /* ---- lists ---- */
@@ -358,7 +358,7 @@ int netlink_routes(struct netlink *nl, void (*each)(void *arg, const struct netl
         return 0;
     if (errno != EINTR)
         return err_sys(e, "read the host's routes");
-    log_warn("network: the host's routes change all the time: one may have been missed");
+    log_warn("network: the host's routes changed during every read; one may have been missed");
     return 0;
 }
 

@@ -14,9 +14,10 @@
 #include "keeper/network/firewall.h"
 #include "keeper/network/netlink.h"
 #include "keeper/network/resolvers.h"
+#include "keeper/stages.h"
 
-#define SUBNET_PREFIX_MAX 20u /* smaller ones do not hold an address per id range */
-#define LINK_TRIES 34u        /* to find it gone by itself, some 3 s; see teardown.c */
+#define SUBNET_PREFIX_MAX 20u /* smaller networks do not have an address per id range */
+#define LINK_TRIES 34u        /* attempts before it is deleted, some 3 s; see teardown.c */
 #define MTU_DEFAULT 1500u
 #define MTU_LEAST 1280u
 #define NAME_CHARS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.@"
@@ -44,7 +45,7 @@ uint32_t network_address(const struct sandbox *sb)
 /* ---- the host ---- */
 
 struct host_view {
-    struct cidr taken[256]; /* routes that are not ours */
+    struct cidr taken[256]; /* routes of the host */
     size_t ntaken;
     struct forwarding devs;
     uint32_t mtu;
@@ -63,19 +64,10 @@ static uint32_t mtu_of(const char *dev)
     return r.ifr_mtu < (int)MTU_DEFAULT ? (uint32_t)r.ifr_mtu : MTU_DEFAULT;
 }
 
-/* Its routes lead to sandboxes, of this daemon or another one. */
+/* The interface of a sandbox, of this daemon or another. */
 static bool is_ours(const char *dev)
 {
     return strncmp(dev, NETWORK_PREFIX, strlen(NETWORK_PREFIX)) == 0 && strlen(dev) > TAG_LEN;
-}
-
-static void add_dev(struct forwarding *f, const char *dev)
-{
-    for (size_t i = 0; i < f->ndevs; i++)
-        if (strcmp(f->devs[i], dev) == 0)
-            return;
-    if (f->ndevs < FORWARDING_DEVS && *dev != '\0' && dev[strspn(dev, NAME_CHARS)] == '\0')
-        str_fmt(f->devs[f->ndevs++], IFNAMSIZ, "%s", dev);
 }
 
 static void see_route(void *arg, const struct netlink_route *r)
@@ -88,7 +80,8 @@ static void see_route(void *arg, const struct netlink_route *r)
     }
     if (is_ours(r->dev) || strcmp(r->dev, "lo") == 0)
         return;
-    add_dev(&v->devs, r->dev);
+    if (*r->dev != '\0' && r->dev[strspn(r->dev, NAME_CHARS)] == '\0')
+        forwarding_add(&v->devs, r->dev);
     if (r->to.prefix == 0) {
         v->uplink = true;
         v->mtu = mtu_of(r->dev) < v->mtu ? mtu_of(r->dev) : v->mtu;
@@ -124,9 +117,9 @@ static int choose_subnet(struct keeper *k, const struct host_view *v, struct err
             return 0;
         }
     if (automatic)
-        return err_set(e, ERR_UNSUPPORTED, "no private network is free; name one (--subnet)");
+        return err_set(e, ERR_UNSUPPORTED, "no private network is free; choose one with --subnet");
     if (cidr_parse(k->config.subnet, &c) < 0 || c.first != 0 || c.prefix > SUBNET_PREFIX_MAX)
-        return err_set(e, ERR_INVALID, "subnet: '%.40s' is no network of /%u or larger",
+        return err_set(e, ERR_INVALID, "subnet: '%.40s' is not a network of /%u or larger",
                        k->config.subnet, SUBNET_PREFIX_MAX);
     if (!is_free(v, &c))
         return err_set(e, ERR_CONFLICT, "subnet: %s overlaps a route of this host",
@@ -156,7 +149,8 @@ static int read_ranges(struct keeper *k, struct err *e)
         size_t len = strcspn(p, ",");
 
         if (n->nallowed == NETWORK_ALLOWED)
-            return err_set(e, ERR_INVALID, "allow-ranges: more than %u", NETWORK_ALLOWED);
+            return err_set(e, ERR_INVALID, "allow-ranges: more than %u are named, the maximum",
+                           NETWORK_ALLOWED);
         if (parse_range(p, len, &n->allowed[n->nallowed]) < 0)
             return err_set(e, ERR_INVALID, "allow-ranges: '%.*s' is not NAME=CIDR[:PORT[-PORT]]",
                            (int)(len < 60 ? len : 60), p);
@@ -201,7 +195,8 @@ static int read_resolvers(struct keeper *k, struct err *e)
         return -1;
     n->nresolvers = given > 0 ? (size_t)given : resolvers_find(n->resolvers, NETWORK_RESOLVERS);
     if (n->nresolvers == 0)
-        log_warn("network: no resolver that sandboxes can ask (set --resolvers): no names inside");
+        log_warn("network: this host has no resolver that sandboxes can reach, so names do not "
+                 "resolve inside; set --resolvers");
     return 0;
 }
 
@@ -212,11 +207,11 @@ static int check_settings(struct keeper *k, struct err *e)
     for (size_t i = 0; i < ARRAY_LEN(modes); i++)
         if (strcmp(k->config.network, modes[i]) == 0)
             return read_ranges(k, e) < 0 || read_mirrors(k, e) < 0 ? -1 : read_resolvers(k, e);
-    return err_set(e, ERR_INVALID, "network: '%.40s' is none of auto, egress, none",
+    return err_set(e, ERR_INVALID, "network: '%.40s' is not auto, egress or none",
                    k->config.network);
 }
 
-/* ---- coming up and leaving ---- */
+/* ---- start and end of the daemon ---- */
 
 static int open_host(struct keeper *k, struct err *e)
 {
@@ -230,7 +225,7 @@ static int open_host(struct keeper *k, struct err *e)
         return -1;
     n->mtu = v.mtu;
     n->forwarding = v.devs;
-    /* The walls first: until they stand nothing is forwarded. */
+    /* The firewall first: nothing is forwarded before it is complete. */
     if (forwarding_take(&n->forwarding, &tables, k->tag, e) < 0 || firewall_write(k, e) < 0 ||
         forwarding_start(&n->forwarding, e) < 0 || firewall_watch(k, e) < 0)
         return -1;
@@ -238,8 +233,8 @@ static int open_host(struct keeper *k, struct err *e)
     return 0;
 }
 
-/* An earlier daemon left something that is to be taken down: our table, or our name in what is
- * remembered of forwarding. Either may have been removed. */
+/* An earlier daemon left our table or our entry in /run/cove, to be removed now. Either may have
+ * been removed. */
 static bool has_left(struct keeper *k, struct forwarding_tables *ret)
 {
     struct network *n = &k->network;
@@ -266,7 +261,7 @@ int network_open(struct keeper *k, struct err *e)
             return 0;
         firewall_close(take_ptr(&n->nft));
         n->powerless = true;
-        return privileges_give_up(CAP_NET_ADMIN, e);
+        return privileges_drop_one(CAP_NET_ADMIN, e);
     }
     if (open_host(k, &why) == 0) {
         cidr_format_addr(n->subnet, text);
@@ -303,7 +298,7 @@ int network_choose(const struct keeper *k, const char *asked, uint32_t *ret, str
     if (strcmp(asked, "none") == 0 || (*asked == '\0' && !k->network.egress))
         *ret = 0;
     else if (*asked != '\0' && strcmp(asked, "egress") != 0)
-        return err_set(e, ERR_INVALID, "network: '%.16s' is neither none nor egress", asked);
+        return err_set(e, ERR_INVALID, "network: '%.16s' is not none or egress", asked);
     else if (!k->network.egress)
         return err_set(e, ERR_UNSUPPORTED, "network: this server cannot give egress: %s",
                        k->network.why_not);
@@ -328,8 +323,7 @@ int network_keep_rules(struct sandbox *sb, const struct wire_bytes *rules, struc
     return 0;
 }
 
-/* The record says that there are rules before there are any: whoever takes the
- * sandbox down removes them from the firewall. */
+/* The record says that there are rules before there are any: the teardown then removes them. */
 static int hand_over(struct sandbox *sb, struct err *e)
 {
     struct wire_bytes rules = {sb->rules.mem, sb->rules.len};
@@ -348,7 +342,7 @@ static int hand_over(struct sandbox *sb, struct err *e)
     return firewall_rule(sb, &rules, e);
 }
 
-/* A firewall that somebody emptied takes nothing, and we may not have heard of it yet. */
+/* If another program emptied the firewall it accepts nothing, and we may not have been told yet. */
 static int apply(struct sandbox *sb, struct err *e)
 {
     if (hand_over(sb, e) == 0)
@@ -356,20 +350,20 @@ static int apply(struct sandbox *sb, struct err *e)
     return firewall_restore(sb->k) ? hand_over(sb, e) : -1;
 }
 
-int network_rule(struct sandbox *sb, const struct wire_bytes *rules, struct err *e)
+int network_set_rules(struct sandbox *sb, const struct wire_bytes *rules, struct err *e)
 {
     struct kept_rules before = sb->rules;
 
     if ((sb->rec.network & NETWORK_EGRESS) == 0)
         return rules->len == 0
                    ? 0
-                   : err_set(e, ERR_CONFLICT, "sandbox %s has no network to rule", sb->rec.id);
+                   : err_set(e, ERR_CONFLICT, "set rules: sandbox %s has no network", sb->rec.id);
     if (!sb->k->network.egress)
         return err_set(e, ERR_UNSUPPORTED, "network: %s", sb->k->network.why_not);
     sb->rules.mem = NULL;
     if (network_keep_rules(sb, rules, e) < 0 || apply(sb, e) < 0) {
         free(sb->rules.mem);
-        sb->rules = before; /* which hold still, and are what a restored firewall gets */
+        sb->rules = before; /* they still apply, and a restored firewall gets them */
         return -1;
     }
     free(before.mem);
@@ -382,84 +376,62 @@ int network_up(struct sandbox *sb, struct err *e)
     char name[IFNAMSIZ];
 
     if ((sb->rec.network & NETWORK_EGRESS) == 0)
-        return 0; /* the loopback, which init itself brings up */
+        return 0; /* loopback only, which init sets up */
     if (!n->egress)
         return err_set(e, ERR_UNSUPPORTED, "this server cannot give egress: %s", n->why_not);
     sb->quiet = false;
     network_name(sb, name);
     if (netlink_veth(n->nl, name, sb->pid, n->mtu, e) < 0)
         return -1;
-    /* Before it is up: no IPv6 word is ever exchanged. A kernel without IPv6 is fine. */
+    /* Before the link is up, so that no IPv6 packet is sent. A kernel without IPv6 is fine. */
     if (forwarding_set("ipv6", name, "disable_ipv6", "1") < 0 && errno != ENOENT)
-        return err_sys(e, "no IPv6 on %s", name);
+        return err_sys(e, "turn off IPv6 on %s", name);
     if (forwarding_set("ipv4", name, "forwarding", "1") < 0)
-        return err_sys(e, "let %s forward", name);
+        return err_sys(e, "turn on forwarding of %s", name);
     if (netlink_set_up(n->nl, name, e) < 0 ||
         netlink_route(n->nl, network_address(sb), name, e) < 0)
         return -1;
     return apply(sb, e);
 }
 
-/* Also by a daemon that gives no egress itself: the table of an earlier one is there,
- * and the next sandbox in this range must not inherit rules. */
-static void forget_rules(struct sandbox *sb)
-{
-    struct network *n = &sb->k->network;
-    struct err e;
-
-    if ((n->nft == NULL && firewall_open(&n->nft, &e) < 0) || firewall_unrule(sb, &e) < 0)
-        log_warn("sandbox %s: %s", sb->rec.id, e.msg);
-    sb->rec.network &= ~NETWORK_RULED;
-}
-
-/* The kernel takes the link down with its namespace, but keeps that for a connection that has
- * something left to say, as long as it tries: with a silent peer for minutes. */
-static void take_link(struct sandbox *sb, const char *name)
-{
-    struct err e;
-
-    if (sb->retries >= LINK_TRIES && netlink_delete(sb->k->network.nl, name, &e) < 0)
-        log_warn("sandbox %s: %s", sb->rec.id, e.msg);
-}
-
-/* Nobody lives inside who could send: a link that was silent so far stays so. */
-static bool is_there(struct sandbox *sb)
+/* The range is free only when the kernel has removed the interface, some milliseconds after the last
+ * process inside has ended, and has forgotten its connections. */
+int network_down(struct sandbox *sb)
 {
     struct network *n = &sb->k->network;
     struct netlink_count c;
     char name[IFNAMSIZ];
     struct err e;
 
-    network_name(sb, name);
-    if (if_nametoindex(name) == 0)
-        return false;
-    if (n->nl == NULL && netlink_open(&n->nl, NETLINK_ROUTE, &e) < 0)
-        return true;
-    sb->quiet = netlink_count(n->nl, name, &c) == 0 && c.rx_packets == 0;
-    take_link(sb, name);
-    return true;
-}
-
-/* The range is free for the next one only when the kernel has taken the interface
- * down, some milliseconds after the last process inside is gone, and has forgotten what
- * came through it. */
-int network_down(struct sandbox *sb)
-{
     if ((sb->rec.network & NETWORK_EGRESS) == 0 || sb->rec.range == RANGE_NONE)
         return 0;
-    if ((sb->rec.network & NETWORK_RULED) != 0)
-        forget_rules(sb);
-    if (is_there(sb))
+    /* Also if this daemon gives no egress: the table of an earlier one is there, and the next
+     * sandbox in this range must not inherit rules. */
+    if ((sb->rec.network & NETWORK_RULED) != 0) {
+        if ((n->nft == NULL && firewall_open(&n->nft, &e) < 0) || firewall_unrule(sb, &e) < 0)
+            log_warn("sandbox %s: %s", sb->rec.id, e.msg);
+        sb->rec.network &= ~NETWORK_RULED;
+    }
+    network_name(sb, name);
+    if (if_nametoindex(name) == 0)
+        return sb->quiet ? 0 : conntrack_forget(sb);
+    if (n->nl == NULL && netlink_open(&n->nl, NETLINK_ROUTE, &e) < 0)
         return 1;
-    return sb->quiet ? 0 : conntrack_forget(sb);
+    /* No process is left inside to send: a link that was silent so far stays silent. */
+    sb->quiet = netlink_count(n->nl, name, &c) == 0 && c.rx_packets == 0;
+    /* The kernel removes the link with its namespace, but keeps the namespace for a connection with
+     * unsent data while it retries: minutes with a silent peer. */
+    if (sb->retries >= LINK_TRIES && netlink_delete(n->nl, name, &e) < 0)
+        log_warn("sandbox %s: %s", sb->rec.id, e.msg);
+    return 1;
 }
 
-/* ---- numbers ---- */
+/* ---- counters ---- */
 
 struct counting {
     struct keeper *k;
     struct one {
-        struct sandbox *sb; /* NULL: none of ours that counts */
+        struct sandbox *sb; /* NULL: not a running sandbox of ours */
         struct netlink_count c;
     } by_range[NETWORK_RANGES];
 };
@@ -479,47 +451,36 @@ static void count_link(void *arg, const struct netlink_count *c)
         n->by_range[range].c = *c;
 }
 
-/* Where links come and go all the time no list of them is whole. One by one they are
- * asked for in a tenth of a millisecond or less each, and nothing interrupts that. */
-static void count_one_by_one(struct counting *n)
-{
-    char name[IFNAMSIZ];
-
-    for (size_t i = 0; i < NETWORK_RANGES; i++) {
-        struct one *o = &n->by_range[i];
-
-        if (o->sb == NULL || o->c.name[0] != '\0' || (o->sb->rec.network & NETWORK_EGRESS) == 0)
-            continue;
-        network_name(o->sb, name);
-        netlink_count(n->k->network.nl, name, &o->c); /* none: it goes down */
-    }
-}
-
-/* What the host's end receives is what the sandbox sent. */
+/* The host's end receives what the sandbox sent. */
 int network_counts(struct keeper *k, void (*each)(void *arg, const struct keeper_count *c),
                    void *arg, struct err *e)
 {
     static struct counting n;
+    struct sandbox *sb;
+    char name[IFNAMSIZ];
+    bool whole;
 
     if (!k->network.egress)
         return 0;
     n = (struct counting){.k = k};
-    for (size_t i = 0; i < k->sandboxes.nslots; i++)
-        for (struct map_node *m = k->sandboxes.slots[i]; m != NULL; m = m->next) {
-            struct sandbox *sb = CONTAINER_OF(m, struct sandbox, by_id);
-
-            if (sb->rec.phase == PHASE_GIVEN && sb->rec.range < NETWORK_RANGES)
-                n.by_range[sb->rec.range].sb = sb;
-        }
-    if (netlink_counts(k->network.nl, count_link, &n, e) < 0) {
-        if (errno != EINTR)
-            return -1;
-        count_one_by_one(&n);
-    }
+    SANDBOX_EACH(k, sb)
+    if (sb->rec.phase == PHASE_GIVEN && sb->rec.range < NETWORK_RANGES)
+        n.by_range[sb->rec.range].sb = sb;
+    whole = netlink_counts(k->network.nl, count_link, &n, e) == 0;
+    if (!whole && errno != EINTR)
+        return -1;
     for (size_t i = 0; i < NETWORK_RANGES; i++) {
-        const struct one *o = &n.by_range[i];
+        struct one *o = &n.by_range[i];
 
-        if (o->sb != NULL && o->c.name[0] != '\0')
+        if (o->sb == NULL)
+            continue;
+        /* Where links change all the time no list of them is complete. Each alone takes a tenth of
+         * a millisecond or less, and is not interrupted. It fails if the link is going down. */
+        if (!whole && o->c.name[0] == '\0' && (o->sb->rec.network & NETWORK_EGRESS) != 0) {
+            network_name(o->sb, name);
+            netlink_count(k->network.nl, name, &o->c);
+        }
+        if (o->c.name[0] != '\0')
             each(arg, &(struct keeper_count){.id = o->sb->rec.id,
                                              .in_bytes = o->c.tx_bytes,
                                              .in_packets = o->c.tx_packets,
@@ -531,20 +492,20 @@ int network_counts(struct keeper *k, void (*each)(void *arg, const struct keeper
 
 /* ---- for doctor ---- */
 
-bool network_see_nft(char *text, size_t room)
+bool network_check_nft(char *text, size_t room)
 {
     struct nft_ctx *nft = NULL;
     struct err e;
     bool works = firewall_open(&nft, &e) == 0;
 
     snprintf(text, room,
-             works ? "nftables works: sandboxes can have a network behind walls"
+             works ? "nftables works: sandboxes can have a network with a firewall"
                    : "nftables does not work here: network `none` only");
     firewall_close(nft);
     return works;
 }
 
-bool network_see_uplink(char *text, size_t room)
+bool network_check_uplink(char *text, size_t room)
 {
     struct netlink *nl = NULL;
     struct host_view v = {0};
@@ -554,22 +515,22 @@ bool network_see_uplink(char *text, size_t room)
     if (there)
         snprintf(text, room, "a default route, packets of %u bytes", v.mtu);
     else
-        snprintf(text, room, "no way out (%.100s): network `none` only", e.msg);
+        snprintf(text, room, "no network access (%.100s): network `none` only", e.msg);
     netlink_close(nl);
     return there;
 }
 
-bool network_see_names(char *text, size_t room)
+bool network_check_names(char *text, size_t room)
 {
     uint32_t all[NETWORK_RESOLVERS];
     size_t n = resolvers_find(all, NETWORK_RESOLVERS);
     char one[CIDR_TEXT_MAX];
 
     if (n == 0) {
-        snprintf(text, room, "no name server that sandboxes could ask; set --resolvers");
+        snprintf(text, room, "no name server that sandboxes can reach; set --resolvers");
         return false;
     }
     cidr_format_addr(all[0], one);
-    snprintf(text, room, "names are asked of %s%s", one, n > 1 ? " and one more" : "");
+    snprintf(text, room, "name server %s%s", one, n > 1 ? " and one more" : "");
     return true;
 }

@@ -8,8 +8,8 @@
 
 #define LINES_MAX 256
 
-/* In the order in which they are believed: systemd-resolved writes into the second
- * whom it asks, when the first names only itself. */
+/* In order of preference: systemd-resolved writes its upstream servers into the second when the
+ * first names only itself. */
 static const char *const files[] = {"/etc/resolv.conf", "/run/systemd/resolve/resolv.conf"};
 
 static int check(uint32_t addr)
@@ -28,10 +28,10 @@ int resolvers_parse(const char *text, uint32_t *ret, size_t max, struct err *e)
         if (len < sizeof(one))
             memcpy(one, text, len);
         if (n == max)
-            return err_set(e, ERR_INVALID, "resolvers: more than %zu", max);
+            return err_set(e, ERR_INVALID, "resolvers: more than %zu are named, the maximum", max);
         if (cidr_parse_addr(one, &ret[n]) < 0 || check(ret[n]) < 0)
             return err_set(e, ERR_INVALID,
-                           "resolvers: '%.*s' is not an IPv4 address that sandboxes can ask",
+                           "resolvers: '%.*s' is not an IPv4 address that sandboxes can reach",
                            (int)(len < 60 ? len : 60), text);
         n++;
         text += len + (text[len] == ',');

@@ -1,4 +1,4 @@
-/* resolvers.h - whom the host asks for names. */
+/* resolvers.h - the name servers of the host. */
 #ifndef KEEPER_NETWORK_RESOLVERS_H
 #define KEEPER_NETWORK_RESOLVERS_H
 
@@ -7,11 +7,11 @@
 
 #include "base/err.h"
 
-/* "192.0.2.1,192.0.2.2" into at most `max` addresses; returns how many. */
+/* Parses "192.0.2.1,192.0.2.2" into at most `max` addresses; returns their number. */
 int resolvers_parse(const char *text, uint32_t *ret, size_t max, struct err *e);
-/* The `nameserver` lines of a resolv.conf: addresses another machine can ask. */
+/* The `nameserver` lines of a resolv.conf that another machine can reach. */
 size_t resolvers_read(const char *path, uint32_t *ret, size_t max);
-/* The host's own; behind a resolver on its loopback those that it uses. */
+/* The servers of the host; if it uses a resolver on its loopback, the servers of that. */
 size_t resolvers_find(uint32_t *ret, size_t max);
 
 #endif

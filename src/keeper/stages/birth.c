@@ -1,8 +1,8 @@
 /* birth.c - the process that becomes init, in namespaces of its own.
  *
- * The nursery (nursery.h) bears it into the sandbox's cgroup and into new user, pid,
- * mount, network, ipc and uts namespaces; then we write its id maps, and the stages go
- * on. Until its boot message comes (init.c) it only waits. */
+ * The nursery (nursery.h) clones it into the sandbox's cgroup and into new user, pid, mount,
+ * network, ipc and uts namespaces; then we write its id maps, and the stages continue. It waits
+ * until its boot message comes (init.c). */
 #include <fcntl.h>
 #include <poll.h>
 #include <string.h>
@@ -11,7 +11,8 @@
 
 #include "base/str.h"
 #include "keeper/host.h"
-#include "keeper/pool.h"
+#include "keeper/life.h"
+#include "keeper/stages.h"
 
 int birth_map(pid_t pid, const char *name, unsigned inside, unsigned base, unsigned count,
               struct err *e)
@@ -27,23 +28,14 @@ int birth_map(pid_t pid, const char *name, unsigned inside, unsigned base, unsig
     return 0;
 }
 
-static int open_userns(struct sandbox *sb, struct err *e)
-{
-    char path[64];
-
-    str_fmt(path, sizeof(path), "/proc/%d/ns/user", (int)sb->pid);
-    sb->userns_fd = open(path, O_RDONLY | O_CLOEXEC);
-    return sb->userns_fd < 0 ? err_sys(e, "open the user namespace") : 0;
-}
-
-/* The other end of boot_fd: it belongs to the newborn, and we keep no copy, so that
- * each sees the other's death. */
+/* Returns the other end of boot_fd, for the new init. We keep no copy, so that each end sees when
+ * the other closes. */
 int birth_socket(struct sandbox *sb, struct err *e)
 {
     int pair[2], quiet = 256 * 1024;
 
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
-        return err_sys(e, "boot socket");
+        return err_sys(e, "create the boot socket");
     drop_fd(&sb->boot_fd);
     sb->boot_fd = pair[0];
     setsockopt(sb->boot_fd, SOL_SOCKET, SO_SNDBUF, &quiet, sizeof(quiet));
@@ -53,40 +45,39 @@ int birth_socket(struct sandbox *sb, struct err *e)
 int birth_up(struct sandbox *sb, struct err *e)
 {
     (void)e;
-    sb->birthing = true;
     sb->born_again = false;
     nursery_order(sb);
     return 1;
 }
 
-static int settle(struct sandbox *sb, struct err *e)
-{
-    if (birth_map(sb->pid, "uid_map", 0, ids_base(sb), SANDBOX_IDS, e) < 0 ||
-        birth_map(sb->pid, "gid_map", 0, ids_base(sb), SANDBOX_IDS, e) < 0)
-        return -1;
-    return open_userns(sb, e);
-}
-
-/* One that nobody wants any more goes down from here (birth_down). */
+/* A sandbox that is no longer starting is taken down by birth_down(). */
 void birth_born(struct sandbox *sb, pid_t pid, int pidfd)
 {
+    char path[64];
     struct err e;
 
-    sb->birthing = false;
     sb->pid = pid;
     sb->pidfd = pidfd;
-    if (!sb->rising)
+    if (!sandbox_is_starting(sb))
         return;
-    if (settle(sb, &e) < 0)
+    if (birth_map(pid, "uid_map", 0, ids_base(sb), SANDBOX_IDS, &e) < 0 ||
+        birth_map(pid, "gid_map", 0, ids_base(sb), SANDBOX_IDS, &e) < 0) {
         sandbox_failed(sb, &e);
-    else
-        sandbox_go_on(sb);
+        return;
+    }
+    str_fmt(path, sizeof(path), "/proc/%d/ns/user", (int)pid);
+    sb->userns_fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (sb->userns_fd < 0) {
+        err_sys(&e, "open the user namespace of an init");
+        sandbox_failed(sb, &e);
+        return;
+    }
+    stages_continue(sb);
 }
 
 void birth_failed(struct sandbox *sb, struct err *e)
 {
-    sb->birthing = false;
-    if (!sb->rising)
+    if (!sandbox_is_starting(sb))
         return;
     err_wrap(e, "sandbox %s: birth", sb->rec.id);
     sandbox_failed(sb, e);
@@ -99,13 +90,12 @@ bool birth_is_over(const struct sandbox *sb)
     return sb->pidfd >= 0 && poll(&p, 1, 0) > 0;
 }
 
-/* Also for an adopted init, which is not our child: then waitid has nothing to
- * say and the pidfd alone tells. */
+/* Also for an adopted init, which is not our child: then waitid fails and the pidfd alone tells. */
 int birth_down(struct sandbox *sb)
 {
     siginfo_t si = {0};
 
-    if (sb->birthing)
+    if (!list_empty(&sb->birth_link)) /* the nursery has not answered yet */
         return 1;
     loop_io_stop(sb->k->loop, &sb->boot_io);
     drop_fd(&sb->boot_fd);

@@ -23,6 +23,7 @@
 #include "keeper/cgroup.h"
 #include "keeper/compat.h"
 #include "keeper/freezer.h"
+#include "keeper/stages.h"
 
 #define SOCKET_BYTES_MAX (64ull << 20) /* in the buffers of a sandbox's sockets, v1 only */
 

@@ -18,7 +18,7 @@ static void path_of(const struct sandbox *sb, enum freeze what, const char *file
     str_fmt(out, 96, "%s%s/%s", sb->rec.id, what == FREEZE_COMMANDS ? "/run" : "", file);
 }
 
-/* Kept open: finding and opening these files takes longer than what they do. */
+/* Kept open: opening these files takes longer than using them. */
 static int open_once(struct sandbox *sb, enum freeze what, const char *file, int flags, int *fd)
 {
     char path[96];
@@ -80,7 +80,7 @@ int freezer_is_on(struct sandbox *sb, enum freeze what, bool *ret, struct err *e
     return 0;
 }
 
-/* More than there is: the kernel takes what it can and then says EAGAIN. */
+/* More than it has: the kernel takes what it can and returns EAGAIN. */
 void freezer_reclaim(int memory_dir, bool v2)
 {
     struct err ignored;

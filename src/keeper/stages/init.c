@@ -1,7 +1,7 @@
 /* init.c - the last stage: the boot message, and init's answer.
  *
- * The keeper binds the socket that the front will connect to (DIR/run/ID, owned
- * by cove); init calls listen() on it and nothing inside ever sees a path. */
+ * The keeper binds the socket that the front will connect to (DIR/run/ID, owned by cove); init
+ * calls listen() on it, and no path of it is visible inside. */
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -15,42 +15,38 @@
 #include "keeper/closer.h"
 #include "keeper/compat.h"
 #include "keeper/host.h"
+#include "keeper/life.h"
 #include "keeper/network.h"
-#include "keeper/pool.h"
+#include "keeper/stages.h"
 #include "wire/fds.h"
 #include "wire/init.h"
 
-#define INIT_BOOT_MS 10000 /* an init that has not answered by then is broken */
+#define INIT_BOOT_MS 10000 /* then the boot has failed */
 
-/* A sandbox that is started again may have left one. */
-static int bind_over(int fd, const struct sockaddr_un *a, int dir, const char *name)
-{
-    if (bind(fd, (const struct sockaddr *)a, sizeof(*a)) == 0)
-        return 0;
-    if (errno != EADDRINUSE || unlinkat(dir, name, 0) < 0)
-        return -1;
-    return bind(fd, (const struct sockaddr *)a, sizeof(*a));
-}
-
-/* Through /proc/self/fd: a unix path holds 107 bytes, a state directory more. */
+/* Through /proc/self/fd: a unix path has 107 bytes, the state directory may have more. */
 static int bind_socket(struct sandbox *sb, struct err *e)
 {
     autofd int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     struct sockaddr_un a = {.sun_family = AF_UNIX};
-    int dir = sb->k->run_fd;
+    int dir = sb->k->run_fd, r;
 
     str_fmt(a.sun_path, sizeof(a.sun_path), "/proc/self/fd/%d/%s", dir, sb->rec.id);
-    /* The file gets the mode that the socket has. */
-    if (fd < 0 || fchmod(fd, 0600) < 0 || bind_over(fd, &a, dir, sb->rec.id) < 0)
+    /* The file gets the mode of the socket. */
+    if (fd < 0 || fchmod(fd, 0600) < 0)
+        return err_sys(e, "create the socket of init");
+    r = bind(fd, (const struct sockaddr *)&a, sizeof(a));
+    if (r < 0 && errno == EADDRINUSE && unlinkat(dir, sb->rec.id, 0) == 0) /* of an earlier boot */
+        r = bind(fd, (const struct sockaddr *)&a, sizeof(a));
+    if (r < 0)
         return err_sys(e, "bind the socket of init");
     if (fchownat(dir, sb->rec.id, sb->k->cove_uid, sb->k->cove_gid, 0) < 0)
-        return err_sys(e, "own the socket of init");
+        return err_sys(e, "chown the socket of init");
     return take_fd(&fd);
 }
 
-/* Not the directory of the host: that of a detached mount of it, out of which `..` does
- * not lead. Of which only the directory is handed in: whoever holds the mount itself
- * waits for a grace period when it ends. */
+/* A directory of a detached clone of the mount, so that `..` does not lead to the host. Only the
+ * directory is passed to init: a process that has the mount itself open waits for an RCU grace
+ * period when it ends. */
 static int clone_run(struct sandbox *sb, struct err *e)
 {
     char path[320];
@@ -61,7 +57,7 @@ static int clone_run(struct sandbox *sb, struct err *e)
     if (mnt < 0)
         return err_sys(e, "clone the cgroup mount");
     fd = openat(mnt, ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
-    closer_take(mnt, NULL);
+    closer_close(mnt, NULL);
     return fd < 0 ? err_sys(e, "open the clone of the cgroup mount") : fd;
 }
 
@@ -110,7 +106,7 @@ static void boot_answered(struct loop_io *io, uint32_t events)
     loop_io_stop(sb->k->loop, &sb->boot_io);
     drop_fd(&sb->boot_fd);
     if (n == (ssize_t)sizeof(a) && a.ok == 1) {
-        sandbox_booted(sb);
+        sandbox_tell(sb, EV_BOOTED);
         return;
     }
     a.error[sizeof(a.error) - 1] = '\0';
@@ -146,10 +142,9 @@ int init_up(struct sandbox *sb, struct err *e)
     return loop_io_start(sb->k->loop, &sb->boot_io, sb->boot_fd, EPOLLIN, boot_answered, e);
 }
 
-/* Only when everything inside is dead may the stages below go: a disk that is
- * emptied for the next sandbox must have no writer left. The death of init is the
- * death of its whole pid namespace; for an init whose pidfd we never had, the
- * cgroup tells. */
+/* The stages below may go only when everything inside is dead: a disk that is emptied for the next
+ * sandbox must have no writer. When init is dead, its whole pid namespace is; for an init whose
+ * pidfd we never had, the cgroup tells. */
 int init_down(struct sandbox *sb)
 {
     unlinkat(sb->k->run_fd, sb->rec.id, 0);

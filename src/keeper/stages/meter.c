@@ -8,7 +8,7 @@
 #include "base/own.h"
 #include "base/str.h"
 #include "keeper/cgroup.h"
-#include "keeper/internal.h"
+#include "keeper/life.h"
 #include "keeper/network.h"
 #include "keeper/ops.h"
 #include "keeper/worker.h"
@@ -22,7 +22,7 @@ struct meter {
     struct work work;
     struct keeper *k;
     uint32_t seq;
-    uint64_t front; /* which one asked */
+    uint64_t front; /* the front that asked */
     bool all;
     size_t n;
     struct point points[];
@@ -47,7 +47,7 @@ static uint64_t number_in(int dir, const char *file)
     return cgroup_get(dir, file, text, sizeof(text)) <= 0 ? 0 : strtoull(text, NULL, 10);
 }
 
-/* The number behind `key` at the beginning of a line. */
+/* The number after `key` at the beginning of a line. */
 static uint64_t number_after(const char *text, const char *key)
 {
     const char *at = strncmp(text, key + 1, strlen(key + 1)) == 0 ? text - 1 : strstr(text, key);
@@ -55,38 +55,24 @@ static uint64_t number_after(const char *text, const char *key)
     return at == NULL ? 0 : strtoull(at + strlen(key), NULL, 10);
 }
 
-static void measure_memory(const struct cgroups *g, struct point *p)
-{
-    autofd int dir = ctrl_group(g, CTRL_MEMORY, p->id);
-    bool v2 = g->v2_has[CTRL_MEMORY];
-    char text[8192];
-
-    p->m.memory = number_in(dir, v2 ? "memory.current" : "memory.usage_in_bytes");
-    if (cgroup_get(dir, "memory.stat", text, sizeof(text)) > 0)
-        p->m.cache = number_after(text, v2 ? "\nfile " : "\ntotal_cache ");
-}
-
-/* The v2 hierarchy counts time whoever has the controller. */
-static void measure_cpu(const struct cgroups *g, struct point *p)
-{
-    autofd int dir = open_group(g->v2_fd, p->id);
-    char text[1024];
-
-    if (cgroup_get(dir, "cpu.stat", text, sizeof(text)) > 0)
-        p->m.cpu_us = number_after(text, "\nusage_usec ");
-}
-
 static void measure(struct work *w)
 {
     struct meter *m = CONTAINER_OF(w, struct meter, work);
     const struct cgroups *g = &m->k->cgroups;
+    bool v2 = g->v2_has[CTRL_MEMORY];
+    char text[8192];
 
     for (size_t i = 0; i < m->n; i++) {
         struct point *p = &m->points[i];
+        /* The v2 hierarchy counts time also if v1 has the controller. */
+        autofd int cpu = open_group(g->v2_fd, p->id), memory = ctrl_group(g, CTRL_MEMORY, p->id);
         autofd int pids = ctrl_group(g, CTRL_PIDS, p->id);
 
-        measure_cpu(g, p);
-        measure_memory(g, p);
+        if (cgroup_get(cpu, "cpu.stat", text, sizeof(text)) > 0)
+            p->m.cpu_us = number_after(text, "\nusage_usec ");
+        p->m.memory = number_in(memory, v2 ? "memory.current" : "memory.usage_in_bytes");
+        if (cgroup_get(memory, "memory.stat", text, sizeof(text)) > 0)
+            p->m.cache = number_after(text, v2 ? "\nfile " : "\ntotal_cache ");
         p->m.pids = number_in(pids, "pids.current");
         p->m.disk = m->k->disk.way->used(m->k, p->id);
     }
@@ -122,54 +108,30 @@ static void add_traffic(void *arg, const struct keeper_count *c)
         }
 }
 
-static void add(struct meter *m, const struct sandbox *sb)
-{
-    if (sb->rec.phase == PHASE_GIVEN && !sb->paused && m->n < m->k->ngiven)
-        str_fmt(m->points[m->n++].id, sizeof(m->points[0].id), "%s", sb->rec.id);
-}
-
-static void add_all(struct meter *m)
-{
-    struct map *all = &m->k->sandboxes;
-
-    for (size_t i = 0; i < all->nslots; i++)
-        for (struct map_node *n = all->slots[i]; n != NULL; n = n->next)
-            add(m, CONTAINER_OF(n, struct sandbox, by_id));
-}
-
-static struct meter *meter_new(struct keeper *k, const char *id)
-{
-    struct meter *m = calloc(1, sizeof(*m) + k->ngiven * sizeof(m->points[0]));
-    struct sandbox *one;
-
-    if (m == NULL)
-        return NULL;
-    m->k = k;
-    m->all = *id == '\0';
-    if (m->all)
-        add_all(m);
-    else if ((one = sandbox_find(k, id)) != NULL)
-        add(m, one);
-    return m;
-}
-
 int meter_sample(struct keeper *k, uint32_t seq, const char *id, struct err *e)
 {
+    bool all = *id == '\0';
+    struct sandbox *sb;
     struct meter *m;
 
-    if (*id == '\0' && k->metering)
-        return err_set(e, ERR_UNAVAILABLE, "the last sample is still being taken");
-    m = meter_new(k, id);
+    if (all && k->metering)
+        return err_set(e, ERR_UNAVAILABLE, "the last sample is still being taken; try again");
+    m = calloc(1, sizeof(*m) + k->counts[COUNT_GIVEN] * sizeof(m->points[0]));
     if (m == NULL)
         return err_set(e, ERR_INTERNAL, "out of memory");
+    m->k = k;
+    m->all = all;
     m->seq = seq;
     m->front = k->nfronts;
     m->work = (struct work){.run = measure, .done = measured};
+    SANDBOX_EACH(k, sb)
+    if (sb->state == STATE_RUNNING && (all || strcmp(id, sb->rec.id) == 0))
+        str_fmt(m->points[m->n++].id, sizeof(m->points[0].id), "%s", sb->rec.id);
     if (network_counts(k, add_traffic, m, e) < 0) {
         free(m);
         return -1;
     }
-    k->metering = k->metering || m->all;
+    k->metering = k->metering || all;
     worker_give(&m->work);
     return 0;
 }

@@ -1,10 +1,10 @@
 /* mount.c - see mount.h.
  *
- * A mount can only be placed by somebody inside that mount namespace, and no thread of
- * the keeper's may be seen there: a thread is made for it that shares nothing but
- * memory, enters, and ends. Its root is then the sandbox's, so that a path a stranger
- * wrote leads to what is the stranger's own. Where it ends must be the root filesystem:
- * nothing is laid over /proc, /sys, /dev or what masks parts of them. */
+ * Only a thread inside a mount namespace can attach a mount there, and no lasting thread of the
+ * keeper may be visible inside: a thread is made that shares only memory, enters, and ends. Its
+ * root is then the sandbox's, so that a client's path resolves inside the sandbox. The path must
+ * lead to the root filesystem: nothing is mounted over /proc, /sys, /dev or the masks of parts of
+ * them. */
 #include "keeper/mount.h"
 
 #include <linux/capability.h>
@@ -21,8 +21,10 @@
 
 #include "base/str.h"
 #include "keeper/compat.h"
+#include "keeper/file.h"
+#include "keeper/stages.h"
 
-#define VOLUMES ".volumes" /* hidden from the sweep of disks */
+#define VOLUMES ".volumes" /* ignored by disk_sweep() */
 
 struct place {
     char name[KEEPER_NAME_MAX + 1];
@@ -34,10 +36,10 @@ struct mounts {
     struct place places[MOUNTS_MAX];
     size_t n;
     char text[CONFIG_TEXT_MAX];
-    int nobody; /* a user namespace; see open_nobody() */
+    int unmapped; /* a user namespace; see open_unmapped() */
 };
 
-/* ---- what the operator named ---- */
+/* ---- the setting ---- */
 
 static bool name_is_valid(const char *s)
 {
@@ -54,22 +56,6 @@ static struct place *find_place(struct mounts *m, const char *name)
     return NULL;
 }
 
-static int read_one(struct mounts *m, char *word, struct err *e)
-{
-    const char *name = strsep(&word, "=");
-
-    if (!name_is_valid(name) || (word != NULL && *word != '/'))
-        return err_set(e, ERR_INVALID, "mounts: '%.60s' is neither NAME nor NAME=/DIRECTORY", name);
-    if (find_place(m, name) != NULL)
-        return err_set(e, ERR_INVALID, "mounts: %s is there twice", name);
-    if (m->n == MOUNTS_MAX)
-        return err_set(e, ERR_INVALID, "mounts: more than %u", MOUNTS_MAX);
-    str_fmt(m->places[m->n].name, sizeof(m->places[m->n].name), "%s", name);
-    m->places[m->n].host = word;
-    m->places[m->n++].fd = -1;
-    return 0;
-}
-
 int mount_read(struct keeper *k, struct err *e)
 {
     struct mounts *m = calloc(1, sizeof(*m));
@@ -78,36 +64,42 @@ int mount_read(struct keeper *k, struct err *e)
     if (m == NULL)
         return err_set(e, ERR_INTERNAL, "out of memory");
     k->mounts = m;
-    m->nobody = -1;
+    m->unmapped = -1;
     str_fmt(m->text, sizeof(m->text), "%s", k->config.mounts);
-    for (rest = m->text; *m->text != '\0' && (word = strsep(&rest, ",")) != NULL;)
-        if (read_one(m, word, e) < 0)
-            return -1;
-    return m->n > 0 ? 0 : privileges_give_up(CAP_SYS_CHROOT, e);
+    for (rest = m->text; *m->text != '\0' && (word = strsep(&rest, ",")) != NULL;) {
+        const char *name = strsep(&word, "=");
+
+        if (!name_is_valid(name) || (word != NULL && *word != '/'))
+            return err_set(e, ERR_INVALID, "mounts: '%.60s' is neither NAME nor NAME=/DIRECTORY",
+                           name);
+        if (find_place(m, name) != NULL)
+            return err_set(e, ERR_INVALID, "mounts: %s is named twice", name);
+        if (m->n == MOUNTS_MAX)
+            return err_set(e, ERR_INVALID, "mounts: more than %u are named, the maximum",
+                           MOUNTS_MAX);
+        str_fmt(m->places[m->n].name, sizeof(m->places[m->n].name), "%s", name);
+        m->places[m->n].host = word;
+        m->places[m->n++].fd = -1;
+    }
+    return m->n > 0 ? 0 : privileges_drop_one(CAP_SYS_CHROOT, e);
 }
 
 static int open_volume(struct keeper *k, const char *name, struct err *e)
 {
-    autofd int dir = -1;
+    autofd int dir = dir_open(k->disk.fd, VOLUMES, 0700, e);
     int fd;
 
-    if (mkdirat(k->disk.fd, VOLUMES, 0700) < 0 && errno != EEXIST)
-        return err_sys(e, "make the directory of volumes");
-    dir = openat(k->disk.fd, VOLUMES, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (dir < 0)
-        return err_sys(e, "open the directory of volumes");
-    if (k->disk.way->volume(dir, name, k->config.disk, e) < 0)
+    if (dir < 0 || k->disk.way->volume(dir, name, k->config.disk, e) < 0)
         return -1;
     fd = openat(dir, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     return fd < 0 ? err_sys(e, "open volume %s", name) : fd;
 }
 
-#define NO_ID 4294967293u /* that no file has, as good as certainly */
+#define NO_ID 4294967293u /* that practically no file has */
 
-/* A namespace in which no file's owner is anybody. The kernel lets nobody write to what
- * such a mapping shows, and that is more than read-only: a socket or a pipe of the host's
- * in there takes no bytes either. */
-static int open_nobody(struct err *e)
+/* A namespace that maps the owner of no file. The kernel refuses all writes through such a mapping,
+ * which is more than read-only: sockets and pipes of the host take no bytes either. */
+static int open_unmapped(struct err *e)
 {
     struct clone_args args = {.flags = CLONE_NEWUSER, .exit_signal = SIGCHLD};
     long pid = sys_clone3(&args);
@@ -120,7 +112,7 @@ static int open_nobody(struct err *e)
             syscall(SYS_pause);
     }
     if (pid < 0)
-        return err_sys(e, "a user namespace for directories of the host");
+        return err_sys(e, "create a user namespace for directories of the host");
     if (birth_map((pid_t)pid, "uid_map", NO_ID, 65534, 1, e) == 0 &&
         birth_map((pid_t)pid, "gid_map", NO_ID, 65534, 1, e) == 0) {
         str_fmt(path, sizeof(path), "/proc/%d/ns/user", (int)pid);
@@ -135,7 +127,7 @@ static int open_nobody(struct err *e)
 
 static int clone_place(const struct place *p, int userns, bool read_only, struct err *e);
 
-/* That it can be mapped is found out now and not when somebody wants it. */
+/* Fails now, not at the first request, if the filesystem cannot be mapped. */
 static int open_host(struct mounts *m, struct place *p, struct err *e)
 {
     autofd int tree = -1;
@@ -143,9 +135,9 @@ static int open_host(struct mounts *m, struct place *p, struct err *e)
     p->fd = open(p->host, O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (p->fd < 0)
         return err_set(e, ERR_INVALID, "mounts: %s: %s: %s", p->name, p->host, strerror(errno));
-    if (m->nobody < 0 && (m->nobody = open_nobody(e)) < 0)
+    if (m->unmapped < 0 && (m->unmapped = open_unmapped(e)) < 0)
         return -1;
-    tree = clone_place(p, m->nobody, true, e);
+    tree = clone_place(p, m->unmapped, true, e);
     return tree < 0 ? err_wrap(e, "mounts: %s: its filesystem cannot be mapped", p->host) : 0;
 }
 
@@ -161,12 +153,12 @@ int mount_open(struct keeper *k, struct err *e)
     return 0;
 }
 
-/* ---- inside ---- */
+/* ---- in the namespace of a sandbox ---- */
 
 struct job {
     struct keeper *k;
     const char *path;
-    int ns, tree; /* tree -1: what is there goes */
+    int ns, tree; /* tree -1: unmount */
     int r;
     struct err e;
 };
@@ -180,40 +172,40 @@ static int open_inside(const char *path, struct err *e)
     if (fd >= 0)
         return fd;
     if (errno == ENOENT)
-        return err_set(e, ERR_NOT_FOUND, "there is no directory %.200s", path);
+        return err_set(e, ERR_NOT_FOUND, "mount: there is no directory %.200s", path);
     if (errno == ENOTDIR || errno == ELOOP || errno == ENAMETOOLONG || errno == EXDEV)
-        return err_set(e, ERR_INVALID, "%.200s: %s", path, strerror(errno));
-    return err_sys(e, "open the place of a mount");
+        return err_set(e, ERR_INVALID, "mount: %.200s: %s", path, strerror(errno));
+    return err_sys(e, "open the mount point");
 }
 
-static int look(int fd, struct statx *st, struct err *e)
+static int stat_mount_point(int fd, struct statx *st, struct err *e)
 {
     struct statx root;
 
     if (statx(fd, "", AT_EMPTY_PATH, STATX_MNT_ID | STATX_INO, st) < 0 ||
         statx(AT_FDCWD, "/", 0, STATX_MNT_ID | STATX_INO, &root) < 0)
-        return err_sys(e, "look at the place of a mount");
+        return err_sys(e, "stat the mount point");
     return st->stx_mnt_id == root.stx_mnt_id && st->stx_ino != root.stx_ino;
 }
 
-static int place_it(const struct job *j, struct err *e)
+static int attach(const struct job *j, struct err *e)
 {
     autofd int at = open_inside(j->path, e);
     struct statx st;
-    int own = at < 0 ? -1 : look(at, &st, e);
+    int own = at < 0 ? -1 : stat_mount_point(at, &st, e);
 
     if (own < 0)
         return -1;
     if (own == 0)
-        return err_set(e, ERR_CONFLICT, "%.200s is not a directory of the sandbox's own disk",
-                       j->path);
+        return err_set(e, ERR_CONFLICT,
+                       "mount: %.200s is not a directory of the sandbox's own disk", j->path);
     if (sys_move_mount(j->tree, "", at, "", MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH) < 0)
-        return err_sys(e, "place the mount");
+        return err_sys(e, "attach the mount");
     return 0;
 }
 
-/* One of ours shows what one of the operator's directories is; everything else that is
- * mounted inside is a wall. */
+/* A mount of ours has the inode of a directory of the setting; all other mounts inside are walls.
+ */
 static bool is_ours(const struct keeper *k, const struct statx *st)
 {
     struct statx source;
@@ -228,17 +220,17 @@ static bool is_ours(const struct keeper *k, const struct statx *st)
     return false;
 }
 
-static int remove_it(const struct job *j, struct err *e)
+static int detach(const struct job *j, struct err *e)
 {
     autofd int at = open_inside(j->path, e);
     struct statx st;
-    int own = at < 0 ? -1 : look(at, &st, e);
+    int own = at < 0 ? -1 : stat_mount_point(at, &st, e);
 
     if (own < 0)
         return -1;
     if (own > 0 || !is_ours(j->k, &st))
         return err_set(e, ERR_NOT_FOUND, "nothing is mounted at %.200s", j->path);
-    /* by where we stand and not by its path, which may lead elsewhere by now */
+    /* by the cwd and not by its path, which may lead elsewhere by now */
     if (fchdir(at) < 0 || umount2(".", MNT_DETACH) < 0)
         return err_sys(e, "unmount");
     return 0;
@@ -249,13 +241,13 @@ static void *enter(void *arg)
     struct job *j = arg;
 
     if (unshare(CLONE_FS) < 0 || setns(j->ns, CLONE_NEWNS) < 0)
-        j->r = err_sys(&j->e, "enter the sandbox's mounts");
+        j->r = err_sys(&j->e, "enter the mount namespace of the sandbox");
     else
-        j->r = j->tree >= 0 ? place_it(j, &j->e) : remove_it(j, &j->e);
+        j->r = j->tree >= 0 ? attach(j, &j->e) : detach(j, &j->e);
     return NULL;
 }
 
-static int run(struct job *j, struct err *e)
+static int run_inside(struct job *j, struct err *e)
 {
     sigset_t all, old;
     pthread_t t;
@@ -273,7 +265,7 @@ static int run(struct job *j, struct err *e)
     return j->r;
 }
 
-/* ---- asked for ---- */
+/* ---- requests ---- */
 
 static struct sandbox *find_running(struct keeper *k, const char *id, struct err *e)
 {
@@ -282,7 +274,7 @@ static struct sandbox *find_running(struct keeper *k, const char *id, struct err
 
     if (sb != NULL && sb->rec.phase == PHASE_GIVEN && sb->pid > 0)
         return sb;
-    err_set(e, ERR_NOT_FOUND, "no sandbox %s runs", id);
+    err_set(e, ERR_NOT_FOUND, "sandbox %s is not running", id);
     return NULL;
 }
 
@@ -296,8 +288,8 @@ static int open_ns(const struct sandbox *sb, const char *which, struct err *e)
     return fd < 0 ? err_sys(e, "open a namespace of the sandbox") : fd;
 }
 
-/* Detached, to be placed. A volume's files carry ids from 0 on, as a disk's do; those of a
- * host's directory are nobody's. */
+/* A detached clone. Files of a volume have ids from 0 on, like those of a disk; owners of a host
+ * directory are not mapped. */
 static int clone_place(const struct place *p, int userns, bool read_only, struct err *e)
 {
     autofd int tree = sys_open_tree(p->fd, "", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_EMPTY_PATH);
@@ -318,7 +310,7 @@ static int clone_for(const struct sandbox *sb, const struct place *p, bool read_
     autofd int userns = p->host == NULL ? open_ns(sb, "user", e) : -1;
 
     if (p->host != NULL)
-        return clone_place(p, sb->k->mounts->nobody, true, e);
+        return clone_place(p, sb->k->mounts->unmapped, true, e);
     return userns < 0 ? -1 : clone_place(p, userns, read_only, e);
 }
 
@@ -332,14 +324,15 @@ int mount_up(struct keeper *k, const struct keeper_mount *m, struct err *e)
         return -1;
     if (p == NULL)
         return err_set(e, ERR_UNSUPPORTED,
-                       "there is nothing called '%.64s' to mount; the operator names what there is "
+                       "mount: '%.64s' is not offered; the operator names the mounts there are "
                        "(setting `mounts`)",
                        m->name);
     if (sb->nmounts >= MOUNTS_EACH_MAX)
-        return err_set(e, ERR_LIMIT, "a sandbox takes %d mounts", MOUNTS_EACH_MAX);
+        return err_set(e, ERR_LIMIT, "mount: the sandbox has %d, the maximum", MOUNTS_EACH_MAX);
     ns = open_ns(sb, "mnt", e);
     tree = ns < 0 ? -1 : clone_for(sb, p, m->read_only, e);
-    if (tree < 0 || run(&(struct job){.k = k, .path = m->path, .ns = ns, .tree = tree}, e) < 0)
+    if (tree < 0 ||
+        run_inside(&(struct job){.k = k, .path = m->path, .ns = ns, .tree = tree}, e) < 0)
         return -1;
     sb->nmounts++;
     return 0;
@@ -352,7 +345,7 @@ int mount_down(struct keeper *k, const struct keeper_unmount *m, struct err *e)
 
     if (k->mounts->n == 0)
         return err_set(e, ERR_NOT_FOUND, "nothing is mounted at %.200s", m->path);
-    if (ns < 0 || run(&(struct job){.k = k, .path = m->path, .ns = ns, .tree = -1}, e) < 0)
+    if (ns < 0 || run_inside(&(struct job){.k = k, .path = m->path, .ns = ns, .tree = -1}, e) < 0)
         return -1;
     if (sb->nmounts > 0)
         sb->nmounts--;

@@ -12,11 +12,12 @@
 
 #include "base/log.h"
 #include "keeper/host.h"
+#include "keeper/stages.h"
 #include "wire/birth.h"
 #include "wire/fds.h"
 
-#define AHEAD 4          /* orders that the nursery finds when it has done one */
-#define NURSERY_MS 10000 /* one that has answered nothing for so long is broken */
+#define AHEAD 4          /* open orders, so that the nursery never waits */
+#define NURSERY_MS 10000 /* without an answer: the nursery is replaced */
 
 _Static_assert((int)BIRTH_FDS_MAX - (int)BIRTH_V1 >= (int)CTRL_COUNT, "a place for each v1 group");
 
@@ -29,8 +30,8 @@ void nursery_init(struct keeper *k)
     list_init(&n->ordered);
 }
 
-/* In the child: a copy of a program that has threads, so system calls and nothing
- * else. 0, 1, 2 are the daemon's: a sandbox must hold none of them. */
+/* In the child: a copy of a program with threads, so only system calls. Fds 0, 1 and 2 are the
+ * daemon's: a sandbox must have none of them. */
 static void __attribute__((noreturn)) become_nursery(int sock, int program)
 {
     static char title[] = "cove: nursery";
@@ -63,7 +64,7 @@ static int start(struct keeper *k, struct err *e)
     if (n->pid != 0)
         return 0;
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
-        return err_sys(e, "a socket for the nursery");
+        return err_sys(e, "create a socket for the nursery");
     n->fd = pair[0];
     fcntl(n->fd, F_SETFL, O_NONBLOCK);
     n->pid = fork();
@@ -78,7 +79,7 @@ static int start(struct keeper *k, struct err *e)
     return loop_io_start(k->loop, &n->io, n->fd, EPOLLIN, answered, e);
 }
 
-/* It has nothing to lose. */
+/* A kill is safe: the nursery has no state. */
 void nursery_close(struct keeper *k)
 {
     struct nursery *n = &k->nursery;
@@ -94,11 +95,11 @@ void nursery_close(struct keeper *k)
     n->pid = 0;
 }
 
-/* The socket is that of the newborn, and nobody else's from here on. 1: the nursery is
- * gone. */
-static int order(struct sandbox *sb, int sock, struct err *e)
+/* Sends an order, with the socket for the new init. 1: the nursery has ended. */
+static int order(struct keeper *k, struct sandbox *sb, struct err *e)
 {
-    autofd int cgroup = cgroup_birth_fd(sb, e);
+    autofd int sock = start(k, e) < 0 ? -1 : birth_socket(sb, e);
+    autofd int cgroup = sock < 0 ? -1 : cgroup_birth_fd(sb, e);
     struct birth_order o = {.id = ids_base(sb)};
     int fds[BIRTH_FDS_MAX], v1[CTRL_COUNT], r;
 
@@ -109,27 +110,17 @@ static int order(struct sandbox *sb, int sock, struct err *e)
     for (int c = 0; c < CTRL_COUNT; c++)
         if (v1[c] >= 0)
             fds[BIRTH_V1 + o.nv1++] = v1[c];
-    r = fds_send(sb->k->nursery.fd, &o, sizeof(o), fds, BIRTH_FDS_MAX, MSG_DONTWAIT);
+    r = fds_send(k->nursery.fd, &o, sizeof(o), fds, BIRTH_FDS_MAX, MSG_DONTWAIT);
     if (r < 0) {
         r = errno == EPIPE || errno == ECONNRESET ? 1 : -1;
-        err_sys(e, "order an init");
+        err_sys(e, "ask the nursery for an init");
     }
     for (int c = 0; c < CTRL_COUNT; c++)
         drop_fd(&v1[c]);
     return r;
 }
 
-static int order_next(struct keeper *k, struct sandbox *sb, struct err *e)
-{
-    autofd int sock = -1;
-
-    if (start(k, e) < 0)
-        return -1;
-    sock = birth_socket(sb, e);
-    return sock < 0 ? -1 : order(sb, sock, e);
-}
-
-/* Whoever a nursery was about to bear when it was lost has another try. */
+/* A sandbox whose order was lost with a nursery is ordered once more. */
 static void again(struct sandbox *sb, struct err *e)
 {
     if (sb->born_again)
@@ -151,7 +142,7 @@ static void order_more(struct keeper *k)
         int r;
 
         list_del(&sb->birth_link);
-        r = order_next(k, sb, &e);
+        r = order(k, sb, &e);
         if (r == 0) {
             list_add_tail(&n->ordered, &sb->birth_link);
             n->nordered++;
@@ -165,7 +156,7 @@ static void order_more(struct keeper *k)
     if (n->nordered == 0)
         loop_timer_stop(k->loop, &n->late);
     else if (loop_timer_set(k->loop, &n->late, NURSERY_MS, is_late) < 0)
-        log_warn("no timer for the nursery");
+        log_warn("set the timer of the nursery: out of memory");
 }
 
 void nursery_order(struct sandbox *sb)
@@ -174,15 +165,15 @@ void nursery_order(struct sandbox *sb)
     order_more(sb->k);
 }
 
-/* Somebody killed it, or the kernel did for want of memory. */
+/* The nursery was killed, perhaps by the kernel for want of memory. */
 static void let_go(struct keeper *k)
 {
     struct nursery *n = &k->nursery;
     struct err e;
 
-    log_warn("the nursery is gone: another one is started");
+    log_warn("the nursery ended; starting another");
     nursery_close(k);
-    err_set(&e, ERR_INTERNAL, "the nursery does not last");
+    err_set(&e, ERR_INTERNAL, "start an init: the nursery ended twice");
     while (!list_empty(&n->ordered)) {
         struct sandbox *sb = LIST_FIRST(&n->ordered, struct sandbox, birth_link);
 
@@ -228,6 +219,6 @@ static void answered(struct loop_io *io, uint32_t events)
         return;
     }
     errno = a.error;
-    err_sys(&e, "clone");
+    err_sys(&e, "clone an init");
     birth_failed(sb, &e);
 }

@@ -1,10 +1,10 @@
-/* rootfs.c - the root filesystem: an overlay of the sandbox's disk over its
- * template, with ids mapped into its range.
+/* rootfs.c - the root filesystem: an overlay of the sandbox's disk over its template, with ids
+ * mapped into its range.
  *
- * The layers are detached, mapped clones; the overlay is made by the keeper while
- * it acts as the range's first id, and handed in as a mount fd. So no path of the
- * host shows in /proc/mounts, trusted xattrs (redirects, whiteouts) work as on
- * any overlay, and a tenant cannot reach a layer by itself. */
+ * The layers are detached, mapped clones. The keeper makes the overlay while it acts as the first
+ * id of the range, and passes it to init as a mount fd. So no path of the host is in /proc/mounts,
+ * trusted xattrs (redirects, whiteouts) work as on any overlay, and a tenant cannot reach a layer.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -21,6 +21,7 @@
 #include "keeper/compat.h"
 #include "keeper/host.h"
 #include "keeper/snapshot.h"
+#include "keeper/stages.h"
 #include "keeper/template.h"
 
 #define FD_PATH 32u       /* "/proc/self/fd/" and a number */
@@ -61,8 +62,8 @@ static int name_layers_by_fd(int fs, const struct lowers *low, int upper, int wo
                : sys_fsconfig(fs, FSCONFIG_SET_FD, "workdir", NULL, work);
 }
 
-/* Such a kernel takes no layer out of a mount that is in no namespace: they lie one on
- * the other in ours for as long as it takes. */
+/* Older kernels accept no layer from a detached mount: meanwhile the layers are mounted on each
+ * other in our namespace. */
 static int attach_layers(struct keeper *k, const struct lowers *low, int upper, struct err *e)
 {
     for (int i = 0; i <= low->n; i++)
@@ -97,20 +98,20 @@ static int make_by_fd(const struct lowers *low, int upper, int work, struct err 
     int mnt;
 
     if (fs < 0 || sys_fsconfig(fs, FSCONFIG_SET_STRING, "source", "cove", 0) < 0)
-        return err_sys(e, "overlayfs");
+        return err_sys(e, "open overlayfs");
     for (size_t i = 0; i < ARRAY_LEN(options); i++)
         if (sys_fsconfig(fs, FSCONFIG_SET_STRING, options[i].key, options[i].value, 0) < 0)
-            return err_sys(e, "overlay %s", options[i].key);
+            return err_sys(e, "set %s of the overlay", options[i].key);
     if (name_layers_by_fd(fs, low, upper, work) < 0)
-        return err_sys(e, "name the layers of the overlay");
+        return err_sys(e, "set the layers of the overlay");
     if (sys_fsconfig(fs, FSCONFIG_CMD_CREATE, NULL, NULL, 0) < 0)
         return err_sys(e, "create the overlay");
     mnt = sys_fsmount(fs, FSMOUNT_CLOEXEC, MOUNT_ATTR_NODEV);
     return mnt < 0 ? err_sys(e, "mount the overlay") : mnt;
 }
 
-/* The old call, since a word of the new one has at most 255 bytes: over the layers that
- * are attached, and as a clone away from there. */
+/* mount(2), since a value for fsconfig(2) has at most 255 bytes: over the attached layers, then
+ * cloned away from there. */
 static int make_by_path(struct keeper *k, const struct lowers *low, int upper, int work,
                         struct err *e)
 {
@@ -125,7 +126,7 @@ static int make_by_path(struct keeper *k, const struct lowers *low, int upper, i
     buf_addf(&text, ",upperdir=/proc/self/fd/%d,workdir=/proc/self/fd/%d", upper, work);
     str_fmt(at, sizeof(at), "/proc/self/fd/%d/layers", k->dir_fd);
     if (text.failed)
-        return err_set(e, ERR_LIMIT, "too many layers for this kernel");
+        return err_set(e, ERR_LIMIT, "mount the overlay: too many layers for this kernel");
     if (mount("cove", at, "overlay", MS_NODEV, buf_cstr(&text)) < 0)
         return err_sys(e, "mount the overlay");
     mnt = sys_open_tree(k->dir_fd, "layers", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
@@ -135,41 +136,35 @@ static int make_by_path(struct keeper *k, const struct lowers *low, int upper, i
     return mnt;
 }
 
-static int make_overlay(struct keeper *k, const struct lowers *low, int upper, int work,
-                        struct err *e)
-{
-    autofd int mnt =
-        k->overlay_by_path ? make_by_path(k, low, upper, work, e) : make_by_fd(low, upper, work, e);
-    struct statvfs st;
-
-    if (mnt < 0)
-        return -1;
-    /* An overlay that cannot use its upper comes up read-only and says nothing. */
-    if (fstatvfs(mnt, &st) < 0 || (st.f_flag & ST_RDONLY) != 0)
-        return err_set(e, ERR_INTERNAL, "the overlay came up read-only");
-    return take_fd(&mnt);
-}
-
-static int stack(struct sandbox *sb, const struct lowers *low, int disk, struct err *e)
+/* Makes the overlay of the layers and the sandbox's disk, acting as the first id of its range. */
+static int make_overlay(struct sandbox *sb, const struct lowers *low, int disk, struct err *e)
 {
     bool by_path = sb->k->overlay_by_path;
     int attached = by_path ? attach_layers(sb->k, low, disk, e) : 0;
     autofd int upper = openat(disk, "upper", O_PATH | O_DIRECTORY | O_CLOEXEC);
     autofd int work = openat(disk, "work", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    autofd int mnt = -1;
+    struct statvfs st;
 
     if (by_path && attached <= low->n)
-        ; /* and `e` says why */
+        ; /* `e` is set */
     else if (upper < 0 || work < 0)
-        err_sys(e, "open upper and work");
-    else if (become(ids_base(sb), e) == 0) {
-        sb->root_fd = make_overlay(sb->k, low, upper, work, e);
-        become_root();
+        err_sys(e, "open the directories upper and work");
+    else if (act_as(ids_base(sb), e) == 0) {
+        mnt = by_path ? make_by_path(sb->k, low, upper, work, e) : make_by_fd(low, upper, work, e);
+        act_as_root();
     }
     detach_layers(sb->k, attached);
-    return sb->root_fd < 0 ? -1 : 0;
+    if (mnt < 0)
+        return -1;
+    /* An overlay that cannot use its upper is read-only, without an error. */
+    if (fstatvfs(mnt, &st) < 0 || (st.f_flag & ST_RDONLY) != 0)
+        return err_set(e, ERR_INTERNAL, "mount the overlay: it is read-only");
+    sb->root_fd = take_fd(&mnt);
+    return 0;
 }
 
-/* Found out by making one. */
+/* Finds out by making an overlay. */
 int rootfs_open(struct keeper *k, struct err *e)
 {
     autofd int fs = sys_fsopen("overlay", FSOPEN_CLOEXEC);
@@ -177,11 +172,11 @@ int rootfs_open(struct keeper *k, struct err *e)
     autofd int b = sys_open_tree(k->dir_fd, "front", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
 
     if (fs < 0 || a < 0 || b < 0)
-        return err_sys(e, "overlayfs");
+        return err_sys(e, "open overlayfs");
     k->overlay_by_path = name_layers_by_fd(fs, &(struct lowers){{a, b}, 2}, -1, -1) < 0 ||
                          sys_fsconfig(fs, FSCONFIG_CMD_CREATE, NULL, NULL, 0) < 0;
     if (k->overlay_by_path && mkdirat(k->dir_fd, "layers", 0700) < 0 && errno != EEXIST)
-        return err_sys(e, "make layers");
+        return err_sys(e, "make DIR/layers");
     return 0;
 }
 
@@ -202,18 +197,8 @@ static int map_lowers(struct sandbox *sb, struct lowers *ret, struct err *e)
     return n < 0 ? -1 : r;
 }
 
-/* For cove-helper: a bare directory of the disk and no overlay, on which the marks
- * of removed files could not be made. */
-static int import_root(struct sandbox *sb, int disk, struct err *e)
-{
-    if (mkdirat(disk, "root", 0755) < 0 && errno != EEXIST)
-        return err_sys(e, "make the root of an import");
-    sb->root_fd = mapped_clone(sb, disk, "root", MOUNT_ATTR_NODEV | MOUNT_ATTR_NOSUID, e);
-    return sb->root_fd < 0 ? -1 : 0;
-}
-
-/* Two sandboxes on one upper would only make the kernel warn. Ids are unique and
- * a record belongs to one keeper (DIR is locked), so that cannot happen here. */
+/* The kernel would only warn about two sandboxes on one upper. Ids are unique and a record belongs
+ * to one keeper (DIR is locked), so that cannot happen. */
 int rootfs_up(struct sandbox *sb, struct err *e)
 {
     autofd int disk = openat(sb->k->disk.fd, sb->rec.id, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -221,28 +206,34 @@ int rootfs_up(struct sandbox *sb, struct err *e)
     int upper = -1, r = -1;
 
     if (disk < 0)
-        return err_sys(e, "open the disk");
+        return err_sys(e, "open the disk of the sandbox");
     sb->nmounts = 0;
-    if (sb->import)
-        return import_root(sb, disk, e);
+    if (sb->state == STATE_PREPARING) {
+        /* For cove-helper: a plain directory of the disk, since whiteouts cannot be made on an
+         * overlay. */
+        if (mkdirat(disk, "root", 0755) < 0 && errno != EEXIST)
+            return err_sys(e, "make the root of an import");
+        sb->root_fd = mapped_clone(sb, disk, "root", MOUNT_ATTR_NODEV | MOUNT_ATTR_NOSUID, e);
+        return sb->root_fd < 0 ? -1 : 0;
+    }
     if (map_lowers(sb, &low, e) == 0)
         upper = mapped_clone(sb, disk, "", 0, e);
     if (upper >= 0)
-        r = stack(sb, &low, upper, e);
+        r = make_overlay(sb, &low, upper, e);
     while (low.n > 0)
-        closer_take(low.fds[--low.n], NULL);
-    closer_take(upper, NULL);
+        closer_close(low.fds[--low.n], NULL);
+    closer_close(upper, NULL);
     return r;
 }
 
-/* root_fd is kept while the sandbox lives: with the last reference here, init's
- * death need not wait for the sync that ends an overlay. */
+/* root_fd stays open while the sandbox runs: with the last reference here, the death of init does
+ * not wait for the sync that ends an overlay. */
 int rootfs_down(struct sandbox *sb)
 {
     drop_fd(&sb->userns_fd);
     if (sb->root_fd >= 0) {
         atomic_store(&sb->root_closed, 0);
-        closer_take(take_fd(&sb->root_fd), &sb->root_closed);
+        closer_close(take_fd(&sb->root_fd), &sb->root_closed);
         return 1;
     }
     return atomic_load(&sb->root_closed) ? 0 : 1;
@@ -270,18 +261,18 @@ static int fill_dev(int fd, struct err *e)
         if (mknodat(fd, nodes[i].name, S_IFCHR | 0666, makedev(nodes[i].major, nodes[i].minor)) <
                 0 ||
             fchmodat(fd, nodes[i].name, 0666, 0) < 0)
-            return err_sys(e, "/dev/%s", nodes[i].name);
+            return err_sys(e, "make /dev/%s", nodes[i].name);
     for (size_t i = 0; i < ARRAY_LEN(links); i++)
         if (symlinkat(links[i].target, fd, links[i].name) < 0)
-            return err_sys(e, "/dev/%s", links[i].name);
+            return err_sys(e, "make /dev/%s", links[i].name);
     for (size_t i = 0; i < ARRAY_LEN(dirs); i++)
         if (mkdirat(fd, dirs[i], 0755) < 0)
-            return err_sys(e, "/dev/%s", dirs[i]);
+            return err_sys(e, "make /dev/%s", dirs[i]);
     return 0;
 }
 
-/* Where the kernel cannot map a tmpfs (before 6.3) the nodes show as nobody's;
- * their modes let everyone use them all the same. */
+/* Where the kernel cannot map a tmpfs (before 6.3) the nodes belong to uid 65534; their modes let
+ * every user open them. */
 static int close_dev(const struct sandbox *sb, int fd, struct err *e)
 {
     struct mount_attr attr = {.attr_set = MOUNT_ATTR_IDMAP | MOUNT_ATTR_RDONLY,
@@ -295,9 +286,8 @@ static int close_dev(const struct sandbox *sb, int fd, struct err *e)
     return 0;
 }
 
-/* The nodes are real ones on a tmpfs of the host's own: nodes on a filesystem
- * mounted inside a user namespace do not open. One for each sandbox, not a clone of one
- * for all: watches (inotify) and locks are of an inode, whatever mount it is reached by. */
+/* The nodes are on a tmpfs of the host: nodes on a filesystem that was mounted inside a user
+ * namespace do not open. One tmpfs per sandbox, since inotify watches and locks are per inode. */
 int devfs_make(const struct sandbox *sb, struct err *e)
 {
     autofd int fs = sys_fsopen("tmpfs", FSOPEN_CLOEXEC), mnt = -1;
@@ -305,7 +295,7 @@ int devfs_make(const struct sandbox *sb, struct err *e)
     if (fs < 0 || sys_fsconfig(fs, FSCONFIG_SET_STRING, "mode", "0755", 0) < 0 ||
         sys_fsconfig(fs, FSCONFIG_SET_STRING, "size", "64k", 0) < 0 ||
         sys_fsconfig(fs, FSCONFIG_CMD_CREATE, NULL, NULL, 0) < 0)
-        return err_sys(e, "tmpfs for /dev");
+        return err_sys(e, "open tmpfs for /dev");
     mnt = sys_fsmount(fs, FSMOUNT_CLOEXEC, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC);
     if (mnt < 0)
         return err_sys(e, "mount tmpfs for /dev");

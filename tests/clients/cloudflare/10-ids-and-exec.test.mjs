@@ -1,8 +1,8 @@
-// Plain HTTP: what Cloudflare's bridge promises of ids, keys and exec, and where ours
+// Plain HTTP: what Cloudflare's API promises of ids, keys and exec, and where ours
 // must be better than the reference.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import { Bridge, anyId, eventsOf, resultOf } from '../../lib/bridge.mjs';
+import { Cloudflare, anyId, eventsOf, resultOf } from '../../lib/cloudflare.mjs';
 import { poll, startDaemon } from '../../lib/cove.mjs';
 
 let d;
@@ -10,13 +10,13 @@ let b; // one sandbox that most tests share
 
 before(async () => {
   d = await startDaemon();
-  b = new Bridge(d);
+  b = new Cloudflare(d);
 });
 after(() => d?.stop());
 
 const count = async () => (await d.get('/v1/sandboxes?limit=100')).sandboxes.length;
 
-test('health wants no key; the document wants one and shows the bridge', async () => {
+test('health wants no key; the document wants one and shows the Cloudflare plane', async () => {
   const health = await d.call('GET', '/health', undefined, { key: '' });
   assert.deepEqual([health.status, health.json], [200, { ok: true }]);
   assert.equal((await d.call('GET', '/v1/openapi.json', undefined, { key: '' })).status, 401);
@@ -81,7 +81,7 @@ test('a key is wanted as Bearer, in any case for sandboxes, exactly for the pool
 });
 
 test('an id makes exactly one sandbox at its first use, however many calls race', async () => {
-  const racer = new Bridge(d);
+  const racer = new Cloudflare(d);
   const had = await count();
   const all = await Promise.all(Array.from({ length: 24 }, () => racer.sh('cat /proc/sys/kernel/random/boot_id')));
   assert.equal(new Set(all.map((r) => r.stdout)).size, 1);
@@ -92,7 +92,7 @@ test('an id makes exactly one sandbox at its first use, however many calls race'
 });
 
 test('running and delete of an id that was never used make nothing', async () => {
-  const never = new Bridge(d);
+  const never = new Cloudflare(d);
   const had = await count();
   assert.equal(await never.running(), false);
   await never.delete();
@@ -102,10 +102,10 @@ test('running and delete of an id that was never used make nothing', async () =>
 test('one that was created runs, to its client, before it is used and until it is deleted', async () => {
   const had = await count();
   const { json } = await d.call('POST', '/v1/sandbox');
-  const x = new Bridge(d, json.id);
+  const x = new Cloudflare(d, json.id);
   const { key } = await d.post('/v1/keys', { name: 'not its owner' });
   assert.equal(await x.running(), true);
-  assert.equal(await new Bridge(d, x.id, key).running(), false);
+  assert.equal(await new Cloudflare(d, x.id, key).running(), false);
   assert.equal(await count(), had);
   await x.delete();
   assert.equal(await x.running(), false);
@@ -116,7 +116,7 @@ test('one that was created runs, to its client, before it is used and until it i
 });
 
 test('a deleted id can be used again at once and means a new sandbox', async () => {
-  const again = new Bridge(d);
+  const again = new Cloudflare(d);
   await again.sh('echo old >f');
   assert.equal(await again.running(), true);
   const gone = again.delete();
@@ -128,7 +128,7 @@ test('a deleted id can be used again at once and means a new sandbox', async () 
 
 test('whoever comes while a sandbox is being made finds a workspace that is root\'s', async () => {
   for (let round = 0; round < 12; round++) {
-    const x = new Bridge(d);
+    const x = new Cloudflare(d);
     const all = [];
     for (let i = 0; i < 16; i++) {
       all.push(x.exec(['stat', '-c', '%U', '.']));
@@ -142,7 +142,7 @@ test('whoever comes while a sandbox is being made finds a workspace that is root
 test('what a delete cuts off is an error of the call, and what comes after it is in a new sandbox', async () => {
   const ends = new Set();
   for (let round = 0; round < 12; round++) {
-    const x = new Bridge(d);
+    const x = new Cloudflare(d);
     if (round % 2) await x.sh('touch old');
     const racing = [];
     for (let i = 0; i < 6; i++) {
@@ -162,8 +162,8 @@ test('what a delete cuts off is an error of the call, and what comes after it is
 test('an id is a name within its key', async () => {
   const { key } = await d.post('/v1/keys', { name: 'another' });
   const id = anyId();
-  const mine = new Bridge(d, id);
-  const theirs = new Bridge(d, id, key);
+  const mine = new Cloudflare(d, id);
+  const theirs = new Cloudflare(d, id, key);
   await mine.sh('echo mine >f');
   assert.equal(await theirs.running(), false);
   assert.equal((await theirs.sh('ls')).stdout, '');
@@ -258,7 +258,7 @@ test('cwd must resolve to a place in /workspace', async () => {
 });
 
 test('who removed /workspace can make it again', async () => {
-  const x = new Bridge(d);
+  const x = new Cloudflare(d);
   assert.equal((await x.sh('rm -rf /workspace')).exit, 0);
   assert.equal((await x.exec(['pwd'])).stdout, '/\n');
   assert.equal((await x.exec(['type', 'cd'])).stdout, 'cd is a shell builtin\n');
@@ -271,7 +271,7 @@ test('who removed /workspace can make it again', async () => {
 });
 
 test('what is not a command is refused before anything is made', async () => {
-  const never = new Bridge(d);
+  const never = new Cloudflare(d);
   const had = await count();
   for (const body of [{}, { argv: [] }, { argv: 'ls' }, { argv: [1] }, { argv: ['ls'], timeout_ms: 'soon' }, { argv: ['ls'], cwd: 5 }, []]) {
     await never.fails(400, 'invalid_request', 'POST', '/exec', body);
@@ -308,7 +308,7 @@ test('an id means the same sandbox after front and keeper were killed', async ()
 });
 
 test('an id means one sandbox also when the front dies while it is being made', async () => {
-  const all = Array.from({ length: 6 }, () => new Bridge(d));
+  const all = Array.from({ length: 6 }, () => new Cloudflare(d));
   for (const [i, x] of all.entries()) {
     const first = Promise.allSettled(Array.from({ length: 4 }, () => x.exec(['true'])));
     for (let turn = 0; turn < 4 * i; turn++) await new Promise(setImmediate); // each time a little further

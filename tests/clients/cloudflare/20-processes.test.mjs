@@ -1,7 +1,7 @@
-// The processes of the bridge's next version, beside the stable one.
+// Processes of the next version of the API, beside the stable one.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import { Bridge } from '../../lib/bridge.mjs';
+import { Cloudflare } from '../../lib/cloudflare.mjs';
 import { poll, startDaemon } from '../../lib/cove.mjs';
 
 let d;
@@ -9,7 +9,7 @@ let b;
 
 before(async () => {
   d = await startDaemon();
-  b = new Bridge(d);
+  b = new Cloudflare(d);
 });
 after(() => d?.stop());
 
@@ -28,7 +28,7 @@ const text = (evs, type) => Buffer.concat(evs.filter((e) => e.type === type).map
 
 test('a look at an id that was never used makes nothing', async () => {
   const had = (await d.get('/v1/sandboxes')).sandboxes.length;
-  const never = new Bridge(d);
+  const never = new Cloudflare(d);
   assert.deepEqual((await never.call('GET', '/processes')).json, []);
   await never.fails(404, 'not_found', 'GET', '/processes/x');
   await never.fails(404, 'not_found', 'GET', '/processes/x/logs');

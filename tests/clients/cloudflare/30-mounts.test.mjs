@@ -6,7 +6,7 @@ import net from 'node:net';
 import os from 'node:os';
 import path from 'node:path';
 import { after, before, test } from 'node:test';
-import { Bridge } from '../../lib/bridge.mjs';
+import { Cloudflare } from '../../lib/cloudflare.mjs';
 import { run, startDaemon } from '../../lib/cove.mjs';
 
 let d;
@@ -19,7 +19,7 @@ before(async () => {
   fs.writeFileSync(path.join(dir, 'public'), 'for all\n');
   fs.writeFileSync(path.join(dir, 'private'), 'secret\n', { mode: 0o600 });
   d = await startDaemon({ args: ['--mounts', `data,share=${dir}`, '--disk', '64M'] });
-  b = new Bridge(d);
+  b = new Cloudflare(d);
 });
 after(async () => {
   await d?.stop();
@@ -33,7 +33,7 @@ const mount = async (box, binding, mountPath, options = {}) => {
 };
 
 test('a volume is shared by sandboxes, outlives them, and belongs to root inside', async () => {
-  const other = new Bridge(d);
+  const other = new Cloudflare(d);
   await mount(b, 'data', '/mnt/data');
   await b.sh('echo one >/mnt/data/f; chown user /mnt/data/f; mkdir -m 777 /mnt/data/open');
   await mount(other, 'data', '/workspace/deep/er/../data');
@@ -41,7 +41,7 @@ test('a volume is shared by sandboxes, outlives them, and belongs to root inside
   assert.equal((await b.sh('cat /mnt/data/f')).stdout, 'one\ntwo\n');
   assert.equal((await b.sh('su user -c "touch /mnt/data/open/mine && stat -c %U /mnt/data/open/mine"')).stdout, 'user\n');
   await other.delete();
-  const third = new Bridge(d);
+  const third = new Cloudflare(d);
   await mount(third, 'data', '/mnt/data', { readOnly: true });
   assert.equal((await third.sh('cat /mnt/data/f')).stdout, 'one\ntwo\n');
   assert.match((await third.sh('echo three >/mnt/data/f')).stderr, /Read-only/);
@@ -49,21 +49,21 @@ test('a volume is shared by sandboxes, outlives them, and belongs to root inside
 });
 
 test('a workspace with a mount in it is persisted without what is mounted, and hydrated around it', async () => {
-  const x = new Bridge(d);
+  const x = new Cloudflare(d);
   await mount(x, 'data', '/workspace/data');
   await x.sh('echo mine >own; echo theirs >data/theirs');
   const { bytes: tar } = await x.call('POST', '/persist');
   await x.sh('rm own');
   assert.equal((await x.call('POST', '/hydrate', tar)).status, 200);
   assert.equal((await x.sh('cat own data/theirs')).stdout, 'mine\ntheirs\n');
-  const plain = new Bridge(d);
+  const plain = new Cloudflare(d);
   assert.equal((await plain.call('POST', '/hydrate', tar)).status, 200);
   assert.equal((await plain.sh('find . -mindepth 1 | sort')).stdout, './data\n./own\n');
   for (const box of [x, plain]) await box.delete();
 });
 
 test('what cannot be written because of what it is mounted from is no fault of the request', async () => {
-  const x = new Bridge(d);
+  const x = new Cloudflare(d);
   await mount(x, 'data', '/workspace/data', { readOnly: true });
   assert.match(await x.fails(502, 'workspace_archive_write_error', 'PUT', '/file/workspace/data/new', Buffer.from('x')), /Read-only/);
   await x.fails(403, 'invalid_request', 'PUT', '/file/etc/new', Buffer.from('x'));
@@ -86,7 +86,7 @@ test('a socket or a pipe in a directory of the host is not for sandboxes', async
   fs.chmodSync(path.join(dir, 'socket'), 0o777);
   assert.equal((await run('mkfifo', ['-m', '666', path.join(dir, 'pipe')])).status, 0);
   const pipe = fs.openSync(path.join(dir, 'pipe'), fs.constants.O_RDONLY | fs.constants.O_NONBLOCK);
-  const box = new Bridge(d);
+  const box = new Cloudflare(d);
   await mount(box, 'share', '/mnt/share');
   for (const user of ['root', 'user']) {
     const r = await box.sh(`su ${user} -c 'echo x >/mnt/share/pipe; python3 -c "import socket; socket.socket(socket.AF_UNIX).connect(\\"/mnt/share/socket\\")"; cat /mnt/share/public; stat -c %U /mnt/share/public'`);
@@ -151,7 +151,7 @@ test('what the operator did not name is a typed error, and so is a bucket elsewh
   assert.match(await b.fails(502, 'mount_error', 'POST', '/mount', { bucket: 'b', mountPath: '/mnt/x', options: { endpoint: 'https://x.r2.cloudflarestorage.com', credentials: { accessKeyId: 'a', secretAccessKey: 'b' } } }), /mounts no buckets/);
 });
 
-test('every type is checked as the bridge does', async () => {
+test('every type is checked as Cloudflare does', async () => {
   const good = { binding: 'data', mountPath: '/mnt/x', options: {} };
   for (const [bad, text] of [
     [{ bucket: '' }, /bucket must be a non-empty string/],
@@ -179,7 +179,7 @@ test('every type is checked as the bridge does', async () => {
 });
 
 test('a sandbox takes a bounded number of mounts', async () => {
-  const many = new Bridge(d);
+  const many = new Cloudflare(d);
   for (let i = 0; i < 16; i++) await mount(many, 'data', `/mnt/m${i}`);
   await many.fails(502, 'mount_error', 'POST', '/mount', { binding: 'data', mountPath: '/mnt/m16', options: {} });
   assert.equal((await many.call('POST', '/unmount', { mountPath: '/mnt/m3' })).status, 200);

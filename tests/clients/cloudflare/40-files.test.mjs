@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import crypto from 'node:crypto';
 import { after, before, test } from 'node:test';
-import { Bridge } from '../../lib/bridge.mjs';
+import { Cloudflare } from '../../lib/cloudflare.mjs';
 import { startDaemon } from '../../lib/cove.mjs';
 
 let d;
@@ -10,7 +10,7 @@ let b;
 
 before(async () => {
   d = await startDaemon({ args: ['--disk', '256M'] });
-  b = new Bridge(d);
+  b = new Cloudflare(d);
 });
 after(() => d?.stop());
 
@@ -48,7 +48,7 @@ test('what is written is read back, byte for byte, and is root\'s', async () => 
 });
 
 test('the first use may be a file', async () => {
-  const fresh = new Bridge(d);
+  const fresh = new Cloudflare(d);
   await put('workspace/x', Buffer.from('y'), fresh);
   assert.equal(String(await get('workspace/x', fresh)), 'y');
   await fresh.delete();
@@ -115,7 +115,7 @@ test('persist and hydrate carry a workspace into another sandbox', async () => {
     chown user:user src/deep; touch -d 2001-02-03T04:05:06Z old; printf '#!/bin/sh\\n' >run; chmod 755 run
     mkfifo fifo; python3 -c 'import socket; socket.socket(socket.AF_UNIX).bind("sock")'; mkdir -p node_modules/x; echo big >node_modules/x/y
     mkdir -p "$(printf 'l%.0s' $(seq 90))/$(printf 'm%.0s' $(seq 120))"; echo long >l*/m*/f; ln -s "$(printf 't%.0s' $(seq 150))" longlink`);
-  const to = new Bridge(d);
+  const to = new Cloudflare(d);
   await to.sh('echo stays >other; echo replaced >run');
   await hydrate(await persist(), to);
   const list = 'cd /workspace; find . -mindepth 1 ! -name other -printf "%P %y %m %u %l\\n" | sort; cat src/deep/f hard l*/m*/f; stat -c %Y old; cat other';
@@ -128,7 +128,7 @@ test('persist and hydrate carry a workspace into another sandbox', async () => {
 test('excludes are paths, taken literally, with all below them', async () => {
   await b.sh('rm -rf /workspace/*; mkdir -p a/b c "x*y"; touch a/b/1 a/2 c/a "x*y/3" xzy keep');
   const names = async (query) => {
-    const to = new Bridge(d);
+    const to = new Cloudflare(d);
     await hydrate(await persist(query), to);
     const out = (await to.sh('find . -mindepth 1 -printf "%P\\n" | sort')).stdout.trim().split('\n');
     await to.delete();
@@ -151,7 +151,7 @@ test('an archive that is none, or leads out, is refused', async () => {
 
 test('an archive of more than 32 MiB goes both ways', async () => {
   await b.sh('rm -rf /workspace/*; head -c 40M /dev/urandom >big; sha256sum big >sum');
-  const to = new Bridge(d);
+  const to = new Cloudflare(d);
   await hydrate(await persist(), to);
   assert.equal((await to.sh('sha256sum -c sum')).stdout, 'big: OK\n');
   await to.delete();

@@ -1,7 +1,7 @@
 // Shells over a WebSocket, stable and next.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import { Bridge } from '../../lib/bridge.mjs';
+import { Cloudflare } from '../../lib/cloudflare.mjs';
 import { poll, startDaemon } from '../../lib/cove.mjs';
 import { Ws } from '../../lib/ws.mjs';
 
@@ -10,7 +10,7 @@ let b;
 
 before(async () => {
   d = await startDaemon();
-  b = new Bridge(d);
+  b = new Cloudflare(d);
 });
 after(() => d?.stop());
 
@@ -22,7 +22,7 @@ const refused = async (status, code, promise) => {
 };
 
 test('without an upgrade, with bad numbers or ids, it is refused before a sandbox is made', async () => {
-  const never = new Bridge(d);
+  const never = new Cloudflare(d);
   await never.fails(400, 'invalid_request', 'GET', '/pty');
   for (const query of ['?cols=x', '?rows=0', '?cols=1.5', '?cols=1001', '?session=a..b', '?session=a%20b']) await refused(400, 'invalid_request', pty(query, {}, never));
   await refused(400, 'invalid_request', pty('', { headers: { 'session-id': 'no/way' } }, never));
@@ -103,7 +103,7 @@ test('what was printed comes before the end', async () => {
 // ---- next ----
 
 test('next: a look makes nothing', async () => {
-  const never = new Bridge(d);
+  const never = new Cloudflare(d);
   assert.deepEqual((await never.call('GET', '/terminals')).json, []);
   await never.fails(404, 'not_found', 'GET', '/terminals/x');
   await never.fails(404, 'not_found', 'POST', '/terminals/x/interrupt');

@@ -1,7 +1,7 @@
-// Shells that remember, as the bridge has them, without what is broken in the reference.
+// Sessions as Cloudflare has them, without the defects of the reference.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import { Bridge } from '../../lib/bridge.mjs';
+import { Cloudflare } from '../../lib/cloudflare.mjs';
 import { poll, startDaemon } from '../../lib/cove.mjs';
 
 let d;
@@ -9,7 +9,7 @@ let b;
 
 before(async () => {
   d = await startDaemon();
-  b = new Bridge(d);
+  b = new Cloudflare(d);
 });
 after(() => d?.stop());
 
@@ -106,7 +106,7 @@ test('delete ends it and what it started; unknown and doubled ones are errors', 
   const made = (await b.call('POST', '/session')).json.id;
   assert.match(made, /^[a-z0-9]+$/);
   assert.equal((await line(made, 'pwd')).stdout, '/workspace\n');
-  await new Bridge(d).fails(502, 'session_error', 'DELETE', '/session/x');
+  await new Cloudflare(d).fails(502, 'session_error', 'DELETE', '/session/x');
 });
 
 test('what a delete of the session cuts off did not succeed', async () => {

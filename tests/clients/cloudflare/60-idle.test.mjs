@@ -1,18 +1,18 @@
 // A sandbox that nobody uses sleeps; the next call finds it where it was.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import { Bridge } from '../../lib/bridge.mjs';
+import { Cloudflare } from '../../lib/cloudflare.mjs';
 import { poll, startDaemon } from '../../lib/cove.mjs';
 import { Ws } from '../../lib/ws.mjs';
 
 let d;
 before(async () => {
-  d = await startDaemon({ args: ['--bridge-idle', '700ms'] });
+  d = await startDaemon({ args: ['--cloudflare-idle', '700ms'] });
 });
 after(() => d?.stop());
 
 const used = async () => {
-  const b = new Bridge(d);
+  const b = new Cloudflare(d);
   await b.sh('echo $$ >pid; echo x >ticks; (while :; do echo x >>ticks; sleep 0.05; done) >/dev/null 2>&1 & echo $! >bg');
   const { sandboxes } = await d.get('/v1/sandboxes?limit=100');
   return [b, sandboxes.at(-1).id];

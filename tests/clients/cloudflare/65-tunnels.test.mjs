@@ -1,7 +1,7 @@
 // A URL for a port: by host, by path, to who knows the token, and to nobody else.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import { Bridge } from '../../lib/bridge.mjs';
+import { Cloudflare } from '../../lib/cloudflare.mjs';
 import { poll, startDaemon } from '../../lib/cove.mjs';
 import { rawConnection } from '../../lib/ports.mjs';
 
@@ -27,8 +27,8 @@ http.server.ThreadingHTTPServer(('127.0.0.1', 8080), H).serve_forever()
 `;
 
 before(async () => {
-  d = await startDaemon({ args: ['--bridge-idle', '900ms'] });
-  b = new Bridge(d);
+  d = await startDaemon({ args: ['--cloudflare-idle', '900ms'] });
+  b = new Cloudflare(d);
   await b.call('PUT', '/file/workspace/server.py', Buffer.from(SERVER));
   await b.call('POST', '/processes', { argv: ['python3', 'server.py'] });
   const a = await b.call('POST', '/tunnel/8080', { name: 'app' });
@@ -132,7 +132,7 @@ test('a visitor wakes it, and an open connection keeps it awake', async () => {
 });
 
 test('ports that cannot be, and names that cannot be, are refused', async () => {
-  const never = new Bridge(d);
+  const never = new Cloudflare(d);
   for (const port of ['80', '1023', '3000', '65536', 'x', '-1', '8080.5']) {
     await never.fails(400, 'invalid_request', 'POST', `/tunnel/${port}`);
     await never.fails(400, 'invalid_request', 'DELETE', `/tunnel/${port}`);

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { Manifest, dir, file, r2Mount, s3Mount } from '@openai/agents-core/sandbox';
 import { CloudflareBucketMountStrategy, CloudflareSandboxClient } from '@openai/agents-extensions/sandbox/cloudflare';
-import { Bridge, eventsOf } from '../../lib/bridge.mjs';
+import { Cloudflare, eventsOf } from '../../lib/cloudflare.mjs';
 import { poll, startDaemon } from '../../lib/cove.mjs';
 
 let d;
@@ -22,7 +22,7 @@ async function create(options = {}, manifest = new Manifest({})) {
 before(async () => {
   d = await startDaemon();
   client = new CloudflareSandboxClient({ workerUrl: d.url, apiKey: d.key });
-  quiet = new Bridge(d).call('POST', '/exec', { argv: ['bash', '-c', 'sleep 16; echo at last'] });
+  quiet = new Cloudflare(d).call('POST', '/exec', { argv: ['bash', '-c', 'sleep 16; echo at last'] });
   s = await create({}, new Manifest({
     environment: { GREETING: 'it is "set"' },
     entries: {
@@ -234,7 +234,7 @@ test('close, shutdown and delete end the sandbox', async () => {
   for (const how of ['close', 'shutdown', 'delete']) {
     const x = await client.create({ manifest: new Manifest({}) });
     await cmd(x, 'true');
-    const b = new Bridge(d, x.state.sandboxId);
+    const b = new Cloudflare(d, x.state.sandboxId);
     assert.equal(await b.running(), true);
     await x[how]();
     assert.equal(await b.running(), false);

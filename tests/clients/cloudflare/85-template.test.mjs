@@ -1,19 +1,19 @@
-// Sandboxes of the bridge from an image of the operator's, which need not have what ours has.
+// Sandboxes of the Cloudflare plane from an image of the operator's, which need not have what ours has.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import { Bridge } from '../../lib/bridge.mjs';
+import { Cloudflare } from '../../lib/cloudflare.mjs';
 import { startDaemon } from '../../lib/cove.mjs';
 import { staticProbe, tar } from '../../lib/image.mjs';
 
 let d;
 before(async () => {
-  d = await startDaemon({ args: ['--bridge-template', 'bare'] });
+  d = await startDaemon({ args: ['--cloudflare-template', 'bare'] });
   await d.api('PUT', '/v1/templates/bare', tar([{ name: 'p', data: staticProbe(), mode: 0o755 }]));
 });
 after(() => d?.stop());
 
 test('an image without /workspace and without any program gets a workspace, which is root\'s', async () => {
-  const b = new Bridge(d);
+  const b = new Cloudflare(d);
   const first = await b.exec(['/p', 'pwd']);
   assert.deepEqual([first.exit, first.stdout], [0, '/workspace\n']);
   const { sandboxes } = await d.get('/v1/sandboxes?limit=100');

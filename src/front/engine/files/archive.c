@@ -76,7 +76,7 @@ int archive_result(const char *line, size_t len, struct archive_result *ret, str
     if (len < 3 || memcmp(line, "R ", 2) != 0 || line[len - 1] != '\n' ||
         json_parse(line + 2, len - 3, &doc, e) < 0 ||
         json_decode(doc, result_fields, ARRAY_LEN(result_fields), &in, e) < 0)
-        return err_set(e, ERR_INTERNAL, "the helper's answer makes no sense");
+        return err_set(e, ERR_INTERNAL, "cove-helper sent an invalid result line");
     *ret = (struct archive_result){in.entries, in.bytes, in.skipped, ""};
     str_fmt(ret->left, sizeof(ret->left), "%s", in.left);
     return 0;

@@ -94,7 +94,7 @@ static void nonsense(struct fd_call *c, const char *what)
 {
     struct err e;
 
-    err_set(&e, ERR_UNRESPONSIVE, "sandbox %s: its init answered nonsense: %s", c->id, what);
+    err_set(&e, ERR_UNRESPONSIVE, "sandbox %s: invalid answer from its init: %s", c->id, what);
     tell(c, &e);
 }
 
@@ -267,7 +267,7 @@ static int call_begin(struct fd_call *c, struct box *b, uint16_t request, const 
         return -1;
     c->in.fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (c->in.fd < 0)
-        return err_set(e, ERR_UNAVAILABLE, "no more connections to sandboxes: %s; try again",
+        return err_set(e, ERR_UNAVAILABLE, "too many connections to sandboxes: %s; try again",
                        strerror(errno));
     if (loop_timer_set(c->g->loop, &c->deadline, timeout_ms, on_deadline) < 0)
         return err_set(e, ERR_INTERNAL, "out of memory");

@@ -30,7 +30,7 @@ static int keep_path(struct file_kept *k, const char *path, const char *cwd, str
     bool relative = path[0] != '/' && !home;
 
     if (path[0] == '\0')
-        return err_set(e, ERR_INVALID, "path: it is empty");
+        return err_set(e, ERR_INVALID, "path: must not be empty");
     if (strlen(path) + (relative ? strlen(cwd) + 1 : 0) > FILE_PATH_MAX)
         return err_set(e, ERR_INVALID, "path: longer than %u bytes", FILE_PATH_MAX);
     str_fmt(k->path, sizeof(k->path), "%s%s%s", relative ? cwd : "", relative ? "/" : "", path);
@@ -46,7 +46,8 @@ struct box *file_keep(const struct file_at *at, struct file_kept *ret, struct er
         return NULL;
     user = at->user != NULL ? at->user : command_user(&b->pub);
     if (user[0] == '\0' || strlen(user) > INIT_USER_MAX) {
-        err_set(e, ERR_INVALID, "user: a name, a uid or uid:gid, at most %u bytes", INIT_USER_MAX);
+        err_set(e, ERR_INVALID, "user: expected a name, a uid or uid:gid of at most %u bytes",
+                INIT_USER_MAX);
         return NULL;
     }
     str_fmt(ret->key, sizeof(ret->key), "%s", at->ref.key);
@@ -99,7 +100,7 @@ static void look_done(void *arg, const struct file_result *d, const struct err *
     if (cb == NULL)
         return;
     if (e == NULL)
-        err_set(&none, ERR_UNRESPONSIVE, "the helper said nothing about the file");
+        err_set(&none, ERR_UNRESPONSIVE, "cove-helper sent no information about the file");
     cb(to, NULL, e != NULL ? e : &none);
 }
 

@@ -147,7 +147,7 @@ static void on_fail(void *arg, const struct err *e)
     struct err why = *e;
 
     if (w->there && strncmp(why.msg, "no process", 10) == 0)
-        err_set(&why, ERR_NOT_FOUND, "no watch %s; it has ended, or never was", w->id);
+        err_set(&why, ERR_NOT_FOUND, "no watch %s: it ended or never existed", w->id);
     done(w, &why);
 }
 

@@ -62,11 +62,12 @@ static void ended(struct work *w, const struct err *e)
 void work_error(const struct process_exit *m, struct buf *words, struct err *e)
 {
     if (m->flags & PROCESS_EXIT_OOM)
-        err_set(e, ERR_LIMIT, "it takes more memory than the sandbox has");
+        err_set(e, ERR_LIMIT, "cove-helper was killed: the sandbox is out of memory");
     else if (m->signal != 0)
-        err_set(e, ERR_CONFLICT, "it was ended inside the sandbox, by signal %u", m->signal);
+        err_set(e, ERR_CONFLICT, "cove-helper was killed inside the sandbox by signal %u",
+                m->signal);
     else if (!read_words(words, e))
-        err_set(e, ERR_INTERNAL, "the helper ended with code %u", m->code);
+        err_set(e, ERR_INTERNAL, "cove-helper exited with code %u", m->code);
 }
 
 void work_words(struct buf *words, const struct process_output *m)

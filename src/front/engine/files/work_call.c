@@ -110,7 +110,7 @@ static void on_data(void *arg, const char *p, size_t n)
         work_free(w);
     } else if (r < 0) {
         work_close(take_ptr(&w->work));
-        err_set(&w->why, ERR_UNRESPONSIVE, "the helper said nonsense: %s", e.msg);
+        err_set(&w->why, ERR_UNRESPONSIVE, "invalid data from cove-helper: %s", e.msg);
         loop_defer(w->g->loop, &w->later, finish_later);
     }
 }
@@ -122,7 +122,7 @@ static void on_done(void *arg, const struct err *e)
 
     w->work = NULL;
     if (e == NULL && !w->records.ended) {
-        err_set(&cut, ERR_UNRESPONSIVE, "the helper ended without a word");
+        err_set(&cut, ERR_UNRESPONSIVE, "cove-helper exited without a result");
         e = &cut;
     }
     finish(w, e);

@@ -118,7 +118,7 @@ static void helper_data(void *arg, const char *p, size_t n)
     if (w->step != WRITE_HELPER || file_records_take(&w->records, p, n, helper_record, w, &e) == 0)
         return;
     work_close(take_ptr(&w->work));
-    err_set(&w->why, ERR_UNRESPONSIVE, "the helper said nonsense: %s", e.msg);
+    err_set(&w->why, ERR_UNRESPONSIVE, "invalid data from cove-helper: %s", e.msg);
     fail_later(w);
 }
 
@@ -133,7 +133,7 @@ static void helper_done(void *arg, const struct err *e)
 
     w->work = NULL;
     if (e == NULL && !(w->records.ended && w->told)) {
-        err_set(&bad, ERR_UNRESPONSIVE, "the helper ended without a word");
+        err_set(&bad, ERR_UNRESPONSIVE, "cove-helper exited without a result");
         e = &bad;
     }
     if (e != NULL) {
@@ -242,7 +242,7 @@ size_t file_feed(struct file_write *w, const void *p, size_t n, bool last)
         return 0;
     w->last = last;
     if (buf_add(&w->held, p, n) < 0) {
-        err_set(&w->why, ERR_UNAVAILABLE, "no room for the body");
+        err_set(&w->why, ERR_UNAVAILABLE, "out of memory for the body");
         if (w->work != NULL)
             work_close(take_ptr(&w->work));
         fail_later(w);
@@ -261,7 +261,7 @@ static int keep_opts(struct file_write *w, const struct file_write_opts *o, stru
 {
     w->o = *o;
     if (o->owner != NULL && (*o->owner == '\0' || strlen(o->owner) >= sizeof(w->owner)))
-        return err_set(e, ERR_INVALID, "owner: USER, USER:GROUP or :GROUP");
+        return err_set(e, ERR_INVALID, "owner: expected USER, USER:GROUP or :GROUP");
     if (o->owner != NULL)
         strcpy(w->owner, o->owner);
     if ((o->xattr_prefix != NULL && strlen(o->xattr_prefix) > FILE_NAME_MAX) ||

@@ -17,7 +17,7 @@
 
 static int nonsense(struct err *e)
 {
-    return err_set(e, ERR_CONFLICT, "git diff printed something that makes no sense");
+    return err_set(e, ERR_CONFLICT, "git diff printed unexpected output");
 }
 
 static void file_free(struct git_file *f)

@@ -110,11 +110,11 @@ static void on_exit_(void *arg, const struct process_exit *m)
         return;
     }
     if (m->flags & PROCESS_EXIT_TIMED_OUT)
-        err_set(&e, ERR_TIMEOUT, "git did not end in time");
+        err_set(&e, ERR_TIMEOUT, "git timed out");
     else if (m->flags & PROCESS_EXIT_OOM)
-        err_set(&e, ERR_LIMIT, "git takes more memory than the sandbox has");
+        err_set(&e, ERR_LIMIT, "git was killed: the sandbox is out of memory");
     else if (m->signal != 0)
-        err_set(&e, ERR_CONFLICT, "git was ended inside the sandbox, by signal %u", m->signal);
+        err_set(&e, ERR_CONFLICT, "git was killed inside the sandbox by signal %u", m->signal);
     else
         git_words(buf_cstr(&r->words), r->words.len, r->secret, &e);
     ended(r, &e);

@@ -24,7 +24,7 @@ static int take(void *arg, char *token, size_t n, struct err *e)
     struct git_log *l = arg;
 
     if (l->n == GIT_LOG_COMMIT && !is_oid(token, n))
-        return err_set(e, ERR_CONFLICT, "git log printed something that makes no sense");
+        return err_set(e, ERR_CONFLICT, "git log printed unexpected output");
     l->at[l->n++] = l->fields.len;
     buf_add(&l->fields, token, n + 1);
     if (l->fields.failed)

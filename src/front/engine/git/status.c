@@ -18,7 +18,7 @@ const char *git_kind_name(enum git_kind k)
 
 static int nonsense(struct err *e)
 {
-    return err_set(e, ERR_CONFLICT, "git status printed something that makes no sense");
+    return err_set(e, ERR_CONFLICT, "git status printed unexpected output");
 }
 
 /* The word up to the next blank, which becomes a NUL; NULL when there is none. */

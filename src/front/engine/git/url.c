@@ -19,7 +19,7 @@ static int decode(const char *from, size_t n, char *out, struct err *e)
         int hi = 0, lo = 0;
 
         if (len >= GIT_SECRET_MAX)
-            return err_set(e, ERR_INVALID, "url: the credentials in it are too long");
+            return err_set(e, ERR_INVALID, "url: its credentials are too long");
         if (from[i] != '%') {
             out[len++] = from[i];
             continue;
@@ -66,16 +66,16 @@ int git_url(const char *url, char out[GIT_URL_MAX + 1], char *username, char *pa
     size_t n = strlen(url);
 
     if (n == 0 || n > GIT_URL_MAX)
-        return err_set(e, ERR_INVALID, "url: 1 to %u bytes", GIT_URL_MAX);
+        return err_set(e, ERR_INVALID, "url: expected 1 to %u bytes", GIT_URL_MAX);
     for (size_t i = 0; i < n; i++)
         if ((unsigned char)url[i] <= 0x20 || url[i] == 0x7f)
-            return err_set(e, ERR_INVALID, "url: no blanks and no control characters");
+            return err_set(e, ERR_INVALID, "url: must not contain spaces or control characters");
     if (url[0] == '-')
-        return err_set(e, ERR_INVALID, "url: it may not begin with '-'");
+        return err_set(e, ERR_INVALID, "url: must not begin with '-'");
     if (is_http(url))
         return take_userinfo(url, out, username, password, e);
     if (*password != '\0')
-        return err_set(e, ERR_INVALID, "credentials are for http and https URLs");
+        return err_set(e, ERR_INVALID, "username and password: only for http and https URLs");
     str_fmt(out, GIT_URL_MAX + 1, "%s", url);
     return 0;
 }
@@ -106,6 +106,6 @@ int git_check_rev(const char *what, const char *rev, struct err *e)
                        what);
     for (size_t i = 0; i < n; i++)
         if ((unsigned char)rev[i] < 0x20 || rev[i] == 0x7f)
-            return err_set(e, ERR_INVALID, "%s: no control characters", what);
+            return err_set(e, ERR_INVALID, "%s: must not contain control characters", what);
     return 0;
 }

@@ -126,5 +126,5 @@ void git_words(const char *said, size_t n, const char *secret, struct err *e)
     words = last_words(copy);
     make_plain(words);
     words[str_utf8_whole(words, strnlen(words, WORDS_SHOWN))] = '\0';
-    err_set(e, kind, "git: %s", *words != '\0' ? words : "it failed and did not say why");
+    err_set(e, kind, "git: %s", *words != '\0' ? words : "failed without an error message");
 }

@@ -62,7 +62,7 @@ static void end(struct build *b, const struct err *e)
     if (b->import != NULL)
         engine_import_cancel(take_ptr(&b->import));
     if (b->id[0] != '\0') {
-        err_set(&gone, ERR_GONE, "the build is over");
+        err_set(&gone, ERR_GONE, "the build ended");
         if (b->stream != NULL)
             process_close(take_ptr(&b->stream));
         talk_peer_reset(&b->peer, &gone);
@@ -219,7 +219,7 @@ static void on_sandbox(void *arg, const void *msg, const struct err *e)
     if (e != NULL)
         why = *e;
     else
-        err_set(&why, ERR_INTERNAL, "the keeper named a sandbox '%s'", m->id);
+        err_set(&why, ERR_INTERNAL, "invalid sandbox id '%s' from the keeper", m->id);
     end(b, &why);
 }
 
@@ -237,7 +237,8 @@ static bool is_made_of(const char *s, const char *chars, size_t max)
 static int check(const struct build_opts *o, struct err *e)
 {
     if (!is_made_of(o->suite, LOWER ".-", 32))
-        return err_set(e, ERR_INVALID, "suite: expected the name of a release, as bookworm");
+        return err_set(e, ERR_INVALID,
+                       "suite: expected the name of a release, for example bookworm");
     if (o->mirror[0] != '\0' &&
         (!is_made_of(o->mirror, LOWER UPPER "._~:/%+-", 256) ||
          (strncmp(o->mirror, "http://", 7) != 0 && strncmp(o->mirror, "https://", 8) != 0 &&

@@ -162,7 +162,7 @@ static void on_sandbox(void *arg, const void *msg, const struct err *e)
         return;
     }
     if (!id_is_valid(m->id, KEEPER_ID_MAX) || box_find(x->g, m->id) != NULL) {
-        err_set(&why, ERR_INTERNAL, "the keeper named a sandbox '%s'", m->id);
+        err_set(&why, ERR_INTERNAL, "invalid sandbox id '%s' from the keeper", m->id);
         end(x, &why);
         return;
     }

@@ -55,7 +55,7 @@ static void tell(struct fork *f)
             c->id[0] == '\0' ? NULL : engine_get((struct ref){f->g, f->key, c->id});
 
         if (c->id[0] != '\0' && s == NULL)
-            err_set(&c->e, ERR_GONE, "sandbox %s has ended already", c->id);
+            err_set(&c->e, ERR_GONE, "sandbox %s was deleted", c->id);
         f->each(f->arg, s, s == NULL ? &c->e : NULL);
     }
     f->done(f->arg, NULL);
@@ -194,7 +194,7 @@ void engine_fork(struct ref ref, const struct fork_opts *o,
     struct box *b = box_to_snapshot(ref, &e);
 
     if (b != NULL && (o->count == 0 || o->count > FORK_MAX)) {
-        err_set(&e, ERR_INVALID, "count: from 1 to %u", FORK_MAX);
+        err_set(&e, ERR_INVALID, "count: expected 1 to %u", FORK_MAX);
     } else if (b != NULL) {
         err_set(&e, ERR_INTERNAL, "out of memory");
         f = fork_new(ref.engine, &b->pub, o);

@@ -111,7 +111,7 @@ static int put_layers(struct buf *out, const json_t *list, struct err *e)
 
     json_array_foreach(list, i, s) wire_strv_add(out, json_string_value(s));
     return out->failed || json_array_size(list) == 0
-               ? err_set(e, ERR_INVALID, "the helper's list of layers is none")
+               ? err_set(e, ERR_INVALID, "invalid list of layers from cove-helper")
                : 0;
 }
 
@@ -123,7 +123,7 @@ int image_result_read(const char *text, size_t len, struct image_result *ret, st
 
     if (json_parse(text, len, &j, e) < 0 ||
         json_decode(j, result_fields, ARRAY_LEN(result_fields), &r, e) < 0)
-        return err_wrap(e, "the helper's answer");
+        return err_wrap(e, "result of cove-helper");
     if (decode(r.settings, &s, e) < 0)
         return -1;
     str_fmt(ret->format, sizeof(ret->format), "%s", r.format);

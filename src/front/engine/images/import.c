@@ -210,7 +210,7 @@ static void on_exit_(void *arg, const struct process_exit *m)
         commit(im);
     } else {
         err_set(&e, m->flags & PROCESS_EXIT_OOM ? ERR_TOO_LARGE : ERR_INTERNAL,
-                m->flags & PROCESS_EXIT_OOM ? "unpacking it takes more memory than a sandbox has"
+                m->flags & PROCESS_EXIT_OOM ? "unpacking needs more memory than a sandbox has"
                                             : "the helper ended with code %u, signal %u",
                 m->code, m->signal);
         give_up(im, &e);
@@ -275,7 +275,7 @@ static void on_sandbox(void *arg, const void *msg, const struct err *e)
         return;
     }
     if (!id_is_valid(m->id, KEEPER_ID_MAX) || box_find(im->g, m->id) != NULL) {
-        err_set(&why, ERR_INTERNAL, "the keeper named an import '%s'", m->id);
+        err_set(&why, ERR_INTERNAL, "invalid import id '%s' from the keeper", m->id);
         end(im, &why);
         return;
     }

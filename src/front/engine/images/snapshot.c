@@ -102,7 +102,7 @@ const struct snapshot *engine_snapshot_get(struct ref ref)
 
 struct take {
     struct engine *g;
-    struct waiter *waiter; /* NULL once the client was told that it took too long */
+    struct waiter *waiter; /* NULL once the client was told that the snapshot timed out */
     char key[ENGINE_KEY_MAX + 1], name[SNAPSHOT_NAME_MAX + 1];
 };
 
@@ -133,9 +133,9 @@ static int keep_row(struct take *t, const struct keeper_snap *m, struct err *e)
     struct box *b = box_find(t->g, m->sandbox);
 
     if (t->waiter == NULL)
-        return err_set(e, ERR_UNAVAILABLE, "it took too long");
+        return err_set(e, ERR_UNAVAILABLE, "the snapshot timed out");
     if (!id_is_valid(m->id, KEEPER_ID_MAX) || snap_by_id(t->g, m->id) != NULL)
-        return err_set(e, ERR_INTERNAL, "the keeper named a snapshot '%s'", m->id);
+        return err_set(e, ERR_INTERNAL, "invalid snapshot id '%s' from the keeper", m->id);
     if (store_snapshot_insert(t->g->o.store, &row, e) < 0)
         return -1;
     if (snap_add(t->g, &row) == NULL)
@@ -198,7 +198,7 @@ int snap_check_name(const char *name, struct err *e)
         return err_set(e, ERR_INVALID, "name: more than %u bytes", SNAPSHOT_NAME_MAX);
     for (const char *c = name; *c != '\0'; c++)
         if ((unsigned char)*c <= ' ' || *c == 0x7f)
-            return err_set(e, ERR_INVALID, "name: blanks and control characters are not for names");
+            return err_set(e, ERR_INVALID, "name: must not contain spaces or control characters");
     return 0;
 }
 
@@ -286,7 +286,7 @@ static int cursor_read(const char *text, uint64_t *ret, struct err *e)
         return 0;
     if (strlen(text) != CURSOR_LEN || text[0] != 's' ||
         strspn(text + 1, "0123456789abcdef") != CURSOR_LEN - 1)
-        return err_set(e, ERR_INVALID, "this is not a cursor of ours");
+        return err_set(e, ERR_INVALID, "cursor: expected next_cursor of the previous page");
     *ret = strtoull(text + 1, NULL, 16);
     return 0;
 }

@@ -111,7 +111,8 @@ void engine_template_refresh(struct engine *g, const char *name,
     if (c == NULL)
         return;
     if (strlen(name) > KEEPER_NAME_MAX) {
-        waiter_fail(c->waiter, ERR_NOT_FOUND, "no such template");
+        waiter_fail(c->waiter, ERR_NOT_FOUND,
+                    "no template '%.64s'; `cove template list` shows the names", name);
         free(c);
         return;
     }
@@ -134,7 +135,8 @@ void engine_template_alias(struct engine *g, const char *name, const char *alias
     if (c == NULL)
         return;
     if (strlen(name) > KEEPER_NAME_MAX)
-        err_set(&e, ERR_NOT_FOUND, "no such template");
+        err_set(&e, ERR_NOT_FOUND, "no template '%.64s'; `cove template list` shows the names",
+                name);
     else if (image_check_name(alias, &e) == 0) {
         keeper_ask(g->keeper, KEEPER_ALIAS, &ask, &plain_asker, c);
         return;
@@ -151,7 +153,8 @@ void engine_template_delete(struct engine *g, const char *name, engine_done_cb *
     if (c == NULL)
         return;
     if (strlen(name) > KEEPER_NAME_MAX) {
-        waiter_fail(c->waiter, ERR_NOT_FOUND, "no such template");
+        waiter_fail(c->waiter, ERR_NOT_FOUND,
+                    "no template '%.64s'; `cove template list` shows the names", name);
         free(c);
         return;
     }

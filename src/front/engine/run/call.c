@@ -67,7 +67,7 @@ static int on_msg(struct talk *t, uint16_t type, const union talk_msg *m, struct
 
     if (type != INIT_END && (c->each != NULL || c->each_session != NULL)) {
         if (++c->told > CALL_LIST_MAX)
-            return err_set(e, ERR_INVALID, "a list without an end");
+            return err_set(e, ERR_INVALID, "a list without end");
         if (type == INIT_PROC) {
             struct process_info v = process_info_from(&m->init_proc);
             c->each(c->arg, &v);

@@ -63,14 +63,14 @@ int command_check_id(const char *id, struct err *e)
     if (id == NULL || *id == '\0' || command_id_is_valid(id))
         return 0;
     return err_set(e, ERR_INVALID,
-                   "id: 1 to %u letters, digits, '.', '_' and '-', not beginning with '.'",
+                   "id: expected 1 to %u letters, digits, '.', '_' and '-', not beginning with '.'",
                    INIT_ID_MAX);
 }
 
 int command_check_env(const char *env, size_t len, struct err *e)
 {
     if (len > 0 && env[len - 1] != '\0')
-        return err_set(e, ERR_INVALID, "env: the last variable is not ended");
+        return err_set(e, ERR_INVALID, "env: the last variable has no NUL at its end");
     for (size_t at = 0; at < len; at += strlen(env + at) + 1) {
         const char *eq = strchr(env + at, '=');
 
@@ -137,7 +137,7 @@ static int build_argv(struct buf *out, const struct process_opts *o, struct err 
     if (o->term != NULL && argv == NULL && o->command == NULL)
         argv = login;
     if ((argv != NULL) == (o->command != NULL))
-        return err_set(e, ERR_INVALID, "give either argv or command");
+        return err_set(e, ERR_INVALID, "exactly one of argv and command is required");
     if (o->command != NULL) {
         wire_strv_add(out, COMMAND_SHELL);
         wire_strv_add(out, "-c");
@@ -145,7 +145,7 @@ static int build_argv(struct buf *out, const struct process_opts *o, struct err 
         return 0;
     }
     if (argv[0] == NULL || argv[0][0] == '\0')
-        return err_set(e, ERR_INVALID, "argv: the program has no name");
+        return err_set(e, ERR_INVALID, "argv: the name of the program is empty");
     for (size_t i = 0; argv[i] != NULL; i++)
         wire_strv_add(out, argv[i]);
     return 0;
@@ -161,14 +161,15 @@ static int check(const struct process_opts *o, struct err *e)
     if (!o->own && command_check_id(o->id, e) < 0)
         return -1;
     if (o->cwd != NULL && (!is_place(o->cwd) || strlen(o->cwd) > INIT_PATH_MAX))
-        return err_set(e, ERR_INVALID, "cwd: an absolute path of at most %u bytes", INIT_PATH_MAX);
+        return err_set(e, ERR_INVALID, "cwd: expected an absolute path of at most %u bytes",
+                       INIT_PATH_MAX);
     if (o->user != NULL && (*o->user == '\0' || strlen(o->user) > INIT_USER_MAX))
-        return err_set(e, ERR_INVALID, "user: a name, a uid or uid:gid, at most %u bytes",
+        return err_set(e, ERR_INVALID,
+                       "user: expected a name, a uid or uid:gid of at most %u bytes",
                        INIT_USER_MAX);
     if (o->term != NULL &&
         (o->term->cols > INIT_TERM_SIDE_MAX || o->term->rows > INIT_TERM_SIDE_MAX))
-        return err_set(e, ERR_INVALID, "a terminal has 1 to %u columns and rows",
-                       INIT_TERM_SIDE_MAX);
+        return err_set(e, ERR_INVALID, "cols and rows: expected 1 to %u", INIT_TERM_SIDE_MAX);
     return command_check_env(o->env, o->env_len, e);
 }
 

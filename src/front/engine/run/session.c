@@ -123,14 +123,14 @@ static int check_exec(const struct session_exec *o, struct err *e)
     if (!command_id_is_valid(o->session))
         return err_set(e, ERR_NOT_FOUND, "no session %.64s", o->session);
     if (o->text_len == 0)
-        return err_set(e, ERR_INVALID, "command: there is nothing to run");
+        return err_set(e, ERR_INVALID, "command: must not be empty");
     if (o->text_len > INIT_SCRIPT_MAX || o->input_len > INIT_SCRIPT_MAX)
         return err_set(e, ERR_TOO_LARGE, "command and stdin: at most %u bytes each",
                        INIT_SCRIPT_MAX);
     if (memchr(o->text, '\0', o->text_len) != NULL)
-        return err_set(e, ERR_INVALID, "command: a NUL byte cannot be in it");
+        return err_set(e, ERR_INVALID, "command: must not contain a NUL byte");
     if (o->cwd != NULL && (*o->cwd == '\0' || strlen(o->cwd) > INIT_PATH_MAX))
-        return err_set(e, ERR_INVALID, "cwd: a path of at most %u bytes", INIT_PATH_MAX);
+        return err_set(e, ERR_INVALID, "cwd: expected a path of at most %u bytes", INIT_PATH_MAX);
     if (command_check_id(o->id, e) < 0)
         return -1;
     return command_check_env(o->env, o->env_len, e);

@@ -30,7 +30,7 @@ static int cursor_read(const struct list_opts *o, uint64_t *ret, struct err *e)
         *ret = strtoull(text + 1, NULL, 16);
         return 0;
     }
-    return err_set(e, ERR_INVALID, "this is not a cursor of ours");
+    return err_set(e, ERR_INVALID, "cursor: expected next_cursor of the previous page");
 }
 
 static bool has_metadata(const struct box *b, const char *const *want)

@@ -19,7 +19,7 @@ static bool is_running(struct ref ref, const char *path, struct waiter *w)
     struct err e;
 
     if (strlen(path) > KEEPER_PATH_MAX)
-        err_set(&e, ERR_INVALID, "the path has more than %u bytes", KEEPER_PATH_MAX);
+        err_set(&e, ERR_INVALID, "path: more than %u bytes", KEEPER_PATH_MAX);
     else if (box_running(ref, &e) != NULL)
         return w != NULL;
     waiter_answer(w, "", &e);
@@ -33,7 +33,10 @@ void engine_mount(struct ref ref, const struct mount_opts *o, engine_done_cb *cb
     struct waiter *w = waiter_new(ref.engine, cb, NULL, arg);
 
     if (strlen(o->name) > KEEPER_NAME_MAX)
-        waiter_fail(w, ERR_UNSUPPORTED, "there is nothing called '%.64s' to mount", o->name);
+        waiter_fail(w, ERR_UNSUPPORTED,
+                    "nothing named '%.64s' can be mounted; the operator lists the names in the "
+                    "setting `mounts`",
+                    o->name);
     else if (is_running(ref, o->path, w))
         keeper_ask(ref.engine->keeper, KEEPER_MOUNT, &ask, &mounter, w);
 }

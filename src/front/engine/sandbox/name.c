@@ -192,7 +192,7 @@ void engine_named(struct engine *g, const char *name, const struct create_opts *
         return;
     }
     if (!name_is_valid(name)) {
-        waiter_fail(w, ERR_INVALID, "a name has 1 to %u bytes", ENGINE_NAME_MAX);
+        waiter_fail(w, ERR_INVALID, "name: expected 1 to %u bytes", ENGINE_NAME_MAX);
         return;
     }
     n = w == NULL ? NULL : name_new(g, o->key, name);

@@ -118,7 +118,7 @@ static struct box *box_to_rule(struct ref ref, size_t n, struct err *e)
     if (b == NULL)
         err_set(e, ERR_NOT_FOUND, "no sandbox %.64s", ref.id);
     else if (n > 0 && strcmp(b->pub.network, "egress") != 0)
-        err_set(e, ERR_CONFLICT, "sandbox %s has no network (%s): there is nothing to rule", ref.id,
+        err_set(e, ERR_CONFLICT, "sandbox %s has no network (%s): it takes no rules", ref.id,
                 b->pub.network);
     else if (!box_has_init(b) && b->life != LIFE_STOPPED)
         err_set(e, ERR_CONFLICT, "sandbox %s is being started or stopped; try again", ref.id);

@@ -18,7 +18,7 @@
 
 struct create {
     struct engine *g;
-    struct waiter *waiter; /* NULL once the client was told that it took too long */
+    struct waiter *waiter; /* NULL once the client was told that creating the sandbox timed out */
     struct store_sandbox row;
     char snapshot[KEEPER_ID_MAX + 1]; /* that the keeper makes it from; or "" */
     struct buf rules;                 /* packed */
@@ -186,9 +186,9 @@ static void on_created(void *arg, const void *msg, const struct err *why)
     if (why != NULL)
         e = *why;
     else if (!id_is_valid(m->id, KEEPER_ID_MAX) || box_find(c->g, m->id) != NULL)
-        err_set(&e, ERR_INTERNAL, "the keeper named a sandbox '%s'", m->id);
+        err_set(&e, ERR_INTERNAL, "invalid sandbox id '%s' from the keeper", m->id);
     else if (c->waiter == NULL) {
-        err_set(&e, ERR_UNAVAILABLE, "it took too long");
+        err_set(&e, ERR_UNAVAILABLE, "creating the sandbox timed out");
         life_destroy_leftover(c->g, m->id);
     } else {
         b = create_keep(c, m, &e);
@@ -217,7 +217,7 @@ static void on_create_late(void *arg, const struct err *e)
 static int check_create(struct engine *g, const struct create_opts *o, struct err *e)
 {
     if (!g->ready)
-        return err_set(e, ERR_UNAVAILABLE, "starting; try again");
+        return err_set(e, ERR_UNAVAILABLE, "the server is starting; try again");
     if (g->ncreates >= g->o.config->creates)
         return err_set(e, ERR_UNAVAILABLE, "%zu sandboxes are being created already; try again",
                        g->ncreates);
@@ -230,7 +230,8 @@ static int check_create(struct engine *g, const struct create_opts *o, struct er
     if (o->env_len > ENGINE_ENV_MAX)
         return err_set(e, ERR_TOO_LARGE, "env: more than %u bytes", ENGINE_ENV_MAX);
     if (o->template != NULL && strlen(o->template) > KEEPER_NAME_MAX)
-        return err_set(e, ERR_NOT_FOUND, "no such template");
+        return err_set(e, ERR_NOT_FOUND,
+                       "no template '%.64s'; `cove template list` shows the names", o->template);
     if (o->network != NULL && strcmp(o->network, "none") != 0 && strcmp(o->network, "egress") != 0)
         return err_set(e, ERR_INVALID, "network: '%.32s' is neither none nor egress", o->network);
     if (o->nrules > ENGINE_RULES_MAX)
@@ -283,7 +284,7 @@ void engine_create(struct engine *g, const struct create_opts *o, engine_sandbox
 
     if (o->snapshot != NULL && o->template != NULL)
         waiter_fail(waiter_new(g, NULL, cb, arg), ERR_INVALID,
-                    "template and snapshot: it is made from one of them");
+                    "at most one of template and snapshot is allowed");
     else if (o->snapshot != NULL && s == NULL)
         waiter_fail(waiter_new(g, NULL, cb, arg), ERR_NOT_FOUND, "no snapshot %.64s", o->snapshot);
     else if (s != NULL && (o->snapshot != NULL || strcmp(s->id, what) == 0))
@@ -405,7 +406,8 @@ static struct box *box_with_end(struct ref ref, uint64_t timeout_ms, struct err 
     else if (b->life == LIFE_DAMAGED)
         life_fail_damaged(b, e);
     else if (b->life == LIFE_PAUSED)
-        err_set(e, ERR_CONFLICT, "sandbox %s is paused and has no end; resume it with one", ref.id);
+        err_set(e, ERR_CONFLICT, "sandbox %s is paused and has no timeout; resume it with one",
+                ref.id);
     else if (b->life == LIFE_THAWING)
         err_set(e, ERR_CONFLICT, "sandbox %s is being resumed; try again", ref.id);
     else if (timeout_ms > SANDBOX_TIMEOUT_MAX)

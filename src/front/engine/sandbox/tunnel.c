@@ -27,7 +27,8 @@ static int check_room(struct engine *g, const char *id, struct err *e)
     if (store_tunnel_count(g->o.store, id, &n, e) < 0)
         return -1;
     if (n >= ENGINE_TUNNELS_MAX)
-        return err_set(e, ERR_LIMIT, "a sandbox takes %u tunnels", ENGINE_TUNNELS_MAX);
+        return err_set(e, ERR_LIMIT, "a sandbox has at most %u tunnels; delete one",
+                       ENGINE_TUNNELS_MAX);
     return 0;
 }
 
@@ -44,8 +45,7 @@ static int make(struct engine *g, const char *id, struct store_tunnel *t, const 
     if (check_room(g, id, e) < 0)
         return -1;
     if (strlen(name) > STORE_TUNNEL_NAME)
-        return err_set(e, ERR_INVALID, "the name of a tunnel has at most %d bytes",
-                       STORE_TUNNEL_NAME);
+        return err_set(e, ERR_INVALID, "name: at most %d bytes", STORE_TUNNEL_NAME);
     t->created_ms = clock_real_ms();
     id_random(t->token, STORE_TUNNEL_TOKEN);
     strcpy(t->name, name);
@@ -61,8 +61,7 @@ int engine_tunnel_open(struct ref ref, unsigned port, const char *name, struct s
     if (r < 0 || (r == 0 && make(ref.engine, ref.id, &t, name, e) < 0))
         return -1;
     if (strcmp(t.name, name) != 0)
-        return err_set(e, ERR_CONFLICT,
-                       "the tunnel of port %u has another name; delete it before it is made anew",
+        return err_set(e, ERR_CONFLICT, "port %u has a tunnel with another name; delete it first",
                        port);
     show(ret, &t);
     return 0;

@@ -24,7 +24,7 @@ static void tell_snapshot(struct waiter *w)
     const struct snapshot *s = w->failed ? NULL : snap_pub(w->g, w->id);
 
     if (!w->failed && s == NULL)
-        err_set(&w->e, ERR_GONE, "snapshot %s was deleted already", w->id);
+        err_set(&w->e, ERR_GONE, "snapshot %s was deleted", w->id);
     w->snapped(w->arg, s, s == NULL ? &w->e : NULL);
 }
 
@@ -35,7 +35,7 @@ static void tell(struct loop_later *l)
 
     list_del(&w->link);
     if (w->got != NULL && !w->failed && b == NULL) {
-        err_set(&w->e, ERR_GONE, "sandbox %s has ended already", w->id);
+        err_set(&w->e, ERR_GONE, "sandbox %s was deleted", w->id);
         w->failed = true;
     }
     if (w->snapped != NULL)

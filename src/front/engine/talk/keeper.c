@@ -172,7 +172,7 @@ static int frame(struct keeper_link *k, const struct wire_head *head, const char
         return 0;
     }
     if (r == NULL || answer(r, head->type, &a) < 0)
-        return err_set(e, ERR_INTERNAL, "%s from the keeper, which nobody asked for", m->name);
+        return err_set(e, ERR_INTERNAL, "%s from the keeper without a request", m->name);
     return 0;
 }
 
@@ -201,7 +201,7 @@ static void read_some(struct keeper_link *k)
     ssize_t n;
 
     if (room == NULL) {
-        err_set(&e, ERR_INTERNAL, "a message of the keeper is too long");
+        err_set(&e, ERR_INTERNAL, "a message from the keeper is too long");
         lose(k, &e);
         return;
     }
@@ -210,7 +210,7 @@ static void read_some(struct keeper_link *k)
         return;
     if (n <= 0) {
         if (n == 0)
-            err_set(&e, ERR_GONE, "the keeper is gone");
+            err_set(&e, ERR_GONE, "the keeper closed the connection");
         else
             err_sys(&e, "read from the keeper");
         lose(k, &e);

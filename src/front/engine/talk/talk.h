@@ -31,7 +31,7 @@
 
 struct talk;
 struct talk_hub;
-struct line; /* talk/internal.h */
+struct line; /* talk.c */
 
 /* One sandbox's init. */
 struct talk_peer {

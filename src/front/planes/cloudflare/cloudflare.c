@@ -1,4 +1,4 @@
-/* cloudflare.c - the manner of the bridge: ids before keys, errors as {"error","code"}. */
+/* cloudflare.c - how the Cloudflare plane speaks: ids before keys, errors as {"error","code"}. */
 #include "front/planes/cloudflare/cloudflare.h"
 
 #include <stdlib.h>
@@ -15,7 +15,7 @@
 #define BEARER_MAX (AUTH_PRESENTED_MAX + 8u)
 
 static const struct surface_row *const surfaces[] = {
-#define X(name) bridge_##name,
+#define X(name) cloudflare_##name,
     SURFACES(X)
 #undef X
 };
@@ -32,7 +32,7 @@ static int check_id(const struct call *c, struct err *e)
     const char *id = call_param(c, 0);
     size_t n = strspn(id, "abcdefghijklmnopqrstuvwxyz234567");
 
-    if (!begins(c->row->route.path, BRIDGE_SANDBOX) || (n > 0 && n <= ID_MAX && id[n] == '\0'))
+    if (!begins(c->row->route.path, CLOUDFLARE_SANDBOX) || (n > 0 && n <= ID_MAX && id[n] == '\0'))
         return 0;
     return err_set(e, ERR_INVALID, "Invalid sandbox ID format");
 }
@@ -44,7 +44,7 @@ static const char *bearer(const struct call *c, char room[BEARER_MAX])
     static const char scheme[] = "Bearer ";
     const char *value = http_header(c->r, "Authorization");
     struct err ignored;
-    bool exact = begins(c->row->route.path, BRIDGE_POOL);
+    bool exact = begins(c->row->route.path, CLOUDFLARE_POOL);
     size_t n = sizeof(scheme) - 1;
 
     if (value == NULL && c->row->status == 101 &&
@@ -111,10 +111,10 @@ struct error_view {
     const char *error, *code;
 };
 static const struct shape_field error_fields[] = {
-    {"error", SHAPE_STR, offsetof(struct error_view, error), "What went wrong, for people."},
-    {"code", SHAPE_STR, offsetof(struct error_view, code), "The same for programs."},
+    {"error", SHAPE_STR, offsetof(struct error_view, error), "Message for people."},
+    {"code", SHAPE_STR, offsetof(struct error_view, code), "Error code for programs."},
 };
-static SHAPE(error_shape, "BridgeError", "What went wrong in a call of the bridge.", error_fields);
+static SHAPE(error_shape, "CloudflareError", "An error.", error_fields);
 
 static void write_error(struct call *c, const struct err *e, struct buf *out)
 {
@@ -131,16 +131,16 @@ struct ok_view {
     bool ok;
 };
 static const struct shape_field ok_fields[] = {
-    {"ok", SHAPE_BOOL, offsetof(struct ok_view, ok), "It was done."},
+    {"ok", SHAPE_BOOL, offsetof(struct ok_view, ok), "Success."},
 };
-SHAPE(bridge_ok_shape, "BridgeOk", "It was done.", ok_fields);
+SHAPE(cloudflare_ok_shape, "CloudflareOk", "Success.", ok_fields);
 
-void bridge_reply_ok(struct call *c)
+void cloudflare_reply_ok(struct call *c)
 {
-    call_reply_shape(c, &bridge_ok_shape, &(struct ok_view){true});
+    call_reply_shape(c, &cloudflare_ok_shape, &(struct ok_view){true});
 }
 
-void bridge_reply_list(struct call *c, const struct buf *rows, const struct err *e)
+void cloudflare_reply_list(struct call *c, const struct buf *rows, const struct err *e)
 {
     autobuf struct buf list = BUF_INIT(rows->len + 2);
 
@@ -161,7 +161,7 @@ static const struct plane_manner manner = {
     .surfaces = surfaces,
     .nsurfaces = ARRAY_LEN(surfaces),
     .authorize = authorize,
-    .resolve = bridge_resolve_name,
+    .resolve = cloudflare_resolve_name,
     .write_error = write_error,
     .status = status,
     .error = &error_shape,
@@ -170,23 +170,23 @@ static const struct plane_manner manner = {
 
 struct cloudflare {
     struct plane plane;
-    struct bridge_issued issued;
+    struct cloudflare_issued issued;
     char domain[DOMAIN_MAX];
 };
 
-struct bridge_issued *bridge_issued(const struct call *c)
+struct cloudflare_issued *cloudflare_issued(const struct call *c)
 {
     return &CONTAINER_OF(c->plane, struct cloudflare, plane)->issued;
 }
 
-const char *bridge_domain(const struct call *c)
+const char *cloudflare_domain(const struct call *c)
 {
     return CONTAINER_OF(c->plane, struct cloudflare, plane)->domain;
 }
 
 /* As E2B's clients guess: a domain with a port is ours directly, one without is behind
  * somebody who has its certificate. */
-const char *bridge_scheme(const struct call *c)
+const char *cloudflare_scheme(const struct call *c)
 {
     const char *domain = CONTAINER_OF(c->plane, struct cloudflare, plane)->domain;
 
@@ -225,7 +225,7 @@ static void cloudflare_free(struct plane *p)
 static const struct plane_door doors[] = {{"/v1/sandbox"}, {"/v1/pool"}, {0}};
 
 const struct plane_kind cloudflare_kind = {
-    .name = "Cloudflare's sandbox bridge",
+    .name = "Cloudflare's API",
     .doors = doors,
     .documented = true,
     .make = cloudflare_make,

@@ -5,7 +5,7 @@
 #include "front/plane/maps.h"
 #include "front/planes/cloudflare/internal.h"
 
-static int take_argv(struct bridge_command *c, json_t *argv, struct err *e)
+static int take_argv(struct cloudflare_command *c, json_t *argv, struct err *e)
 {
     json_t *arg;
     size_t i;
@@ -18,15 +18,15 @@ static int take_argv(struct bridge_command *c, json_t *argv, struct err *e)
     return 0;
 }
 
-int bridge_command(struct bridge_command *c, json_t *argv, json_t *env, const char *cwd,
-                   struct err *e)
+int cloudflare_command(struct cloudflare_command *c, json_t *argv, json_t *env, const char *cwd,
+                       struct err *e)
 {
     buf_init(&c->env, PROCESS_ARGS_MAX);
     buf_init(&c->cwd, 2 * ENGINE_PATH_MAX);
-    buf_init(&c->text, BRIDGE_TEXT_MAX);
-    c->o = (struct process_opts){.user = BRIDGE_USER};
+    buf_init(&c->text, CLOUDFLARE_TEXT_MAX);
+    c->o = (struct process_opts){.user = CLOUDFLARE_USER};
     if (take_argv(c, argv, e) < 0 || maps_env(env, &c->env, e) < 0 ||
-        bridge_path("cwd", cwd != NULL ? cwd : BRIDGE_ROOT, &c->cwd, e) < 0)
+        cloudflare_path("cwd", cwd != NULL ? cwd : CLOUDFLARE_ROOT, &c->cwd, e) < 0)
         return -1;
     c->o.env = buf_data(&c->env);
     c->o.env_len = c->env.len;
@@ -34,21 +34,21 @@ int bridge_command(struct bridge_command *c, json_t *argv, json_t *env, const ch
     return 0;
 }
 
-int bridge_command_shell(struct bridge_command *c, struct err *e)
+int cloudflare_command_shell(struct cloudflare_command *c, struct err *e)
 {
     for (size_t i = 0; c->argv[i] != NULL; i++) {
         if (i > 0)
             buf_addc(&c->text, ' ');
-        bridge_quote(&c->text, c->argv[i]);
+        cloudflare_quote(&c->text, c->argv[i]);
     }
     if (c->text.failed)
-        return err_set(e, ERR_TOO_LARGE, "argv: more than %u bytes for bash", BRIDGE_TEXT_MAX);
+        return err_set(e, ERR_TOO_LARGE, "argv: more than %u bytes for bash", CLOUDFLARE_TEXT_MAX);
     c->o.argv = NULL;
     c->o.command = buf_cstr(&c->text);
     return 0;
 }
 
-void bridge_command_free(struct bridge_command *c)
+void cloudflare_command_free(struct cloudflare_command *c)
 {
     free(c->argv);
     buf_free(&c->env);

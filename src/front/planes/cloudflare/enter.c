@@ -21,7 +21,7 @@ static const struct sandbox *named(const struct call *c)
     return engine_by_name(c->ref.engine, c->ref.key, call_param(c, 0));
 }
 
-int bridge_resolve_name(struct call *c, struct err *e)
+int cloudflare_resolve_name(struct call *c, struct err *e)
 {
     const struct sandbox *s = named(c);
 
@@ -37,9 +37,9 @@ static void arrive(struct entry *y, const struct err *e)
     struct err gone;
 
     if (e == NULL)
-        bridge_issued_forget(c);
+        cloudflare_issued_forget(c);
     if (call_told(c)) {
-        if (e == NULL && bridge_resolve_name(c, &gone) == 0 && *c->ref.id == '\0')
+        if (e == NULL && cloudflare_resolve_name(c, &gone) == 0 && *c->ref.id == '\0')
             e = (err_set(&gone, ERR_GONE, "sandbox %s was deleted", call_param(c, 0)), &gone);
         if (e != NULL)
             call_fail(c, e);
@@ -83,8 +83,8 @@ static void on_owned(void *arg, const struct file_result *d, const struct err *e
     const struct sandbox *s = engine_find(p->g, p->id);
 
     if (e != NULL && e->kind == ERR_NOT_FOUND && s != NULL)
-        file_mkdir(&(struct file_at){sandbox_ref(p->g, s), BRIDGE_ROOT, BRIDGE_USER, false}, false,
-                   FILE_MODE_KEEP, &ops, p);
+        file_mkdir(&(struct file_at){sandbox_ref(p->g, s), CLOUDFLARE_ROOT, CLOUDFLARE_USER, false},
+                   false, FILE_MODE_KEEP, &ops, p);
     else
         on_ready(p, d, e);
 }
@@ -104,8 +104,8 @@ static void own_workspace(struct engine *g, const struct sandbox *s, engine_done
     }
     *p = (struct preparing){.g = g, .done = done, .arg = arg};
     str_fmt(p->id, sizeof(p->id), "%s", s->id);
-    file_chown(&(struct file_at){sandbox_ref(g, s), BRIDGE_ROOT, BRIDGE_USER, false}, "0:0", false,
-               &ops, p);
+    file_chown(&(struct file_at){sandbox_ref(g, s), CLOUDFLARE_ROOT, CLOUDFLARE_USER, false}, "0:0",
+               false, &ops, p);
 }
 
 /* ---- one that may have to be made or woken ---- */
@@ -131,8 +131,8 @@ static void ask(struct entry *y)
     struct call *c = y->c;
     struct create_opts o = {.key = c->ref.key,
                             .prepare = own_workspace,
-                            .template = c->plane->config->bridge_template,
-                            .idle_ms = c->plane->config->bridge_idle_ms,
+                            .template = c->plane->config->cloudflare_template,
+                            .idle_ms = c->plane->config->cloudflare_idle_ms,
                             .auto_resume = true};
 
     engine_named(c->plane->engine, call_param(c, 0), &o, on_there, y);
@@ -153,25 +153,25 @@ static void wait_for_it(struct call *c, void (*go)(struct call *c, const void *i
     ask(y);
 }
 
-void bridge_look(struct call *c, const void *in, void (*go)(struct call *c, const void *in))
+void cloudflare_look(struct call *c, const void *in, void (*go)(struct call *c, const void *in))
 {
     struct err e;
 
     if (named(c) != NULL) {
-        bridge_enter(c, in, go);
+        cloudflare_enter(c, in, go);
         return;
     }
-    err_set(&e, ERR_NOT_FOUND, "there is nothing here: this sandbox has not been used");
+    err_set(&e, ERR_NOT_FOUND, "the sandbox does not exist: this id has not been used");
     call_fail(c, &e);
 }
 
-void bridge_enter(struct call *c, const void *in, void (*go)(struct call *c, const void *in))
+void cloudflare_enter(struct call *c, const void *in, void (*go)(struct call *c, const void *in))
 {
     const struct sandbox *s = named(c);
     struct err e;
 
     call_keep_input(c);
-    bridge_resolve_name(c, &e); /* a body may have come since */
+    cloudflare_resolve_name(c, &e); /* a body may have come since */
     if (s != NULL && s->state == SANDBOX_RUNNING)
         go(c, in);
     else

@@ -1,6 +1,6 @@
 /* exec.c - one command as a stream of events.
  *
- * The bridge joins the words of a command and lets bash run them. We execute the
+ * Cloudflare joins the words of a command and lets bash run them. We execute the
  * program itself, which is what that comes to, in half the time; if there is no such
  * program (a builtin, an assignment, a name that is nowhere) bash is asked after all,
  * and says and returns what clients expect of it. With a session it is that session's
@@ -14,7 +14,6 @@
 #include "front/planes/cloudflare/internal.h"
 
 #define SESSION_MAKES 2
-#define EXEC_EVENT_MAX (PROCESS_CHUNK_MAX / 3 * 4 + 64u)
 
 struct exec_in {
     json_t *argv;
@@ -25,7 +24,6 @@ struct exec_in {
 struct exec {
     struct call *c;
     struct output sent;
-    struct buf event;
     bool shell;                       /* bash has been asked */
     bool home;                        /* it is to begin in /workspace itself... */
     bool astray;                      /* ...which is not there: it begins in the root */
@@ -52,9 +50,7 @@ static void on_output(void *arg, const struct process_output *m)
 {
     struct exec *x = arg;
 
-    buf_clear(&x->event);
-    if (output_take(&x->sent, m->stream, m->pos, m->data.p, m->data.len, &x->event))
-        call_event(x->c, NULL, output_name(m->stream), &x->event);
+    call_output(x->c, &x->sent, m);
 }
 
 struct exit_data {
@@ -62,9 +58,9 @@ struct exit_data {
 };
 static const struct shape_field exit_fields[] = {
     {"exit_code", SHAPE_U64, offsetof(struct exit_data, code),
-     "128 and the signal's number after a signal, 124 after the time limit."},
+     "Exit code; 128 + the signal number after a signal, 124 after a timeout."},
 };
-static SHAPE(exit_data_shape, "BridgeExit", "The exit event.", exit_fields);
+static SHAPE(exit_data_shape, "CloudflareExit", "The exit event.", exit_fields);
 
 static void on_exit_told(void *arg, const struct process_exit *m)
 {
@@ -75,15 +71,11 @@ static void on_exit_told(void *arg, const struct process_exit *m)
     if (!call_told(x->c))
         return;
     if ((m->flags & PROCESS_EXIT_NEVER_RAN) != 0) {
-        err_set(&e, ERR_GONE, "the session ended before it came to this command");
+        err_set(&e, ERR_GONE, "the session ended before this command started");
         call_fail(x->c, &e);
         return;
     }
-    for (unsigned stream = PROCESS_STDOUT; stream <= PROCESS_STDERR; stream++) {
-        buf_clear(&x->event);
-        if (output_flush(&x->sent, stream, &x->event))
-            call_event(x->c, NULL, output_name(stream), &x->event);
-    }
+    call_output_end(x->c, &x->sent);
     exit_view_of(&v, m);
     call_event_shape(x->c, NULL, "exit", &exit_data_shape, &(struct exit_data){v.code});
     call_end(x->c);
@@ -110,7 +102,7 @@ static void session_buried(void *arg, const struct err *e)
 
     (void)e; /* if it is still there, making it says so */
     if (call_told(x->c))
-        bridge_session_make(x->c, x->session, session_made, x);
+        cloudflare_session_make(x->c, x->session, session_made, x);
 }
 
 /* A session that is not there is made, one that has ended is made anew. */
@@ -122,7 +114,7 @@ static bool mend_session(struct exec *x, const struct err *e)
         engine_get(c->ref) == NULL || x->makes++ == SESSION_MAKES)
         return false;
     if (e->kind == ERR_NOT_FOUND) {
-        bridge_session_make(c, x->session, session_made, x);
+        cloudflare_session_make(c, x->session, session_made, x);
         return true;
     }
     call_expect(c, &call_pending, NULL);
@@ -165,7 +157,7 @@ static uint64_t limit_of(const struct exec_in *in)
     return in->timeout_ms > 0 && in->timeout_ms < 1 ? 1 : (uint64_t)in->timeout_ms;
 }
 
-static void run_session(struct exec *x, struct bridge_command *cmd, const struct exec_in *in)
+static void run_session(struct exec *x, struct cloudflare_command *cmd, const struct exec_in *in)
 {
     struct call *c = x->c;
     struct session_exec o = {.session = x->session,
@@ -180,16 +172,16 @@ static void run_session(struct exec *x, struct bridge_command *cmd, const struct
 /* Everything was looked at before the sandbox was entered. */
 static void run(struct exec *x, const struct exec_in *in)
 {
-    autocommand struct bridge_command cmd = {0};
+    autocommand struct cloudflare_command cmd = {0};
     struct call *c = x->c;
     struct err e;
 
-    if (bridge_command(&cmd, in->argv, NULL, in->cwd, &e) < 0) {
+    if (cloudflare_command(&cmd, in->argv, NULL, in->cwd, &e) < 0) {
         call_fail(c, &e);
         return;
     }
     x->shell = x->shell || *x->session != '\0' || *cmd.argv[0] == '\0';
-    if (x->shell && bridge_command_shell(&cmd, &e) < 0) {
+    if (x->shell && cloudflare_command_shell(&cmd, &e) < 0) {
         call_fail(c, &e);
         return;
     }
@@ -198,54 +190,47 @@ static void run(struct exec *x, const struct exec_in *in)
         return;
     }
     cmd.o.timeout_ms = limit_of(in);
-    x->home = strcmp(cmd.o.cwd, BRIDGE_ROOT) == 0;
+    x->home = strcmp(cmd.o.cwd, CLOUDFLARE_ROOT) == 0;
     if (x->astray)
         cmd.o.cwd = "/";
     call_expect(c, &call_stream, process_run(c->ref, &cmd.o, true, &exec_ops, x));
 }
 
-static void exec_drop(void *state)
-{
-    struct exec *x = state;
-
-    buf_free(&x->event);
-}
-
 static void exec_go(struct call *c, const void *in)
 {
-    struct exec *x = call_state(c, sizeof(*x), exec_drop);
+    struct exec *x = call_state(c, sizeof(*x), NULL);
     const char *session = http_header(c->r, "Session-Id");
 
     if (x == NULL)
         return;
     x->c = c;
     if (session != NULL && *session != '\0')
-        bridge_name("", session, x->session);
-    x->sent.put = put_base64;
-    buf_init(&x->event, EXEC_EVENT_MAX);
+        cloudflare_name("", session, x->session);
+    x->sent = (struct output){.put = put_base64, .no_ids = true};
     run(x, in);
 }
 
 static void exec_run(struct call *c, const void *body)
 {
-    autocommand struct bridge_command cmd = {0};
+    autocommand struct cloudflare_command cmd = {0};
     const struct exec_in *in = body;
     struct err e;
 
-    if (bridge_command(&cmd, in->argv, NULL, in->cwd, &e) < 0 || bridge_session_header(c, &e) < 0)
+    if (cloudflare_command(&cmd, in->argv, NULL, in->cwd, &e) < 0 ||
+        cloudflare_session_header(c, &e) < 0)
         call_fail(c, &e);
     else
-        bridge_enter(c, in, exec_go);
+        cloudflare_enter(c, in, exec_go);
 }
 
 /* clang-format off */
 static const struct json_field exec_fields[] = {
-    {"argv", JSON_FIELD_STRLIST, offsetof(struct exec_in, argv), 1, BRIDGE_ARGS_MAX, true,
-     "The command and its arguments; each is one word, whatever is in it."},
-    {"timeout_ms", JSON_FIELD_DOUBLE, offsetof(struct exec_in, timeout_ms), 0, BRIDGE_TIMEOUT_MAX, false,
-     "After this many ms the whole tree is killed and the exit code is 124; 0: never; without it the configured default."},
+    {"argv", JSON_FIELD_STRLIST, offsetof(struct exec_in, argv), 1, CLOUDFLARE_ARGS_MAX, true,
+     "Program and arguments, without shell interpretation."},
+    {"timeout_ms", JSON_FIELD_DOUBLE, offsetof(struct exec_in, timeout_ms), 0, CLOUDFLARE_TIMEOUT_MAX, false,
+     "Time limit in milliseconds; then the process and all its descendants are killed and the exit code is 124. 0: no limit. Default: the setting `exec-timeout`."},
     {"cwd", JSON_FIELD_STR, offsetof(struct exec_in, cwd), 1, ENGINE_PATH_MAX, false,
-     "Working directory, in /workspace; without it /workspace itself."},
+     "Working directory, below /workspace. Default: /workspace."},
 };
 /* clang-format on */
 
@@ -258,16 +243,16 @@ static void exec_defaults(void *in, const struct config *c)
 
 static const struct surface_input exec_input = {
     SURFACE_INPUT(exec_fields, struct exec_in),
-    .body_max = BRIDGE_COMMAND_MAX,
+    .body_max = CLOUDFLARE_COMMAND_MAX,
     .defaults = exec_defaults,
 };
 
 /* clang-format off */
-const struct surface_row bridge_exec[] = {
-    {{"POST", BRIDGE_SANDBOX "/exec"}, SCOPE_RUN, exec_run, "execCommand",
-     "Runs one command as root in /workspace and streams what it prints.",
+const struct surface_row cloudflare_exec[] = {
+    {{"POST", CLOUDFLARE_SANDBOX "/exec"}, SCOPE_RUN, exec_run, "execCommand",
+     "Runs a command as root in /workspace and streams its output.",
      .body = &exec_input, .status = 200,
-     .events = "`stdout` and `stderr`, each base64 of whole characters; at the end `exit`, or `error`.",
+     .events = "`stdout` and `stderr`, each base64 of whole characters; finally `exit` or `error`.",
      .event_shapes = {&exit_data_shape}, .failure = "exec_transport_error"},
     {.op = NULL},
 };

@@ -32,12 +32,12 @@ static int path_of(const struct call *c, struct buf *out, struct err *e)
         buf_adds(out, rest);
         return 0;
     }
-    return bridge_path("path", rest, out, e);
+    return cloudflare_path("path", rest, out, e);
 }
 
 static struct file_at at_of(const struct call *c, const char *path)
 {
-    return (struct file_at){.ref = c->ref, .path = path, .user = BRIDGE_USER};
+    return (struct file_at){.ref = c->ref, .path = path, .user = CLOUDFLARE_USER};
 }
 
 static void read_go(struct call *c, const void *in)
@@ -59,7 +59,7 @@ static void read_go(struct call *c, const void *in)
 static void wrote(struct call *c, const struct file_info *f)
 {
     (void)f;
-    bridge_reply_ok(c);
+    cloudflare_reply_ok(c);
 }
 
 static void write_go(struct call *c, const void *in)
@@ -83,10 +83,10 @@ static void enter_file(struct call *c, const void *in, void (*go)(struct call *c
     autobuf struct buf path = BUF_INIT(2 * ENGINE_PATH_MAX);
     struct err e;
 
-    if (path_of(c, &path, &e) < 0 || bridge_session_header(c, &e) < 0)
+    if (path_of(c, &path, &e) < 0 || cloudflare_session_header(c, &e) < 0)
         call_fail(c, &e);
     else
-        bridge_enter(c, in, go);
+        cloudflare_enter(c, in, go);
 }
 
 static void file_read_(struct call *c, const void *in)
@@ -162,7 +162,8 @@ static void persist_go(struct call *c, const void *query)
     const struct persist_in *in = query;
     autobuf struct buf patterns = BUF_INIT(PATTERNS_MAX);
     const char *exclude[ARCHIVE_EXCLUDES_MAX], *at;
-    struct archive_pack_opts o = {.path = BRIDGE_ROOT, .user = BRIDGE_USER, .exclude = exclude};
+    struct archive_pack_opts o = {
+        .path = CLOUDFLARE_ROOT, .user = CLOUDFLARE_USER, .exclude = exclude};
     struct err e;
     int n = patterns_of(in->excludes, &patterns, &e);
 
@@ -185,21 +186,21 @@ static void persist_run(struct call *c, const void *query)
     if (patterns_of(in->excludes, &patterns, &e) < 0)
         call_fail(c, &e);
     else
-        bridge_enter(c, in, persist_go);
+        cloudflare_enter(c, in, persist_go);
 }
 
 static void hydrated(struct call *c, const struct archive_result *r)
 {
     (void)r;
-    bridge_reply_ok(c);
+    cloudflare_reply_ok(c);
 }
 
 /* Laid over what is there, as tar does. Links that lead out are what tar stores too; they
  * are not followed while it is unpacked. */
 static void hydrate_go(struct call *c, const void *in)
 {
-    static const struct archive_unpack_opts o = {.path = BRIDGE_ROOT,
-                                                 .user = BRIDGE_USER,
+    static const struct archive_unpack_opts o = {.path = CLOUDFLARE_ROOT,
+                                                 .user = CLOUDFLARE_USER,
                                                  .parents = true,
                                                  .owners = true,
                                                  .any_links = true};
@@ -214,7 +215,7 @@ static void hydrate_run(struct call *c, const void *in)
     struct err e;
 
     if (h->has_body && h->content_length != 0) {
-        bridge_enter(c, in, hydrate_go);
+        cloudflare_enter(c, in, hydrate_go);
         return;
     }
     err_set(&e, ERR_INVALID, "Empty tar payload");
@@ -224,23 +225,23 @@ static void hydrate_run(struct call *c, const void *in)
 /* clang-format off */
 static const struct json_field persist_fields[] = {
     {"excludes", JSON_FIELD_STR, offsetof(struct persist_in, excludes), 0, PATTERNS_MAX, false,
-     "Paths below /workspace to leave out, comma-separated."},
+     "Paths below /workspace to exclude, comma-separated."},
 };
 static const struct surface_input persist_input = {SURFACE_INPUT(persist_fields, struct persist_in)};
 
-const struct surface_row bridge_files[] = {
-    {{"GET", BRIDGE_SANDBOX "/file/{path...}"}, SCOPE_READ, file_read_, "bridgeReadFile",
-     "Sends a file of /workspace, of any size.",
+const struct surface_row cloudflare_files[] = {
+    {{"GET", CLOUDFLARE_SANDBOX "/file/{path...}"}, SCOPE_READ, file_read_, "cloudflareReadFile",
+     "Downloads a file below /workspace, of any size.",
      .status = 200, .flags = SURFACE_BYTES, .failure = "exec_transport_error", .missing = "workspace_read_not_found"},
-    {{"PUT", BRIDGE_SANDBOX "/file/{path...}"}, SCOPE_RUN, file_write_, "bridgeWriteFile",
-     "Writes a file of /workspace, of any size, and makes the directories it is in.",
-     .status = 200, .answers = {&bridge_ok_shape}, .flags = SURFACE_RAW_BODY, .failure = "workspace_archive_write_error"},
-    {{"POST", BRIDGE_SANDBOX "/persist"}, SCOPE_RUN, persist_run, "persistWorkspace",
-     "Sends /workspace as a tar: hard links are plain files; sockets, FIFOs and devices are left out.",
+    {{"PUT", CLOUDFLARE_SANDBOX "/file/{path...}"}, SCOPE_RUN, file_write_, "cloudflareWriteFile",
+     "Writes a file below /workspace, of any size, and creates missing parent directories.",
+     .status = 200, .answers = {&cloudflare_ok_shape}, .flags = SURFACE_RAW_BODY, .failure = "workspace_archive_write_error"},
+    {{"POST", CLOUDFLARE_SANDBOX "/persist"}, SCOPE_RUN, persist_run, "persistWorkspace",
+     "Downloads /workspace as a tar. Hard links become separate files; sockets, FIFOs and devices are skipped.",
      .query = &persist_input, .status = 200, .flags = SURFACE_BYTES, .failure = "workspace_archive_read_error"},
-    {{"POST", BRIDGE_SANDBOX "/hydrate"}, SCOPE_RUN, hydrate_run, "hydrateWorkspace",
+    {{"POST", CLOUDFLARE_SANDBOX "/hydrate"}, SCOPE_RUN, hydrate_run, "hydrateWorkspace",
      "Unpacks a tar over /workspace.",
-     .status = 200, .answers = {&bridge_ok_shape}, .flags = SURFACE_RAW_BODY, .failure = "workspace_archive_write_error"},
+     .status = 200, .answers = {&cloudflare_ok_shape}, .flags = SURFACE_RAW_BODY, .failure = "workspace_archive_write_error"},
     {.op = NULL},
 };
 /* clang-format on */

@@ -32,7 +32,7 @@ static void list_done(void *arg, const struct err *e)
     struct listing *l = arg;
 
     if (call_told(l->c))
-        bridge_reply_list(l->c, &l->rows, e);
+        cloudflare_reply_list(l->c, &l->rows, e);
 }
 
 static void list_go(struct call *c, const void *in)
@@ -42,8 +42,8 @@ static void list_go(struct call *c, const void *in)
     process_list(c->ref, listed, list_done, c->state);
 }
 
-void bridge_list(struct call *c, const void *in,
-                 void (*add)(struct buf *rows, const struct process_info *p))
+void cloudflare_list(struct call *c, const void *in,
+                     void (*add)(struct buf *rows, const struct process_info *p))
 {
     struct listing *l = call_state(c, sizeof(*l), listing_drop);
 
@@ -53,9 +53,9 @@ void bridge_list(struct call *c, const void *in,
     l->add = add;
     buf_init(&l->rows, LIST_BYTES_MAX);
     if (*c->ref.id == '\0')
-        bridge_reply_list(c, &l->rows, NULL);
+        cloudflare_reply_list(c, &l->rows, NULL);
     else
-        bridge_enter(c, in, list_go);
+        cloudflare_enter(c, in, list_go);
 }
 
 /* ---- one terminal ---- */
@@ -89,13 +89,13 @@ static void find_go(struct call *c, const void *in)
     process_get(c->ref, call_param(c, 1), found, c->state);
 }
 
-void bridge_find_terminal(struct call *c, const void *in,
-                          void (*then)(struct call *c, const struct process_info *p))
+void cloudflare_find_terminal(struct call *c, const void *in,
+                              void (*then)(struct call *c, const struct process_info *p))
 {
     struct search *s;
     struct err e;
 
-    if (bridge_check_session(call_param(c, 1), &e) < 0) {
+    if (cloudflare_check_session(call_param(c, 1), &e) < 0) {
         err_set(&e, ERR_INVALID, "Invalid terminal ID format");
         call_fail(c, &e);
         return;
@@ -104,5 +104,5 @@ void bridge_find_terminal(struct call *c, const void *in,
     if (s == NULL)
         return;
     *s = (struct search){c, then};
-    bridge_look(c, in, find_go);
+    cloudflare_look(c, in, find_go);
 }

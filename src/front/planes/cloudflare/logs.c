@@ -1,4 +1,4 @@
-/* logs.c - what a process of the bridge's preview printed, as events with cursors. */
+/* logs.c - output of a process (of the next version of the API), as events with cursors. */
 #include <string.h>
 
 #include "base/clock.h"
@@ -73,11 +73,11 @@ static void on_exit_told(void *arg, const struct process_exit *m)
 
     if (!call_told(l->c))
         return;
-    bridge_ended_of(&v, m);
+    cloudflare_ended_of(&v, m);
     open_event(l, &w, "terminal", l->next);
     jw_kstr(&w, "state", "exited");
     jw_key(&w, "exit");
-    shape_write(&w, &bridge_ended_shape, &v);
+    shape_write(&w, &cloudflare_ended_shape, &v);
     send_event(l, &w);
     call_end(l->c);
 }
@@ -159,7 +159,7 @@ static void logs_go(struct call *c, const void *in)
 
 static void logs_run(struct call *c, const void *in)
 {
-    bridge_look(c, in, logs_go);
+    cloudflare_look(c, in, logs_go);
 }
 
 static void logs_defaults(void *in, const struct config *c)
@@ -171,20 +171,20 @@ static void logs_defaults(void *in, const struct config *c)
 /* clang-format off */
 static const struct json_field logs_fields[] = {
     {"since", JSON_FIELD_STR, offsetof(struct logs_in, since), 1, CURSOR_MAX, false,
-     "Cursor of the last event seen; without it as replay says."},
+     "Cursor of the last event seen. Default: as `replay` says."},
     {"replay", JSON_FIELD_BOOL, offsetof(struct logs_in, replay), 0, 0, false,
-     "Begin with what is kept (the default), or only with what comes."},
+     "true (default): start with the output kept. false: only new output."},
     {"follow", JSON_FIELD_BOOL, offsetof(struct logs_in, follow), 0, 0, false,
-     "Go on until it ends (the default), or end with what is there."},
+     "true (default): continue until the process exits. false: end after the output kept."},
 };
 static const struct surface_input logs_input = {
     SURFACE_INPUT(logs_fields, struct logs_in), .defaults = logs_defaults};
 
-const struct surface_row bridge_logs[] = {
-    {{"GET", BRIDGE_PROCESSES "/{pid}/logs"}, SCOPE_READ, logs_run, "bridgeProcessLogs",
-     "What it printed and prints, and how it ended.",
+const struct surface_row cloudflare_logs[] = {
+    {{"GET", CLOUDFLARE_PROCESSES "/{pid}/logs"}, SCOPE_READ, logs_run, "cloudflareProcessLogs",
+     "Streams the output of a process and how it exited.",
      .query = &logs_input, .status = 200,
-     .events = "JSON with `type` (stdout, stderr, truncated, terminal), `cursor`, `timestamp`; `data` is base64, `exit` as in BridgeProcess.",
+     .events = "JSON with `type` (stdout, stderr, truncated, terminal), `cursor`, `timestamp`; `data` is base64, `exit` as in CloudflareProcess.",
      .failure = "process_error", .missing = "not_found"},
     {.op = NULL},
 };

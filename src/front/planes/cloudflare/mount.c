@@ -1,4 +1,4 @@
-/* mount.c - directories in a sandbox: what the bridge calls a binding is a name that the
+/* mount.c - directories in a sandbox: what Cloudflare calls a binding is a name that the
  * operator of this server gave a directory. Buckets of others are not mounted here. */
 #include <string.h>
 
@@ -96,8 +96,8 @@ static int check_source(const struct mount_in *in, struct err *e)
     if (endpoint == NULL)
         return 0;
     return err_set(e, ERR_UNSUPPORTED,
-                   "this server mounts no buckets, only directories that its operator named: give "
-                   "one of those as the binding");
+                   "this server mounts no buckets, only directories that its operator lists in the "
+                   "setting `mounts`: use the name of one as the binding");
 }
 
 /* ---- doing it ---- */
@@ -135,7 +135,7 @@ static void run(struct errand *r, const char *program, const char *option,
 {
     static const struct process_ops ops = {.on_exit = errand_exit, .on_fail = errand_fail};
     const char *argv[] = {program, option, "--", buf_cstr(&r->path), NULL};
-    struct process_opts o = {.argv = argv, .user = BRIDGE_USER, .cwd = "/", .quiet = true};
+    struct process_opts o = {.argv = argv, .user = CLOUDFLARE_USER, .cwd = "/", .quiet = true};
     struct call *c = r->c;
 
     r->then = then;
@@ -151,7 +151,7 @@ static struct errand *errand_new(struct call *c, json_t *path)
         return NULL;
     r->c = c;
     buf_init(&r->path, 2 * ENGINE_PATH_MAX);
-    bridge_resolve(&r->path, json_string_value(path));
+    cloudflare_resolve(&r->path, json_string_value(path));
     if (!r->path.failed && r->path.len > 0 && r->path.len <= ENGINE_PATH_MAX)
         return r;
     err_set(&e, ERR_INVALID,
@@ -168,7 +168,7 @@ static void done(void *arg, const struct err *e)
     if (!call_told(r->c))
         return;
     if (e == NULL)
-        bridge_reply_ok(r->c);
+        cloudflare_reply_ok(r->c);
     else
         call_fail(r->c, e);
 }
@@ -183,7 +183,7 @@ static void made_directory(struct errand *r, unsigned code)
     struct err e;
 
     if (code != 0) {
-        err_set(&e, ERR_CONFLICT, "the directory %.200s cannot be made", o.path);
+        err_set(&e, ERR_CONFLICT, "cannot create the directory %.200s", o.path);
         call_fail(c, &e);
         return;
     }
@@ -209,7 +209,7 @@ static void mount_run(struct call *c, const void *body)
         check_source(in, &e) < 0)
         call_fail(c, &e);
     else
-        bridge_enter(c, in, mount_go);
+        cloudflare_enter(c, in, mount_go);
 }
 
 /* ---- and undoing it ---- */
@@ -218,7 +218,7 @@ static void mount_run(struct call *c, const void *body)
 static void removed_directory(struct errand *r, unsigned code)
 {
     (void)code;
-    bridge_reply_ok(r->c);
+    cloudflare_reply_ok(r->c);
 }
 
 static void unmounted(void *arg, const struct err *e)
@@ -252,29 +252,29 @@ static void unmount_run(struct call *c, const void *body)
     if (check_path(in->path, &e) < 0)
         call_fail(c, &e);
     else
-        bridge_look(c, in, unmount_go);
+        cloudflare_look(c, in, unmount_go);
 }
 
 /* clang-format off */
 static const struct json_field mount_fields[] = {
-    {"bucket", JSON_FIELD_ANY, offsetof(struct mount_in, bucket), 0, 0, false, "Of a bucket elsewhere; not offered here."},
-    {"binding", JSON_FIELD_ANY, offsetof(struct mount_in, binding), 0, 0, false, "A name of the setting `mounts`."},
-    {"mountPath", JSON_FIELD_ANY, offsetof(struct mount_in, path), 0, 0, false, "Where; absolute. It is made if it is not there."},
-    {"options", JSON_FIELD_ANY, offsetof(struct mount_in, options), 0, 0, false, "An object; readOnly is heeded."},
+    {"bucket", JSON_FIELD_ANY, offsetof(struct mount_in, bucket), 0, 0, false, "Endpoint of a bucket; not supported."},
+    {"binding", JSON_FIELD_ANY, offsetof(struct mount_in, binding), 0, 0, false, "A name in the setting `mounts`."},
+    {"mountPath", JSON_FIELD_ANY, offsetof(struct mount_in, path), 0, 0, false, "Absolute path of the mount point; created if missing."},
+    {"options", JSON_FIELD_ANY, offsetof(struct mount_in, options), 0, 0, false, "Options; only readOnly is used."},
 };
 static const struct surface_input mount_input = {SURFACE_INPUT(mount_fields, struct mount_in)};
 static const struct json_field unmount_fields[] = {
-    {"mountPath", JSON_FIELD_ANY, offsetof(struct mount_in, path), 0, 0, false, "As it was mounted."},
+    {"mountPath", JSON_FIELD_ANY, offsetof(struct mount_in, path), 0, 0, false, "Mount point, as given to mount."},
 };
 static const struct surface_input unmount_input = {SURFACE_INPUT(unmount_fields, struct mount_in)};
 
-const struct surface_row bridge_mount[] = {
-    {{"POST", BRIDGE_SANDBOX "/mount"}, SCOPE_RUN, mount_run, "mountBucket",
-     "Mounts a directory that the operator named.",
-     .body = &mount_input, .status = 200, .answers = {&bridge_ok_shape}, .failure = "mount_error"},
-    {{"POST", BRIDGE_SANDBOX "/unmount"}, SCOPE_RUN, unmount_run, "unmountBucket",
-     "Unmounts it; its directory goes if it is empty.",
-     .body = &unmount_input, .status = 200, .answers = {&bridge_ok_shape}, .failure = "unmount_error"},
+const struct surface_row cloudflare_mount[] = {
+    {{"POST", CLOUDFLARE_SANDBOX "/mount"}, SCOPE_RUN, mount_run, "mountBucket",
+     "Mounts a directory that the operator allows.",
+     .body = &mount_input, .status = 200, .answers = {&cloudflare_ok_shape}, .failure = "mount_error"},
+    {{"POST", CLOUDFLARE_SANDBOX "/unmount"}, SCOPE_RUN, unmount_run, "unmountBucket",
+     "Unmounts a directory, and removes the mount point if it is empty.",
+     .body = &unmount_input, .status = 200, .answers = {&cloudflare_ok_shape}, .failure = "unmount_error"},
     {.op = NULL},
 };
 /* clang-format on */

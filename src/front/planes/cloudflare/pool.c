@@ -11,20 +11,20 @@ struct stats_view {
 };
 /* clang-format off */
 static const struct shape_field config_fields[] = {
-    {"warmTarget", SHAPE_U64, offsetof(struct config_view, target), "How many are kept ready."},
-    {"refreshInterval", SHAPE_U64, offsetof(struct config_view, refresh), "0: it is filled as soon as one is taken."},
-    {"maxInstances", SHAPE_U64, offsetof(struct config_view, max), "Sandboxes this host takes at one time."},
-    {"scaleBatchSize", SHAPE_U64, offsetof(struct config_view, batch), "How many are made at a time."},
+    {"warmTarget", SHAPE_U64, offsetof(struct config_view, target), "Number of sandboxes kept ready."},
+    {"refreshInterval", SHAPE_U64, offsetof(struct config_view, refresh), "Always 0: the pool is refilled at once."},
+    {"maxInstances", SHAPE_U64, offsetof(struct config_view, max), "Maximum number of sandboxes of this host."},
+    {"scaleBatchSize", SHAPE_U64, offsetof(struct config_view, batch), "Number of sandboxes created at a time."},
 };
-static SHAPE(config_shape, "BridgePoolConfig", "How the pool is set.", config_fields);
+static SHAPE(config_shape, "CloudflarePoolConfig", "Settings of the pool.", config_fields);
 static const struct shape_field stats_fields[] = {
-    {"warm", SHAPE_U64, offsetof(struct stats_view, warm), "Ready, and nobody's yet."},
-    {"assigned", SHAPE_U64, offsetof(struct stats_view, assigned), "Somebody's, in whatever state."},
-    {"total", SHAPE_U64, offsetof(struct stats_view, total), "Both together."},
-    {"config", SHAPE_OBJECT, offsetof(struct stats_view, config), "How the pool is set.", SHAPE_ALWAYS, &config_shape},
-    {"maxInstances", SHAPE_U64, offsetof(struct stats_view, max), "Sandboxes this host takes at one time."},
+    {"warm", SHAPE_U64, offsetof(struct stats_view, warm), "Ready and unassigned."},
+    {"assigned", SHAPE_U64, offsetof(struct stats_view, assigned), "Assigned, in any state."},
+    {"total", SHAPE_U64, offsetof(struct stats_view, total), "Sum of both."},
+    {"config", SHAPE_OBJECT, offsetof(struct stats_view, config), "Settings of the pool.", SHAPE_ALWAYS, &config_shape},
+    {"maxInstances", SHAPE_U64, offsetof(struct stats_view, max), "Maximum number of sandboxes of this host."},
 };
-static SHAPE(stats_shape, "BridgePoolStats", "The sandboxes kept ready.", stats_fields);
+static SHAPE(stats_shape, "CloudflarePoolStats", "The sandboxes kept ready.", stats_fields);
 /* clang-format on */
 
 static void stats_told(void *arg, const struct engine_stats *s)
@@ -51,20 +51,20 @@ static void pool_stats(struct call *c, const void *in)
 static void pool_leave(struct call *c, const void *in)
 {
     (void)in;
-    bridge_reply_ok(c);
+    cloudflare_reply_ok(c);
 }
 
 /* clang-format off */
-const struct surface_row bridge_pool[] = {
-    {{"GET", BRIDGE_POOL "stats"}, SCOPE_READ, pool_stats, "getPoolStats",
-     "How many sandboxes are kept ready.",
+const struct surface_row cloudflare_pool[] = {
+    {{"GET", CLOUDFLARE_POOL "stats"}, SCOPE_READ, pool_stats, "getPoolStats",
+     "Shows the state of the pool.",
      .status = 200, .answers = {&stats_shape}},
-    {{"POST", BRIDGE_POOL "prime"}, SCOPE_READ, pool_leave, "primePool",
-     "Nothing: the pool keeps itself full.",
-     .status = 200, .answers = {&bridge_ok_shape}, .flags = SURFACE_RAW_BODY},
-    {{"POST", BRIDGE_POOL "shutdown-prewarmed"}, SCOPE_READ, pool_leave, "shutdownPrewarmed",
-     "Nothing: how many are kept ready is the operator's to say.",
-     .status = 200, .answers = {&bridge_ok_shape}, .flags = SURFACE_RAW_BODY},
+    {{"POST", CLOUDFLARE_POOL "prime"}, SCOPE_READ, pool_leave, "primePool",
+     "Does nothing: the pool refills itself.",
+     .status = 200, .answers = {&cloudflare_ok_shape}, .flags = SURFACE_RAW_BODY},
+    {{"POST", CLOUDFLARE_POOL "shutdown-prewarmed"}, SCOPE_READ, pool_leave, "shutdownPrewarmed",
+     "Does nothing: the operator sets the size of the pool.",
+     .status = 200, .answers = {&cloudflare_ok_shape}, .flags = SURFACE_RAW_BODY},
     {.op = NULL},
 };
 /* clang-format on */

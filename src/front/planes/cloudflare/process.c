@@ -1,4 +1,4 @@
-/* process.c - processes as the next version of the bridge has them: started without a
+/* process.c - processes as the next version of the API has them: started without a
  * shell, found again by id, listed, signalled. */
 #include "front/planes/cloudflare/process.h"
 
@@ -23,26 +23,26 @@ struct process_view {
 
 /* clang-format off */
 static const struct shape_field ended_fields[] = {
-    {"code", SHAPE_U64, offsetof(struct ended_view, code), "Exit code; 128 and the signal's number after a signal, 124 after the time limit."},
-    {"signal", SHAPE_U64, offsetof(struct ended_view, signal), "The signal that ended it.", SHAPE_OMITTED},
-    {"timedOut", SHAPE_BOOL, offsetof(struct ended_view, timed_out), "Its time limit passed and the whole tree was killed."},
+    {"code", SHAPE_U64, offsetof(struct ended_view, code), "Exit code; 128 + the signal number after a signal, 124 after a timeout."},
+    {"signal", SHAPE_U64, offsetof(struct ended_view, signal), "Signal that ended it.", SHAPE_OMITTED},
+    {"timedOut", SHAPE_BOOL, offsetof(struct ended_view, timed_out), "It was killed because its time limit was exceeded."},
 };
-SHAPE(bridge_ended_shape, "BridgeProcessExit", "How a process ended.", ended_fields);
+SHAPE(cloudflare_ended_shape, "CloudflareProcessExit", "How a process exited.", ended_fields);
 
 static const struct shape_field process_fields[] = {
-    {"id", SHAPE_STR, offsetof(struct process_view, id), "Its name in every other call."},
-    {"pid", SHAPE_U64, offsetof(struct process_view, pid), "Its number inside the sandbox."},
-    {"command", SHAPE_STRV, offsetof(struct process_view, argv), "The program and its arguments; very long ones are cut."},
-    {"cwd", SHAPE_STR, offsetof(struct process_view, cwd), "Where it was started."},
-    {"startedAt", SHAPE_TIME, offsetof(struct process_view, started_ms), "When it started."},
+    {"id", SHAPE_STR, offsetof(struct process_view, id), "Id."},
+    {"pid", SHAPE_U64, offsetof(struct process_view, pid), "Pid inside the sandbox."},
+    {"command", SHAPE_STRV, offsetof(struct process_view, argv), "Program and arguments; truncated if long."},
+    {"cwd", SHAPE_STR, offsetof(struct process_view, cwd), "Working directory at the start."},
+    {"startedAt", SHAPE_TIME, offsetof(struct process_view, started_ms), "Time of the start."},
     {"state", SHAPE_STR, offsetof(struct process_view, state), "running or exited."},
-    {"exit", SHAPE_OBJECT, offsetof(struct process_view, exit), "How it ended.", SHAPE_OMITTED, &bridge_ended_shape},
-    {"endedAt", SHAPE_TIME, offsetof(struct process_view, ended_ms), "When it ended.", SHAPE_OMITTED},
+    {"exit", SHAPE_OBJECT, offsetof(struct process_view, exit), "How it exited.", SHAPE_OMITTED, &cloudflare_ended_shape},
+    {"endedAt", SHAPE_TIME, offsetof(struct process_view, ended_ms), "Time of the exit.", SHAPE_OMITTED},
 };
-static SHAPE(process_shape, "BridgeProcess", "A process.", process_fields);
+static SHAPE(process_shape, "CloudflareProcess", "A process.", process_fields);
 /* clang-format on */
 
-void bridge_ended_of(struct ended_view *v, const struct process_exit *m)
+void cloudflare_ended_of(struct ended_view *v, const struct process_exit *m)
 {
     struct exit_view x;
 
@@ -50,7 +50,7 @@ void bridge_ended_of(struct ended_view *v, const struct process_exit *m)
     *v = (struct ended_view){x.code, m->signal, x.timed_out};
 }
 
-struct process_exit bridge_exit_of(const struct process_info *p)
+struct process_exit cloudflare_exit_of(const struct process_info *p)
 {
     return (struct process_exit){.code = p->code, .signal = p->signal, .flags = p->flags};
 }
@@ -62,10 +62,10 @@ struct process_full {
 
 static void view_of(struct process_full *v, const struct process_info *p)
 {
-    struct process_exit end = bridge_exit_of(p);
+    struct process_exit end = cloudflare_exit_of(p);
     bool ended = p->state == PROCESS_EXITED;
 
-    bridge_ended_of(&v->exit, &end);
+    cloudflare_ended_of(&v->exit, &end);
     v->p = (struct process_view){
         .id = p->id,
         .cwd = p->cwd,
@@ -109,11 +109,11 @@ static void started(void *arg, const struct process_started *m, const struct err
 
 static void start_go(struct call *c, const void *body)
 {
-    autocommand struct bridge_command cmd = {0};
+    autocommand struct cloudflare_command cmd = {0};
     const struct start_in *in = body;
     struct err e;
 
-    if (bridge_command(&cmd, in->argv, in->env, in->cwd, &e) < 0) {
+    if (cloudflare_command(&cmd, in->argv, in->env, in->cwd, &e) < 0) {
         call_fail(c, &e);
         return;
     }
@@ -124,31 +124,31 @@ static void start_go(struct call *c, const void *body)
 
 static void process_run_(struct call *c, const void *body)
 {
-    autocommand struct bridge_command cmd = {0};
+    autocommand struct cloudflare_command cmd = {0};
     const struct start_in *in = body;
     struct err e;
 
-    if (bridge_command(&cmd, in->argv, in->env, in->cwd, &e) < 0)
+    if (cloudflare_command(&cmd, in->argv, in->env, in->cwd, &e) < 0)
         call_fail(c, &e);
     else
-        bridge_enter(c, in, start_go);
+        cloudflare_enter(c, in, start_go);
 }
 
 /* clang-format off */
 static const struct json_field start_fields[] = {
-    {"argv", JSON_FIELD_STRLIST, offsetof(struct start_in, argv), 1, BRIDGE_ARGS_MAX, true,
-     "The program and its arguments, run without a shell."},
+    {"argv", JSON_FIELD_STRLIST, offsetof(struct start_in, argv), 1, CLOUDFLARE_ARGS_MAX, true,
+     "Program and arguments, run without a shell."},
     {"cwd", JSON_FIELD_STR, offsetof(struct start_in, cwd), 1, ENGINE_PATH_MAX, false,
-     "Working directory, in /workspace; without it /workspace itself."},
+     "Working directory, below /workspace. Default: /workspace."},
     {"env", JSON_FIELD_STRMAP, offsetof(struct start_in, env), 0, MAPS_ENV_MAX, false,
-     "Variables, over those of the sandbox."},
-    {"timeout", JSON_FIELD_DOUBLE, offsetof(struct start_in, timeout), 1, BRIDGE_TIMEOUT_MAX, false,
-     "After this many ms the whole tree is killed."},
+     "Environment variables; they override those of the sandbox."},
+    {"timeout", JSON_FIELD_DOUBLE, offsetof(struct start_in, timeout), 1, CLOUDFLARE_TIMEOUT_MAX, false,
+     "Time limit in milliseconds; then the process and all its descendants are killed."},
 };
 /* clang-format on */
 static const struct surface_input start_input = {
     SURFACE_INPUT(start_fields, struct start_in),
-    .body_max = BRIDGE_COMMAND_MAX,
+    .body_max = CLOUDFLARE_COMMAND_MAX,
 };
 
 /* ---- list and get ---- */
@@ -165,7 +165,7 @@ static void add_process(struct buf *rows, const struct process_info *p)
 
 static void process_list_(struct call *c, const void *in)
 {
-    bridge_list(c, in, add_process);
+    cloudflare_list(c, in, add_process);
 }
 
 static void get_go(struct call *c, const void *in)
@@ -177,7 +177,7 @@ static void get_go(struct call *c, const void *in)
 
 static void process_get_(struct call *c, const void *in)
 {
-    bridge_look(c, in, get_go);
+    cloudflare_look(c, in, get_go);
 }
 
 /* ---- kill: a signal to the whole tree; nothing follows by itself ---- */
@@ -208,7 +208,7 @@ static void kill_go(struct call *c, const void *body)
 
 static void process_kill_(struct call *c, const void *in)
 {
-    bridge_look(c, in, kill_go);
+    cloudflare_look(c, in, kill_go);
 }
 
 static void kill_defaults(void *in, const struct config *c)
@@ -219,7 +219,7 @@ static void kill_defaults(void *in, const struct config *c)
 
 static const struct json_field kill_fields[] = {
     {"signal", JSON_FIELD_U64, offsetof(struct kill_in, signal), 1, SIGNAL_MAX, false,
-     "Number of the signal; without it 15."},
+     "Signal number. Default: 15."},
 };
 static const struct surface_input kill_input = {
     SURFACE_INPUT(kill_fields, struct kill_in),
@@ -227,18 +227,18 @@ static const struct surface_input kill_input = {
 };
 
 /* clang-format off */
-const struct surface_row bridge_process[] = {
-    {{"POST", BRIDGE_PROCESSES}, SCOPE_RUN, process_run_, "bridgeStartProcess",
-     "Starts a process; it runs on when nobody looks.",
+const struct surface_row cloudflare_process[] = {
+    {{"POST", CLOUDFLARE_PROCESSES}, SCOPE_RUN, process_run_, "cloudflareStartProcess",
+     "Starts a process. It keeps running without viewers.",
      .body = &start_input, .status = 200, .answers = {&process_shape}, .failure = "process_error"},
-    {{"GET", BRIDGE_PROCESSES}, SCOPE_READ, process_list_, "bridgeListProcesses",
-     "Processes that run, and the last finished ones; a list of BridgeProcess.",
+    {{"GET", CLOUDFLARE_PROCESSES}, SCOPE_READ, process_list_, "cloudflareListProcesses",
+     "Lists running processes, and exited ones that are still kept (CloudflareProcess).",
      .status = 200, .flags = SURFACE_OTHER, .failure = "process_error"},
-    {{"GET", BRIDGE_PROCESSES "/{pid}"}, SCOPE_READ, process_get_, "bridgeGetProcess",
-     "One process.",
+    {{"GET", CLOUDFLARE_PROCESSES "/{pid}"}, SCOPE_READ, process_get_, "cloudflareGetProcess",
+     "Shows a process.",
      .status = 200, .answers = {&process_shape}, .failure = "process_error", .missing = "not_found"},
-    {{"POST", BRIDGE_PROCESSES "/{pid}/kill"}, SCOPE_RUN, process_kill_, "bridgeKillProcess",
-     "Sends a signal to the process and all it started.",
+    {{"POST", CLOUDFLARE_PROCESSES "/{pid}/kill"}, SCOPE_RUN, process_kill_, "cloudflareKillProcess",
+     "Sends a signal to a process and all its descendants.",
      .body = &kill_input, .status = 204, .failure = "process_error", .missing = "not_found"},
     {.op = NULL},
 };

@@ -19,7 +19,7 @@ struct pty_in {
     const char *shell, *session;
 };
 
-int bridge_check_upgrade(struct call *c, struct err *e)
+int cloudflare_check_upgrade(struct call *c, struct err *e)
 {
     const char *upgrade = http_header(c->r, "Upgrade");
 
@@ -67,12 +67,12 @@ static void pty_go(struct call *c, const void *query)
         .cols = (unsigned)in->cols, .rows = (unsigned)in->rows, .get = session != NULL};
     struct process_opts o = {.id = id,
                              .argv = in->shell != NULL ? argv : NULL,
-                             .user = BRIDGE_USER,
-                             .cwd = BRIDGE_ROOT,
+                             .user = CLOUDFLARE_USER,
+                             .cwd = CLOUDFLARE_ROOT,
                              .term = &term};
 
     if (session != NULL) {
-        bridge_name(PTY_PREFIX, session, id);
+        cloudflare_name(PTY_PREFIX, session, id);
     } else {
         o.leash = true;
         o.timeout_ms = PTY_GRACE_MS;
@@ -87,11 +87,11 @@ static void pty_run(struct call *c, const void *query)
     const char *session = session_of(c, in);
     struct err e;
 
-    if (bridge_check_upgrade(c, &e) < 0 ||
-        (session != NULL && bridge_check_session(session, &e) < 0))
+    if (cloudflare_check_upgrade(c, &e) < 0 ||
+        (session != NULL && cloudflare_check_session(session, &e) < 0))
         call_fail(c, &e);
     else
-        bridge_enter(c, in, pty_go);
+        cloudflare_enter(c, in, pty_go);
 }
 
 static void pty_defaults(void *in, const struct config *c)
@@ -102,17 +102,17 @@ static void pty_defaults(void *in, const struct config *c)
 
 /* clang-format off */
 static const struct json_field pty_fields[] = {
-    {"cols", JSON_FIELD_U64, offsetof(struct pty_in, cols), 1, TERMINAL_SIDE_MAX, false, "Columns; without it 80."},
-    {"rows", JSON_FIELD_U64, offsetof(struct pty_in, rows), 1, TERMINAL_SIDE_MAX, false, "Rows; without it 24."},
-    {"shell", JSON_FIELD_STR, offsetof(struct pty_in, shell), 1, ENGINE_PATH_MAX, false, "The program; without it a login bash."},
-    {"session", JSON_FIELD_STR, offsetof(struct pty_in, session), 0, BRIDGE_SESSION_MAX, false, "As the header Session-Id: the terminal of that session."},
+    {"cols", JSON_FIELD_U64, offsetof(struct pty_in, cols), 1, TERMINAL_SIDE_MAX, false, "Columns. Default: 80."},
+    {"rows", JSON_FIELD_U64, offsetof(struct pty_in, rows), 1, TERMINAL_SIDE_MAX, false, "Rows. Default: 24."},
+    {"shell", JSON_FIELD_STR, offsetof(struct pty_in, shell), 1, ENGINE_PATH_MAX, false, "Program. Default: a login bash."},
+    {"session", JSON_FIELD_STR, offsetof(struct pty_in, session), 0, CLOUDFLARE_SESSION_MAX, false, "Session id, instead of the header Session-Id."},
 };
 static const struct surface_input pty_input = {
     SURFACE_INPUT(pty_fields, struct pty_in), .defaults = pty_defaults};
 
-const struct surface_row bridge_pty[] = {
-    {{"GET", BRIDGE_SANDBOX "/pty"}, SCOPE_RUN, pty_run, "ptyTerminal",
-     "A shell over a WebSocket: binary messages are bytes both ways, text messages JSON: resize from the client; ready, error and exit to it. "
+const struct surface_row cloudflare_pty[] = {
+    {{"GET", CLOUDFLARE_SANDBOX "/pty"}, SCOPE_RUN, pty_run, "ptyTerminal",
+     "A shell over a WebSocket. Binary messages are bytes in both directions; text messages are JSON: resize from the client; ready, error and exit from the server. "
      "The key may be ?authorization=Bearer%20KEY.",
      .query = &pty_input, .status = 101, .failure = "exec_transport_error"},
     {.op = NULL},

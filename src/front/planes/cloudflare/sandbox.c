@@ -11,8 +11,8 @@
 
 static void issue(const struct call *c, const char *id)
 {
-    struct bridge_issued *issued = bridge_issued(c);
-    size_t i = issued->next++ % BRIDGE_ISSUED_MAX;
+    struct cloudflare_issued *issued = cloudflare_issued(c);
+    size_t i = issued->next++ % CLOUDFLARE_ISSUED_MAX;
 
     str_fmt(issued->all[i].key, sizeof(issued->all[i].key), "%s", c->ref.key);
     str_fmt(issued->all[i].id, sizeof(issued->all[i].id), "%s", id);
@@ -21,16 +21,16 @@ static void issue(const struct call *c, const char *id)
 /* Its place, or NULL. */
 static char *find_issued(const struct call *c)
 {
-    struct bridge_issued *issued = bridge_issued(c);
+    struct cloudflare_issued *issued = cloudflare_issued(c);
 
-    for (size_t i = 0; i < BRIDGE_ISSUED_MAX; i++)
+    for (size_t i = 0; i < CLOUDFLARE_ISSUED_MAX; i++)
         if (strcmp(issued->all[i].id, call_param(c, 0)) == 0 &&
             strcmp(issued->all[i].key, c->ref.key) == 0)
             return issued->all[i].id;
     return NULL;
 }
 
-void bridge_issued_forget(const struct call *c)
+void cloudflare_issued_forget(const struct call *c)
 {
     char *id = find_issued(c);
 
@@ -44,12 +44,13 @@ struct id_view {
     const char *id;
 };
 static const struct shape_field id_fields[] = {
-    {"id", SHAPE_STR, offsetof(struct id_view, id), "For the path of every other call."},
+    {"id", SHAPE_STR, offsetof(struct id_view, id), "Id, for the paths of all other calls."},
 };
-static SHAPE(id_shape, "BridgeSandbox", "A sandbox that is made when it is first used.", id_fields);
+static SHAPE(id_shape, "CloudflareSandbox", "A sandbox; it is created when it is first used.",
+             id_fields);
 
 /* RFC 4648 in lower case, without padding. */
-static void base32(const unsigned char bytes[ID_BYTES], char out[BRIDGE_ID_CHARS + 1])
+static void base32(const unsigned char bytes[ID_BYTES], char out[CLOUDFLARE_ID_CHARS + 1])
 {
     static const char alphabet[] = "abcdefghijklmnopqrstuvwxyz234567";
     unsigned value = 0, bits = 0;
@@ -67,7 +68,7 @@ static void base32(const unsigned char bytes[ID_BYTES], char out[BRIDGE_ID_CHARS
 static void sandbox_create(struct call *c, const void *in)
 {
     unsigned char bytes[ID_BYTES];
-    char id[BRIDGE_ID_CHARS + 1];
+    char id[CLOUDFLARE_ID_CHARS + 1];
 
     (void)in;
     id_bytes(bytes, sizeof(bytes));
@@ -83,10 +84,10 @@ struct running_view {
 };
 static const struct shape_field running_fields[] = {
     {"running", SHAPE_BOOL, offsetof(struct running_view, running),
-     "It was created or used, was not deleted, and its processes are where they were (asleep "
-     "counts)."},
+     "The sandbox was created or used, is not deleted, and keeps its processes; a paused one "
+     "counts."},
 };
-static SHAPE(running_shape, "BridgeRunning", "Whether a sandbox runs.", running_fields);
+static SHAPE(running_shape, "CloudflareRunning", "Whether a sandbox is running.", running_fields);
 
 static void sandbox_running(struct call *c, const void *in)
 {
@@ -103,21 +104,21 @@ static void sandbox_running(struct call *c, const void *in)
 static void sandbox_delete(struct call *c, const void *in)
 {
     (void)in;
-    bridge_issued_forget(c);
+    cloudflare_issued_forget(c);
     call_expect(c, &call_pending, NULL);
     engine_delete_named(c->ref.engine, c->ref.key, call_param(c, 0), call_told_done, c);
 }
 
 /* clang-format off */
-const struct surface_row bridge_sandbox[] = {
-    {{"POST", "/v1/sandbox"}, SCOPE_RUN, sandbox_create, "bridgeCreateSandbox",
-     "An id for a sandbox; the sandbox itself is made when the id is first used.",
+const struct surface_row cloudflare_sandbox[] = {
+    {{"POST", "/v1/sandbox"}, SCOPE_RUN, sandbox_create, "cloudflareCreateSandbox",
+     "Creates an id. The sandbox is created when the id is first used.",
      .status = 200, .answers = {&id_shape}, .flags = SURFACE_RAW_BODY},
-    {{"GET", BRIDGE_SANDBOX "/running"}, SCOPE_READ, sandbox_running, "isSandboxRunning",
-     "Whether it runs; makes nothing and wakes nobody.",
+    {{"GET", CLOUDFLARE_SANDBOX "/running"}, SCOPE_READ, sandbox_running, "isSandboxRunning",
+     "Whether a sandbox is running; does not create or resume it.",
      .status = 200, .answers = {&running_shape}},
-    {{"DELETE", BRIDGE_SANDBOX}, SCOPE_RUN, sandbox_delete, "bridgeDeleteSandbox",
-     "Ends it and everything in it; an id that was never used is fine.",
+    {{"DELETE", CLOUDFLARE_SANDBOX}, SCOPE_RUN, sandbox_delete, "cloudflareDeleteSandbox",
+     "Deletes a sandbox; succeeds for an id that was never used.",
      .status = 204},
     {.op = NULL},
 };

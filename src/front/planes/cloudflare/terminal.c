@@ -1,4 +1,4 @@
-/* terminal.c - terminals as the next version of the bridge has them: made, found again,
+/* terminal.c - terminals as the next version of the API has them: made, found again,
  * looked at from a cursor, interrupted, ended. */
 #include "front/engine/terminal.h"
 
@@ -26,14 +26,14 @@ struct terminal_view_ {
 
 /* clang-format off */
 static const struct shape_field terminal_fields[] = {
-    {"id", SHAPE_STR, offsetof(struct terminal_view_, id), "Its name in every other call."},
-    {"pid", SHAPE_U64, offsetof(struct terminal_view_, pid), "Its number inside the sandbox."},
-    {"command", SHAPE_STRV, offsetof(struct terminal_view_, argv), "The program and its arguments; very long ones are cut."},
-    {"cwd", SHAPE_STR, offsetof(struct terminal_view_, cwd), "Where it was started."},
+    {"id", SHAPE_STR, offsetof(struct terminal_view_, id), "Id."},
+    {"pid", SHAPE_U64, offsetof(struct terminal_view_, pid), "Pid inside the sandbox."},
+    {"command", SHAPE_STRV, offsetof(struct terminal_view_, argv), "Program and arguments; truncated if long."},
+    {"cwd", SHAPE_STR, offsetof(struct terminal_view_, cwd), "Working directory at the start."},
     {"status", SHAPE_STR, offsetof(struct terminal_view_, status), "running or exited."},
-    {"exit", SHAPE_OBJECT, offsetof(struct terminal_view_, exit), "How it ended.", SHAPE_OMITTED, &bridge_ended_shape},
+    {"exit", SHAPE_OBJECT, offsetof(struct terminal_view_, exit), "How it exited.", SHAPE_OMITTED, &cloudflare_ended_shape},
 };
-static SHAPE(terminal_shape, "BridgeTerminal", "A terminal.", terminal_fields);
+static SHAPE(terminal_shape, "CloudflareTerminal", "A terminal.", terminal_fields);
 /* clang-format on */
 
 struct terminal_full {
@@ -43,10 +43,10 @@ struct terminal_full {
 
 static void view_of(struct terminal_full *v, const struct process_info *p)
 {
-    struct process_exit end = bridge_exit_of(p);
+    struct process_exit end = cloudflare_exit_of(p);
     bool ended = p->state == PROCESS_EXITED;
 
-    bridge_ended_of(&v->exit, &end);
+    cloudflare_ended_of(&v->exit, &end);
     v->t = (struct terminal_view_){
         .id = p->id,
         .cwd = p->cwd,
@@ -95,16 +95,16 @@ static void created(void *arg, const struct process_started *m, const struct err
     process_get(c->ref, m->id, seen, c);
 }
 
-static int decode(struct bridge_command *cmd, const struct create_in *in, struct err *e)
+static int decode(struct cloudflare_command *cmd, const struct create_in *in, struct err *e)
 {
-    if (bridge_command(cmd, in->argv, in->env, NULL, e) < 0)
+    if (cloudflare_command(cmd, in->argv, in->env, NULL, e) < 0)
         return -1;
     if (*cmd->argv[0] == '\0')
-        return err_set(e, ERR_INVALID, "argv: the program has no name");
+        return err_set(e, ERR_INVALID, "argv: the name of the program is empty");
     if (in->cwd == NULL)
         return 0;
     buf_clear(&cmd->cwd); /* anywhere, as the reference has it */
-    buf_adds(&cmd->cwd, *in->cwd == '/' ? "" : BRIDGE_ROOT "/");
+    buf_adds(&cmd->cwd, *in->cwd == '/' ? "" : CLOUDFLARE_ROOT "/");
     buf_adds(&cmd->cwd, in->cwd);
     cmd->o.cwd = buf_cstr(&cmd->cwd);
     return 0;
@@ -112,7 +112,7 @@ static int decode(struct bridge_command *cmd, const struct create_in *in, struct
 
 static void create_go(struct call *c, const void *body)
 {
-    autocommand struct bridge_command cmd = {0};
+    autocommand struct cloudflare_command cmd = {0};
     const struct create_in *in = body;
     struct process_term term = {.cols = (unsigned)in->cols, .rows = (unsigned)in->rows};
     struct err e;
@@ -128,27 +128,27 @@ static void create_go(struct call *c, const void *body)
 
 static void create_run(struct call *c, const void *body)
 {
-    autocommand struct bridge_command cmd = {0};
+    autocommand struct cloudflare_command cmd = {0};
     struct err e;
 
     if (decode(&cmd, body, &e) < 0)
         call_fail(c, &e);
     else
-        bridge_enter(c, body, create_go);
+        cloudflare_enter(c, body, create_go);
 }
 
 /* clang-format off */
 static const struct json_field create_fields[] = {
-    {"argv", JSON_FIELD_STRLIST, offsetof(struct create_in, argv), 1, BRIDGE_ARGS_MAX, true, "The program and its arguments."},
-    {"cwd", JSON_FIELD_STR, offsetof(struct create_in, cwd), 1, ENGINE_PATH_MAX, false, "Working directory; without it /workspace."},
-    {"env", JSON_FIELD_STRMAP, offsetof(struct create_in, env), 0, MAPS_ENV_MAX, false, "Variables, over those of the sandbox."},
-    {"cols", JSON_FIELD_U64, offsetof(struct create_in, cols), 1, TERMINAL_SIDE_MAX, false, "Columns; without it 80."},
-    {"rows", JSON_FIELD_U64, offsetof(struct create_in, rows), 1, TERMINAL_SIDE_MAX, false, "Rows; without it 24."},
+    {"argv", JSON_FIELD_STRLIST, offsetof(struct create_in, argv), 1, CLOUDFLARE_ARGS_MAX, true, "Program and arguments."},
+    {"cwd", JSON_FIELD_STR, offsetof(struct create_in, cwd), 1, ENGINE_PATH_MAX, false, "Working directory. Default: /workspace."},
+    {"env", JSON_FIELD_STRMAP, offsetof(struct create_in, env), 0, MAPS_ENV_MAX, false, "Environment variables; they override those of the sandbox."},
+    {"cols", JSON_FIELD_U64, offsetof(struct create_in, cols), 1, TERMINAL_SIDE_MAX, false, "Columns. Default: 80."},
+    {"rows", JSON_FIELD_U64, offsetof(struct create_in, rows), 1, TERMINAL_SIDE_MAX, false, "Rows. Default: 24."},
 };
 /* clang-format on */
 static const struct surface_input create_input = {
     SURFACE_INPUT(create_fields, struct create_in),
-    .body_max = BRIDGE_COMMAND_MAX,
+    .body_max = CLOUDFLARE_COMMAND_MAX,
 };
 
 /* ---- list and get ---- */
@@ -165,12 +165,12 @@ static void add_terminal(struct buf *rows, const struct process_info *p)
 
 static void list_run(struct call *c, const void *in)
 {
-    bridge_list(c, in, add_terminal);
+    cloudflare_list(c, in, add_terminal);
 }
 
 static void get_run(struct call *c, const void *in)
 {
-    bridge_find_terminal(c, in, show);
+    cloudflare_find_terminal(c, in, show);
 }
 
 /* ---- connect: a message with length and cursor before each piece of output ---- */
@@ -226,11 +226,11 @@ static void next_exited(struct viewer *v, const struct process_exit *m)
     struct ended_view x;
     struct json_w w;
 
-    bridge_ended_of(&x, m);
+    cloudflare_ended_of(&x, m);
     viewer_open_text(v, &w, "exit");
     put_cursor(v, &w);
     jw_key(&w, "exit");
-    shape_write(&w, &bridge_ended_shape, &x);
+    shape_write(&w, &cloudflare_ended_shape, &x);
     viewer_send_text(v, &w);
 }
 
@@ -261,7 +261,7 @@ static int read_cursor(const char *text, struct terminal_from *ret, struct err *
         return 0;
     ret->has_since = true;
     if (str_u64(text, UINT64_MAX, &ret->since) < 0)
-        return err_set(e, ERR_INVALID, "cursor: '%.24s' is none of ours", text);
+        return err_set(e, ERR_INVALID, "cursor: '%.24s' is not a cursor of this terminal", text);
     return 0;
 }
 
@@ -286,17 +286,17 @@ static void connect_run(struct call *c, const void *query)
     struct terminal_from from = {0};
     struct err e;
 
-    if (bridge_check_upgrade(c, &e) < 0 || read_cursor(in->cursor, &from, &e) < 0)
+    if (cloudflare_check_upgrade(c, &e) < 0 || read_cursor(in->cursor, &from, &e) < 0)
         call_fail(c, &e);
     else
-        bridge_find_terminal(c, query, connect_to);
+        cloudflare_find_terminal(c, query, connect_to);
 }
 
 /* clang-format off */
 static const struct json_field connect_fields[] = {
-    {"cursor", JSON_FIELD_STR, offsetof(struct connect_in, cursor), 1, CURSOR_MAX, false, "Of the last chunk seen; without it what is kept is told again."},
-    {"cols", JSON_FIELD_U64, offsetof(struct connect_in, cols), 1, TERMINAL_SIDE_MAX, false, "Columns from now on."},
-    {"rows", JSON_FIELD_U64, offsetof(struct connect_in, rows), 1, TERMINAL_SIDE_MAX, false, "Rows from now on."},
+    {"cursor", JSON_FIELD_STR, offsetof(struct connect_in, cursor), 1, CURSOR_MAX, false, "Cursor of the last chunk seen. Default: replay the output kept."},
+    {"cols", JSON_FIELD_U64, offsetof(struct connect_in, cols), 1, TERMINAL_SIDE_MAX, false, "New number of columns."},
+    {"rows", JSON_FIELD_U64, offsetof(struct connect_in, rows), 1, TERMINAL_SIDE_MAX, false, "New number of rows."},
 };
 /* clang-format on */
 static const struct surface_input connect_input = {
@@ -324,7 +324,7 @@ static void interrupt(struct call *c, const struct process_info *p)
 
 static void interrupt_run(struct call *c, const void *in)
 {
-    bridge_find_terminal(c, in, interrupt);
+    cloudflare_find_terminal(c, in, interrupt);
 }
 
 static void ended(void *arg, const struct process_exit *m, const struct err *e)
@@ -340,28 +340,28 @@ static void terminate(struct call *c, const struct process_info *p)
 
 static void terminate_run(struct call *c, const void *in)
 {
-    bridge_find_terminal(c, in, terminate);
+    cloudflare_find_terminal(c, in, terminate);
 }
 
 /* clang-format off */
 #define WORDS .failure = "exec_transport_error", .missing = "not_found"
 
-const struct surface_row bridge_terminal[] = {
-    {{"POST", BRIDGE_TERMINALS}, SCOPE_RUN, create_run, "bridgeCreateTerminal",
-     "Starts a program on a terminal; it runs on when nobody looks.",
+const struct surface_row cloudflare_terminal[] = {
+    {{"POST", CLOUDFLARE_TERMINALS}, SCOPE_RUN, create_run, "cloudflareCreateTerminal",
+     "Starts a program on a terminal. It keeps running without viewers.",
      .body = &create_input, .status = 200, .answers = {&terminal_shape}, .failure = "exec_transport_error"},
-    {{"GET", BRIDGE_TERMINALS}, SCOPE_READ, list_run, "bridgeListTerminals",
-     "Terminals that run, and the last finished ones; a list of BridgeTerminal.",
+    {{"GET", CLOUDFLARE_TERMINALS}, SCOPE_READ, list_run, "cloudflareListTerminals",
+     "Lists running terminals, and exited ones that are still kept (CloudflareTerminal).",
      .status = 200, .flags = SURFACE_OTHER, .failure = "exec_transport_error"},
-    {{"GET", BRIDGE_TERMINALS "/{tid}"}, SCOPE_READ, get_run, "bridgeGetTerminal",
-     "One terminal.", .status = 200, .answers = {&terminal_shape}, WORDS},
-    {{"GET", BRIDGE_TERMINALS "/{tid}/connect"}, SCOPE_RUN, connect_run, "bridgeConnectTerminal",
-     "Looks and types over a WebSocket: before each binary message a text message {type: chunk, cursor, byteLength}; also ready, truncated, error and exit.",
+    {{"GET", CLOUDFLARE_TERMINALS "/{tid}"}, SCOPE_READ, get_run, "cloudflareGetTerminal",
+     "Shows a terminal.", .status = 200, .answers = {&terminal_shape}, WORDS},
+    {{"GET", CLOUDFLARE_TERMINALS "/{tid}/connect"}, SCOPE_RUN, connect_run, "cloudflareConnectTerminal",
+     "View and type over a WebSocket: before each binary message comes a text message {type: chunk, cursor, byteLength}; also ready, truncated, error and exit.",
      .query = &connect_input, .status = 101, WORDS},
-    {{"POST", BRIDGE_TERMINALS "/{tid}/interrupt"}, SCOPE_RUN, interrupt_run, "bridgeInterruptTerminal",
-     "Sends SIGINT to what is in the foreground.", .status = 204, .flags = SURFACE_RAW_BODY, WORDS},
-    {{"POST", BRIDGE_TERMINALS "/{tid}/terminate"}, SCOPE_RUN, terminate_run, "bridgeTerminateTerminal",
-     "Ends it and all it started.", .status = 204, .flags = SURFACE_RAW_BODY, WORDS},
+    {{"POST", CLOUDFLARE_TERMINALS "/{tid}/interrupt"}, SCOPE_RUN, interrupt_run, "cloudflareInterruptTerminal",
+     "Sends SIGINT to the foreground process group.", .status = 204, .flags = SURFACE_RAW_BODY, WORDS},
+    {{"POST", CLOUDFLARE_TERMINALS "/{tid}/terminate"}, SCOPE_RUN, terminate_run, "cloudflareTerminateTerminal",
+     "Kills a terminal and all its descendants.", .status = 204, .flags = SURFACE_RAW_BODY, WORDS},
     {.op = NULL},
 };
 /* clang-format on */

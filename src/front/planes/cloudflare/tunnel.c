@@ -45,20 +45,20 @@ struct tunnel_view {
 };
 /* clang-format off */
 static const struct shape_field tunnel_fields[] = {
-    {"id", SHAPE_STR, offsetof(struct tunnel_view, id), "Its name."},
-    {"port", SHAPE_U64, offsetof(struct tunnel_view, port), "The port inside."},
-    {"url", SHAPE_STR, offsetof(struct tunnel_view, url), "Where it is reached; wants no key."},
-    {"hostname", SHAPE_STR, offsetof(struct tunnel_view, hostname), "The host of that."},
-    {"createdAt", SHAPE_TIME, offsetof(struct tunnel_view, created_ms), "When it was opened."},
+    {"id", SHAPE_STR, offsetof(struct tunnel_view, id), "Id."},
+    {"port", SHAPE_U64, offsetof(struct tunnel_view, port), "Port inside the sandbox."},
+    {"url", SHAPE_STR, offsetof(struct tunnel_view, url), "URL; no key required."},
+    {"hostname", SHAPE_STR, offsetof(struct tunnel_view, hostname), "Host of the URL."},
+    {"createdAt", SHAPE_TIME, offsetof(struct tunnel_view, created_ms), "Time of creation."},
     {"name", SHAPE_STR, offsetof(struct tunnel_view, name), "As given.", SHAPE_OMITTED},
-    {"path", SHAPE_STR, offsetof(struct tunnel_view, path), "The same on this server's own host, for who has no wildcard DNS."},
+    {"path", SHAPE_STR, offsetof(struct tunnel_view, path), "Path of the same tunnel on this server's own host, for use without wildcard DNS."},
 };
-static SHAPE(tunnel_shape, "BridgeTunnel", "A port that is open to who knows its URL.", tunnel_fields);
+static SHAPE(tunnel_shape, "CloudflareTunnel", "A port that is open to anyone with its URL.", tunnel_fields);
 /* clang-format on */
 
 static void reply_tunnel(struct call *c, const struct sandbox_tunnel *t)
 {
-    const char *domain = bridge_domain(c);
+    const char *domain = cloudflare_domain(c);
     char id[LABEL_MAX], label[LABEL_MAX], url[URL_MAX], host[URL_MAX], path[URL_MAX];
     struct tunnel_view v = {.id = id,
                             .url = url,
@@ -70,9 +70,9 @@ static void reply_tunnel(struct call *c, const struct sandbox_tunnel *t)
 
     str_fmt(id, sizeof(id), "%u-%s", t->port, c->ref.id);
     str_fmt(label, sizeof(label), "%.40s-%.*s", id, ENGINE_TUNNEL_TOKEN, t->token);
-    str_fmt(url, sizeof(url), "%s://%s.%s", bridge_scheme(c), label, domain);
+    str_fmt(url, sizeof(url), "%s://%s.%s", cloudflare_scheme(c), label, domain);
     str_fmt(host, sizeof(host), "%s.%.*s", label, (int)strcspn(domain, ":"), domain);
-    str_fmt(path, sizeof(path), BRIDGE_PREVIEW "/%s/", label);
+    str_fmt(path, sizeof(path), CLOUDFLARE_PREVIEW "/%s/", label);
     call_reply_shape(c, &tunnel_shape, &v);
 }
 
@@ -101,7 +101,7 @@ static void open_run(struct call *c, const void *body)
     if (port_of(c, &port, &e) < 0 || (in->name != NULL && check_name(in->name, &e) < 0))
         call_fail(c, &e);
     else
-        bridge_enter(c, in, open_go);
+        cloudflare_enter(c, in, open_go);
 }
 
 static void close_run(struct call *c, const void *in)
@@ -119,16 +119,16 @@ static void close_run(struct call *c, const void *in)
 
 /* clang-format off */
 static const struct json_field tunnel_in_fields[] = {
-    {"name", JSON_FIELD_STR, offsetof(struct tunnel_in, name), 0, 256, false, "Yours; a DNS label. It is kept and not part of the URL."},
+    {"name", JSON_FIELD_STR, offsetof(struct tunnel_in, name), 0, 256, false, "Name, a DNS label; stored, and not part of the URL."},
 };
 static const struct surface_input tunnel_input = {SURFACE_INPUT(tunnel_in_fields, struct tunnel_in)};
 
-const struct surface_row bridge_tunnel[] = {
-    {{"POST", BRIDGE_SANDBOX "/tunnel/{port}"}, SCOPE_RUN, open_run, "createTunnel",
-     "Opens a port to who knows its URL; one that is open stays as it is.",
+const struct surface_row cloudflare_tunnel[] = {
+    {{"POST", CLOUDFLARE_SANDBOX "/tunnel/{port}"}, SCOPE_RUN, open_run, "createTunnel",
+     "Opens a port to anyone with its URL; an open port is unchanged.",
      .body = &tunnel_input, .status = 200, .answers = {&tunnel_shape}, .failure = "tunnel_error"},
-    {{"DELETE", BRIDGE_SANDBOX "/tunnel/{port}"}, SCOPE_RUN, close_run, "deleteTunnel",
-     "Closes it; its URL is worth nothing any more.",
+    {{"DELETE", CLOUDFLARE_SANDBOX "/tunnel/{port}"}, SCOPE_RUN, close_run, "deleteTunnel",
+     "Closes a tunnel; its URL becomes invalid.",
      .status = 204, .failure = "tunnel_error"},
     {.op = NULL},
 };

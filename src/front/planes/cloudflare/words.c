@@ -14,7 +14,7 @@ static void up(struct buf *path)
         path->len--;
 }
 
-void bridge_resolve(struct buf *out, const char *path)
+void cloudflare_resolve(struct buf *out, const char *path)
 {
     while (*path != '\0') {
         size_t n = strcspn(path, "/");
@@ -29,16 +29,16 @@ void bridge_resolve(struct buf *out, const char *path)
     }
 }
 
-int bridge_path(const char *what, const char *path, struct buf *out, struct err *e)
+int cloudflare_path(const char *what, const char *path, struct buf *out, struct err *e)
 {
-    static const char root[] = BRIDGE_ROOT;
+    static const char root[] = CLOUDFLARE_ROOT;
     size_t n = sizeof(root) - 1;
 
     if (strlen(path) > ENGINE_PATH_MAX)
         return err_set(e, ERR_INVALID, "%s must have at most %u bytes", what, ENGINE_PATH_MAX);
     if (*path != '/')
         buf_adds(out, root);
-    bridge_resolve(out, path);
+    cloudflare_resolve(out, path);
     if (out->failed)
         return err_set(e, ERR_INVALID, "%s is too long", what);
     if (out->len < n || memcmp(buf_cstr(out), root, n) != 0 ||
@@ -47,24 +47,24 @@ int bridge_path(const char *what, const char *path, struct buf *out, struct err 
     return 0;
 }
 
-int bridge_check_session(const char *id, struct err *e)
+int cloudflare_check_session(const char *id, struct err *e)
 {
     size_t n = strspn(id, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-");
 
-    if (n > 0 && n <= BRIDGE_SESSION_MAX && id[n] == '\0' && strstr(id, "..") == NULL)
+    if (n > 0 && n <= CLOUDFLARE_SESSION_MAX && id[n] == '\0' && strstr(id, "..") == NULL)
         return 0;
     return err_set(e, ERR_INVALID, "Invalid session ID format");
 }
 
-int bridge_session_header(struct call *c, struct err *e)
+int cloudflare_session_header(struct call *c, struct err *e)
 {
     const char *id = http_header(c->r, "Session-Id");
 
-    return id == NULL || *id == '\0' ? 0 : bridge_check_session(id, e);
+    return id == NULL || *id == '\0' ? 0 : cloudflare_check_session(id, e);
 }
 
-/* Ids of the bridge are longer than those of the engine may be, and may begin with a dot. */
-void bridge_name(const char *prefix, const char *id, char out[PROCESS_ID_MAX + 1])
+/* Ids of this plane are longer than those of the engine may be, and may begin with a dot. */
+void cloudflare_name(const char *prefix, const char *id, char out[PROCESS_ID_MAX + 1])
 {
     char hex[SHA256_HEX];
     struct sha256 sum;
@@ -79,9 +79,9 @@ void bridge_name(const char *prefix, const char *id, char out[PROCESS_ID_MAX + 1
     str_fmt(out, PROCESS_ID_MAX + 1, "%s%.40s", prefix, hex);
 }
 
-/* As the bridge does it: bare if nothing in it means anything to a shell, else $'...',
+/* As Cloudflare does it: bare if nothing in it means anything to a shell, else $'...',
  * which can hold any byte on one line. */
-void bridge_quote(struct buf *out, const char *arg)
+void cloudflare_quote(struct buf *out, const char *arg)
 {
     static const char plain[] =
         "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789@%+=:,./-";

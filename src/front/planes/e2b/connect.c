@@ -94,7 +94,7 @@ int connect_unwrap(const char **p, size_t *n, struct err *e)
     if (*n < CONNECT_ENVELOPE || length_of(head) != *n - CONNECT_ENVELOPE)
         return err_set(e, ERR_INVALID, "protocol error: expected one enveloped message");
     if ((head[0] & FLAG_COMPRESSED) != 0)
-        return err_set(e, ERR_UNSUPPORTED, "compressed messages are not offered");
+        return err_set(e, ERR_UNSUPPORTED, "compressed messages are not supported");
     *p += CONNECT_ENVELOPE;
     *n -= CONNECT_ENVELOPE;
     return 0;
@@ -151,7 +151,7 @@ static void time_is_over(struct loop_timer *t)
     struct connect_stream *s = CONTAINER_OF(t, struct connect_stream, limit);
     struct err e;
 
-    err_set(&e, ERR_TIMEOUT, "the time that the client gave is over");
+    err_set(&e, ERR_TIMEOUT, "the client's deadline is exceeded");
     connect_fail(s->c, &e);
 }
 

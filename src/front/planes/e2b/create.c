@@ -85,9 +85,9 @@ static int check_create(const struct create_in *in, struct err *e)
                        "autoPauseMemory: false and autoResume exclude each other: without its "
                        "memory a sandbox is only resumed explicitly");
     if (json_array_size(in->volumes) > 0)
-        return err_set(e, ERR_UNSUPPORTED, "volumes are not offered by this server yet");
+        return err_set(e, ERR_UNSUPPORTED, "volumes are not supported by this server");
     if (json_object_size(in->iam) > 0)
-        return err_set(e, ERR_UNSUPPORTED, "iam tokens are not offered by this server");
+        return err_set(e, ERR_UNSUPPORTED, "iam tokens are not supported by this server");
     return 0;
 }
 

@@ -154,7 +154,7 @@ static bool add(struct event_writer *w, enum event_type type, const char *name, 
     if (w->nwaiting >= EVENT_WAITING_MAX || (ev = malloc(sizeof(*ev) + strlen(name) + 1)) == NULL) {
         file_cancel(take_ptr(&w->looking)); /* its event is forgotten too */
         forget(w);
-        err_set(&e, ERR_LIMIT, "more happened than could be told; list the directory again");
+        err_set(&e, ERR_LIMIT, "events were lost; list the directory again");
         w->idle(w, &e);
         return false;
     }

@@ -33,7 +33,8 @@ static int add(struct metadata *m, const struct http_str *name, const struct htt
                struct err *e)
 {
     if (name->len == 0 || name->len > METADATA_NAME_MAX)
-        return err_set(e, ERR_INVALID, "metadata: a name has 1 to %u bytes", METADATA_NAME_MAX);
+        return err_set(e, ERR_INVALID, "metadata: expected a name of 1 to %u bytes",
+                       METADATA_NAME_MAX);
     if (!is_printable(value))
         return err_set(e, ERR_INVALID, "metadata: %.60s: only printable ASCII", name->p);
     if (has_name(m, name))

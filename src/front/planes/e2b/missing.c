@@ -9,7 +9,7 @@ static void missing(struct call *c, const void *in)
     struct err e;
 
     (void)in;
-    err_set(&e, ERR_UNSUPPORTED, "%s not offered by this server yet", c->row->summary);
+    err_set(&e, ERR_UNSUPPORTED, "%s not supported by this server", c->row->summary);
     call_fail(c, &e);
 }
 

@@ -42,7 +42,7 @@ static int refuse(const char *text, bool deny, struct err *e)
         return err_set(e, ERR_INVALID, "invalid denied CIDR %.60s", text);
     if (is_domain(text))
         return err_set(e, ERR_UNSUPPORTED,
-                       "allowOut: domains such as %.60s are not offered by this server yet", text);
+                       "allowOut: domains such as %.60s are not supported by this server", text);
     return err_set(e, ERR_INVALID, "invalid allowed CIDR %.60s", text);
 }
 
@@ -87,7 +87,7 @@ int network_rules(json_t *network, bool internet, struct network_rules *ret, str
         json_t *v = json_object_get(network, missing[i]);
 
         if (json_object_size(v) > 0 || json_array_size(v) > 0)
-            return err_set(e, ERR_UNSUPPORTED, "network.%s is not offered by this server yet",
+            return err_set(e, ERR_UNSUPPORTED, "network.%s is not supported by this server",
                            missing[i]);
     }
     if (add_list(ret, json_object_get(network, "allowOut"), false, e) < 0 ||

@@ -133,7 +133,7 @@ static void not_created(void *arg, uint64_t next, const struct err *e)
     w->watch = NULL;
     if (!call_told(w->c))
         return;
-    err_set(&gone, ERR_NOT_FOUND, "the directory is gone");
+    err_set(&gone, ERR_NOT_FOUND, "the directory was removed");
     call_fail(w->c, e != NULL ? e : &gone);
 }
 

@@ -63,7 +63,8 @@ int pty_size(json_t *pty, unsigned *cols, unsigned *rows, struct err *e)
     json_int_t r = json_integer_value(json_object_get(size, "rows"));
 
     if (c < 0 || c > TERMINAL_SIDE_MAX || r < 0 || r > TERMINAL_SIDE_MAX)
-        return err_set(e, ERR_INVALID, "pty.size: 1 to %u columns and rows", TERMINAL_SIDE_MAX);
+        return err_set(e, ERR_INVALID, "pty.size: expected 1 to %u columns and rows",
+                       TERMINAL_SIDE_MAX);
     *cols = c != 0 ? (unsigned)c : PTY_SIDE_DEFAULT_COLS;
     *rows = r != 0 ? (unsigned)r : PTY_SIDE_DEFAULT_ROWS;
     return 0;
@@ -179,7 +180,7 @@ static void on_exit_(void *arg, const struct process_exit *x)
         send_exit(w, x);
         return;
     }
-    err_set(&e, ERR_TIMEOUT, "the command did not end within the time it was given");
+    err_set(&e, ERR_TIMEOUT, "the command timed out");
     call_fail(w->c, &e);
 }
 

@@ -35,5 +35,5 @@ int proto_enum(const char *field, json_t *v, const struct proto_enum *table, siz
         *ret = table[i].value;
         return 0;
     }
-    return err_set(e, ERR_INVALID, "%s: not one that is offered", field);
+    return err_set(e, ERR_INVALID, "%s: unknown value", field);
 }

@@ -263,7 +263,7 @@ static int check_has_end(const struct sandbox *s, struct err *e)
 {
     if (s->state != SANDBOX_STOPPED)
         return 0;
-    return err_set(e, ERR_CONFLICT, "sandbox %s is paused and has no end; resume it with one",
+    return err_set(e, ERR_CONFLICT, "sandbox %s is paused and has no timeout; resume it with one",
                    s->id);
 }
 

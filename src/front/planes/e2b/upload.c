@@ -275,7 +275,7 @@ static int read_form(struct upload *u, const char *type, struct err *e)
     struct http_fault f;
 
     if (u->opts.gzip)
-        return err_set(e, ERR_INVALID, "Content-Encoding: not offered for forms");
+        return err_set(e, ERR_INVALID, "Content-Encoding: not supported for forms");
     u->form = malloc(sizeof(*u->form));
     if (u->form == NULL)
         return err_set(e, ERR_INTERNAL, "out of memory");

@@ -230,7 +230,7 @@ static void usage_reply(void *arg, const struct sandbox *s, const struct err *e)
         return;
     m = s == NULL ? NULL : engine_last_metric(c->ref);
     if (s == NULL || m == NULL) {
-        err_set(&none, ERR_UNAVAILABLE, "nothing was measured yet");
+        err_set(&none, ERR_UNAVAILABLE, "no metrics were taken yet; try again");
         call_fail(c, s == NULL ? e : &none);
         return;
     }

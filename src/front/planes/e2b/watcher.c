@@ -85,7 +85,7 @@ void watcher_fail_lost(struct watcher *w)
 {
     struct err e;
 
-    err_set(&e, ERR_PRECONDITION, "more happened than could be told; list the directory again");
+    err_set(&e, ERR_PRECONDITION, "events were lost; list the directory again");
     call_fail(w->c, &e);
 }
 

@@ -1,5 +1,9 @@
-/* command.h - what exec and processes have in common: how a command is described
- * in a request. */
+/* command.h - how a request describes something to run: exec, a process, a terminal, a session,
+ * and a command or a process of a session.
+ *
+ * EXTEND  A field: its member in struct command, its row and the inputs that have it in
+ *         command.c; command_decode() hands it to the engine (struct process_opts in
+ *         front/engine/process.h), and front/engine/run/command.c to init. */
 #ifndef FRONT_PLANES_NATIVE_COMMAND_H
 #define FRONT_PLANES_NATIVE_COMMAND_H
 
@@ -11,30 +15,29 @@
 /* argv and environment together are bounded by what execve takes (PROCESS_ARGS_MAX);
  * JSON may need more bytes for the same text, and stdin comes on top. */
 #define COMMAND_BODY_MAX ((4u << 20) + (64u << 10))
-#define COMMAND_ARGS_MAX 65536u
 #define COMMAND_TIMEOUT_MAX (1ull << 50) /* ms, as in the config table */
 
+/* What all of them are decoded to; fields that an input does not have are zero. */
 struct command {
+    const char *id;
     json_t *argv;
-    const char *command, *cwd, *user;
+    const char *command, *command_base64;
+    const char *cwd, *user;
     json_t *env;
     uint64_t timeout_ms;
+    const char *input, *input_base64; /* `stdin`, as text... */
+    bool keep_stdin;                  /* ...or `stdin` as a boolean */
+    uint64_t max_output;
+    uint64_t cols, rows, ring; /* of a terminal */
+    bool get_or_create;
+    bool restart; /* of a session */
 };
 
-/* Rows for the table of a struct that holds a `struct command` called `cmd`. */
-/* clang-format off */
-#define COMMAND_FIELDS(S) \
-    {"argv", JSON_FIELD_STRLIST, offsetof(S, cmd.argv), 1, COMMAND_ARGS_MAX, false, \
-     "The program and its arguments, run without a shell. Exactly one of argv and command."}, \
-    {"command", JSON_FIELD_STR, offsetof(S, cmd.command), 1, PROCESS_ARGS_MAX, false, \
-     "A text for bash -c. Exactly one of argv and command."}, \
-    {"cwd", JSON_FIELD_STR, offsetof(S, cmd.cwd), 1, ENGINE_PATH_MAX, false, \
-     "Working directory; without it /workspace. If it does not exist, nothing runs."}, \
-    {"env", JSON_FIELD_STRMAP, offsetof(S, cmd.env), 0, MAPS_ENV_MAX, false, \
-     "Variables of this command, over those of the sandbox."}, \
-    {"user", JSON_FIELD_STR, offsetof(S, cmd.user), 1, ENGINE_USER_MAX, false, \
-     "A user's name, uid, or uid:gid; without it user."}
-/* clang-format on */
+struct surface_input;
+extern const struct surface_input command_exec, command_process, command_terminal;
+extern const struct surface_input command_session;         /* creates one */
+extern const struct surface_input command_session_exec;    /* runs a command in it */
+extern const struct surface_input command_session_process; /* starts a process from it */
 
 /* What process_opts borrows from. */
 struct command_opts {
@@ -47,10 +50,13 @@ void command_opts_free(struct command_opts *c);
 
 /* Checks what a table of fields cannot. Points into `in`. */
 int command_decode(const struct command *in, struct command_opts *ret, struct err *e);
-/* The same where nothing to run need be said. */
+/* The same for a request that need not say what to run. */
 int command_decode_rest(const struct command *in, struct command_opts *ret, struct err *e);
+/* A field that may be text or base64, but not both; both NULL: nothing. */
+int command_decode_text(const char *name, const char *text, const char *b64, struct buf *out,
+                        struct err *e);
 
-/* "stdout", "stderr", "both" or NULL as a mask of enum init_stream. */
+/* "stdout", "stderr", "both" or NULL as a mask of enum process_output_stream. */
 int command_streams(const char *name, unsigned *ret, struct err *e);
 
 #endif

@@ -20,12 +20,10 @@
     X(archive)                                                                                     \
     X(exec)                                                                                        \
     X(processes)                                                                                   \
-    X(process_waits)                                                                               \
     X(process_stdin)                                                                               \
     X(terminals)                                                                                   \
     X(logs)                                                                                        \
     X(sessions)                                                                                    \
-    X(session_commands)                                                                            \
     X(git)                                                                                         \
     X(git_log)                                                                                     \
     X(git_diff)                                                                                    \

@@ -11,8 +11,8 @@
 
 /* clang-format off */
 static const struct json_field query_fields[] = {
-    {"limit", JSON_FIELD_U64, offsetof(struct listing_page, limit), 1, LISTING_LIMIT_MAX, false, "Rows of one page; without it all."},
-    {"cursor", JSON_FIELD_STR, offsetof(struct listing_page, cursor), 1, LISTING_CURSOR_MAX, false, "next_cursor of the page before."},
+    {"limit", JSON_FIELD_U64, offsetof(struct listing_page, limit), 1, LISTING_LIMIT_MAX, false, "Maximum number of rows. Default: all."},
+    {"cursor", JSON_FIELD_STR, offsetof(struct listing_page, cursor), 1, LISTING_CURSOR_MAX, false, "next_cursor of the previous page."},
 };
 /* clang-format on */
 const struct surface_input listing_query = {SURFACE_INPUT(query_fields, struct listing_page)};
@@ -33,12 +33,12 @@ static int read_cursor(struct listing *l, const char *cursor, struct err *e)
         l->after_ms = strtoull(time, NULL, 16);
     }
     if (strspn(time, "0123456789abcdef") != TIME_DIGITS)
-        return err_set(e, ERR_INVALID, "this is not a cursor of ours");
+        return err_set(e, ERR_INVALID, "cursor: expected next_cursor of the previous page");
     str_fmt(l->after, sizeof(l->after), "%s", cursor + TIME_DIGITS);
     return 0;
 }
 
-struct listing *listing_new(struct call *c, const struct shape *of, size_t bytes_max,
+struct listing *listing_new(struct call *c, const struct resource *of,
                             const struct listing_page *page)
 {
     struct listing *l = call_state(c, sizeof(*l), drop);
@@ -48,7 +48,7 @@ struct listing *listing_new(struct call *c, const struct shape *of, size_t bytes
         return NULL;
     l->c = c;
     l->of = of;
-    buf_init(&l->rows, bytes_max);
+    buf_init(&l->rows, of->list_max);
     if (page != NULL && read_cursor(l, page->cursor, &e) < 0) {
         call_fail(c, &e);
         return NULL;
@@ -58,11 +58,11 @@ struct listing *listing_new(struct call *c, const struct shape *of, size_t bytes
     return l;
 }
 
-bool listing_takes(struct listing *l, const char *id, uint64_t at_ms)
+static bool is_on_page(struct listing *l, const char *id, uint64_t at_ms)
 {
     if (l->after[0] != '\0' && at_ms == l->after_ms && strcmp(id, l->after) == 0) {
-        /* What was taken so far is of the same millisecond, and was on that page. From here
-         * on the order is what counts, whatever the clock did. */
+        /* Rows so far have the same millisecond and were on that page. From here on the order
+         * counts, whatever the clock did. */
         buf_clear(&l->rows);
         l->count = l->after_ms = 0;
         l->more = false;
@@ -78,6 +78,26 @@ bool listing_takes(struct listing *l, const char *id, uint64_t at_ms)
     return true;
 }
 
+void listing_add(struct listing *l, const char *id, uint64_t at_ms, const void *info)
+{
+    _Alignas(max_align_t) char view[RESOURCE_VIEW_MAX];
+
+    if (l->c->r == NULL || !is_on_page(l, id, at_ms))
+        return;
+    l->of->view(view, info);
+    shape_append(&l->rows, l->of->shape, view);
+}
+
+void resource_reply(struct call *c, const struct resource *r, const void *info, const struct err *e)
+{
+    _Alignas(max_align_t) char view[RESOURCE_VIEW_MAX];
+
+    if (!call_got(c, e))
+        return;
+    r->view(view, info);
+    call_reply_shape(c, r->shape, view);
+}
+
 void listing_done(void *arg, const struct err *e)
 {
     struct listing *l = arg;
@@ -88,5 +108,5 @@ void listing_done(void *arg, const struct err *e)
     if (e != NULL)
         call_fail(l->c, e);
     else
-        call_reply_shape(l->c, l->of, &v);
+        call_reply_shape(l->c, l->of->list, &v);
 }

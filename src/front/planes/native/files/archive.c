@@ -18,12 +18,12 @@ struct get_in {
 };
 /* clang-format off */
 static const struct json_field get_fields[] = {
-    {"path", JSON_FIELD_STR, offsetof(struct get_in, path), 1, 4096, true, "The directory: absolute, below the user's home with ~, or relative to where commands start."},
-    {"user", JSON_FIELD_STR, offsetof(struct get_in, user), 1, 64, false, "Whose rights are used; without it the user that commands have."},
-    {"format", JSON_FIELD_STR, offsetof(struct get_in, format), 1, 16, false, "tar, tar.gz or tar.zst; without it tar."},
+    {"path", JSON_FIELD_STR, offsetof(struct get_in, path), 1, 4096, true, "Directory: an absolute path, a path below ~, or a path relative to the default working directory."},
+    {"user", JSON_FIELD_STR, offsetof(struct get_in, user), 1, 64, false, "User whose permissions are used. Default: the user that runs commands."},
+    {"format", JSON_FIELD_STR, offsetof(struct get_in, format), 1, 16, false, "tar, tar.gz or tar.zst. Default: tar."},
     {"exclude", JSON_FIELD_STRLIST, offsetof(struct get_in, exclude), 0, EXCLUDES_MAX, false,
-     "What to leave out, with all below it: a pattern without a slash is a name at any depth, one with a slash (./build) a path from the top. May be given several times."},
-    {"skip_unreadable", JSON_FIELD_BOOL, offsetof(struct get_in, skip_unreadable), 0, 0, false, "Leave out what the user may not read; else that is an error."},
+     "Pattern of paths to exclude, with everything below them. Without a slash it matches names at any depth, with a slash (./build) paths from the top. Repeatable."},
+    {"skip_unreadable", JSON_FIELD_BOOL, offsetof(struct get_in, skip_unreadable), 0, 0, false, "Skip files that the user may not read. Default: fail."},
 };
 /* clang-format on */
 static const struct surface_input get_input = {SURFACE_INPUT(get_fields, struct get_in)};
@@ -63,7 +63,8 @@ static size_t strings_of(const json_t *list, const char *out[EXCLUDES_MAX], stru
     for (size_t i = 0; i < n; i++) {
         out[i] = json_string_value(json_array_get(list, i));
         if (*out[i] == '\0' || strlen(out[i]) > ARCHIVE_EXCLUDE_MAX) {
-            err_set(e, ERR_INVALID, "exclude: a pattern has 1 to %u bytes", ARCHIVE_EXCLUDE_MAX);
+            err_set(e, ERR_INVALID, "exclude: expected patterns of 1 to %u bytes",
+                    ARCHIVE_EXCLUDE_MAX);
             return SIZE_MAX;
         }
     }
@@ -98,13 +99,13 @@ struct put_in {
 };
 /* clang-format off */
 static const struct json_field put_fields[] = {
-    {"path", JSON_FIELD_STR, offsetof(struct put_in, path), 1, 4096, true, "The directory to unpack into."},
-    {"user", JSON_FIELD_STR, offsetof(struct put_in, user), 1, 64, false, "Whose rights are used and who owns what is made; without it the user that commands have."},
+    {"path", JSON_FIELD_STR, offsetof(struct put_in, path), 1, 4096, true, "Directory to unpack into."},
+    {"user", JSON_FIELD_STR, offsetof(struct put_in, user), 1, 64, false, "User whose permissions are used and who owns the new files. Default: the user that runs commands."},
     {"atomic", JSON_FIELD_BOOL, offsetof(struct put_in, atomic), 0, 0, false,
-     "All or nothing: the directory becomes what is in the archive, in one step, or stays as it is. Without it the archive is laid over what is there, and what was made before a failure stays."},
-    {"parents", JSON_FIELD_BOOL, offsetof(struct put_in, parents), 0, 0, false, "Make directories of the path that are missing."},
-    {"owners", JSON_FIELD_BOOL, offsetof(struct put_in, owners), 0, 0, false, "Owners, setuid and capabilities as the archive says; the user must be root."},
-    {"links", JSON_FIELD_STR, offsetof(struct put_in, links), 1, 16, false, "inside: a symbolic link that leads out of the directory is refused (the default); any: it is stored. None is ever followed."},
+     "Replace the directory with the contents of the archive in one step, or change nothing. Default: unpack over the existing files; after a failure the files unpacked so far remain."},
+    {"parents", JSON_FIELD_BOOL, offsetof(struct put_in, parents), 0, 0, false, "Create missing parent directories."},
+    {"owners", JSON_FIELD_BOOL, offsetof(struct put_in, owners), 0, 0, false, "Keep owners, setuid bits and capabilities of the archive. The user must be root."},
+    {"links", JSON_FIELD_STR, offsetof(struct put_in, links), 1, 16, false, "inside (default): refuse symbolic links that point out of the directory. any: store them. Links are never followed."},
 };
 /* clang-format on */
 static const struct surface_input put_input = {SURFACE_INPUT(put_fields, struct put_in)};
@@ -115,13 +116,13 @@ struct put_view {
 };
 /* clang-format off */
 static const struct shape_field view_fields[] = {
-    {"entries", SHAPE_U64, offsetof(struct put_view, entries), "Entries of the archive."},
-    {"bytes", SHAPE_U64, offsetof(struct put_view, bytes), "Bytes of its files."},
-    {"skipped", SHAPE_U64, offsetof(struct put_view, skipped), "Of the entries: FIFOs, which are not made."},
-    {"left", SHAPE_STR, offsetof(struct put_view, left), "With atomic: what the directory was before, where the user could not remove all of it.", SHAPE_OMITTED},
+    {"entries", SHAPE_U64, offsetof(struct put_view, entries), "Number of entries in the archive."},
+    {"bytes", SHAPE_U64, offsetof(struct put_view, bytes), "Total size of its files in bytes."},
+    {"skipped", SHAPE_U64, offsetof(struct put_view, skipped), "Number of entries that were skipped (FIFOs)."},
+    {"left", SHAPE_STR, offsetof(struct put_view, left), "With atomic: path of the replaced directory, if the user could not remove all of it.", SHAPE_OMITTED},
 };
 /* clang-format on */
-static SHAPE(put_shape, "Unpacked", "What was in an archive.", view_fields);
+static SHAPE(put_shape, "Unpacked", "Contents of an archive.", view_fields);
 
 static void unpacked(struct call *c, const struct archive_result *got)
 {
@@ -157,10 +158,10 @@ static void archive_put(struct call *c, const void *query)
 /* clang-format off */
 const struct surface_row surface_archive[] = {
     {{"GET", "/v1/sandboxes/{id}/archive"}, SCOPE_RUN, archive_get, "getArchive",
-     "Sends a directory as an archive: files (hard links as files of their own), directories and symbolic links; FIFOs, sockets, devices and what is mounted below are left out.",
+     "Downloads a directory as an archive of files, directories and symbolic links. Hard links become separate files. FIFOs, sockets, devices and other mounts are skipped.",
      .query = &get_input, .status = 200, .flags = SURFACE_BYTES},
     {{"PUT", "/v1/sandboxes/{id}/archive"}, SCOPE_RUN, archive_put, "putArchive",
-     "Unpacks the archive in the body, tar, gzip or zstd of it, into a directory. What is absolute, has .. in it, leads out or is a device is refused, and nothing of it is made.",
+     "Unpacks the body (tar, tar.gz or tar.zst) into a directory. Entries with absolute names, `..`, links out of the directory, and devices are refused and not created.",
      .query = &put_input, .status = 200, .answers = {&put_shape}, .flags = SURFACE_RAW_BODY},
     {.op = NULL},
 };

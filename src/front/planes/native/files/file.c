@@ -14,22 +14,22 @@ struct file_at file_at_of(const struct call *c, const struct file_in *in)
 
 /* clang-format off */
 static const struct shape_field file_fields[] = {
-    {"path", SHAPE_BYTES, offsetof(struct file_view, path), "Where it is."},
-    {"name", SHAPE_BYTES, offsetof(struct file_view, name), "The last part of the path."},
+    {"path", SHAPE_BYTES, offsetof(struct file_view, path), "Path."},
+    {"name", SHAPE_BYTES, offsetof(struct file_view, name), "Last component of the path."},
     {"type", SHAPE_STR, offsetof(struct file_view, type), "file, directory, symlink, fifo, socket or device."},
-    {"size", SHAPE_U64, offsetof(struct file_view, size), "In bytes."},
-    {"mode", SHAPE_STR, offsetof(struct file_view, mode_text), "Permissions, octal, as 0644."},
-    {"owner", SHAPE_STR, offsetof(struct file_view, owner), "Name of the user it belongs to; \"\" if there is none of that uid."},
-    {"group", SHAPE_STR, offsetof(struct file_view, group), "Name of its group; \"\" if there is none of that gid."},
-    {"uid", SHAPE_U64, offsetof(struct file_view, uid), "The owner's number."},
-    {"gid", SHAPE_U64, offsetof(struct file_view, gid), "The group's number."},
-    {"modified_at", SHAPE_TIME, offsetof(struct file_view, modified_ms), "When its content last changed.", SHAPE_NULLABLE},
-    {"inode", SHAPE_U64, offsetof(struct file_view, inode), "Its number on the disk."},
-    {"links", SHAPE_U64, offsetof(struct file_view, links), "How many names it has."},
-    {"target", SHAPE_BYTES, offsetof(struct file_view, target), "What a symlink says.", SHAPE_OMITTED},
-    {"etag", SHAPE_STR, offsetof(struct file_view, etag_text), "Of a file: this state of it, for If-Match and If-None-Match.", SHAPE_OMITTED},
+    {"size", SHAPE_U64, offsetof(struct file_view, size), "Size in bytes."},
+    {"mode", SHAPE_STR, offsetof(struct file_view, mode_text), "Permissions in octal, for example 0644."},
+    {"owner", SHAPE_STR, offsetof(struct file_view, owner), "Name of the owner; \"\" if the uid has no name."},
+    {"group", SHAPE_STR, offsetof(struct file_view, group), "Name of the group; \"\" if the gid has no name."},
+    {"uid", SHAPE_U64, offsetof(struct file_view, uid), "Uid of the owner."},
+    {"gid", SHAPE_U64, offsetof(struct file_view, gid), "Gid of the group."},
+    {"modified_at", SHAPE_TIME, offsetof(struct file_view, modified_ms), "Time of the last change of its content.", SHAPE_NULLABLE},
+    {"inode", SHAPE_U64, offsetof(struct file_view, inode), "Inode number."},
+    {"links", SHAPE_U64, offsetof(struct file_view, links), "Number of hard links."},
+    {"target", SHAPE_BYTES, offsetof(struct file_view, target), "Target of a symbolic link.", SHAPE_OMITTED},
+    {"etag", SHAPE_STR, offsetof(struct file_view, etag_text), "ETag of a regular file, for If-Match and If-None-Match.", SHAPE_OMITTED},
 };
-SHAPE(file_shape, "File", "A file, directory or anything else that has a name.", file_fields);
+SHAPE(file_shape, "File", "A file, directory or other filesystem entry.", file_fields);
 /* clang-format on */
 
 static const char *type_of(mode_t mode)
@@ -95,7 +95,7 @@ int file_mode(const char *text, uint32_t *ret, struct err *e)
     if (text == NULL)
         return 0;
     if (strlen(text) == 0 || strlen(text) > 5 || strspn(text, "01234567") != strlen(text))
-        return err_set(e, ERR_INVALID, "mode: octal digits, as 0644");
+        return err_set(e, ERR_INVALID, "mode: expected octal digits, for example 0644");
     for (; *text != '\0'; text++)
         mode = mode * 8 + (uint32_t)(*text - '0');
     if (mode > 07777)

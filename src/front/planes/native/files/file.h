@@ -16,7 +16,7 @@ struct file_in {
     {"path", JSON_FIELD_PATH, offsetof(S, at.path), 1, ENGINE_PATH_MAX, true, doc}
 #define FILE_USER_FIELD(S) \
     {"user", JSON_FIELD_STR, offsetof(S, at.user), 1, ENGINE_USER_MAX, false, \
-     "Whose rights are used: a name, a uid or uid:gid. Default: user, or as the template's image says."}
+     "User whose permissions are used: a name, uid, or uid:gid. Default: `user`, or the user of the template's image."}
 /* clang-format on */
 
 /* Of this call's sandbox; borrows both. */

@@ -72,10 +72,10 @@ struct mkdir_in {
 };
 /* clang-format off */
 static const struct json_field mkdir_fields[] = {
-    FILE_PATH_FIELD(struct mkdir_in, "The directory to make."),
+    FILE_PATH_FIELD(struct mkdir_in, "Directory to create."),
     FILE_USER_FIELD(struct mkdir_in),
-    {"mode", JSON_FIELD_STR, offsetof(struct mkdir_in, mode), 1, 5, false, "Octal. Default: 0755."},
-    {"parents", JSON_FIELD_BOOL, offsetof(struct mkdir_in, parents), 0, 0, false, "Make what is missing above it; one that is there already is fine."},
+    {"mode", JSON_FIELD_STR, offsetof(struct mkdir_in, mode), 1, 5, false, "Permissions in octal. Default: 0755."},
+    {"parents", JSON_FIELD_BOOL, offsetof(struct mkdir_in, parents), 0, 0, false, "Create missing parent directories; succeed if the directory exists."},
 };
 /* clang-format on */
 static const struct surface_input mkdir_input = {SURFACE_INPUT(mkdir_fields, struct mkdir_in)};
@@ -103,11 +103,11 @@ struct to_in {
 };
 /* clang-format off */
 static const struct json_field to_fields[] = {
-    FILE_PATH_FIELD(struct to_in, "From here. A symlink is taken as what it is."),
-    {"to", JSON_FIELD_PATH, offsetof(struct to_in, to), 1, ENGINE_PATH_MAX, true, "To here: the new path itself, not a directory to put it in."},
+    FILE_PATH_FIELD(struct to_in, "Source path. Symbolic links are not followed."),
+    {"to", JSON_FIELD_PATH, offsetof(struct to_in, to), 1, ENGINE_PATH_MAX, true, "Destination path; not a directory to move into."},
     FILE_USER_FIELD(struct to_in),
-    {"overwrite", JSON_FIELD_BOOL, offsetof(struct to_in, overwrite), 0, 0, false, "What is there gives way; copied directories are joined."},
-    {"parents", JSON_FIELD_BOOL, offsetof(struct to_in, parents), 0, 0, false, "Make directories that are missing."},
+    {"overwrite", JSON_FIELD_BOOL, offsetof(struct to_in, overwrite), 0, 0, false, "Replace an existing file; merge directories when copying."},
+    {"parents", JSON_FIELD_BOOL, offsetof(struct to_in, parents), 0, 0, false, "Create missing parent directories."},
 };
 /* clang-format on */
 static const struct surface_input to_input = {SURFACE_INPUT(to_fields, struct to_in)};
@@ -142,9 +142,9 @@ struct delete_in {
 };
 /* clang-format off */
 static const struct json_field delete_fields[] = {
-    FILE_PATH_FIELD(struct delete_in, "What is to go. A symlink goes, not what it leads to."),
+    FILE_PATH_FIELD(struct delete_in, "Path to delete. A symbolic link is deleted, not its target."),
     FILE_USER_FIELD(struct delete_in),
-    {"recursive", JSON_FIELD_BOOL, offsetof(struct delete_in, recursive), 0, 0, false, "A directory with all that is in it; else only an empty one."},
+    {"recursive", JSON_FIELD_BOOL, offsetof(struct delete_in, recursive), 0, 0, false, "Delete directories with their contents. Default: only empty directories."},
 };
 /* clang-format on */
 static const struct surface_input delete_input = {SURFACE_INPUT(delete_fields, struct delete_in)};
@@ -168,16 +168,16 @@ struct set_in {
 };
 /* clang-format off */
 static const struct json_field chmod_fields[] = {
-    FILE_PATH_FIELD(struct set_in, "A symlink is followed; those below are left alone."),
+    FILE_PATH_FIELD(struct set_in, "Path. A symbolic link is followed here, and skipped below."),
     FILE_USER_FIELD(struct set_in),
-    {"mode", JSON_FIELD_STR, offsetof(struct set_in, value), 1, 5, true, "Octal, as 0755."},
-    {"recursive", JSON_FIELD_BOOL, offsetof(struct set_in, recursive), 0, 0, false, "Everything below it too."},
+    {"mode", JSON_FIELD_STR, offsetof(struct set_in, value), 1, 5, true, "Permissions in octal, for example 0755."},
+    {"recursive", JSON_FIELD_BOOL, offsetof(struct set_in, recursive), 0, 0, false, "Apply to everything below the directory."},
 };
 static const struct json_field chown_fields[] = {
-    FILE_PATH_FIELD(struct set_in, "A symlink is taken as what it is."),
+    FILE_PATH_FIELD(struct set_in, "Path. Symbolic links are not followed."),
     FILE_USER_FIELD(struct set_in),
-    {"owner", JSON_FIELD_STR, offsetof(struct set_in, value), 1, 2 * ENGINE_USER_MAX, true, "USER, USER:GROUP or :GROUP, in names or numbers."},
-    {"recursive", JSON_FIELD_BOOL, offsetof(struct set_in, recursive), 0, 0, false, "Everything below it too."},
+    {"owner", JSON_FIELD_STR, offsetof(struct set_in, value), 1, 2 * ENGINE_USER_MAX, true, "USER, USER:GROUP or :GROUP, as names or numbers."},
+    {"recursive", JSON_FIELD_BOOL, offsetof(struct set_in, recursive), 0, 0, false, "Apply to everything below the directory."},
 };
 /* clang-format on */
 static const struct surface_input chmod_input = {SURFACE_INPUT(chmod_fields, struct set_in)};
@@ -216,11 +216,11 @@ struct symlink_in {
 };
 /* clang-format off */
 static const struct json_field symlink_fields[] = {
-    FILE_PATH_FIELD(struct symlink_in, "The link to make."),
-    {"target", JSON_FIELD_PATH, offsetof(struct symlink_in, target), 1, ENGINE_PATH_MAX, true, "What it says; kept as it is."},
+    FILE_PATH_FIELD(struct symlink_in, "Path of the link to create."),
+    {"target", JSON_FIELD_PATH, offsetof(struct symlink_in, target), 1, ENGINE_PATH_MAX, true, "Target, stored unchanged."},
     FILE_USER_FIELD(struct symlink_in),
-    {"overwrite", JSON_FIELD_BOOL, offsetof(struct symlink_in, overwrite), 0, 0, false, "A file or link that is there gives way."},
-    {"parents", JSON_FIELD_BOOL, offsetof(struct symlink_in, parents), 0, 0, false, "Make directories that are missing."},
+    {"overwrite", JSON_FIELD_BOOL, offsetof(struct symlink_in, overwrite), 0, 0, false, "Replace an existing file or link."},
+    {"parents", JSON_FIELD_BOOL, offsetof(struct symlink_in, parents), 0, 0, false, "Create missing parent directories."},
 };
 /* clang-format on */
 static const struct surface_input symlink_input = {
@@ -246,15 +246,15 @@ struct xattrs_in {
 };
 /* clang-format off */
 #define XATTR_FIELDS \
-    FILE_PATH_FIELD(struct xattrs_in, "Of this file or directory."), \
+    FILE_PATH_FIELD(struct xattrs_in, "File or directory."), \
     FILE_USER_FIELD(struct xattrs_in), \
     {"prefix", JSON_FIELD_STR, offsetof(struct xattrs_in, prefix), 5, 200, false, \
-     "Only those whose name begins so, which is left out of the names; begins with user. itself. Default: user."}
+     "Prefix of the attribute names, beginning with `user.`; it is removed from the names shown. Default: `user.`"}
 static const struct json_field get_xattrs_fields[] = {XATTR_FIELDS};
 static const struct json_field set_xattrs_fields[] = {
     XATTR_FIELDS,
-    {"set", JSON_FIELD_STRMAP, offsetof(struct xattrs_in, set), 0, ATTRS_MAX, false, "set.NAME=VALUE: set this one."},
-    {"remove", JSON_FIELD_STRLIST, offsetof(struct xattrs_in, remove), 0, ATTRS_MAX, false, "Remove this one."},
+    {"set", JSON_FIELD_STRMAP, offsetof(struct xattrs_in, set), 0, ATTRS_MAX, false, "set.NAME=VALUE: attribute to set."},
+    {"remove", JSON_FIELD_STRLIST, offsetof(struct xattrs_in, remove), 0, ATTRS_MAX, false, "Name of an attribute to remove."},
 };
 
 struct xattr_view {
@@ -262,15 +262,15 @@ struct xattr_view {
     struct shape_bytes value;
 };
 static const struct shape_field xattr_fields[] = {
-    {"name", SHAPE_STR, offsetof(struct xattr_view, name), "Without the prefix."},
-    {"value", SHAPE_BYTES, offsetof(struct xattr_view, value), "Its bytes."},
+    {"name", SHAPE_STR, offsetof(struct xattr_view, name), "Name without the prefix."},
+    {"value", SHAPE_BYTES, offsetof(struct xattr_view, value), "Value."},
 };
 static SHAPE(xattr_shape, "FileAttribute", "An extended attribute.", xattr_fields);
 struct xattrs_view {
     struct shape_bytes attributes;
 };
 static const struct shape_field xattrs_fields[] = {
-    {"attributes", SHAPE_LIST, offsetof(struct xattrs_view, attributes), "Those with the prefix.", SHAPE_ALWAYS, &xattr_shape},
+    {"attributes", SHAPE_LIST, offsetof(struct xattrs_view, attributes), "Attributes with the prefix.", SHAPE_ALWAYS, &xattr_shape},
 };
 static SHAPE(xattrs_shape, "FileAttributes", "Extended attributes of a file.", xattrs_fields);
 /* clang-format on */
@@ -306,7 +306,7 @@ static int add_attr(struct file_attr *list, size_t *n, const char *name, const c
                     struct err *e)
 {
     if (name[0] == '\0' || strchr(name, '=') != NULL)
-        return err_set(e, ERR_INVALID, "the name of an attribute: not empty, and without =");
+        return err_set(e, ERR_INVALID, "attribute: expected a name without '='");
     list[(*n)++] = (struct file_attr){name, value};
     return 0;
 }
@@ -354,13 +354,13 @@ const struct surface_row surface_file_changes[] = {
      "Deletes a file or a directory.",
      .query = &delete_input, .status = 204},
     {{"POST", "/v1/sandboxes/{id}/files/mkdir"}, SCOPE_RUN, on_mkdir, "makeDirectory",
-     "Makes a directory.",
+     "Creates a directory.",
      .query = &mkdir_input, .status = 200, .answers = {&file_shape}},
     {{"POST", "/v1/sandboxes/{id}/files/move"}, SCOPE_RUN, on_move, "moveFile",
      "Moves a file or a directory, also between filesystems.",
      .query = &to_input, .status = 200, .answers = {&file_shape}},
     {{"POST", "/v1/sandboxes/{id}/files/copy"}, SCOPE_RUN, on_copy, "copyFile",
-     "Copies a file or a directory with all that is in it; bytes are shared on the disk where it can.",
+     "Copies a file, or a directory with its contents. Data is shared on disk if the filesystem supports it.",
      .query = &to_input, .status = 200, .answers = {&file_shape}},
     {{"POST", "/v1/sandboxes/{id}/files/chmod"}, SCOPE_RUN, on_chmod, "chmodFile",
      "Changes permissions.",
@@ -369,13 +369,13 @@ const struct surface_row surface_file_changes[] = {
      "Changes owner and group.",
      .query = &chown_input, .status = 200, .answers = {&file_shape}},
     {{"POST", "/v1/sandboxes/{id}/files/symlink"}, SCOPE_RUN, on_symlink, "makeSymlink",
-     "Makes a symlink.",
+     "Creates a symbolic link.",
      .query = &symlink_input, .status = 200, .answers = {&file_shape}},
     {{"GET", "/v1/sandboxes/{id}/files/xattrs"}, SCOPE_READ, on_xattrs, "getFileAttributes",
      "Shows extended attributes of a file.",
      .query = &get_xattrs_input, .status = 200, .answers = {&xattrs_shape}},
     {{"PUT", "/v1/sandboxes/{id}/files/xattrs"}, SCOPE_RUN, on_xattrs, "setFileAttributes",
-     "Sets and removes extended attributes of a file, and shows what there is then.",
+     "Sets and removes extended attributes of a file; answers with the resulting ones.",
      .query = &set_xattrs_input, .status = 200, .answers = {&xattrs_shape}},
     {.op = NULL},
 };

@@ -122,30 +122,30 @@ struct list_in {
 };
 /* clang-format off */
 static const struct json_field list_fields[] = {
-    FILE_PATH_FIELD(struct list_in, "The directory."),
+    FILE_PATH_FIELD(struct list_in, "Directory."),
     FILE_USER_FIELD(struct list_in),
-    {"depth", JSON_FIELD_U64, offsetof(struct list_in, depth), 1, 400, false, "How deep; default 1: only what is in it."},
-    {"hidden", JSON_FIELD_BOOL, offsetof(struct list_in, hidden), 0, 0, false, "Names that begin with a dot too; default true."},
-    {"sort", JSON_FIELD_STR, offsetof(struct list_in, sort), 1, 16, false, "name (default; as a walk goes, directories before what is in them), size or modified."},
-    {"reverse", JSON_FIELD_BOOL, offsetof(struct list_in, reverse), 0, 0, false, "The largest or youngest first; not by name."},
-    {"limit", JSON_FIELD_U64, offsetof(struct list_in, limit), 1, LIST_LIMIT_MAX, false, "Entries of one page; default 1000."},
-    {"after", JSON_FIELD_STR, offsetof(struct list_in, after), 1, CURSOR_MAX, false, "`next` of the page before."},
+    {"depth", JSON_FIELD_U64, offsetof(struct list_in, depth), 1, 400, false, "Levels to descend. Default: 1, the directory only."},
+    {"hidden", JSON_FIELD_BOOL, offsetof(struct list_in, hidden), 0, 0, false, "Include names that begin with a dot. Default: true."},
+    {"sort", JSON_FIELD_STR, offsetof(struct list_in, sort), 1, 16, false, "name (default: each directory before its contents), size or modified."},
+    {"reverse", JSON_FIELD_BOOL, offsetof(struct list_in, reverse), 0, 0, false, "Largest or newest first. Only with sort size or modified."},
+    {"limit", JSON_FIELD_U64, offsetof(struct list_in, limit), 1, LIST_LIMIT_MAX, false, "Maximum number of entries. Default: 1000."},
+    {"after", JSON_FIELD_STR, offsetof(struct list_in, after), 1, CURSOR_MAX, false, "`next` of the previous page."},
 };
 
 struct list_tail {
     const char *next;
 };
 static const struct shape_field list_tail_fields[] = {
-    {"next", SHAPE_STR, offsetof(struct list_tail, next), "Where the next page begins; null: that was all.", SHAPE_NULLABLE},
+    {"next", SHAPE_STR, offsetof(struct list_tail, next), "Pass it as `after` to get the next page; null on the last page.", SHAPE_NULLABLE},
 };
-static SHAPE(list_tail_shape, "FileListEnd", "What follows the files.", list_tail_fields);
+static SHAPE(list_tail_shape, "FileListEnd", "The last event of a list of files.", list_tail_fields);
 struct list_view {
     struct shape_bytes files;
     const char *next;
 };
 static const struct shape_field list_view_fields[] = {
-    {"files", SHAPE_LIST, offsetof(struct list_view, files), "What is there.", SHAPE_ALWAYS, &file_shape},
-    {"next", SHAPE_STR, offsetof(struct list_view, next), "Where the next page begins; null: that was all.", SHAPE_NULLABLE},
+    {"files", SHAPE_LIST, offsetof(struct list_view, files), "Entries.", SHAPE_ALWAYS, &file_shape},
+    {"next", SHAPE_STR, offsetof(struct list_view, next), "Pass it as `after` to get the next page; null on the last page.", SHAPE_NULLABLE},
 };
 static SHAPE(list_shape, "FileList", "Files of a directory or tree.", list_view_fields);
 /* clang-format on */
@@ -195,7 +195,7 @@ static int parse_sort(const char *text, enum file_sort *ret, struct err *e)
             return 0;
         }
     }
-    return text == NULL ? 0 : err_set(e, ERR_INVALID, "sort: name, size or modified");
+    return text == NULL ? 0 : err_set(e, ERR_INVALID, "sort: expected name, size or modified");
 }
 
 static int parse_cursor(struct buf *out, const char *text, struct err *e)
@@ -204,7 +204,7 @@ static int parse_cursor(struct buf *out, const char *text, struct err *e)
         return 0;
     if (str_unbase64(out, text, strlen(text)) < 0 || out->len > FILE_CURSOR_MAX ||
         memchr(buf_data(out), '\0', out->len) != NULL)
-        return err_set(e, ERR_INVALID, "after: not a cursor of ours");
+        return err_set(e, ERR_INVALID, "after: expected `after` of the previous page");
     return 0;
 }
 
@@ -225,7 +225,7 @@ static void on_list(struct call *c, const void *input)
         return;
     }
     if (o.reverse && o.sort == FILE_SORT_NAME) {
-        err_set(&e, ERR_INVALID, "reverse: by size or modified only");
+        err_set(&e, ERR_INVALID, "reverse: only with sort size or modified");
         call_fail(c, &e);
         return;
     }
@@ -246,17 +246,17 @@ struct search_in {
 };
 /* clang-format off */
 static const struct json_field search_fields[] = {
-    FILE_PATH_FIELD(struct search_in, "The tree to search."),
+    FILE_PATH_FIELD(struct search_in, "Directory to search."),
     FILE_USER_FIELD(struct search_in),
-    {"name", JSON_FIELD_PATH, offsetof(struct search_in, name), 1, 1024, false, "A glob over names (*.c), or with a slash over paths below (src/**/*.c)."},
-    {"text", JSON_FIELD_PATH, offsetof(struct search_in, text), 1, 4096, false, "Lines that hold this."},
-    {"regex", JSON_FIELD_PATH, offsetof(struct search_in, regex), 1, 4096, false, "Lines that match this POSIX extended regular expression."},
-    {"ignore_case", JSON_FIELD_BOOL, offsetof(struct search_in, ignore_case), 0, 0, false, "Of text or regex."},
-    {"hidden", JSON_FIELD_BOOL, offsetof(struct search_in, hidden), 0, 0, false, "Also below and in names that begin with a dot."},
-    {"depth", JSON_FIELD_U64, offsetof(struct search_in, depth), 0, 400, false, "How deep; default 0: all."},
-    {"context", JSON_FIELD_U64, offsetof(struct search_in, context), 0, 10, false, "Lines to show before and behind each match."},
-    {"limit", JSON_FIELD_U64, offsetof(struct search_in, limit), 1, SEARCH_LIMIT_MAX, false, "Matches at most; default 1000."},
-    {"timeout", JSON_FIELD_U64, offsetof(struct search_in, timeout), 1, SEARCH_SECONDS_MAX, false, "Seconds; default 60."},
+    {"name", JSON_FIELD_PATH, offsetof(struct search_in, name), 1, 1024, false, "Glob for names (*.c) or, with a slash, for paths relative to the directory (src/**/*.c)."},
+    {"text", JSON_FIELD_PATH, offsetof(struct search_in, text), 1, 4096, false, "Find lines that contain this text."},
+    {"regex", JSON_FIELD_PATH, offsetof(struct search_in, regex), 1, 4096, false, "Find lines that match this POSIX extended regular expression."},
+    {"ignore_case", JSON_FIELD_BOOL, offsetof(struct search_in, ignore_case), 0, 0, false, "Ignore case in text or regex."},
+    {"hidden", JSON_FIELD_BOOL, offsetof(struct search_in, hidden), 0, 0, false, "Include names that begin with a dot."},
+    {"depth", JSON_FIELD_U64, offsetof(struct search_in, depth), 0, 400, false, "Levels to descend. Default: 0, no limit."},
+    {"context", JSON_FIELD_U64, offsetof(struct search_in, context), 0, 10, false, "Lines to show before and after each match."},
+    {"limit", JSON_FIELD_U64, offsetof(struct search_in, limit), 1, SEARCH_LIMIT_MAX, false, "Maximum number of matches. Default: 1000."},
+    {"timeout", JSON_FIELD_U64, offsetof(struct search_in, timeout), 1, SEARCH_SECONDS_MAX, false, "Time limit in seconds. Default: 60."},
 };
 
 struct line_view {
@@ -266,41 +266,41 @@ struct line_view {
     bool cut;
 };
 static const struct shape_field line_fields[] = {
-    {"path", SHAPE_BYTES, offsetof(struct line_view, path), "The file."},
-    {"line", SHAPE_U64, offsetof(struct line_view, line), "Number of the line, from 1."},
-    {"kind", SHAPE_STR, offsetof(struct line_view, kind), "match; or before and after, for context."},
-    {"column", SHAPE_U64, offsetof(struct line_view, column), "Of a match: its first byte, from 1.", SHAPE_OMITTED},
-    {"text", SHAPE_BYTES, offsetof(struct line_view, text), "The line, without its end."},
-    {"cut", SHAPE_BOOL, offsetof(struct line_view, cut), "The line is longer than what is shown.", SHAPE_OMITTED},
+    {"path", SHAPE_BYTES, offsetof(struct line_view, path), "Path of the file."},
+    {"line", SHAPE_U64, offsetof(struct line_view, line), "Line number, from 1."},
+    {"kind", SHAPE_STR, offsetof(struct line_view, kind), "match, or before or after for context lines."},
+    {"column", SHAPE_U64, offsetof(struct line_view, column), "Column of the first byte of a match, from 1.", SHAPE_OMITTED},
+    {"text", SHAPE_BYTES, offsetof(struct line_view, text), "Text of the line, without its newline."},
+    {"cut", SHAPE_BOOL, offsetof(struct line_view, cut), "The text was truncated.", SHAPE_OMITTED},
 };
-static SHAPE(line_shape, "FileLine", "A line that was found, or one beside it.", line_fields);
+static SHAPE(line_shape, "FileLine", "A line that matched, or a context line.", line_fields);
 
 struct search_tail {
     uint64_t count;
     bool truncated;
 };
 static const struct shape_field search_tail_fields[] = {
-    {"count", SHAPE_U64, offsetof(struct search_tail, count), "How many matches."},
-    {"truncated", SHAPE_BOOL, offsetof(struct search_tail, truncated), "There are more: the limit was reached."},
+    {"count", SHAPE_U64, offsetof(struct search_tail, count), "Number of matches."},
+    {"truncated", SHAPE_BOOL, offsetof(struct search_tail, truncated), "The limit was reached; there are more matches."},
 };
-static SHAPE(search_tail_shape, "FileSearchEnd", "What follows the matches.", search_tail_fields);
+static SHAPE(search_tail_shape, "FileSearchEnd", "The last event of a search.", search_tail_fields);
 struct search_view {
     struct shape_bytes files, lines;
     uint64_t count;
     bool truncated;
 };
 static const struct shape_field found_fields[] = {
-    {"files", SHAPE_LIST, offsetof(struct search_view, files), "Files with such a name.", SHAPE_ALWAYS, &file_shape},
-    {"count", SHAPE_U64, offsetof(struct search_view, count), "How many."},
-    {"truncated", SHAPE_BOOL, offsetof(struct search_view, truncated), "There are more: the limit was reached."},
+    {"files", SHAPE_LIST, offsetof(struct search_view, files), "Files whose name matches.", SHAPE_ALWAYS, &file_shape},
+    {"count", SHAPE_U64, offsetof(struct search_view, count), "Number of matches."},
+    {"truncated", SHAPE_BOOL, offsetof(struct search_view, truncated), "The limit was reached; there are more matches."},
 };
-static SHAPE(found_shape, "FilesFound", "Found by name.", found_fields);
+static SHAPE(found_shape, "FilesFound", "Result of a search by name.", found_fields);
 static const struct shape_field lines_fields[] = {
-    {"lines", SHAPE_LIST, offsetof(struct search_view, lines), "Lines that match, in the order of the walk.", SHAPE_ALWAYS, &line_shape},
-    {"count", SHAPE_U64, offsetof(struct search_view, count), "How many matched."},
-    {"truncated", SHAPE_BOOL, offsetof(struct search_view, truncated), "There are more: the limit was reached."},
+    {"lines", SHAPE_LIST, offsetof(struct search_view, lines), "Lines that match, in directory order.", SHAPE_ALWAYS, &line_shape},
+    {"count", SHAPE_U64, offsetof(struct search_view, count), "Number of matches."},
+    {"truncated", SHAPE_BOOL, offsetof(struct search_view, truncated), "The limit was reached; there are more matches."},
 };
-static SHAPE(lines_shape, "LinesFound", "Found by content.", lines_fields);
+static SHAPE(lines_shape, "LinesFound", "Result of a search by content.", lines_fields);
 /* clang-format on */
 
 static void search_defaults(void *in, const struct config *config)
@@ -365,7 +365,8 @@ static void on_search(struct call *c, const void *input)
     struct err e;
 
     if ((in->text != NULL && in->regex != NULL) || (!lines && in->name == NULL)) {
-        err_set(&e, ERR_INVALID, "give name, text or regex; text and regex not together");
+        err_set(&e, ERR_INVALID,
+                "name, text or regex is required, and at most one of text and regex is allowed");
         call_fail(c, &e);
         return;
     }
@@ -378,12 +379,12 @@ static void on_search(struct call *c, const void *input)
 /* clang-format off */
 const struct surface_row surface_file_lists[] = {
     {{"GET", "/v1/sandboxes/{id}/files/list"}, SCOPE_READ, on_list, "listFiles",
-     "Lists a directory, or a tree as deep as asked; what may not be read is passed over.",
+     "Lists a directory or, with depth, a tree. Unreadable directories are skipped.",
      .query = &list_input, .status = 200, .answers = {&list_shape},
      .events = "file (File); at last done (FileListEnd) or error (Error)",
      .event_shapes = {&list_tail_shape}},
     {{"POST", "/v1/sandboxes/{id}/files/search"}, SCOPE_READ, on_search, "searchFiles",
-     "Searches a tree by name, by content, or both. Binary files, other filesystems and what may not be read are passed over. A client that goes away ends it.",
+     "Searches a tree by name, by content, or both. Binary files, other filesystems and unreadable files are skipped. The search ends when the client disconnects.",
      .query = &search_input, .status = 200, .answers = {&found_shape, &lines_shape},
      .events = "file (File) or line (FileLine); at last done (FileSearchEnd) or error (Error)",
      .event_shapes = {&search_tail_shape}},

@@ -14,9 +14,9 @@ struct stat_in {
 };
 /* clang-format off */
 static const struct json_field stat_fields[] = {
-    FILE_PATH_FIELD(struct stat_in, "Absolute, relative to where commands start, or beginning with ~/."),
+    FILE_PATH_FIELD(struct stat_in, "Path: absolute, below ~/, or relative to the default working directory."),
     FILE_USER_FIELD(struct stat_in),
-    {"follow", JSON_FIELD_BOOL, offsetof(struct stat_in, follow), 0, 0, false, "Show what a symlink leads to, not the link."},
+    {"follow", JSON_FIELD_BOOL, offsetof(struct stat_in, follow), 0, 0, false, "Show the target of a symbolic link instead of the link."},
 };
 /* clang-format on */
 static const struct surface_input stat_input = {SURFACE_INPUT(stat_fields, struct stat_in)};
@@ -49,9 +49,9 @@ struct read_in {
 };
 /* clang-format off */
 static const struct json_field read_fields[] = {
-    FILE_PATH_FIELD(struct read_in, "Absolute, relative to where commands start, or beginning with ~/."),
+    FILE_PATH_FIELD(struct read_in, "Path: absolute, below ~/, or relative to the default working directory."),
     FILE_USER_FIELD(struct read_in),
-    {"download", JSON_FIELD_BOOL, offsetof(struct read_in, download), 0, 0, false, "Say Content-Disposition: attachment."},
+    {"download", JSON_FIELD_BOOL, offsetof(struct read_in, download), 0, 0, false, "Send Content-Disposition: attachment."},
 };
 /* clang-format on */
 static const struct surface_input read_input = {SURFACE_INPUT(read_fields, struct read_in)};
@@ -73,13 +73,13 @@ struct write_in {
 };
 /* clang-format off */
 static const struct json_field write_fields[] = {
-    FILE_PATH_FIELD(struct write_in, "Absolute, relative to where commands start, or beginning with ~/. A symlink is followed."),
+    FILE_PATH_FIELD(struct write_in, "Path: absolute, below ~/, or relative to the default working directory. Symbolic links are followed."),
     FILE_USER_FIELD(struct write_in),
-    {"mode", JSON_FIELD_STR, offsetof(struct write_in, mode), 1, 5, false, "Octal. Default: as it is, or 0644."},
-    {"owner", JSON_FIELD_STR, offsetof(struct write_in, owner), 1, 2 * ENGINE_USER_MAX, false, "USER, USER:GROUP or :GROUP, in names or numbers."},
-    {"append", JSON_FIELD_BOOL, offsetof(struct write_in, append), 0, 0, false, "Behind what is there."},
-    {"atomic", JSON_FIELD_BOOL, offsetof(struct write_in, atomic), 0, 0, false, "A new file takes the name, in one step; else the old one is overwritten, and its inode and links stay."},
-    {"parents", JSON_FIELD_BOOL, offsetof(struct write_in, parents), 0, 0, false, "Make directories that are missing."},
+    {"mode", JSON_FIELD_STR, offsetof(struct write_in, mode), 1, 5, false, "Permissions in octal. Default: unchanged; 0644 for a new file."},
+    {"owner", JSON_FIELD_STR, offsetof(struct write_in, owner), 1, 2 * ENGINE_USER_MAX, false, "USER, USER:GROUP or :GROUP, as names or numbers."},
+    {"append", JSON_FIELD_BOOL, offsetof(struct write_in, append), 0, 0, false, "Append to the file."},
+    {"atomic", JSON_FIELD_BOOL, offsetof(struct write_in, atomic), 0, 0, false, "Replace the file with a new one in one step. Default: overwrite it and keep its inode and links."},
+    {"parents", JSON_FIELD_BOOL, offsetof(struct write_in, parents), 0, 0, false, "Create missing parent directories."},
 };
 /* clang-format on */
 static const struct surface_input write_input = {SURFACE_INPUT(write_fields, struct write_in)};
@@ -93,9 +93,9 @@ static int write_conditions(struct call *c, struct file_write_opts *o, struct er
     o->match = http_header(c->r, "If-Match");
     o->gzip = coding != NULL && strcasecmp(coding, "gzip") == 0;
     if (coding != NULL && !o->gzip && strcasecmp(coding, "identity") != 0)
-        return err_set(e, ERR_MEDIA, "Content-Encoding: gzip or none");
+        return err_set(e, ERR_MEDIA, "Content-Encoding: expected gzip or none");
     if (unless != NULL && strcmp(unless, "*") != 0)
-        return err_set(e, ERR_INVALID, "If-None-Match: only * means something here");
+        return err_set(e, ERR_INVALID, "If-None-Match: expected *");
     o->only_new = unless != NULL;
     return 0;
 }
@@ -113,7 +113,7 @@ static void on_write(struct call *c, const void *input)
         return;
     }
     if (o.append && o.atomic) {
-        err_set(&e, ERR_INVALID, "append and atomic: only one of them");
+        err_set(&e, ERR_INVALID, "at most one of append and atomic is allowed");
         call_fail(c, &e);
         return;
     }
@@ -123,13 +123,13 @@ static void on_write(struct call *c, const void *input)
 /* clang-format off */
 const struct surface_row surface_files[] = {
     {{"GET", "/v1/sandboxes/{id}/files"}, SCOPE_READ, on_read, "readFile",
-     "Sends a regular file, of any size: Range, If-Range, If-None-Match and If-Match are understood; ETag is strong.",
+     "Downloads a regular file of any size. Supports Range, If-Range, If-None-Match and If-Match; the ETag is strong.",
      .query = &read_input, .status = 200, .flags = SURFACE_BYTES},
     {{"PUT", "/v1/sandboxes/{id}/files"}, SCOPE_RUN, on_write, "writeFile",
-     "Writes the body, of any size, to a file: nothing of it is visible before all of it is there. If-Match and If-None-Match: * are conditions; Content-Encoding: gzip is inflated.",
+     "Writes the body, of any size, to a file. Nothing is visible until the whole body has arrived. Supports If-Match, If-None-Match: * and Content-Encoding: gzip.",
      .query = &write_input, .status = 200, .answers = {&file_shape}, .flags = SURFACE_RAW_BODY},
     {{"GET", "/v1/sandboxes/{id}/files/stat"}, SCOPE_READ, on_stat, "statFile",
-     "Shows what a path names.",
+     "Shows a file's metadata.",
      .query = &stat_input, .status = 200, .answers = {&file_shape}},
     {.op = NULL},
 };

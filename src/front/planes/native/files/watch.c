@@ -20,7 +20,8 @@ static int globs_of(const json_t *list, const char *name, const char **out, size
     for (size_t i = 0; i < *n; i++) {
         out[i] = json_string_value(json_array_get(list, i));
         if (*out[i] == '\0' || strlen(out[i]) > WATCH_GLOB_MAX)
-            return err_set(e, ERR_INVALID, "%s: a pattern has 1 to %u bytes", name, WATCH_GLOB_MAX);
+            return err_set(e, ERR_INVALID, "%s: expected patterns of 1 to %u bytes", name,
+                           WATCH_GLOB_MAX);
     }
     return 0;
 }
@@ -52,29 +53,31 @@ int watch_place_read(const char *text, char id[WATCH_ID_LEN + 1], uint64_t *curs
         return err_set(e, ERR_INVALID, "Last-Event-ID: not the id of an event of a watch");
     memcpy(id, text, n);
     id[n] = '\0';
-    return id_is_valid(id, WATCH_ID_LEN) ? 0 : err_set(e, ERR_INVALID, "Last-Event-ID: not ours");
+    return id_is_valid(id, WATCH_ID_LEN)
+               ? 0
+               : err_set(e, ERR_INVALID, "Last-Event-ID: not the id of an event of a watch");
 }
 
 /* ---- what is shown ---- */
 
 /* clang-format off */
 static const struct shape_field event_fields[] = {
-    {"path", SHAPE_BYTES, offsetof(struct watch_view, path), "Relative to the directory."},
-    {"type", SHAPE_STR, offsetof(struct watch_view, type), "file (whatever is no directory) or directory."},
-    {"from", SHAPE_BYTES, offsetof(struct watch_view, from), "Of a move: what it was before.", SHAPE_OMITTED},
+    {"path", SHAPE_BYTES, offsetof(struct watch_view, path), "Path relative to the directory."},
+    {"type", SHAPE_STR, offsetof(struct watch_view, type), "file (anything but a directory) or directory."},
+    {"from", SHAPE_BYTES, offsetof(struct watch_view, from), "Previous path, for a move.", SHAPE_OMITTED},
 };
 SHAPE(watch_event_shape, "WatchEvent", "The create, modify, delete, move and attrib events.", event_fields);
 
 static const struct shape_field ready_fields[] = {
-    {"id", SHAPE_STR, offsetof(struct watch_view, id), "Of the watch."},
+    {"id", SHAPE_STR, offsetof(struct watch_view, id), "Id of the watch."},
 };
-SHAPE(watch_ready_shape, "WatchReady", "The ready event: nothing is missed from here on.", ready_fields);
+SHAPE(watch_ready_shape, "WatchReady", "The ready event: later changes are not missed.", ready_fields);
 
 static const struct shape_field reason_fields[] = {
     {"reason", SHAPE_STR, offsetof(struct watch_view, reason),
-     "overflow: queue (more happened than the kernel remembers), watches (more directories than can be watched), log (the reader was away for too long), expired (the watch had ended and is a new one). end: deleted, moved or unmounted."},
+     "overflow: queue (the kernel's queue was full), watches (too many directories to watch), log (the reader was away too long), expired (the watch had ended; this is a new one). end: deleted, moved or unmounted."},
 };
-SHAPE(watch_reason_shape, "WatchReason", "The overflow event (something was lost: list again) and the end event (the directory is gone).", reason_fields);
+SHAPE(watch_reason_shape, "WatchReason", "The overflow event (events were lost: list the directory again) and the end event (the directory was removed).", reason_fields);
 /* clang-format on */
 
 void watch_view(struct watch_view *v, const struct watch_event *ev)
@@ -269,7 +272,7 @@ static void files_watch(struct call *c, const void *query)
 /* clang-format off */
 const struct surface_row surface_watch[] = {
     {{"GET", "/v1/sandboxes/{id}/files/watch"}, SCOPE_RUN, files_watch, "watchFiles",
-     "Tells what happens in a directory for as long as the connection lasts, and goes on without a gap when it is made again within a minute.",
+     "Streams changes in a directory while the connection is open. A client that reconnects within a minute misses nothing.",
      .query = &stream_input, .status = 200,
      .events = WATCH_EVENTS,
      .event_shapes = {&watch_ready_shape, &watch_event_shape, &watch_reason_shape},

@@ -22,16 +22,16 @@ struct watch_in {
 /* clang-format off */
 #define WATCH_FIELDS(S) \
     {"path", JSON_FIELD_PATH, offsetof(S, what.path), 1, ENGINE_PATH_MAX, true, \
-     "The directory: absolute, below the user's home with ~, or relative to where commands start."}, \
+     "Directory: an absolute path, a path below ~, or a path relative to the default working directory."}, \
     {"user", JSON_FIELD_STR, offsetof(S, what.user), 1, ENGINE_USER_MAX, false, \
-     "Whose rights are used: a name, a uid or uid:gid. Default: user, or as the template's image says."}, \
-    {"recursive", JSON_FIELD_BOOL, offsetof(S, what.recursive), 0, 0, false, "All directories below it too, also those that are made later."}, \
+     "User whose permissions are used: a name, uid, or uid:gid. Default: `user`, or the user of the template's image."}, \
+    {"recursive", JSON_FIELD_BOOL, offsetof(S, what.recursive), 0, 0, false, "Include all directories below, also those created later."}, \
     {"include", JSON_FIELD_STRLIST, offsetof(S, what.include), 0, WATCH_GLOBS_ASKED, false, \
-     "Tell only of what matches one of these: a pattern without a slash is a name at any depth, one with a slash a path from the top; ** is any number of directories."}, \
+     "Report only paths that match one of these patterns. Without a slash a pattern matches names at any depth, with a slash paths from the top; ** matches any number of directories."}, \
     {"exclude", JSON_FIELD_STRLIST, offsetof(S, what.exclude), 0, WATCH_GLOBS_ASKED, false, \
-     "Tell nothing of what matches one of these, or is in a directory that does."}, \
+     "Do not report paths that match one of these patterns, or that are below such a directory."}, \
     {"coalesce_ms", JSON_FIELD_U64, offsetof(S, what.coalesce_ms), 0, WATCH_WINDOW_MAX, false, \
-     "The same thing happening to the same path again within this time is told once; without it 50."}
+     "Time in ms within which repeated events of one path are reported once. Default: 50."}
 /* clang-format on */
 
 #define WATCH_EVENTS                                                                               \

@@ -22,7 +22,7 @@ struct create_in {
 static const struct json_field create_fields[] = {
     WATCH_FIELDS(struct create_in),
     {"idle_timeout_ms", JSON_FIELD_U64, offsetof(struct create_in, idle_ms), 1000, WATCH_IDLE_MAX, false,
-     "It ends when nobody has read it for so long; without it ten minutes."},
+     "Time in ms without a reader after which the watch ends. Default: ten minutes."},
 };
 
 struct info_view {
@@ -32,11 +32,11 @@ struct info_view {
     uint64_t created_ms;
 };
 static const struct shape_field info_fields[] = {
-    {"id", SHAPE_STR, offsetof(struct info_view, id), "Its name."},
-    {"path", SHAPE_BYTES, offsetof(struct info_view, path), "The directory, as it was given."},
-    {"recursive", SHAPE_BOOL, offsetof(struct info_view, recursive), "All directories below it too."},
-    {"user", SHAPE_STR, offsetof(struct info_view, user), "Whose rights it uses.", SHAPE_OMITTED},
-    {"created_at", SHAPE_TIME, offsetof(struct info_view, created_ms), "When it was made.", SHAPE_OMITTED},
+    {"id", SHAPE_STR, offsetof(struct info_view, id), "Id."},
+    {"path", SHAPE_BYTES, offsetof(struct info_view, path), "Directory, as given."},
+    {"recursive", SHAPE_BOOL, offsetof(struct info_view, recursive), "Includes all directories below."},
+    {"user", SHAPE_STR, offsetof(struct info_view, user), "User whose permissions it uses.", SHAPE_OMITTED},
+    {"created_at", SHAPE_TIME, offsetof(struct info_view, created_ms), "Time of creation.", SHAPE_OMITTED},
 };
 static SHAPE(info_shape, "Watch", "A watch of a directory.", info_fields);
 /* clang-format on */
@@ -78,7 +78,7 @@ static void create_done(void *arg, uint64_t next, const struct err *e)
     if (!call_told(n->c))
         return;
     if (e == NULL)
-        e = (err_set(&gone, ERR_NOT_FOUND, "the directory is gone already"), &gone);
+        e = (err_set(&gone, ERR_NOT_FOUND, "the directory was removed"), &gone);
     call_fail(n->c, e);
 }
 
@@ -113,7 +113,7 @@ struct list_view {
 };
 /* clang-format off */
 static const struct shape_field list_fields[] = {
-    {"watches", SHAPE_LIST, offsetof(struct list_view, watches), "All there are.", SHAPE_ALWAYS, &info_shape},
+    {"watches", SHAPE_LIST, offsetof(struct list_view, watches), "All of them.", SHAPE_ALWAYS, &info_shape},
 };
 static SHAPE(list_shape, "WatchList", "The watches of a sandbox.", list_fields);
 /* clang-format on */
@@ -194,24 +194,24 @@ struct page_view {
 };
 /* clang-format off */
 static const struct json_field events_fields[] = {
-    {"since", JSON_FIELD_U64, offsetof(struct events_in, since), 0, 0, false, "A cursor: `next` of the page before. Without it from the beginning, or from Last-Event-ID on."},
-    {"limit", JSON_FIELD_U64, offsetof(struct events_in, limit), 1, PAGE_MAX, false, "Events on a page; without it 1000."},
+    {"since", JSON_FIELD_U64, offsetof(struct events_in, since), 0, 0, false, "Cursor: `next` of the previous page. Default: Last-Event-ID, or the beginning."},
+    {"limit", JSON_FIELD_U64, offsetof(struct events_in, limit), 1, PAGE_MAX, false, "Maximum number of events. Default: 1000."},
 };
 static const struct shape_field row_fields[] = {
     {"event", SHAPE_STR, offsetof(struct watch_view, event), "create, modify, delete, move, attrib, overflow or end."},
-    {"path", SHAPE_BYTES, offsetof(struct watch_view, path), "Relative to the directory.", SHAPE_OMITTED},
-    {"type", SHAPE_STR, offsetof(struct watch_view, type), "file (whatever is no directory) or directory.", SHAPE_OMITTED},
-    {"from", SHAPE_BYTES, offsetof(struct watch_view, from), "Of a move: what it was before.", SHAPE_OMITTED},
-    {"reason", SHAPE_STR, offsetof(struct watch_view, reason), "Of overflow and end, as in WatchReason.", SHAPE_OMITTED},
-    {"cursor", SHAPE_U64, offsetof(struct watch_view, cursor), "Where to go on behind it."},
+    {"path", SHAPE_BYTES, offsetof(struct watch_view, path), "Path relative to the directory.", SHAPE_OMITTED},
+    {"type", SHAPE_STR, offsetof(struct watch_view, type), "file (anything but a directory) or directory.", SHAPE_OMITTED},
+    {"from", SHAPE_BYTES, offsetof(struct watch_view, from), "Previous path, for a move.", SHAPE_OMITTED},
+    {"reason", SHAPE_STR, offsetof(struct watch_view, reason), "Reason of overflow and end, as in WatchReason.", SHAPE_OMITTED},
+    {"cursor", SHAPE_U64, offsetof(struct watch_view, cursor), "Cursor after this event."},
 };
-static SHAPE(row_shape, "WatchRow", "One thing that happened.", row_fields);
+static SHAPE(row_shape, "WatchRow", "A change in a directory.", row_fields);
 static const struct shape_field page_fields[] = {
-    {"events", SHAPE_LIST, offsetof(struct page_view, events), "In the order they happened.", SHAPE_ALWAYS, &row_shape},
-    {"next", SHAPE_U64, offsetof(struct page_view, next), "Give it as `since` to go on without a gap."},
-    {"ended", SHAPE_BOOL, offsetof(struct page_view, ended), "The directory is gone: nothing more will come."},
+    {"events", SHAPE_LIST, offsetof(struct page_view, events), "Events in order.", SHAPE_ALWAYS, &row_shape},
+    {"next", SHAPE_U64, offsetof(struct page_view, next), "Pass it as `since` to continue without a gap."},
+    {"ended", SHAPE_BOOL, offsetof(struct page_view, ended), "The directory was removed; no more events will follow."},
 };
-static SHAPE(page_shape, "WatchPage", "What happened in a directory.", page_fields);
+static SHAPE(page_shape, "WatchPage", "Changes in a directory.", page_fields);
 /* clang-format on */
 
 static void events_defaults(void *in, const struct config *c)
@@ -289,7 +289,7 @@ static int place_of(struct call *c, uint64_t *since, struct err *e)
     if (watch_place_read(last, id, since, e) < 0)
         return -1;
     if (strcmp(id, call_param(c, 1)) != 0)
-        return err_set(e, ERR_INVALID, "Last-Event-ID: of another watch");
+        return err_set(e, ERR_INVALID, "Last-Event-ID: the id of an event of another watch");
     return 0;
 }
 
@@ -313,13 +313,13 @@ static void watch_events(struct call *c, const void *query)
 /* clang-format off */
 const struct surface_row surface_watches[] = {
     {{"POST", WATCHES}, SCOPE_RUN, watch_create, "createWatch",
-     "Begins to watch a directory; the answer comes when nothing can be missed any more.",
+     "Starts to watch a directory. Changes after the answer are not missed.",
      .body = &create_input, .status = 201, .answers = {&info_shape}},
     {{"GET", WATCHES}, SCOPE_RUN, watches_list, "listWatches",
-     "Lists the watches of a sandbox, those of streams too.",
+     "Lists the watches of a sandbox, including those of streams.",
      .status = 200, .answers = {&list_shape}},
     {{"GET", WATCHES "/{watch}/events"}, SCOPE_RUN, watch_events, "getWatchEvents",
-     "Tells what happened since a cursor, as a page or as a stream that goes on.",
+     "Shows changes since a cursor, as a page or as a stream.",
      .query = &events_input, .status = 200, .answers = {&page_shape},
      .events = WATCH_EVENTS,
      .event_shapes = {&watch_ready_shape, &watch_event_shape, &watch_reason_shape},

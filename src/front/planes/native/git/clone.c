@@ -21,21 +21,21 @@ struct clone_view {
 };
 /* clang-format off */
 static const struct json_field clone_fields[] = {
-    {"url", JSON_FIELD_STR, offsetof(struct clone_in, url), 1, GIT_URL_MAX, true, "Where from; credentials in it are used and not stored."},
-    {"path", JSON_FIELD_STR, offsetof(struct clone_in, path), 1, ENGINE_PATH_MAX, false, "Where to, a directory that is empty or not there; without it the repository's name, where commands start."},
-    {"branch", JSON_FIELD_STR, offsetof(struct clone_in, branch), 1, 255, false, "A branch or tag; without it the server's choice."},
-    {"depth", JSON_FIELD_U64, offsetof(struct clone_in, depth), 0, INT32_MAX, false, "Only so many commits; 0: all."},
-    {"single_branch", JSON_FIELD_BOOL, offsetof(struct clone_in, single_branch), 0, 0, false, "Only the history of that branch."},
-    {"submodules", JSON_FIELD_BOOL, offsetof(struct clone_in, submodules), 0, 0, false, "Its submodules too."},
-    {"username", JSON_FIELD_STR, offsetof(struct clone_in, username), 1, GIT_SECRET_MAX, false, "For the server of the URL and this call only."},
-    {"password", JSON_FIELD_STR, offsetof(struct clone_in, password), 1, GIT_SECRET_MAX, false, "A password or token; never stored or shown."},
-    {"timeout_ms", JSON_FIELD_U64, offsetof(struct clone_in, timeout_ms), 1, TIME_MAX, false, "After this many ms it is ended; without it ten minutes."},
-    {"user", JSON_FIELD_STR, offsetof(struct clone_in, user), 1, ENGINE_USER_MAX, false, "Whose rights are used: a name, a uid or uid:gid."},
+    {"url", JSON_FIELD_STR, offsetof(struct clone_in, url), 1, GIT_URL_MAX, true, "URL of the repository; credentials in it are used and not stored."},
+    {"path", JSON_FIELD_STR, offsetof(struct clone_in, path), 1, ENGINE_PATH_MAX, false, "Target directory; it must be empty or not exist. Default: the name of the repository, in the default working directory."},
+    {"branch", JSON_FIELD_STR, offsetof(struct clone_in, branch), 1, 255, false, "Branch or tag. Default: that of the remote."},
+    {"depth", JSON_FIELD_U64, offsetof(struct clone_in, depth), 0, INT32_MAX, false, "Number of commits to fetch; 0: all."},
+    {"single_branch", JSON_FIELD_BOOL, offsetof(struct clone_in, single_branch), 0, 0, false, "Fetch only the history of that branch."},
+    {"submodules", JSON_FIELD_BOOL, offsetof(struct clone_in, submodules), 0, 0, false, "Clone its submodules too."},
+    {"username", JSON_FIELD_STR, offsetof(struct clone_in, username), 1, GIT_SECRET_MAX, false, "User name for the server of the URL, used for this call only."},
+    {"password", JSON_FIELD_STR, offsetof(struct clone_in, password), 1, GIT_SECRET_MAX, false, "Password or token; never stored or shown."},
+    {"timeout_ms", JSON_FIELD_U64, offsetof(struct clone_in, timeout_ms), 1, TIME_MAX, false, "Time limit in milliseconds. Default: ten minutes."},
+    {"user", JSON_FIELD_STR, offsetof(struct clone_in, user), 1, ENGINE_USER_MAX, false, "User whose permissions are used: a name, uid, or uid:gid."},
 };
 static const struct shape_field clone_shape_fields[] = {
-    {"path", SHAPE_BYTES, offsetof(struct clone_view, path), "Where it is."},
-    {"branch", SHAPE_STR, offsetof(struct clone_view, branch), "What is checked out; null for a tag.", SHAPE_NULLABLE},
-    {"commit", SHAPE_STR, offsetof(struct clone_view, commit), "Its commit; null for an empty repository.", SHAPE_NULLABLE},
+    {"path", SHAPE_BYTES, offsetof(struct clone_view, path), "Path."},
+    {"branch", SHAPE_STR, offsetof(struct clone_view, branch), "Branch that is checked out; null for a tag.", SHAPE_NULLABLE},
+    {"commit", SHAPE_STR, offsetof(struct clone_view, commit), "Commit that is checked out; null for an empty repository.", SHAPE_NULLABLE},
 };
 static SHAPE(clone_shape, "GitClone", "A repository that was cloned.", clone_shape_fields);
 /* clang-format on */
@@ -129,7 +129,7 @@ static int check_secret(const char *name, const char *value, struct err *e)
 {
     for (; value != NULL && *value != '\0'; value++)
         if ((unsigned char)*value < 0x20 || *value == 0x7f)
-            return err_set(e, ERR_INVALID, "%s: no control characters", name);
+            return err_set(e, ERR_INVALID, "%s: must not contain control characters", name);
     return 0;
 }
 

@@ -24,19 +24,19 @@ struct author_in {
 };
 /* clang-format off */
 static const struct json_field author_fields[] = {
-    {"name", JSON_FIELD_STR, offsetof(struct author_in, name), 1, 255, true, "Author and committer."},
-    {"email", JSON_FIELD_STR, offsetof(struct author_in, email), 1, 255, true, "The address."},
+    {"name", JSON_FIELD_STR, offsetof(struct author_in, name), 1, 255, true, "Name of author and committer."},
+    {"email", JSON_FIELD_STR, offsetof(struct author_in, email), 1, 255, true, "Email address."},
 };
 static const struct json_field commit_fields[] = {
     GIT_PATH_FIELD(struct commit_in),
     GIT_USER_FIELD(struct commit_in),
-    {"message", JSON_FIELD_STR, offsetof(struct commit_in, message), 1, MESSAGE_MAX, true, "What it says."},
-    {"all", JSON_FIELD_BOOL, offsetof(struct commit_in, all), 0, 0, false, "Stage everything first, new and deleted files too."},
-    {"paths", JSON_FIELD_STRLIST, offsetof(struct commit_in, paths), 1, PATHS_MAX, false, "Stage and commit these and nothing else; not with `all`. Without either what is staged is committed."},
-    {"author", JSON_FIELD_ANY, offsetof(struct commit_in, author), 0, 0, false, "Who it is by; without it as git is set up."},
-    {"allow_empty", JSON_FIELD_BOOL, offsetof(struct commit_in, allow_empty), 0, 0, false, "Also when nothing changed."},
-    {"no_verify", JSON_FIELD_BOOL, offsetof(struct commit_in, no_verify), 0, 0, false, "Without the hooks that could refuse it."},
-    {"timeout_ms", JSON_FIELD_U64, offsetof(struct commit_in, timeout_ms), 1, TIME_MAX, false, "Of each step; without it two minutes."},
+    {"message", JSON_FIELD_STR, offsetof(struct commit_in, message), 1, MESSAGE_MAX, true, "Commit message."},
+    {"all", JSON_FIELD_BOOL, offsetof(struct commit_in, all), 0, 0, false, "Stage all changes first, including new and deleted files."},
+    {"paths", JSON_FIELD_STRLIST, offsetof(struct commit_in, paths), 1, PATHS_MAX, false, "Stage and commit only these paths; not with `all`. Default: commit what is staged."},
+    {"author", JSON_FIELD_ANY, offsetof(struct commit_in, author), 0, 0, false, "Author and committer. Default: git's configuration."},
+    {"allow_empty", JSON_FIELD_BOOL, offsetof(struct commit_in, allow_empty), 0, 0, false, "Commit even if nothing changed."},
+    {"no_verify", JSON_FIELD_BOOL, offsetof(struct commit_in, no_verify), 0, 0, false, "Skip the hooks that could refuse the commit."},
+    {"timeout_ms", JSON_FIELD_U64, offsetof(struct commit_in, timeout_ms), 1, TIME_MAX, false, "Time limit of each step in milliseconds. Default: two minutes."},
 };
 /* clang-format on */
 static const struct surface_nested commit_nested[] = {
@@ -122,7 +122,7 @@ static void show_done(void *arg, const struct err *e)
     if (!call_told(m->c))
         return;
     if (e == NULL)
-        e = (err_set(&none, ERR_CONFLICT, "git: the commit is not there"), &none);
+        e = (err_set(&none, ERR_CONFLICT, "git: the commit was made but cannot be read"), &none);
     call_fail(m->c, e);
 }
 
@@ -233,7 +233,7 @@ static int remember(struct commit *m, const struct commit_in *in, struct err *e)
         (in->at.user != NULL && m->user == NULL))
         return err_set(e, ERR_INTERNAL, "out of memory");
     if (in->all && in->paths != NULL)
-        return err_set(e, ERR_INVALID, "either all or paths");
+        return err_set(e, ERR_INVALID, "at most one of all and paths is allowed");
     return put_author(m, e);
 }
 
@@ -260,7 +260,7 @@ static void git_commit_(struct call *c, const void *body)
 /* clang-format off */
 const struct surface_row surface_git_commit[] = {
     {{"POST", GIT "commit"}, SCOPE_RUN, git_commit_, "gitCommit",
-     "Commits what is staged, or everything, or some files.",
+     "Commits staged changes, all changes, or some files.",
      .body = &commit_input, .status = 201, .answers = {&git_commit_shape}},
     {.op = NULL},
 };

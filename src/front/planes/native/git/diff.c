@@ -27,32 +27,32 @@ struct diff_view {
 };
 /* clang-format off */
 static const struct shape_field file_fields[] = {
-    {"path", SHAPE_BYTES, offsetof(struct file_view, path), "From the top of the repository."},
-    {"from", SHAPE_BYTES, offsetof(struct file_view, from), "Of a rename or copy: what it was.", SHAPE_OMITTED},
+    {"path", SHAPE_BYTES, offsetof(struct file_view, path), "Path relative to the top of the repository."},
+    {"from", SHAPE_BYTES, offsetof(struct file_view, from), "Previous path, for a rename or copy.", SHAPE_OMITTED},
     {"status", SHAPE_STR, offsetof(struct file_view, status), "added, deleted, modified, renamed, copied, type_changed or unmerged."},
-    {"conflict", SHAPE_BOOL, offsetof(struct file_view, conflict), "It is unmerged; the patch is against ours.", SHAPE_OMITTED},
-    {"binary", SHAPE_BOOL, offsetof(struct file_view, binary), "It is no text."},
-    {"added", SHAPE_U64, offsetof(struct file_view, added), "Lines that were added."},
-    {"deleted", SHAPE_U64, offsetof(struct file_view, deleted), "Lines that were deleted."},
-    {"score", SHAPE_U64, offsetof(struct file_view, score), "Of a rename or copy: how alike they are, in percent.", SHAPE_OMITTED},
-    {"old_mode", SHAPE_STR, offsetof(struct file_view, old_mode), "As git has it, 100644; 000000: it was not there."},
-    {"new_mode", SHAPE_STR, offsetof(struct file_view, new_mode), "The same of what it became."},
-    {"patch", SHAPE_BYTES, offsetof(struct file_view, patch), "The differences, as git shows them.", SHAPE_OMITTED},
-    {"patch_truncated", SHAPE_BOOL, offsetof(struct file_view, truncated), "There is more of it.", SHAPE_OMITTED},
+    {"conflict", SHAPE_BOOL, offsetof(struct file_view, conflict), "Unmerged; the patch is against `ours`.", SHAPE_OMITTED},
+    {"binary", SHAPE_BOOL, offsetof(struct file_view, binary), "The file is binary."},
+    {"added", SHAPE_U64, offsetof(struct file_view, added), "Number of added lines."},
+    {"deleted", SHAPE_U64, offsetof(struct file_view, deleted), "Number of deleted lines."},
+    {"score", SHAPE_U64, offsetof(struct file_view, score), "Similarity in percent, for a rename or copy.", SHAPE_OMITTED},
+    {"old_mode", SHAPE_STR, offsetof(struct file_view, old_mode), "Old mode in git's form, for example 100644; 000000: the file did not exist."},
+    {"new_mode", SHAPE_STR, offsetof(struct file_view, new_mode), "New mode."},
+    {"patch", SHAPE_BYTES, offsetof(struct file_view, patch), "Patch in git's format.", SHAPE_OMITTED},
+    {"patch_truncated", SHAPE_BOOL, offsetof(struct file_view, truncated), "The patch was truncated.", SHAPE_OMITTED},
 };
-static SHAPE(file_shape, "GitFile", "A file that differs.", file_fields);
+static SHAPE(file_shape, "GitFile", "A changed file.", file_fields);
 
 #define DIFF_FIELDS \
-    {"files", SHAPE_LIST, offsetof(struct diff_view, files), "In git's order.", SHAPE_ALWAYS, &file_shape}, \
-    {"truncated", SHAPE_BOOL, offsetof(struct diff_view, truncated), "Some patches are not whole, or not there."}, \
-    {"more", SHAPE_BOOL, offsetof(struct diff_view, more), "There are more files than are shown."}
+    {"files", SHAPE_LIST, offsetof(struct diff_view, files), "Changed files, in git's order.", SHAPE_ALWAYS, &file_shape}, \
+    {"truncated", SHAPE_BOOL, offsetof(struct diff_view, truncated), "Some patches were truncated or omitted."}, \
+    {"more", SHAPE_BOOL, offsetof(struct diff_view, more), "More files changed than are shown."}
 static const struct shape_field diff_shape_fields[] = {DIFF_FIELDS};
-static SHAPE(diff_shape, "GitDiff", "What differs.", diff_shape_fields);
+static SHAPE(diff_shape, "GitDiff", "Differences.", diff_shape_fields);
 static const struct shape_field show_shape_fields[] = {
-    {"commit", SHAPE_OBJECT, offsetof(struct diff_view, commit), "The commit.", SHAPE_ALWAYS, &git_commit_shape},
+    {"commit", SHAPE_OBJECT, offsetof(struct diff_view, commit), "Commit.", SHAPE_ALWAYS, &git_commit_shape},
     DIFF_FIELDS,
 };
-static SHAPE(show_shape, "GitShow", "A commit and what it changed, of a merge since its first parent.", show_shape_fields);
+static SHAPE(show_shape, "GitShow", "A commit and its changes; for a merge, against its first parent.", show_shape_fields);
 
 static const struct {
     char letter;
@@ -91,24 +91,24 @@ struct show_in {
 };
 /* clang-format off */
 #define BOUND_FIELDS(S) \
-    {"file", JSON_FIELD_STRLIST, offsetof(S, b.files), 0, GIT_FILES_ASKED, false, "Only this file or directory, relative to `path`; may be given several times."}, \
-    {"patch", JSON_FIELD_BOOL, offsetof(S, b.patch), 0, 0, false, "The differences themselves, not only which files; without it yes."}, \
-    {"context", JSON_FIELD_U64, offsetof(S, b.context), 0, CONTEXT_MAX, false, "Lines shown around each; without it 3."}, \
-    {"max_file_bytes", JSON_FIELD_U64, offsetof(S, b.file_bytes), 1, FILE_BYTES_MAX, false, "Bytes shown of one file's patch; without it 256 KiB."}, \
-    {"max_bytes", JSON_FIELD_U64, offsetof(S, b.bytes), 1, BYTES_MAX, false, "Bytes shown of all patches; without it 8 MiB."}
+    {"file", JSON_FIELD_STRLIST, offsetof(S, b.files), 0, GIT_FILES_ASKED, false, "Limit to this file or directory, relative to `path`. Repeatable."}, \
+    {"patch", JSON_FIELD_BOOL, offsetof(S, b.patch), 0, 0, false, "Include patches. Default: true."}, \
+    {"context", JSON_FIELD_U64, offsetof(S, b.context), 0, CONTEXT_MAX, false, "Context lines. Default: 3."}, \
+    {"max_file_bytes", JSON_FIELD_U64, offsetof(S, b.file_bytes), 1, FILE_BYTES_MAX, false, "Maximum bytes of the patch of one file. Default: 256 KiB."}, \
+    {"max_bytes", JSON_FIELD_U64, offsetof(S, b.bytes), 1, BYTES_MAX, false, "Maximum bytes of all patches. Default: 8 MiB."}
 
 static const struct json_field diff_fields[] = {
     GIT_PATH_FIELD(struct diff_in),
     GIT_USER_FIELD(struct diff_in),
-    {"staged", JSON_FIELD_BOOL, offsetof(struct diff_in, staged), 0, 0, false, "What is staged against HEAD, or against `from`; without it the files against what is staged, or against `from`."},
-    {"from", JSON_FIELD_STR, offsetof(struct diff_in, from), 1, 512, false, "A commit to compare with."},
-    {"to", JSON_FIELD_STR, offsetof(struct diff_in, to), 1, 512, false, "A commit: the differences from `from` to it."},
+    {"staged", JSON_FIELD_BOOL, offsetof(struct diff_in, staged), 0, 0, false, "Compare staged changes with HEAD or `from`. Default: compare the working tree with the index or `from`."},
+    {"from", JSON_FIELD_STR, offsetof(struct diff_in, from), 1, 512, false, "Commit to compare with."},
+    {"to", JSON_FIELD_STR, offsetof(struct diff_in, to), 1, 512, false, "Commit; shows the differences from `from` to it."},
     BOUND_FIELDS(struct diff_in),
 };
 static const struct json_field show_fields[] = {
     GIT_PATH_FIELD(struct show_in),
     GIT_USER_FIELD(struct show_in),
-    {"ref", JSON_FIELD_STR, offsetof(struct show_in, ref), 1, 512, false, "Which commit; without it HEAD."},
+    {"ref", JSON_FIELD_STR, offsetof(struct show_in, ref), 1, 512, false, "Commit. Default: HEAD."},
     BOUND_FIELDS(struct show_in),
 };
 /* clang-format on */
@@ -265,9 +265,9 @@ static void add_files(struct diff_words *w, const struct bounds *b)
 static int check_diff(const struct diff_in *in, struct err *e)
 {
     if (in->to != NULL && in->from == NULL)
-        return err_set(e, ERR_INVALID, "to: `from` is wanted too");
+        return err_set(e, ERR_INVALID, "to: requires `from`");
     if (in->to != NULL && in->staged)
-        return err_set(e, ERR_INVALID, "staged: not between two commits");
+        return err_set(e, ERR_INVALID, "staged: not allowed between two commits");
     if (in->from != NULL && git_check_rev("from", in->from, e) < 0)
         return -1;
     return in->to != NULL ? git_check_rev("to", in->to, e) : 0;
@@ -350,7 +350,7 @@ static void show_done(void *arg, const struct err *e)
     if (!call_told(d->c))
         return;
     if (e == NULL && d->oid[0] == '\0')
-        e = (err_set(&bad, ERR_NOT_FOUND, "git: no such commit"), &bad);
+        e = (err_set(&bad, ERR_NOT_FOUND, "git: commit not found"), &bad);
     if (e != NULL) {
         call_fail(d->c, e);
         return;
@@ -407,10 +407,10 @@ static void git_show_(struct call *c, const void *query)
 /* clang-format off */
 const struct surface_row surface_git_diff[] = {
     {{"GET", GIT "diff"}, SCOPE_RUN, git_diff_, "gitDiff",
-     "Shows what differs in a repository, file by file.",
+     "Shows the differences in a repository, file by file.",
      .query = &diff_input, .status = 200, .answers = {&diff_shape}},
     {{"GET", GIT "show"}, SCOPE_RUN, git_show_, "gitShow",
-     "Shows a commit and what it changed.",
+     "Shows a commit and its changes.",
      .query = &show_input, .status = 200, .answers = {&show_shape}},
     {.op = NULL},
 };

@@ -65,37 +65,37 @@ struct status_view {
 static const struct json_field status_fields[] = {
     GIT_PATH_FIELD(struct status_in),
     GIT_USER_FIELD(struct status_in),
-    {"untracked", JSON_FIELD_STR, offsetof(struct status_in, untracked), 1, 8, false, "all (every file, the default), normal (a directory of them as one) or no."},
-    {"ignored", JSON_FIELD_BOOL, offsetof(struct status_in, ignored), 0, 0, false, "Ignored files too."},
-    {"limit", JSON_FIELD_U64, offsetof(struct status_in, limit), 1, ENTRIES_MAX, false, "Entries at most; without it 10000."},
+    {"untracked", JSON_FIELD_STR, offsetof(struct status_in, untracked), 1, 8, false, "all (default: every file), normal (an untracked directory as one entry) or no."},
+    {"ignored", JSON_FIELD_BOOL, offsetof(struct status_in, ignored), 0, 0, false, "Include ignored files."},
+    {"limit", JSON_FIELD_U64, offsetof(struct status_in, limit), 1, ENTRIES_MAX, false, "Maximum number of entries. Default: 10000."},
 };
 
 static const struct shape_field sub_fields[] = {
-    {"commit", SHAPE_BOOL, offsetof(struct sub_view, commit), "It is at another commit."},
-    {"modified", SHAPE_BOOL, offsetof(struct sub_view, modified), "Files in it are changed."},
-    {"untracked", SHAPE_BOOL, offsetof(struct sub_view, untracked), "Files in it are untracked."},
+    {"commit", SHAPE_BOOL, offsetof(struct sub_view, commit), "It is at a different commit."},
+    {"modified", SHAPE_BOOL, offsetof(struct sub_view, modified), "It has changed files."},
+    {"untracked", SHAPE_BOOL, offsetof(struct sub_view, untracked), "It has untracked files."},
 };
 static SHAPE(sub_shape, "GitSubmodule", "How a submodule differs.", sub_fields);
 static const struct shape_field entry_fields[] = {
-    {"path", SHAPE_BYTES, offsetof(struct entry_view, path), "From the top of the repository."},
-    {"from", SHAPE_BYTES, offsetof(struct entry_view, from), "Of a rename or copy: what it was.", SHAPE_OMITTED},
+    {"path", SHAPE_BYTES, offsetof(struct entry_view, path), "Path relative to the top of the repository."},
+    {"from", SHAPE_BYTES, offsetof(struct entry_view, from), "Previous path, for a rename or copy.", SHAPE_OMITTED},
     {"kind", SHAPE_STR, offsetof(struct entry_view, kind), "changed, renamed (or copied), unmerged, untracked or ignored."},
-    {"index", SHAPE_STR, offsetof(struct entry_view, index), "What is staged: M, A, D, R, C, T, U or '.' for nothing."},
-    {"worktree", SHAPE_STR, offsetof(struct entry_view, worktree), "What is not: the same letters."},
-    {"score", SHAPE_U64, offsetof(struct entry_view, score), "Of a rename or copy: how alike they are, in percent.", SHAPE_OMITTED},
-    {"submodule", SHAPE_OBJECT, offsetof(struct entry_view, submodule), "If it is one.", SHAPE_OMITTED, &sub_shape},
+    {"index", SHAPE_STR, offsetof(struct entry_view, index), "Staged change: M, A, D, R, C, T, U or '.' for none."},
+    {"worktree", SHAPE_STR, offsetof(struct entry_view, worktree), "Unstaged change: the same letters."},
+    {"score", SHAPE_U64, offsetof(struct entry_view, score), "Similarity in percent, for a rename or copy.", SHAPE_OMITTED},
+    {"submodule", SHAPE_OBJECT, offsetof(struct entry_view, submodule), "Set if it is a submodule.", SHAPE_OMITTED, &sub_shape},
 };
-static SHAPE(entry_shape, "GitEntry", "A file that is not as it was committed.", entry_fields);
+static SHAPE(entry_shape, "GitEntry", "A file that differs from the last commit.", entry_fields);
 static const struct shape_field status_shape_fields[] = {
-    {"branch", SHAPE_STR, offsetof(struct status_view, branch), "Its name; null when HEAD is detached.", SHAPE_NULLABLE},
-    {"commit", SHAPE_STR, offsetof(struct status_view, commit), "What HEAD is; null before the first commit.", SHAPE_NULLABLE},
-    {"detached", SHAPE_BOOL, offsetof(struct status_view, detached), "HEAD is a commit and no branch."},
+    {"branch", SHAPE_STR, offsetof(struct status_view, branch), "Name of the branch; null when HEAD is detached.", SHAPE_NULLABLE},
+    {"commit", SHAPE_STR, offsetof(struct status_view, commit), "Commit of HEAD; null before the first commit.", SHAPE_NULLABLE},
+    {"detached", SHAPE_BOOL, offsetof(struct status_view, detached), "HEAD is detached."},
     {"unborn", SHAPE_BOOL, offsetof(struct status_view, unborn), "The branch has no commit yet."},
-    {"upstream", SHAPE_STR, offsetof(struct status_view, upstream), "What the branch follows.", SHAPE_NULLABLE},
-    {"ahead", SHAPE_U64, offsetof(struct status_view, ahead), "Commits that the upstream lacks."},
-    {"behind", SHAPE_U64, offsetof(struct status_view, behind), "Commits that only the upstream has."},
-    {"clean", SHAPE_BOOL, offsetof(struct status_view, clean), "There are no entries."},
-    {"entries", SHAPE_LIST, offsetof(struct status_view, entries), "What is not as it was committed.", SHAPE_ALWAYS, &entry_shape},
+    {"upstream", SHAPE_STR, offsetof(struct status_view, upstream), "Upstream branch.", SHAPE_NULLABLE},
+    {"ahead", SHAPE_U64, offsetof(struct status_view, ahead), "Number of commits that the upstream lacks."},
+    {"behind", SHAPE_U64, offsetof(struct status_view, behind), "Number of commits that only the upstream has."},
+    {"clean", SHAPE_BOOL, offsetof(struct status_view, clean), "There are no changes."},
+    {"entries", SHAPE_LIST, offsetof(struct status_view, entries), "Files that differ from the last commit.", SHAPE_ALWAYS, &entry_shape},
     {"truncated", SHAPE_BOOL, offsetof(struct status_view, truncated), "There are more entries than `limit`."},
 };
 static SHAPE(status_shape, "GitStatus", "The state of a repository.", status_shape_fields);
@@ -232,7 +232,7 @@ static void git_status_(struct call *c, const void *query)
 /* clang-format off */
 const struct surface_row surface_git[] = {
     {{"GET", GIT "status"}, SCOPE_RUN, git_status_, "gitStatus",
-     "Shows the branch of a repository and what is not as it was committed.",
+     "Shows the branch of a repository and the files that differ from the last commit.",
      .query = &status_input, .status = 200, .answers = {&status_shape}},
     {.op = NULL},
 };

@@ -16,10 +16,10 @@ struct git_in {
 /* clang-format off */
 #define GIT_PATH_FIELD(S) \
     {"path", JSON_FIELD_PATH, offsetof(S, at.path), 1, ENGINE_PATH_MAX, false, \
-     "A directory of the repository; without it where commands start."}
+     "Directory of the repository. Default: the default working directory."}
 #define GIT_USER_FIELD(S) \
     {"user", JSON_FIELD_STR, offsetof(S, at.user), 1, ENGINE_USER_MAX, false, \
-     "Whose rights are used: a name, a uid or uid:gid. Default: user, or as the template's image says."}
+     "User whose permissions are used: a name, uid, or uid:gid. Default: `user`, or the user of the template's image."}
 /* clang-format on */
 
 extern const struct call_source git_source; /* a struct git */

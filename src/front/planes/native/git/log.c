@@ -12,18 +12,18 @@
 
 /* clang-format off */
 static const struct shape_field person_fields[] = {
-    {"name", SHAPE_STR, offsetof(struct git_person_view, name), "As the commit says."},
-    {"email", SHAPE_STR, offsetof(struct git_person_view, email), "As the commit says."},
+    {"name", SHAPE_STR, offsetof(struct git_person_view, name), "Name and address as in the commit."},
+    {"email", SHAPE_STR, offsetof(struct git_person_view, email), "Name and address as in the commit."},
     {"at", SHAPE_TIME, offsetof(struct git_person_view, at_ms), "When.", SHAPE_NULLABLE},
 };
-static SHAPE(person_shape, "GitPerson", "Who, and when.", person_fields);
+static SHAPE(person_shape, "GitPerson", "Person and time.", person_fields);
 static const struct shape_field commit_fields[] = {
-    {"commit", SHAPE_STR, offsetof(struct git_commit_view, commit), "Its hash."},
-    {"parents", SHAPE_STRV, offsetof(struct git_commit_view, parents), "Hashes of those before it."},
-    {"author", SHAPE_OBJECT, offsetof(struct git_commit_view, author), "Who wrote it.", SHAPE_ALWAYS, &person_shape},
-    {"committer", SHAPE_OBJECT, offsetof(struct git_commit_view, committer), "Who committed it.", SHAPE_ALWAYS, &person_shape},
-    {"refs", SHAPE_STRV, offsetof(struct git_commit_view, refs), "Branches and tags that are it."},
-    {"message", SHAPE_STR, offsetof(struct git_commit_view, message), "All of it, the subject in the first line."},
+    {"commit", SHAPE_STR, offsetof(struct git_commit_view, commit), "Hash."},
+    {"parents", SHAPE_STRV, offsetof(struct git_commit_view, parents), "Hashes of its parents."},
+    {"author", SHAPE_OBJECT, offsetof(struct git_commit_view, author), "Author.", SHAPE_ALWAYS, &person_shape},
+    {"committer", SHAPE_OBJECT, offsetof(struct git_commit_view, committer), "Committer.", SHAPE_ALWAYS, &person_shape},
+    {"refs", SHAPE_STRV, offsetof(struct git_commit_view, refs), "Branches and tags that point to it."},
+    {"message", SHAPE_STR, offsetof(struct git_commit_view, message), "Whole message; the first line is the subject."},
 };
 SHAPE(git_commit_shape, "GitCommit", "A commit.", commit_fields);
 /* clang-format on */
@@ -87,17 +87,17 @@ struct log_view {
 static const struct json_field log_fields[] = {
     GIT_PATH_FIELD(struct log_in),
     GIT_USER_FIELD(struct log_in),
-    {"ref", JSON_FIELD_STR, offsetof(struct log_in, ref), 1, 512, false, "Where to begin: a branch, tag or commit; without it HEAD."},
-    {"exclude", JSON_FIELD_STR, offsetof(struct log_in, exclude), 1, 512, false, "Leave out what this one has too."},
-    {"file", JSON_FIELD_STRLIST, offsetof(struct log_in, files), 0, GIT_FILES_ASKED, false, "Only commits that change this file or directory; may be given several times."},
-    {"limit", JSON_FIELD_U64, offsetof(struct log_in, limit), 1, COMMITS_MAX, false, "Commits on a page; without it 50."},
-    {"after", JSON_FIELD_STR, offsetof(struct log_in, after), 1, 100, false, "`next` of the page before; `ref` means nothing then."},
+    {"ref", JSON_FIELD_STR, offsetof(struct log_in, ref), 1, 512, false, "Branch, tag or commit to start from. Default: HEAD."},
+    {"exclude", JSON_FIELD_STR, offsetof(struct log_in, exclude), 1, 512, false, "Exclude commits reachable from this one."},
+    {"file", JSON_FIELD_STRLIST, offsetof(struct log_in, files), 0, GIT_FILES_ASKED, false, "Only commits that change this file or directory. Repeatable."},
+    {"limit", JSON_FIELD_U64, offsetof(struct log_in, limit), 1, COMMITS_MAX, false, "Maximum number of commits. Default: 50."},
+    {"after", JSON_FIELD_STR, offsetof(struct log_in, after), 1, 100, false, "`next` of the previous page; `ref` is then ignored."},
 };
 static const struct shape_field log_shape_fields[] = {
-    {"commits", SHAPE_LIST, offsetof(struct log_view, commits), "The youngest first.", SHAPE_ALWAYS, &git_commit_shape},
-    {"next", SHAPE_STR, offsetof(struct log_view, next), "Give it as `after` for the next page; null when this is the last.", SHAPE_NULLABLE},
+    {"commits", SHAPE_LIST, offsetof(struct log_view, commits), "Newest first.", SHAPE_ALWAYS, &git_commit_shape},
+    {"next", SHAPE_STR, offsetof(struct log_view, next), "Pass it as `after` to get the next page; null on the last page.", SHAPE_NULLABLE},
 };
-static SHAPE(log_shape, "GitLog", "What led to a commit.", log_shape_fields);
+static SHAPE(log_shape, "GitLog", "History of a commit.", log_shape_fields);
 /* clang-format on */
 
 static void log_defaults(void *in, const struct config *c)
@@ -179,7 +179,7 @@ static int read_after(struct log *l, const char *after, struct err *e)
 
     if (n < 40 || n > GIT_OID_MAX || after[n] != '.' ||
         str_u64(after + n + 1, INT32_MAX, &l->skip) < 0)
-        return err_set(e, ERR_INVALID, "after: not the `next` of a page");
+        return err_set(e, ERR_INVALID, "after: expected `next` of the previous page");
     str_fmt(l->tip, sizeof(l->tip), "%.*s", (int)n, after);
     return 0;
 }

@@ -12,9 +12,9 @@ struct fork_in {
 };
 static const struct json_field fork_fields[] = {
     {"count", JSON_FIELD_U64, offsetof(struct fork_in, count), 1, FORK_MAX, false,
-     "How many; without it 1."},
+     "Number of sandboxes. Default: 1."},
     {"timeout_ms", JSON_FIELD_U64, offsetof(struct fork_in, timeout_ms), 0, COMMAND_TIMEOUT_MAX,
-     false, "Their lifetime in ms; 0: until they are deleted; without it that of the original."},
+     false, "Lifetime in milliseconds; 0: no limit. Default: that of the original."},
 };
 
 static void fork_defaults(void *in, const struct config *c)
@@ -31,18 +31,18 @@ struct failure_view {
     const char *code, *message;
 };
 static const struct shape_field failure_fields[] = {
-    {"code", SHAPE_STR, offsetof(struct failure_view, code), "As of any error."},
-    {"message", SHAPE_STR, offsetof(struct failure_view, message), "For people."},
+    {"code", SHAPE_STR, offsetof(struct failure_view, code), "Error code."},
+    {"message", SHAPE_STR, offsetof(struct failure_view, message), "Message for people."},
 };
-static SHAPE(failure_shape, "ForkFailure", "Why one of several could not be made.", failure_fields);
+static SHAPE(failure_shape, "ForkFailure", "Why one of the sandboxes could not be created.", failure_fields);
 
 struct forked_view {
     const struct sandbox_view *sandbox;
     const struct failure_view *error;
 };
 static const struct shape_field forked_fields[] = {
-    {"sandbox", SHAPE_OBJECT, offsetof(struct forked_view, sandbox), "The new one.", SHAPE_OMITTED, &sandbox_shape},
-    {"error", SHAPE_OBJECT, offsetof(struct forked_view, error), "Instead of it, if it could not be made.", SHAPE_OMITTED, &failure_shape},
+    {"sandbox", SHAPE_OBJECT, offsetof(struct forked_view, sandbox), "The new sandbox.", SHAPE_OMITTED, &sandbox_shape},
+    {"error", SHAPE_OBJECT, offsetof(struct forked_view, error), "Error, if the sandbox could not be created.", SHAPE_OMITTED, &failure_shape},
 };
 static SHAPE(forked_shape, "Forked", "One of the results of a fork.", forked_fields);
 
@@ -50,9 +50,9 @@ struct forks_view {
     struct shape_bytes forks;
 };
 static const struct shape_field forks_fields[] = {
-    {"forks", SHAPE_LIST, offsetof(struct forks_view, forks), "As many as were asked for; each works or fails by itself.", SHAPE_ALWAYS, &forked_shape},
+    {"forks", SHAPE_LIST, offsetof(struct forks_view, forks), "One result per requested sandbox; each succeeds or fails independently.", SHAPE_ALWAYS, &forked_shape},
 };
-static SHAPE(forks_shape, "Forks", "What became of a fork.", forks_fields);
+static SHAPE(forks_shape, "Forks", "Result of a fork.", forks_fields);
 /* clang-format on */
 
 struct forks {
@@ -114,7 +114,7 @@ static void sandbox_fork(struct call *c, const void *in)
 /* clang-format off */
 const struct surface_row surface_forks[] = {
     {{"POST",   "/v1/sandboxes/{id}/fork"}, SCOPE_RUN, sandbox_fork, "forkSandbox",
-     "Makes new sandboxes with the files of this one, and with all it was made with; processes are not copied.",
+     "Creates new sandboxes with the files and options of this one. Processes are not copied.",
      .body = &fork_input, .status = 201, .answers = {&forks_shape}},
     {.op = NULL},
 };

@@ -13,15 +13,15 @@
 
 /* clang-format off */
 static const struct shape_field snapshot_fields[] = {
-    {"id", SHAPE_STR, offsetof(struct snapshot, id), "Given as snapshot when a sandbox is made."},
-    {"name", SHAPE_STR, offsetof(struct snapshot, name), "The name it was given; the newest of a name is meant by it.", SHAPE_OMITTED},
-    {"sandbox", SHAPE_STR, offsetof(struct snapshot, sandbox), "What it was taken of, which may be gone."},
-    {"template", SHAPE_STR, offsetof(struct snapshot, template), "What that one was made from."},
-    {"bytes", SHAPE_U64, offsetof(struct snapshot, bytes), "What it holds beyond its template, at most; stored once, whoever shares it."},
-    {"created_at", SHAPE_TIME, offsetof(struct snapshot, created_ms), "When it was taken."},
-    {"damaged", SHAPE_BOOL, offsetof(struct snapshot, damaged), "Its record is damaged: no sandbox can be made from it."},
+    {"id", SHAPE_STR, offsetof(struct snapshot, id), "Id, for `snapshot` when creating a sandbox."},
+    {"name", SHAPE_STR, offsetof(struct snapshot, name), "Name. If several snapshots share a name, it means the newest.", SHAPE_OMITTED},
+    {"sandbox", SHAPE_STR, offsetof(struct snapshot, sandbox), "Id of the original sandbox, which may have been deleted."},
+    {"template", SHAPE_STR, offsetof(struct snapshot, template), "Template of that sandbox."},
+    {"bytes", SHAPE_U64, offsetof(struct snapshot, bytes), "Upper bound of the bytes it needs beyond its template. Shared data is stored once."},
+    {"created_at", SHAPE_TIME, offsetof(struct snapshot, created_ms), "Time of creation."},
+    {"damaged", SHAPE_BOOL, offsetof(struct snapshot, damaged), "Its record is damaged; no sandbox can be created from it."},
 };
-static SHAPE(snapshot_shape, "Snapshot", "A sandbox's files as they were at one moment.", snapshot_fields);
+static SHAPE(snapshot_shape, "Snapshot", "The files of a sandbox at one moment.", snapshot_fields);
 
 struct page_view {
     struct shape_bytes snapshots;
@@ -29,7 +29,7 @@ struct page_view {
 };
 static const struct shape_field page_fields[] = {
     {"snapshots", SHAPE_LIST, offsetof(struct page_view, snapshots), "Newest first.", SHAPE_ALWAYS, &snapshot_shape},
-    {"next_cursor", SHAPE_STR, offsetof(struct page_view, next), "Give it as `cursor` for the next page; null: this was the last.", SHAPE_NULLABLE},
+    {"next_cursor", SHAPE_STR, offsetof(struct page_view, next), "Pass it as `cursor` to get the next page; null on the last page.", SHAPE_NULLABLE},
 };
 static SHAPE(page_shape, "SnapshotPage", "One page of a list of snapshots.", page_fields);
 /* clang-format on */
@@ -41,7 +41,7 @@ struct take_in {
 };
 static const struct json_field take_fields[] = {
     {"name", JSON_FIELD_STR, offsetof(struct take_in, name), 1, SNAPSHOT_NAME_MAX, false,
-     "A name to find it by; several may have it."},
+     "Name; it need not be unique."},
 };
 static const struct surface_input take_input = {SURFACE_INPUT(take_fields, struct take_in)};
 
@@ -73,8 +73,8 @@ struct list_in {
 static const struct json_field list_fields[] = {
     {"sandbox", JSON_FIELD_STR, offsetof(struct list_in, sandbox), 0, SNAPSHOT_NAME_MAX, false, "Only snapshots of this sandbox."},
     {"name", JSON_FIELD_STR, offsetof(struct list_in, name), 0, SNAPSHOT_NAME_MAX, false, "Only snapshots of this name."},
-    {"limit", JSON_FIELD_U64, offsetof(struct list_in, limit), 1, LIST_LIMIT_MAX, false, "Snapshots on one page; without it 100."},
-    {"cursor", JSON_FIELD_STR, offsetof(struct list_in, cursor), 0, 0, false, "next_cursor of the page before."},
+    {"limit", JSON_FIELD_U64, offsetof(struct list_in, limit), 1, LIST_LIMIT_MAX, false, "Maximum number of snapshots. Default: 100."},
+    {"cursor", JSON_FIELD_STR, offsetof(struct list_in, cursor), 0, 0, false, "next_cursor of the previous page."},
 };
 /* clang-format on */
 
@@ -200,7 +200,7 @@ struct import_in {
 };
 static const struct json_field import_fields[] = {
     {"name", JSON_FIELD_STR, offsetof(struct import_in, name), 0, SNAPSHOT_NAME_MAX, false,
-     "A name to find it by; several may have it."},
+     "Name; it need not be unique."},
 };
 static const struct surface_input import_input = {SURFACE_INPUT(import_fields, struct import_in)};
 
@@ -275,7 +275,7 @@ static void imported(void *arg, const struct err *e)
     if (!call_told(c))
         return;
     if (e == NULL && s == NULL)
-        e = (err_set(&gone, ERR_GONE, "snapshot %s was deleted already", i->id), &gone);
+        e = (err_set(&gone, ERR_GONE, "snapshot %s was deleted", i->id), &gone);
     if (e != NULL)
         call_fail(c, e);
     else
@@ -302,7 +302,7 @@ static void snapshot_import(struct call *c, const void *in)
 /* clang-format off */
 const struct surface_row surface_snapshots[] = {
     {{"POST",   "/v1/sandboxes/{id}/snapshots"}, SCOPE_RUN, snapshot_take, "takeSnapshot",
-     "Keeps the files of a sandbox as they are now; it stands still for some milliseconds and stays what it is.",
+     "Takes a snapshot of the files of a sandbox. The sandbox is frozen for a few milliseconds and otherwise unchanged.",
      .body = &take_input, .status = 201, .answers = {&snapshot_shape}},
     {{"GET",    "/v1/snapshots"}, SCOPE_READ, snapshot_list, "listSnapshots",
      "Lists the snapshots of your key, newest first, in pages.",
@@ -311,13 +311,13 @@ const struct surface_row surface_snapshots[] = {
      "Shows a snapshot, by its id or name.",
      .status = 200, .answers = {&snapshot_shape}},
     {{"DELETE", "/v1/snapshots/{snapshot}"}, SCOPE_RUN, snapshot_delete, "deleteSnapshot",
-     "Deletes a snapshot; sandboxes that were made from it keep what they have.",
+     "Deletes a snapshot. Sandboxes created from it keep their files.",
      .status = 204},
     {{"GET",    "/v1/snapshots/{snapshot}/export"}, SCOPE_RUN, snapshot_export, "exportSnapshot",
-     "Sends all files of a snapshot, those of its template too, as one file: an OCI image layout with one layer, every part named by its digest, as tar.zst.",
+     "Downloads all files of a snapshot, including those of its template, as an OCI image layout with one layer (tar.zst).",
      .status = 200, .flags = SURFACE_BYTES},
     {{"POST",   "/v1/snapshots/import"}, SCOPE_RUN, snapshot_import, "importSnapshot",
-     "Makes a snapshot of the archive in the body: an exported one, or whatever a template can be made of. Every digest in it is checked.",
+     "Creates a snapshot from the body: an exported snapshot, or any archive a template can be created from. All digests are checked.",
      .query = &import_input, .status = 201, .answers = {&snapshot_shape}, .flags = SURFACE_RAW_BODY},
     {.op = NULL},
 };

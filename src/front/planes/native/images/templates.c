@@ -16,31 +16,31 @@ static const struct call_source import_source = {.take_back = cancel_import};
 
 /* clang-format off */
 static const struct shape_field template_fields[] = {
-    {"name", SHAPE_STR, offsetof(struct template_info, name), "Given as template when a sandbox is made."},
+    {"name", SHAPE_STR, offsetof(struct template_info, name), "Name, for `template` when creating a sandbox."},
     {"state", SHAPE_STR, offsetof(struct template_info, state), "Whether it can be used."},
-    {"note", SHAPE_STR, offsetof(struct template_info, note), "What is worth knowing about it.", SHAPE_OMITTED},
+    {"note", SHAPE_STR, offsetof(struct template_info, note), "Note.", SHAPE_OMITTED},
     {"bytes", SHAPE_U64, offsetof(struct template_info, bytes), "Size of its files."},
     {"files", SHAPE_U64, offsetof(struct template_info, files), "Number of its files."},
-    {"created_at", SHAPE_TIME, offsetof(struct template_info, created_ms), "When it was made.", SHAPE_NULLABLE},
-    {"id", SHAPE_STR, offsetof(struct template_info, id), "Its version; names with the same one are aliases.", SHAPE_OMITTED},
-    {"format", SHAPE_STR, offsetof(struct template_info, format), "What it was made from: rootfs, docker or oci.", SHAPE_OMITTED},
-    {"layers", SHAPE_U64, offsetof(struct template_info, layers), "How many layers it stands on.", SHAPE_OMITTED},
-    {"image", SHAPE_ANY, offsetof(struct template_info, settings), "What the image says: env, user, workdir (which commands start with), entrypoint and cmd.", SHAPE_OMITTED},
+    {"created_at", SHAPE_TIME, offsetof(struct template_info, created_ms), "Time of creation.", SHAPE_NULLABLE},
+    {"id", SHAPE_STR, offsetof(struct template_info, id), "Id of its version; names with the same id are aliases.", SHAPE_OMITTED},
+    {"format", SHAPE_STR, offsetof(struct template_info, format), "Format it was created from: rootfs, docker or oci.", SHAPE_OMITTED},
+    {"layers", SHAPE_U64, offsetof(struct template_info, layers), "Number of layers.", SHAPE_OMITTED},
+    {"image", SHAPE_ANY, offsetof(struct template_info, settings), "Settings of the image: env, user, workdir (used by commands), entrypoint and cmd.", SHAPE_OMITTED},
 };
-static SHAPE(template_shape, "Template", "What a sandbox's root filesystem starts as.", template_fields);
+static SHAPE(template_shape, "Template", "The initial root filesystem of a sandbox.", template_fields);
 
 struct list_view {
     struct shape_bytes templates;
 };
 static const struct shape_field list_fields[] = {
-    {"templates", SHAPE_LIST, offsetof(struct list_view, templates), "All there are.", SHAPE_ALWAYS, &template_shape},
+    {"templates", SHAPE_LIST, offsetof(struct list_view, templates), "All of them.", SHAPE_ALWAYS, &template_shape},
 };
 static SHAPE(list_shape, "TemplateList", "The templates of this server.", list_fields);
 
 static const struct shape_field progress_fields[] = {
-    {"text", SHAPE_STR, offsetof(struct progress_view, text), "What is being done."},
-    {"done", SHAPE_U64, offsetof(struct progress_view, done), "How much of it."},
-    {"total", SHAPE_U64, offsetof(struct progress_view, total), "Of how much; 0: not known."},
+    {"text", SHAPE_STR, offsetof(struct progress_view, text), "Current step."},
+    {"done", SHAPE_U64, offsetof(struct progress_view, done), "Progress so far."},
+    {"total", SHAPE_U64, offsetof(struct progress_view, total), "Total; 0: unknown."},
 };
 SHAPE(progress_shape, "Progress", "The progress event.", progress_fields);
 /* clang-format on */
@@ -195,7 +195,7 @@ struct alias_in {
 };
 /* clang-format off */
 static const struct json_field alias_fields[] = {
-    {"alias", JSON_FIELD_STR, offsetof(struct alias_in, alias), 1, 63, true, "The other name."},
+    {"alias", JSON_FIELD_STR, offsetof(struct alias_in, alias), 1, 63, true, "The additional name."},
 };
 /* clang-format on */
 static const struct surface_input alias_input = {SURFACE_INPUT(alias_fields, struct alias_in)};
@@ -286,12 +286,12 @@ struct debootstrap_in {
 /* clang-format off */
 static const struct json_field build_fields[] = {
     {"debootstrap", JSON_FIELD_ANY, offsetof(struct build_in, debootstrap), 0, 0, true,
-     "From Debian's packages, with debootstrap in a throw-away sandbox of base."},
+     "Build from Debian packages, with debootstrap in a temporary sandbox of `base`."},
 };
 static const struct json_field debootstrap_fields[] = {
-    {"suite", JSON_FIELD_STR, offsetof(struct debootstrap_in, suite), 1, 32, true, "The release, as bookworm."},
-    {"mirror", JSON_FIELD_STR, offsetof(struct debootstrap_in, mirror), 0, 256, false, "Where the packages are; without it debootstrap's own."},
-    {"packages", JSON_FIELD_STRLIST, offsetof(struct debootstrap_in, packages), 0, PACKAGES_MAX, false, "More packages than the smallest set."},
+    {"suite", JSON_FIELD_STR, offsetof(struct debootstrap_in, suite), 1, 32, true, "Release, for example bookworm."},
+    {"mirror", JSON_FIELD_STR, offsetof(struct debootstrap_in, mirror), 0, 256, false, "URL of the package mirror. Default: debootstrap's."},
+    {"packages", JSON_FIELD_STRLIST, offsetof(struct debootstrap_in, packages), 0, PACKAGES_MAX, false, "Packages in addition to the minimal set."},
 };
 /* clang-format on */
 static const struct surface_nested build_nested[] = {
@@ -343,29 +343,29 @@ static void template_build(struct call *c, const void *body)
 /* clang-format off */
 const struct surface_row surface_templates[] = {
     {{"GET",  "/v1/templates"}, SCOPE_READ, template_list, "listTemplates",
-     "Lists what sandboxes can be made from.",
+     "Lists the templates.",
      .status = 200, .answers = {&list_shape}},
     {{"GET",  "/v1/templates/{name}"}, SCOPE_READ, template_get, "getTemplate",
      "Shows one template.",
      .status = 200, .answers = {&template_shape}},
     {{"PUT",  "/v1/templates/{name}"}, SCOPE_ADMIN, template_add, "addTemplate",
-     "Makes a template of the archive in the body: a root filesystem's tar, or an image as docker save or an OCI layout has it, plain, gzip or zstd. A name that is taken means the new one from then on; sandboxes keep what they stand on.",
+     "Creates a template from the body: a tar of a root filesystem, or an image from `docker save` or as an OCI layout; plain, gzip or zstd. An existing name then means the new template; existing sandboxes are unchanged.",
      .status = 200, .answers = {&template_shape},
      .events = "progress (Progress); at last done (Template) or error (Error)",
      .event_shapes = {&progress_shape}, .flags = SURFACE_RAW_BODY},
     {{"DELETE", "/v1/templates/{name}"}, SCOPE_ADMIN, template_delete, "deleteTemplate",
-     "Deletes a template's name, and the template with its last one; refused while a sandbox stands on it.",
+     "Deletes a name of a template, and the template with its last name. Refused while a sandbox uses it.",
      .status = 204},
     {{"POST", "/v1/templates/{name}/build"}, SCOPE_ADMIN, template_build, "buildTemplate",
-     "Builds a template; what the host lacks for it is said.",
+     "Builds a template. The error says what the host lacks for it.",
      .body = &build_input, .status = 200, .answers = {&template_shape},
      .events = "progress (Progress); at last done (Template) or error (Error)",
      .event_shapes = {&progress_shape}},
     {{"POST", "/v1/templates/{name}/alias"}, SCOPE_ADMIN, template_alias, "aliasTemplate",
-     "Gives a template one more name.",
+     "Adds a name to a template.",
      .body = &alias_input, .status = 200, .answers = {&template_shape}},
     {{"POST", "/v1/templates/{name}/refresh"}, SCOPE_ADMIN, template_refresh, "refreshTemplate",
-     "Makes a template anew; sandboxes that exist keep the old one.",
+     "Rebuilds a template. Existing sandboxes are unchanged.",
      .status = 200, .answers = {&template_shape},
      .events = "progress (Progress); at last done (Template) or error (Error)",
      .event_shapes = {&progress_shape}},

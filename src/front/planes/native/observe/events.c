@@ -31,13 +31,13 @@ struct watcher {
 
 /* clang-format off */
 static const struct shape_field event_fields[] = {
-    {"seq", SHAPE_U64, offsetof(struct engine_event, seq), "Its number, which is its id too."},
-    {"at", SHAPE_TIME, offsetof(struct engine_event, at_ms), "When it happened."},
-    {"kind", SHAPE_STR, offsetof(struct engine_event, kind), "What happened, as sandbox.created; the name of the event too."},
-    {"sandbox", SHAPE_STR, offsetof(struct engine_event, sandbox), "The sandbox it happened to."},
-    {"data", SHAPE_ANY, offsetof(struct engine_event, data), "The rest, which depends on the kind."},
+    {"seq", SHAPE_U64, offsetof(struct engine_event, seq), "Number of the event; also its id."},
+    {"at", SHAPE_TIME, offsetof(struct engine_event, at_ms), "Time of the event."},
+    {"kind", SHAPE_STR, offsetof(struct engine_event, kind), "Kind, for example sandbox.created; also the name of the event."},
+    {"sandbox", SHAPE_STR, offsetof(struct engine_event, sandbox), "Id of the sandbox."},
+    {"data", SHAPE_ANY, offsetof(struct engine_event, data), "Details, depending on the kind."},
 };
-static SHAPE(event_shape, "Event", "Something that happened.", event_fields);
+static SHAPE(event_shape, "Event", "An event.", event_fields);
 /* clang-format on */
 
 /* With an id: who comes back behind it is not told again. */
@@ -98,9 +98,9 @@ static void events_get(struct call *c, const void *query)
 /* clang-format off */
 const struct surface_row surface_events[] = {
     {{"GET", "/v1/events"}, SCOPE_READ, events_get, "watchEvents",
-     "News of your sandboxes and processes, from now on or from the last id you saw.",
+     "Streams events of the sandboxes and processes of your key, from now on or after Last-Event-ID.",
      .query = &events_input, .status = 200,
-     .events = "named for their kind (Event); truncated when some before it may be missing",
+     .events = "named by kind (Event); truncated if earlier events may be missing",
      .event_shapes = {&event_shape}, .flags = SURFACE_RESUME},
     {.op = NULL},
 };

@@ -20,31 +20,31 @@
 /* clang-format off */
 static const struct shape_field point_fields[] = {
     {"at", SHAPE_TIME, offsetof(struct metric, at_ms), "When."},
-    {"cpu_milli", SHAPE_U64, offsetof(struct metric, cpu_milli), "Thousandths of a core, on average since the point before."},
-    {"memory", SHAPE_U64, offsetof(struct metric, memory), "Bytes of memory, what files are cached with included."},
-    {"cache", SHAPE_U64, offsetof(struct metric, cache), "Bytes of it that cache files and can be given back."},
-    {"disk", SHAPE_U64, offsetof(struct metric, disk), "Bytes on its disk."},
-    {"pids", SHAPE_U64, offsetof(struct metric, pids), "Processes and threads."},
-    {"in_bytes", SHAPE_U64, offsetof(struct metric, in_bytes), "Received over its network since its boot."},
-    {"out_bytes", SHAPE_U64, offsetof(struct metric, out_bytes), "Sent over its network since its boot."},
+    {"cpu_milli", SHAPE_U64, offsetof(struct metric, cpu_milli), "Thousandths of a core, on average since the previous point."},
+    {"memory", SHAPE_U64, offsetof(struct metric, memory), "Bytes of memory, including the page cache."},
+    {"cache", SHAPE_U64, offsetof(struct metric, cache), "Bytes of the page cache."},
+    {"disk", SHAPE_U64, offsetof(struct metric, disk), "Bytes used on its disk."},
+    {"pids", SHAPE_U64, offsetof(struct metric, pids), "Number of processes and threads."},
+    {"in_bytes", SHAPE_U64, offsetof(struct metric, in_bytes), "Bytes received over its network since its boot."},
+    {"out_bytes", SHAPE_U64, offsetof(struct metric, out_bytes), "Bytes sent over its network since its boot."},
 };
-static SHAPE(point_shape, "MetricPoint", "What a sandbox used at one moment.", point_fields);
+static SHAPE(point_shape, "MetricPoint", "Resource usage of a sandbox at one moment.", point_fields);
 
 struct points_view {
     struct shape_bytes points;
 };
 static const struct shape_field points_fields[] = {
-    {"points", SHAPE_LIST, offsetof(struct points_view, points), "Oldest first, one every five seconds while it runs.", SHAPE_ALWAYS, &point_shape},
+    {"points", SHAPE_LIST, offsetof(struct points_view, points), "Points, oldest first; by default one every five seconds while it runs.", SHAPE_ALWAYS, &point_shape},
 };
-static SHAPE(points_shape, "Metrics", "What a sandbox used.", points_fields);
+static SHAPE(points_shape, "Metrics", "Resource usage of a sandbox.", points_fields);
 
 struct metrics_in {
     uint64_t since, until, limit;
 };
 static const struct json_field metrics_fields[] = {
-    {"since", JSON_FIELD_U64, offsetof(struct metrics_in, since), 0, INT64_MAX, false, "Only points from then on; ms since 1970."},
-    {"until", JSON_FIELD_U64, offsetof(struct metrics_in, until), 0, INT64_MAX, false, "Only points up to then; ms since 1970."},
-    {"limit", JSON_FIELD_U64, offsetof(struct metrics_in, limit), 1, METRIC_POINTS_MAX, false, "The newest so many of them; without it 500."},
+    {"since", JSON_FIELD_U64, offsetof(struct metrics_in, since), 0, INT64_MAX, false, "Start of the period, in ms since 1970."},
+    {"until", JSON_FIELD_U64, offsetof(struct metrics_in, until), 0, INT64_MAX, false, "End of the period, in ms since 1970."},
+    {"limit", JSON_FIELD_U64, offsetof(struct metrics_in, limit), 1, METRIC_POINTS_MAX, false, "Maximum number of points; the newest are kept. Default: 500."},
 };
 /* clang-format on */
 
@@ -84,32 +84,32 @@ struct entry_view {
 static const struct shape_field entry_fields[] = {
     {"at", SHAPE_TIME, offsetof(struct entry_view, at_ms), "When."},
     {"level", SHAPE_STR, offsetof(struct entry_view, level), "debug, info, warn or error."},
-    {"message", SHAPE_STR, offsetof(struct entry_view, message), "What happened."},
-    {"fields", SHAPE_ANY, offsetof(struct entry_view, fields), "The same for programs; of what a command printed which it was, and the stream."},
-    {"cursor", SHAPE_STR, offsetof(struct entry_view, cursor), "Give it as `cursor` to go on behind this entry, in either direction."},
+    {"message", SHAPE_STR, offsetof(struct entry_view, message), "Message."},
+    {"fields", SHAPE_ANY, offsetof(struct entry_view, fields), "Structured fields; for a line of output the command and the stream."},
+    {"cursor", SHAPE_STR, offsetof(struct entry_view, cursor), "Pass it as `cursor` to continue after this entry, in either direction."},
 };
-static SHAPE(entry_shape, "LogEntry", "Something that happened to a sandbox, or a line that a command printed in it.", entry_fields);
+static SHAPE(entry_shape, "LogEntry", "An event of a sandbox, or a line of output of a command.", entry_fields);
 
 struct log_view {
     struct shape_bytes entries;
     const char *next;
 };
 static const struct shape_field log_fields[] = {
-    {"entries", SHAPE_LIST, offsetof(struct log_view, entries), "In the direction that was asked for.", SHAPE_ALWAYS, &entry_shape},
-    {"next_cursor", SHAPE_STR, offsetof(struct log_view, next), "Give it as `cursor` to go on; null: this was all. Forward there may be more later.", SHAPE_NULLABLE},
+    {"entries", SHAPE_LIST, offsetof(struct log_view, entries), "Entries in the requested direction.", SHAPE_ALWAYS, &entry_shape},
+    {"next_cursor", SHAPE_STR, offsetof(struct log_view, next), "Pass it as `cursor` to continue; null: no more entries. Forward, more may follow later.", SHAPE_NULLABLE},
 };
-static SHAPE(log_shape, "Log", "What happened to a sandbox.", log_fields);
+static SHAPE(log_shape, "Log", "Log of a sandbox.", log_fields);
 
 struct log_in {
     const char *cursor, *direction, *level, *search;
     uint64_t limit;
 };
 static const struct json_field log_in_fields[] = {
-    {"cursor", JSON_FIELD_STR, offsetof(struct log_in, cursor), 0, WORD_MAX, false, "next_cursor of the answer before."},
-    {"direction", JSON_FIELD_STR, offsetof(struct log_in, direction), 1, WORD_MAX, false, "backward (newest first; the default) or forward."},
-    {"level", JSON_FIELD_STR, offsetof(struct log_in, level), 1, WORD_MAX, false, "Only entries of this level or worse: debug, info, warn, error."},
-    {"search", JSON_FIELD_STR, offsetof(struct log_in, search), 1, LOG_SEARCH_MAX, false, "Only entries whose message contains this, whatever the case."},
-    {"limit", JSON_FIELD_U64, offsetof(struct log_in, limit), 1, LOG_ENTRIES_MAX, false, "Entries at most; without it 100. At most 20000 are looked at: an answer with fewer may still have a cursor."},
+    {"cursor", JSON_FIELD_STR, offsetof(struct log_in, cursor), 0, WORD_MAX, false, "next_cursor of the previous answer."},
+    {"direction", JSON_FIELD_STR, offsetof(struct log_in, direction), 1, WORD_MAX, false, "backward (default: newest first) or forward."},
+    {"level", JSON_FIELD_STR, offsetof(struct log_in, level), 1, WORD_MAX, false, "Minimum level: debug, info, warn or error."},
+    {"search", JSON_FIELD_STR, offsetof(struct log_in, search), 1, LOG_SEARCH_MAX, false, "Only entries whose message contains this text, ignoring case."},
+    {"limit", JSON_FIELD_U64, offsetof(struct log_in, limit), 1, LOG_ENTRIES_MAX, false, "Maximum number of entries. Default: 100. One call scans at most 20000 entries, so an answer with fewer entries may still have a cursor."},
 };
 /* clang-format on */
 
@@ -143,7 +143,7 @@ static int decode_log(const struct log_in *in, struct log_opts *o, struct err *e
         return -1;
     if (in->cursor != NULL &&
         (in->cursor[0] != 'l' || str_u64(in->cursor + 1, INT64_MAX, &o->from) < 0))
-        return err_set(e, ERR_INVALID, "this is not a cursor of ours");
+        return err_set(e, ERR_INVALID, "cursor: expected next_cursor of the previous page");
     o->search = in->search;
     o->limit = (size_t)in->limit;
     return 0;
@@ -184,10 +184,10 @@ static void log_get(struct call *c, const void *in)
 /* clang-format off */
 const struct surface_row surface_metrics[] = {
     {{"GET", "/v1/sandboxes/{id}/metrics"}, SCOPE_READ, metrics_get, "getSandboxMetrics",
-     "Shows what a sandbox used, point by point.",
+     "Shows the resource usage of a sandbox over time.",
      .query = &metrics_input, .status = 200, .answers = {&points_shape}},
     {{"GET", "/v1/sandboxes/{id}/logs"}, SCOPE_READ, log_get, "getSandboxLogs",
-     "Shows what happened to a sandbox: its life and its processes; with log_output also what they printed.",
+     "Shows the log of a sandbox: events of the sandbox and its processes and, with log_output, their output.",
      .query = &log_input, .status = 200, .answers = {&log_shape}},
     {.op = NULL},
 };

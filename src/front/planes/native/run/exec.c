@@ -15,22 +15,11 @@
 #include "front/planes/native/command.h"
 #include "front/planes/native/internal.h"
 
-#define OUTPUT_DEFAULT (1u << 20)
-#define OUTPUT_MAX (64u << 20)
-#define EVENT_MAX (8u * PROCESS_CHUNK_MAX) /* a chunk, escaped at the worst */
-
-struct exec_in {
-    struct command cmd;
-    const char *input, *input_base64;
-    uint64_t max_output;
-};
-
 struct exec {
     struct call *c;
     enum call_accept how;
     struct collect kept[OUTPUT_STREAMS]; /* CALL_JSON */
     struct output sent;                  /* CALL_SSE */
-    struct buf event;
     bool of_session;
     uint64_t started_ms;
     char id[PROCESS_ID_MAX + 1]; /* of a session's command */
@@ -50,48 +39,48 @@ struct exec_view {
 /* clang-format off */
 #define RESULT_FIELDS \
     {"exit_code", SHAPE_U64, offsetof(struct exec_view, exit.code), \
-     "Exit code; 128 and the signal's number after a signal, 124 after the time limit."}, \
-    {"signal", SHAPE_STR, offsetof(struct exec_view, exit.signal), "The signal that ended it, as SIGTERM.", SHAPE_NULLABLE}, \
-    {"timed_out", SHAPE_BOOL, offsetof(struct exec_view, exit.timed_out), "Its time limit passed and the whole tree was killed."}, \
-    {"core", SHAPE_BOOL, offsetof(struct exec_view, exit.core), "A core was dumped."}, \
-    {"killed", SHAPE_BOOL, offsetof(struct exec_view, exit.killed), "A kill was asked for."}, \
-    {"oom", SHAPE_BOOL, offsetof(struct exec_view, exit.oom), "The kernel killed it for want of memory."}, \
-    {"duration_ms", SHAPE_U64, offsetof(struct exec_view, duration_ms), "From its start to its end."}, \
-    {"cpu_ms", SHAPE_U64, offsetof(struct exec_view, exit.cpu_ms), "CPU time used, user and system."}, \
-    {"max_rss_kb", SHAPE_U64, offsetof(struct exec_view, exit.max_rss_kb), "Most memory it held at one time, in KiB."}
+     "Exit code; 128 + the signal number after a signal, 124 after a timeout."}, \
+    {"signal", SHAPE_STR, offsetof(struct exec_view, exit.signal), "Signal that ended it, for example SIGTERM.", SHAPE_NULLABLE}, \
+    {"timed_out", SHAPE_BOOL, offsetof(struct exec_view, exit.timed_out), "It was killed because its time limit was exceeded."}, \
+    {"core", SHAPE_BOOL, offsetof(struct exec_view, exit.core), "It dumped a core."}, \
+    {"killed", SHAPE_BOOL, offsetof(struct exec_view, exit.killed), "It was killed by request."}, \
+    {"oom", SHAPE_BOOL, offsetof(struct exec_view, exit.oom), "It was killed because the sandbox ran out of memory."}, \
+    {"duration_ms", SHAPE_U64, offsetof(struct exec_view, duration_ms), "Duration in milliseconds."}, \
+    {"cpu_ms", SHAPE_U64, offsetof(struct exec_view, exit.cpu_ms), "CPU time, user and system, in milliseconds."}, \
+    {"max_rss_kb", SHAPE_U64, offsetof(struct exec_view, exit.max_rss_kb), "Peak memory in KiB."}
 
 #define OUTPUT_FIELDS \
-    {"stdout", SHAPE_BYTES, offsetof(struct exec_view, out), "What it printed; base64 when it is not UTF-8."}, \
-    {"stderr", SHAPE_BYTES, offsetof(struct exec_view, err), "What it printed as errors; base64 when it is not UTF-8."}, \
-    {"stdout_truncated", SHAPE_BOOL, offsetof(struct exec_view, out_truncated), "More than max_output was printed: the beginning and the end are here."}, \
-    {"stderr_truncated", SHAPE_BOOL, offsetof(struct exec_view, err_truncated), "More than max_output was printed: the beginning and the end are here."}, \
-    {"stdout_dropped", SHAPE_U64, offsetof(struct exec_view, out_dropped), "Bytes left out in the middle.", SHAPE_OMITTED}, \
-    {"stderr_dropped", SHAPE_U64, offsetof(struct exec_view, err_dropped), "Bytes left out in the middle.", SHAPE_OMITTED}, \
-    {"stdout_dropped_at", SHAPE_U64, offsetof(struct exec_view, out_cut_at), "Behind this many of the bytes shown.", SHAPE_OMITTED}, \
-    {"stderr_dropped_at", SHAPE_U64, offsetof(struct exec_view, err_cut_at), "Behind this many of the bytes shown.", SHAPE_OMITTED}
+    {"stdout", SHAPE_BYTES, offsetof(struct exec_view, out), "Output on stdout; base64 if it is not UTF-8."}, \
+    {"stderr", SHAPE_BYTES, offsetof(struct exec_view, err), "Output on stderr; base64 if it is not UTF-8."}, \
+    {"stdout_truncated", SHAPE_BOOL, offsetof(struct exec_view, out_truncated), "The output was longer than max_output; its middle was dropped."}, \
+    {"stderr_truncated", SHAPE_BOOL, offsetof(struct exec_view, err_truncated), "The output was longer than max_output; its middle was dropped."}, \
+    {"stdout_dropped", SHAPE_U64, offsetof(struct exec_view, out_dropped), "Number of bytes dropped.", SHAPE_OMITTED}, \
+    {"stderr_dropped", SHAPE_U64, offsetof(struct exec_view, err_dropped), "Number of bytes dropped.", SHAPE_OMITTED}, \
+    {"stdout_dropped_at", SHAPE_U64, offsetof(struct exec_view, out_cut_at), "Offset in `stdout` at which bytes were dropped.", SHAPE_OMITTED}, \
+    {"stderr_dropped_at", SHAPE_U64, offsetof(struct exec_view, err_cut_at), "Offset in `stderr` at which bytes were dropped.", SHAPE_OMITTED}
 static const struct shape_field result_fields[] = {RESULT_FIELDS, OUTPUT_FIELDS};
-static SHAPE(result_shape, "ExecResult", "How a command ended and what it printed.", result_fields);
+static SHAPE(result_shape, "ExecResult", "Result of a command.", result_fields);
 
 #define SESSION_FIELDS \
-    {"id", SHAPE_STR, offsetof(struct exec_view, id), "Its name among the commands of the session."}, \
-    {"interrupted", SHAPE_BOOL, offsetof(struct exec_view, exit.interrupted), "It was interrupted; its exit code is 130."}, \
-    {"session", SHAPE_STR, offsetof(struct exec_view, session), "running: the next command may come; or ended, with this one."}
+    {"id", SHAPE_STR, offsetof(struct exec_view, id), "Id of the command within the session."}, \
+    {"interrupted", SHAPE_BOOL, offsetof(struct exec_view, exit.interrupted), "It was interrupted; the exit code is 130."}, \
+    {"session", SHAPE_STR, offsetof(struct exec_view, session), "running, or ended: the command ended the session."}
 static const struct shape_field session_fields[] = {SESSION_FIELDS, RESULT_FIELDS, OUTPUT_FIELDS};
-SHAPE(exec_session_shape, "SessionResult", "How a command of a session ended and what it printed.", session_fields);
+SHAPE(exec_session_shape, "SessionResult", "Result of a command of a session.", session_fields);
 static const struct shape_field session_exit_fields[] = {SESSION_FIELDS, RESULT_FIELDS};
-SHAPE(exec_session_exit_shape, "SessionExit", "How a command of a session ended; the exit event.", session_exit_fields);
+SHAPE(exec_session_exit_shape, "SessionExit", "The exit event of a command of a session.", session_exit_fields);
 
 static const struct shape_field exit_fields[] = {RESULT_FIELDS};
-SHAPE(exec_exit_shape, "ExecExit", "How a command ended; the exit event.", exit_fields);
+SHAPE(exec_exit_shape, "ExecExit", "The exit event.", exit_fields);
 
 struct start_view {
     const char *id;
     uint64_t pid, started_ms;
 };
 static const struct shape_field start_fields[] = {
-    {"id", SHAPE_STR, offsetof(struct start_view, id), "Its name while it runs."},
-    {"pid", SHAPE_U64, offsetof(struct start_view, pid), "Its number inside the sandbox."},
-    {"started_at", SHAPE_TIME, offsetof(struct start_view, started_ms), "When it started."},
+    {"id", SHAPE_STR, offsetof(struct start_view, id), "Id of the command while it runs."},
+    {"pid", SHAPE_U64, offsetof(struct start_view, pid), "Pid inside the sandbox."},
+    {"started_at", SHAPE_TIME, offsetof(struct start_view, started_ms), "Time of the start."},
 };
 SHAPE(exec_start_shape, "ExecStart", "The start event.", start_fields);
 /* clang-format on */
@@ -129,65 +118,32 @@ static void on_started(void *arg, const struct process_started *m)
         call_event_shape(x->c, NULL, "start", &exec_start_shape, &v);
 }
 
-static void send_event(struct exec *x, unsigned stream)
-{
-    char id[OUTPUT_ID_MAX];
-
-    call_event(x->c, output_id(&x->sent, id), output_name(stream), &x->event);
-}
-
-static void give_up(struct exec *x)
-{
-    struct err e;
-
-    err_set(&e, ERR_INTERNAL, "out of memory for the output");
-    call_fail(x->c, &e);
-}
-
 static void on_output(void *arg, const struct process_output *m)
 {
     struct exec *x = arg;
-
-    if (x->how == CALL_RAW) {
-        call_write(x->c, m->data.p, m->data.len);
-    } else if (x->how == CALL_JSON) {
-        if (collect_add(&x->kept[m->stream == PROCESS_STDERR], m->data.p, m->data.len) < 0)
-            give_up(x);
-    } else {
-        buf_clear(&x->event);
-        if (output_take(&x->sent, m->stream, m->pos, m->data.p, m->data.len, &x->event))
-            send_event(x, m->stream);
-    }
-}
-
-static void end_events(struct exec *x, const struct exec_view *v)
-{
-    for (unsigned stream = PROCESS_STDOUT; stream <= PROCESS_STDERR; stream++) {
-        buf_clear(&x->event);
-        if (output_flush(&x->sent, stream, &x->event))
-            send_event(x, stream);
-    }
-    call_event_shape(x->c, NULL, "exit",
-                     x->of_session ? &exec_session_exit_shape : &exec_exit_shape, v);
-}
-
-static void never_ran(struct exec *x)
-{
     struct err e;
 
-    err_set(&e, ERR_GONE, "the session ended before it came to this command");
-    call_fail(x->c, &e);
+    if (x->how == CALL_SSE) {
+        call_output(x->c, &x->sent, m);
+    } else if (x->how == CALL_RAW) {
+        call_write(x->c, m->data.p, m->data.len);
+    } else if (collect_add(&x->kept[m->stream == PROCESS_STDERR], m->data.p, m->data.len) < 0) {
+        err_set(&e, ERR_INTERNAL, "out of memory for the output");
+        call_fail(x->c, &e);
+    }
 }
 
 static void on_ended(void *arg, const struct process_exit *m)
 {
     struct exec *x = arg;
     struct exec_view v = {0};
+    struct err e;
 
     if (!call_told(x->c))
         return;
     if ((m->flags & PROCESS_EXIT_NEVER_RAN) != 0) {
-        never_ran(x);
+        err_set(&e, ERR_GONE, "the session ended before this command started");
+        call_fail(x->c, &e);
         return;
     }
     exit_view_of(&v.exit, m);
@@ -199,8 +155,11 @@ static void on_ended(void *arg, const struct process_exit *m)
         call_reply_shape(x->c, x->of_session ? &exec_session_shape : &result_shape, &v);
         return;
     }
-    if (x->how == CALL_SSE)
-        end_events(x, &v);
+    if (x->how == CALL_SSE) {
+        call_output_end(x->c, &x->sent);
+        call_event_shape(x->c, NULL, "exit",
+                         x->of_session ? &exec_session_exit_shape : &exec_exit_shape, &v);
+    }
     call_end(x->c);
 }
 
@@ -221,41 +180,12 @@ static const struct process_ops exec_ops = {
 
 /* ---- the request ---- */
 
-/* clang-format off */
-static const struct json_field exec_fields[] = {
-    COMMAND_FIELDS(struct exec_in),
-    {"timeout_ms", JSON_FIELD_U64, offsetof(struct exec_in, cmd.timeout_ms), 0, COMMAND_TIMEOUT_MAX, false,
-     "After this many ms the whole tree is killed; 0: never; without it the configured default."},
-    {"stdin", JSON_FIELD_STR, offsetof(struct exec_in, input), 0, COMMAND_BODY_MAX, false,
-     "What the command reads from stdin; without it the end of file."},
-    {"stdin_base64", JSON_FIELD_STR, offsetof(struct exec_in, input_base64), 0, COMMAND_BODY_MAX, false,
-     "The same for bytes that are not text; not both."},
-    {"max_output", JSON_FIELD_U64, offsetof(struct exec_in, max_output), 1, OUTPUT_MAX, false,
-     "Bytes kept of each of stdout and stderr in a JSON answer; without it 1 MiB."},
-};
-/* clang-format on */
-
-static void exec_defaults(void *in, const struct config *c)
-{
-    struct exec_in *x = in;
-
-    x->cmd.timeout_ms = c->exec_ms;
-    x->max_output = OUTPUT_DEFAULT;
-}
-
-static const struct surface_input exec_input = {
-    SURFACE_INPUT(exec_fields, struct exec_in),
-    .body_max = COMMAND_BODY_MAX,
-    .defaults = exec_defaults,
-};
-
 static void exec_drop(void *state)
 {
     struct exec *x = state;
 
     for (size_t i = 0; i < OUTPUT_STREAMS; i++)
         collect_free(&x->kept[i]);
-    buf_free(&x->event);
 }
 
 static void exec_init(struct exec *x, struct call *c, const struct exec_opts *opts)
@@ -265,7 +195,6 @@ static void exec_init(struct exec *x, struct call *c, const struct exec_opts *op
     x->of_session = opts->session != NULL;
     for (size_t i = 0; i < OUTPUT_STREAMS; i++)
         collect_init(&x->kept[i], opts->max_output);
-    buf_init(&x->event, EVENT_MAX);
 }
 
 void exec_start(struct call *c, const struct exec_opts *opts)
@@ -284,28 +213,16 @@ void exec_start(struct call *c, const struct exec_opts *opts)
         process_feed_whole(c->handle, opts->input);
 }
 
-int exec_decode_input(const char *name, const char *text, const char *b64, struct buf *out,
-                      struct err *e)
-{
-    if (text != NULL && b64 != NULL)
-        return err_set(e, ERR_INVALID, "at most one of %s and %s_base64 is wanted", name, name);
-    if (text != NULL)
-        buf_adds(out, text);
-    else if (b64 != NULL && str_unbase64(out, b64, strlen(b64)) < 0)
-        return err_set(e, ERR_INVALID, "%s_base64: expected base64 with padding", name);
-    return out->failed ? err_set(e, ERR_TOO_LARGE, "%s: more than %zu bytes", name, out->max) : 0;
-}
-
 static void exec_run(struct call *c, const void *body)
 {
     autocommand struct command_opts cmd = {0};
     autobuf struct buf input = BUF_INIT(COMMAND_BODY_MAX);
-    const struct exec_in *in = body;
+    const struct command *in = body;
     struct exec_opts opts = {.o = &cmd.o, .forget = true, .how = call_accept(c)};
     struct err e;
 
-    if (command_decode(&in->cmd, &cmd, &e) < 0 ||
-        exec_decode_input("stdin", in->input, in->input_base64, &input, &e) < 0) {
+    if (command_decode(in, &cmd, &e) < 0 ||
+        command_decode_text("stdin", in->input, in->input_base64, &input, &e) < 0) {
         call_fail(c, &e);
         return;
     }
@@ -319,8 +236,8 @@ static void exec_run(struct call *c, const void *body)
 /* clang-format off */
 const struct surface_row surface_exec[] = {
     {{"POST", "/v1/sandboxes/{id}/exec"}, SCOPE_RUN, exec_run, "exec",
-     "Runs one command to its end; a non-zero exit is a result, not an error.",
-     .body = &exec_input, .status = 200, .answers = {&result_shape},
+     "Runs a command and waits for its exit. A non-zero exit code is a result, not an error.",
+     .body = &command_exec, .status = 200, .answers = {&result_shape},
      .events = EXEC_EVENTS,
      .event_shapes = {&exec_start_shape, &exec_exit_shape},
      .flags = SURFACE_RAW_ANSWER},

@@ -20,13 +20,9 @@ void exec_start(struct call *c, const struct exec_opts *opts);
 
 /* The events of such a stream, for the row of whoever offers it. */
 #define EXEC_EVENTS                                                                                \
-    "start (ExecStart); stdout and stderr ({data, encoding?}), each with the position behind it "  \
-    "as its id; at last exit (ExecExit) or error (Error)"
+    "start (ExecStart); stdout and stderr ({data, encoding?}), with the position after the data "  \
+    "as id; finally exit (ExecExit) or error (Error)"
 extern const struct shape exec_start_shape, exec_exit_shape;
 extern const struct shape exec_session_shape, exec_session_exit_shape; /* of a session's */
-
-/* stdin of a body, as text or as base64 (at most one of them); both NULL: none. */
-int exec_decode_input(const char *name, const char *text, const char *b64, struct buf *out,
-                      struct err *e);
 
 #endif

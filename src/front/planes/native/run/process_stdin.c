@@ -16,7 +16,7 @@ struct stdin_in {
 };
 static const struct json_field stdin_fields[] = {
     {"close", JSON_FIELD_BOOL, offsetof(struct stdin_in, close), 0, 0, false,
-     "1: stdin is closed behind these bytes."},
+     "Close stdin after these bytes."},
 };
 static const struct surface_input stdin_input = {SURFACE_INPUT(stdin_fields, struct stdin_in)};
 
@@ -127,16 +127,16 @@ static void process_stdin_close(struct call *c, const void *in)
 {
     (void)in;
     call_expect(c, &call_pending, NULL);
-    process_stdin(c->ref, call_param(c, 1), NULL, 0, true, process_done, c);
+    process_stdin(c->ref, call_param(c, 1), NULL, 0, true, call_told_done, c);
 }
 
 /* clang-format off */
 const struct surface_row surface_process_stdin[] = {
     {{"POST", PROCESSES "/{pid}/stdin"}, SCOPE_RUN, process_stdin_, "writeProcessStdin",
-     "Writes the body, of any type and length, to stdin as fast as the process reads.",
+     "Writes the body, of any type and length, to stdin, as fast as the process reads.",
      .query = &stdin_input, .status = 204, .flags = SURFACE_RAW_BODY},
     {{"POST", PROCESSES "/{pid}/stdin/close"}, SCOPE_RUN, process_stdin_close, "closeProcessStdin",
-     "Closes stdin: the process reads the end of file.",
+     "Closes stdin; the process reads end of file.",
      .status = 204},
     {.op = NULL},
 };

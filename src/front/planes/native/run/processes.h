@@ -1,9 +1,12 @@
-/* processes.h - what a process and a terminal answer alike. */
+/* processes.h - what processes, terminals and commands of sessions answer alike. */
 #ifndef FRONT_PLANES_NATIVE_RUN_PROCESSES_H
 #define FRONT_PLANES_NATIVE_RUN_PROCESSES_H
 
 #include "front/engine/process.h"
+#include "front/plane/call.h"
+#include "front/plane/exit.h"
 #include "front/plane/shape.h"
+#include "front/planes/native/listing.h"
 
 #define PROCESSES "/v1/sandboxes/{id}/processes"
 #define GRACE_DEFAULT_MS 5000u
@@ -14,12 +17,25 @@ struct extent_view {
 };
 extern const struct shape extent_shape;
 
-/* How it ended; of one that runs, nothing that counts. */
-struct exit_view;
-void process_exit_of(struct exit_view *v, const struct process_info *p);
+/* A struct process_info as their shapes show it; each has the fields that it needs. */
+struct process_view {
+    const char *id, *state, *cwd, *user;
+    struct shape_bytes argv;
+    uint64_t pid, started_ms, ended_ms, timeout_ms;
+    bool stdin_open, terminal;
+    uint64_t cols, rows, viewers;
+    const struct exit_view *exit;     /* NULL, or... */
+    const struct extent_view *output; /* ...point to these */
+    struct exit_view exit_of;
+    struct extent_view output_of;
+};
+/* A resource.view. */
+void process_view_of(void *view, const void *process_info);
 
-/* The last callbacks of a call (`arg`): 204, and how it ended. */
-void process_done(void *arg, const struct err *e);
+/* Starts a command that no connection owns, and answers with it as `r` shows it. */
+void process_launch(struct call *c, const struct process_opts *o, const struct resource *r);
+
+/* The last callback of a call (`arg`): how it ended. */
 void process_ended(void *arg, const struct process_exit *m, const struct err *e);
 
 #endif

@@ -9,222 +9,91 @@
 #include "front/plane/viewer.h"
 #include "front/planes/native/command.h"
 #include "front/planes/native/internal.h"
-#include "front/planes/native/listing.h"
 #include "front/planes/native/run/processes.h"
 
 #define LIST_BYTES_MAX (4u << 20)
-#define RING_LEAST (4u << 10)
-#define RING_MOST (16u << 20)
 #define CURSOR_TEXT_MAX 24
 
 #define TERMINALS "/v1/sandboxes/{id}/terminals"
 
 /* ---- answers ---- */
 
-struct terminal_shown {
-    const char *id, *state, *cwd, *user;
-    struct shape_bytes argv;
-    uint64_t pid, cols, rows, viewers, started_ms, ended_ms;
-    const struct exit_view *exit;
-    const struct extent_view *output;
-};
-
 /* clang-format off */
 static const struct shape_field terminal_fields[] = {
-    {"id", SHAPE_STR, offsetof(struct terminal_shown, id), "Its name in every other call; that of a process too."},
-    {"pid", SHAPE_U64, offsetof(struct terminal_shown, pid), "Number of its first process inside the sandbox."},
-    {"state", SHAPE_STR, offsetof(struct terminal_shown, state), "running or exited."},
-    {"argv", SHAPE_STRV, offsetof(struct terminal_shown, argv), "What runs; its beginning, if it is long."},
-    {"cwd", SHAPE_STR, offsetof(struct terminal_shown, cwd), "Where it was started.", SHAPE_NULLABLE},
-    {"user", SHAPE_STR, offsetof(struct terminal_shown, user), "As whom it runs.", SHAPE_NULLABLE},
-    {"cols", SHAPE_U64, offsetof(struct terminal_shown, cols), "Columns of the screen, as it is now."},
-    {"rows", SHAPE_U64, offsetof(struct terminal_shown, rows), "Rows of the screen."},
-    {"viewers", SHAPE_U64, offsetof(struct terminal_shown, viewers), "How many look at it."},
-    {"started_at", SHAPE_TIME, offsetof(struct terminal_shown, started_ms), "When it started."},
-    {"ended_at", SHAPE_TIME, offsetof(struct terminal_shown, ended_ms), "When it ended; null: it runs.", SHAPE_NULLABLE},
-    {"exit", SHAPE_OBJECT, offsetof(struct terminal_shown, exit), "How it ended; null: it runs.", SHAPE_NULLABLE, &exit_shape},
-    {"output", SHAPE_OBJECT, offsetof(struct terminal_shown, output), "Which part of what it printed can be replayed.", SHAPE_NULLABLE, &extent_shape},
+    {"id", SHAPE_STR, offsetof(struct process_view, id), "Id; also an id of a process."},
+    {"pid", SHAPE_U64, offsetof(struct process_view, pid), "Pid of its first process inside the sandbox."},
+    {"state", SHAPE_STR, offsetof(struct process_view, state), "running or exited."},
+    {"argv", SHAPE_STRV, offsetof(struct process_view, argv), "Program and arguments; truncated if long."},
+    {"cwd", SHAPE_STR, offsetof(struct process_view, cwd), "Working directory at the start.", SHAPE_NULLABLE},
+    {"user", SHAPE_STR, offsetof(struct process_view, user), "User it runs as.", SHAPE_NULLABLE},
+    {"cols", SHAPE_U64, offsetof(struct process_view, cols), "Current number of columns."},
+    {"rows", SHAPE_U64, offsetof(struct process_view, rows), "Current number of rows."},
+    {"viewers", SHAPE_U64, offsetof(struct process_view, viewers), "Number of viewers."},
+    {"started_at", SHAPE_TIME, offsetof(struct process_view, started_ms), "Time of the start."},
+    {"ended_at", SHAPE_TIME, offsetof(struct process_view, ended_ms), "Time of the exit; null while it runs.", SHAPE_NULLABLE},
+    {"exit", SHAPE_OBJECT, offsetof(struct process_view, exit), "How it exited; null while it runs.", SHAPE_NULLABLE, &exit_shape},
+    {"output", SHAPE_OBJECT, offsetof(struct process_view, output), "The part of its output that is kept.", SHAPE_NULLABLE, &extent_shape},
 };
-static SHAPE(terminal_shape, "Terminal", "A process with a screen that stays when nobody looks.", terminal_fields);
+static SHAPE(terminal_shape, "Terminal", "A process on a terminal; it keeps running without viewers.", terminal_fields);
 
 static const struct shape_field list_fields[] = {
-    {"terminals", SHAPE_LIST, offsetof(struct listing_view, rows), "Running and finished ones.", SHAPE_ALWAYS, &terminal_shape},
+    {"terminals", SHAPE_LIST, offsetof(struct listing_view, rows), "Running and exited ones.", SHAPE_ALWAYS, &terminal_shape},
     LISTING_NEXT,
 };
 static SHAPE(list_shape, "TerminalList", "The terminals of a sandbox.", list_fields);
 /* clang-format on */
 
-/* A terminal and what its view points to. */
-struct terminal_full {
-    struct terminal_shown t;
-    struct exit_view exit;
-    struct extent_view output;
-};
-
-static void view_of(struct terminal_full *v, const struct process_info *p)
-{
-    bool ended = p->state == PROCESS_EXITED;
-
-    process_exit_of(&v->exit, p);
-    v->output = (struct extent_view){p->output_first, p->output_end};
-    v->t = (struct terminal_shown){
-        .id = p->id,
-        .state = ended ? "exited" : "running",
-        .cwd = p->cwd,
-        .user = p->user,
-        .argv = {p->argv.p, p->argv.len},
-        .pid = p->pid,
-        .cols = p->cols,
-        .rows = p->rows,
-        .viewers = p->viewers,
-        .started_ms = p->started_ms,
-        .ended_ms = ended ? p->ended_ms : 0,
-        .exit = ended ? &v->exit : NULL,
-        .output = &v->output,
-    };
-}
+static const struct resource terminals = {&terminal_shape, &list_shape, LIST_BYTES_MAX,
+                                          process_view_of};
 
 /* ---- create ---- */
-
-struct create_in {
-    struct command cmd;
-    const char *id;
-    uint64_t cols, rows, ring;
-    bool get_or_create;
-};
-
-/* clang-format off */
-static const struct json_field create_fields[] = {
-    {"id", JSON_FIELD_STR, offsetof(struct create_in, id), 1, PROCESS_ID_MAX, false,
-     "Its name, of letters, digits, '.', '_' and '-'; without it one is chosen. One that is in use is refused (409)."},
-    {"get_or_create", JSON_FIELD_BOOL, offsetof(struct create_in, get_or_create), 0, 0, false,
-     "If the terminal of this id runs, it is the answer (200), whatever else is asked for; however many ask at once, there is one."},
-    {"argv", JSON_FIELD_STRLIST, offsetof(struct create_in, cmd.argv), 1, COMMAND_ARGS_MAX, false,
-     "The program and its arguments; without argv and command a login bash."},
-    {"command", JSON_FIELD_STR, offsetof(struct create_in, cmd.command), 1, PROCESS_ARGS_MAX, false,
-     "A text for bash -c, instead of argv."},
-    {"cwd", JSON_FIELD_STR, offsetof(struct create_in, cmd.cwd), 1, ENGINE_PATH_MAX, false,
-     "Working directory; without it /workspace. If it does not exist, nothing runs."},
-    {"env", JSON_FIELD_STRMAP, offsetof(struct create_in, cmd.env), 0, MAPS_ENV_MAX, false,
-     "Variables of this terminal, over those of the sandbox; TERM is xterm-256color if nobody says otherwise."},
-    {"user", JSON_FIELD_STR, offsetof(struct create_in, cmd.user), 1, ENGINE_USER_MAX, false,
-     "A user's name, uid, or uid:gid; without it user."},
-    {"cols", JSON_FIELD_U64, offsetof(struct create_in, cols), 1, TERMINAL_SIDE_MAX, false, "Columns; without it 80."},
-    {"rows", JSON_FIELD_U64, offsetof(struct create_in, rows), 1, TERMINAL_SIDE_MAX, false, "Rows; without it 24."},
-    {"ring", JSON_FIELD_U64, offsetof(struct create_in, ring), RING_LEAST, RING_MOST, false,
-     "Bytes of output kept for who comes later, rounded up to a power of two; without it 256 KiB."},
-};
-/* clang-format on */
-static const struct surface_input create_input = {
-    SURFACE_INPUT(create_fields, struct create_in),
-    .body_max = COMMAND_BODY_MAX,
-};
-
-struct create {
-    struct call *c;
-    char id[PROCESS_ID_MAX + 1];
-    uint64_t pid, started_ms;
-    int status;
-};
-
-/* It runs, whatever became of the question about it. */
-static void create_seen(void *arg, const struct process_info *p, const struct err *e)
-{
-    struct create *s = arg;
-    struct terminal_full v = {
-        .t = {.id = s->id, .state = "running", .pid = s->pid, .started_ms = s->started_ms}};
-
-    (void)e;
-    if (!call_told(s->c))
-        return;
-    if (p != NULL)
-        view_of(&v, p);
-    call_reply_shape_as(s->c, s->status, &terminal_shape, &v.t);
-}
-
-static void created(void *arg, const struct process_started *m, const struct err *e)
-{
-    struct create *s = arg;
-    struct call *c = s->c;
-
-    if (!call_got(c, e))
-        return;
-    str_fmt(s->id, sizeof(s->id), "%.*s", (int)PROCESS_ID_MAX, m->id);
-    s->pid = m->pid;
-    s->started_ms = m->started_ms;
-    s->status = m->existed ? 200 : 201;
-    call_expect(c, &call_pending, NULL);
-    process_get(c->ref, s->id, create_seen, s);
-}
-
-static int decode_create(const struct create_in *in, struct command_opts *cmd, struct err *e)
-{
-    if (in->get_or_create && in->id == NULL)
-        return err_set(e, ERR_INVALID, "get_or_create: wants an id");
-    if (in->cmd.argv != NULL || in->cmd.command != NULL)
-        return command_decode(&in->cmd, cmd, e);
-    return command_decode_rest(&in->cmd, cmd, e);
-}
 
 static void terminal_create(struct call *c, const void *body)
 {
     autocommand struct command_opts cmd = {0};
-    const struct create_in *in = body;
+    const struct command *in = body;
     struct process_term term = {(unsigned)in->cols, (unsigned)in->rows, (uint32_t)in->ring,
                                 in->get_or_create};
-    struct create *s;
+    bool says_what = in->argv != NULL || in->command != NULL; /* else a login shell */
     struct err e;
 
-    if (decode_create(in, &cmd, &e) < 0) {
-        call_fail(c, &e);
+    if (in->get_or_create && in->id == NULL)
+        err_set(&e, ERR_INVALID, "get_or_create: id is required");
+    else if ((says_what ? command_decode : command_decode_rest)(in, &cmd, &e) == 0) {
+        cmd.o.term = &term;
+        process_launch(c, &cmd.o, &terminals);
         return;
     }
-    s = call_state(c, sizeof(*s), NULL);
-    if (s == NULL)
-        return;
-    s->c = c;
-    cmd.o.id = in->id;
-    cmd.o.term = &term;
-    call_expect(c, &call_pending, NULL);
-    process_start(c->ref, &cmd.o, created, s);
+    call_fail(c, &e);
 }
 
 /* ---- list and get ---- */
 
 static void listed(void *arg, const struct process_info *p)
 {
-    struct listing *l = arg;
-    struct terminal_full v;
-
-    if (l->c->r == NULL || p->cols == 0 || !listing_takes(l, p->id, p->started_ms))
-        return;
-    view_of(&v, p);
-    shape_append(&l->rows, &terminal_shape, &v.t);
+    if (p->cols != 0)
+        listing_add(arg, p->id, p->started_ms, p);
 }
 
 static void terminal_list(struct call *c, const void *in)
 {
-    struct listing *l = listing_new(c, &list_shape, LIST_BYTES_MAX, in);
+    struct listing *l = listing_new(c, &terminals, in);
 
     if (l != NULL)
         process_list(c->ref, listed, listing_done, l);
 }
 
+/* To this surface a process on pipes is not there. */
 static void got(void *arg, const struct process_info *p, const struct err *e)
 {
     struct call *c = arg;
-    struct terminal_full v;
     struct err none;
 
-    if (!call_told(c))
-        return;
-    if (p == NULL || p->cols == 0) {
+    if (p != NULL ? p->cols == 0 : e->kind == ERR_NOT_FOUND) {
         err_set(&none, ERR_NOT_FOUND, "no terminal %.64s in this sandbox", call_param(c, 1));
-        call_fail(c, p == NULL && e->kind != ERR_NOT_FOUND ? e : &none);
-        return;
+        e = &none;
     }
-    view_of(&v, p);
-    call_reply_shape(c, &terminal_shape, &v.t);
+    resource_reply(c, &terminals, p, e);
 }
 
 static void terminal_get(struct call *c, const void *in)
@@ -243,9 +112,9 @@ struct connect_in {
 /* clang-format off */
 static const struct json_field connect_fields[] = {
     {"since", JSON_FIELD_STR, offsetof(struct connect_in, since), 1, CURSOR_TEXT_MAX, false,
-     "Position of the first byte wanted, or `now`; without it the oldest that is kept."},
+     "Position of the first byte to send, or `now`. Default: the oldest byte kept."},
     {"readonly", JSON_FIELD_BOOL, offsetof(struct connect_in, readonly), 0, 0, false,
-     "1: look only; what is typed is refused."},
+     "Read-only: input is refused."},
 };
 /* clang-format on */
 static const struct surface_input connect_input = {
@@ -293,8 +162,8 @@ static void terminal_resize_(struct call *c, const void *body)
     const struct resize_in *in = body;
 
     call_expect(c, &call_pending, NULL);
-    terminal_resize(c->ref, call_param(c, 1), (unsigned)in->cols, (unsigned)in->rows, process_done,
-                    c);
+    terminal_resize(c->ref, call_param(c, 1), (unsigned)in->cols, (unsigned)in->rows,
+                    call_told_done, c);
 }
 
 struct signal_in {
@@ -302,7 +171,7 @@ struct signal_in {
 };
 static const struct json_field signal_fields[] = {
     {"signal", JSON_FIELD_ANY, offsetof(struct signal_in, signal), 0, 0, true,
-     "Any signal, as \"INT\", \"SIGINT\" or 2."},
+     "Signal, for example \"INT\", \"SIGINT\" or 2."},
 };
 static const struct surface_input signal_input = {SURFACE_INPUT(signal_fields, struct signal_in)};
 
@@ -317,7 +186,7 @@ static void terminal_signal_(struct call *c, const void *body)
         return;
     }
     call_expect(c, &call_pending, NULL);
-    terminal_signal(c->ref, call_param(c, 1), signo, process_done, c);
+    terminal_signal(c->ref, call_param(c, 1), signo, call_told_done, c);
 }
 
 struct delete_in {
@@ -325,7 +194,8 @@ struct delete_in {
 };
 static const struct json_field delete_fields[] = {
     {"grace_ms", JSON_FIELD_U64, offsetof(struct delete_in, grace_ms), 0, GRACE_MAX_MS, false,
-     "Time between SIGTERM and SIGKILL; without it 0: an interactive shell ignores SIGTERM."},
+     "Milliseconds between SIGTERM and SIGKILL. Default: 0, since an interactive shell ignores "
+     "SIGTERM."},
 };
 static const struct surface_input delete_input = {SURFACE_INPUT(delete_fields, struct delete_in)};
 
@@ -340,25 +210,24 @@ static void terminal_delete_(struct call *c, const void *query)
 /* clang-format off */
 const struct surface_row surface_terminals[] = {
     {{"POST", TERMINALS}, SCOPE_RUN, terminal_create, "createTerminal",
-     "Start a program on a terminal of its own; it runs on when nobody looks.",
-     .body = &create_input, .status = 201, .answers = {&terminal_shape}},
+     "Starts a program on a new terminal. It keeps running without viewers.",
+     .body = &command_terminal, .status = 201, .answers = {&terminal_shape}},
     {{"GET", TERMINALS}, SCOPE_READ, terminal_list, "listTerminals",
-     "Terminals that run, and the last finished ones.", .query = &listing_query, .status = 200, .answers = {&list_shape}},
+     "Lists running terminals, and exited ones that are still kept.", .query = &listing_query, .status = 200, .answers = {&list_shape}},
     {{"GET", TERMINALS "/{tid}"}, SCOPE_READ, terminal_get, "getTerminal",
-     "One terminal.", .status = 200, .answers = {&terminal_shape}},
+     "Shows a terminal.", .status = 200, .answers = {&terminal_shape}},
     {{"GET", TERMINALS "/{tid}/connect"}, SCOPE_READ, terminal_connect, "connectTerminal",
-     "Look and type over a WebSocket: binary messages are bytes both ways; text messages are JSON, from the client "
-     "{type: resize, cols, rows}, to it ready (cursor: position of the first byte that follows, end, cols, rows, pid, "
-     "read_only), resize, truncated (from, to), error (code, message) and at last exit (code, signal), then close 1000. "
-     "Who reads nothing for 5 s is closed with 4408 and may come back with since. With the subprotocol tty, ttyd's "
-     "messages instead.",
+     "View and type over a WebSocket. Binary messages are bytes in both directions; text messages are JSON. The client sends "
+     "{type: resize, cols, rows}. The server sends ready (cursor: position of the first byte that follows, end, cols, rows, pid, "
+     "read_only), resize, truncated (from, to), error (code, message) and finally exit (code, signal), then closes with 1000. A "
+     "viewer that reads nothing for 5 s is closed with 4408 and may reconnect with since. With the subprotocol tty, messages are ttyd's.",
      .query = &connect_input, .status = 101},
     {{"POST", TERMINALS "/{tid}/resize"}, SCOPE_RUN, terminal_resize_, "resizeTerminal",
-     "Change the size of the screen.", .body = &resize_input, .status = 204},
+     "Resizes the terminal.", .body = &resize_input, .status = 204},
     {{"POST", TERMINALS "/{tid}/signal"}, SCOPE_RUN, terminal_signal_, "signalTerminal",
-     "Send a signal to the process group in the foreground.", .body = &signal_input, .status = 204},
+     "Sends a signal to the foreground process group.", .body = &signal_input, .status = 204},
     {{"DELETE", TERMINALS "/{tid}"}, SCOPE_RUN, terminal_delete_, "deleteTerminal",
-     "Kill everything it started and forget it; answered when that is done.",
+     "Kills the terminal and all its descendants and removes it; answers when all are dead.",
      .query = &delete_input, .status = 200, .answers = {&exit_shape}},
     {.op = NULL},
 };

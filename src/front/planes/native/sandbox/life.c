@@ -8,8 +8,8 @@ struct pause_in {
 };
 static const struct json_field pause_fields[] = {
     {"memory", JSON_FIELD_BOOL, offsetof(struct pause_in, memory), 0, 0, false,
-     "true (the default): its processes stand still and go on later. false: only its files are "
-     "kept; it is stopped."},
+     "true (default): keep the processes, frozen. false: keep only the files; the sandbox is "
+     "stopped."},
 };
 
 static void pause_defaults(void *in, const struct config *c)
@@ -35,7 +35,7 @@ struct resume_in {
 static const struct json_field resume_fields[] = {
     {"timeout_ms", JSON_FIELD_U64, offsetof(struct resume_in, timeout_ms), 0, COMMAND_TIMEOUT_MAX,
      false,
-     "Lifetime in ms from now on; 0: until it is deleted; without it what it was made with."},
+     "Lifetime in milliseconds from now; 0: no limit. Default: the lifetime given at creation."},
 };
 
 static void resume_defaults(void *in, const struct config *c)
@@ -62,7 +62,7 @@ struct timeout_in {
 };
 static const struct json_field timeout_fields[] = {
     {"timeout_ms", JSON_FIELD_U64, offsetof(struct timeout_in, timeout_ms), 0, COMMAND_TIMEOUT_MAX,
-     true, "Lifetime in ms from now on; 0: until it is deleted."},
+     true, "Lifetime in milliseconds from now; 0: no limit."},
 };
 static const struct surface_input timeout_input = {
     SURFACE_INPUT(timeout_fields, struct timeout_in)};
@@ -88,16 +88,16 @@ static void sandbox_recover(struct call *c, const void *in)
 /* clang-format off */
 const struct surface_row surface_life[] = {
     {{"POST",   "/v1/sandboxes/{id}/timeout"}, SCOPE_RUN, sandbox_timeout, "setSandboxTimeout",
-     "Sets how long a sandbox lives, from now on.",
+     "Sets the lifetime of a sandbox, from now.",
      .body = &timeout_input, .status = 200, .answers = {&sandbox_shape}},
     {{"POST",   "/v1/sandboxes/{id}/pause"}, SCOPE_RUN, sandbox_pause, "pauseSandbox",
-     "Pauses a sandbox: nothing in it runs any more, and all of it is there to be resumed.",
+     "Pauses a sandbox: freezes its processes until it is resumed.",
      .body = &pause_input, .status = 200, .answers = {&sandbox_shape}},
     {{"POST",   "/v1/sandboxes/{id}/resume"}, SCOPE_RUN, sandbox_resume, "resumeSandbox",
-     "A paused sandbox goes on where it was; a stopped one boots again, with its files and a new boot id.",
+     "Resumes a paused sandbox; boots a stopped one again, with its files and a new boot id.",
      .body = &resume_input, .status = 200, .answers = {&sandbox_shape}},
     {{"POST",   "/v1/sandboxes/{id}/recover"}, SCOPE_RUN, sandbox_recover, "recoverSandbox",
-     "Recovers a damaged sandbox: it runs on if its processes can be reached, else it is stopped; its files are kept.",
+     "Recovers a damaged sandbox. It continues to run if its init can be reached, else it is stopped; its files are kept.",
      .status = 200, .answers = {&sandbox_shape}},
     {.op = NULL},
 };

@@ -25,7 +25,7 @@ struct network_in {
 
 /* clang-format off */
 const struct json_field network_create_fields[NETWORK_CREATE_FIELDS] = {
-    {"mode", JSON_FIELD_STR, offsetof(struct network_in, mode), 1, MODE_MAX, false, "egress, or none: loopback only."},
+    {"mode", JSON_FIELD_STR, offsetof(struct network_in, mode), 1, MODE_MAX, false, "egress, or none (loopback only)."},
     {"allow", JSON_FIELD_STRLIST, offsetof(struct network_in, allow), 0, ENGINE_RULES_MAX, false, ALLOW_DOC},
     {"deny", JSON_FIELD_STRLIST, offsetof(struct network_in, deny), 0, ENGINE_RULES_MAX, false, DENY_DOC},
 };
@@ -84,12 +84,12 @@ struct network_view {
 
 /* clang-format off */
 static const struct shape_field network_fields[] = {
-    {"mode", SHAPE_STR, offsetof(struct network_view, mode), "egress, or none: loopback only."},
-    {"address", SHAPE_STR, offsetof(struct network_view, address), "Its own, which nobody outside sees; null: none.", SHAPE_NULLABLE},
-    {"allow", SHAPE_STRV, offsetof(struct network_view, allow), "What may be reached, whatever `deny` says."},
-    {"deny", SHAPE_STRV, offsetof(struct network_view, deny), "What may not be reached."},
+    {"mode", SHAPE_STR, offsetof(struct network_view, mode), "egress, or none (loopback only)."},
+    {"address", SHAPE_STR, offsetof(struct network_view, address), "Private IPv4 address, visible only inside; null: none.", SHAPE_NULLABLE},
+    {"allow", SHAPE_STRV, offsetof(struct network_view, allow), "Destinations that are allowed even if `deny` matches."},
+    {"deny", SHAPE_STRV, offsetof(struct network_view, deny), "Destinations that are denied."},
 };
-static SHAPE(network_shape, "Network", "What a sandbox may reach.", network_fields);
+static SHAPE(network_shape, "Network", "Network of a sandbox.", network_fields);
 /* clang-format on */
 
 static void put_texts(struct buf *out, const struct sandbox *s, bool deny)
@@ -166,10 +166,10 @@ static void network_put(struct call *c, const void *in)
 /* clang-format off */
 const struct surface_row surface_network[] = {
     {{"GET", "/v1/sandboxes/{id}/network"}, SCOPE_READ, network_get, "getNetwork",
-     "Shows the network of a sandbox and what it may reach.",
+     "Shows the network of a sandbox and its rules.",
      .status = 200, .answers = {&network_shape}},
     {{"PUT", "/v1/sandboxes/{id}/network"}, SCOPE_RUN, network_put, "setNetwork",
-     "Replaces both lists at once, while it runs; connections that stay allowed go on, those that are denied end.",
+     "Replaces both lists of rules at once. Open connections that are still allowed continue; denied ones are closed.",
      .body = &rules_input, .status = 200, .answers = {&network_shape}},
     {.op = NULL},
 };

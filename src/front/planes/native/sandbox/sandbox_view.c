@@ -10,27 +10,27 @@
     {#member, SHAPE_U64, offsetof(struct limits, member), api},
 static const struct shape_field limits_fields[] = {LIMITS(LIMIT, _, _)};
 #undef LIMIT
-static SHAPE(limits_shape, "Limits", "What a sandbox may use at most.", limits_fields);
+static SHAPE(limits_shape, "Limits", "Resource limits of a sandbox.", limits_fields);
 
 static const struct shape_field sandbox_fields[] = {
-    {"id", SHAPE_STR, offsetof(struct sandbox_view, id), "Its name in every other call."},
-    {"name", SHAPE_STR, offsetof(struct sandbox_view, name), "What a client of the Cloudflare bridge calls it.", SHAPE_OMITTED},
+    {"id", SHAPE_STR, offsetof(struct sandbox_view, id), "Id."},
+    {"name", SHAPE_STR, offsetof(struct sandbox_view, name), "Id that a Cloudflare client uses for it.", SHAPE_OMITTED},
     {"state", SHAPE_STR, offsetof(struct sandbox_view, state), "running, paused, stopped or damaged."},
-    {"reason", SHAPE_STR, offsetof(struct sandbox_view, reason), "Why it is stopped or damaged.", SHAPE_OMITTED},
-    {"template", SHAPE_STR, offsetof(struct sandbox_view, template), "What its root filesystem started as."},
-    {"snapshot", SHAPE_STR, offsetof(struct sandbox_view, snapshot), "The snapshot it was made from.", SHAPE_OMITTED},
-    {"network", SHAPE_STR, offsetof(struct sandbox_view, network), "Its network: egress, or none: loopback only."},
+    {"reason", SHAPE_STR, offsetof(struct sandbox_view, reason), "Reason why it is stopped or damaged.", SHAPE_OMITTED},
+    {"template", SHAPE_STR, offsetof(struct sandbox_view, template), "Template it was created from."},
+    {"snapshot", SHAPE_STR, offsetof(struct sandbox_view, snapshot), "Snapshot it was created from.", SHAPE_OMITTED},
+    {"network", SHAPE_STR, offsetof(struct sandbox_view, network), "Network: egress, or none (loopback only)."},
     {"metadata", SHAPE_MAP, offsetof(struct sandbox_view, metadata), "As given at creation."},
     {"env_names", SHAPE_STRV, offsetof(struct sandbox_view, env_names),
-     "Names of the variables given at creation; their values may be secrets and are never shown."},
-    {"created_at", SHAPE_TIME, offsetof(struct sandbox_view, created_ms), "When it was made."},
-    {"changed_at", SHAPE_TIME, offsetof(struct sandbox_view, changed_ms), "When it became what its state says."},
-    {"ends_at", SHAPE_TIME, offsetof(struct sandbox_view, ends_ms), "When its timeout passes; null: never, or not while it is paused.", SHAPE_NULLABLE},
-    {"on_timeout", SHAPE_STR, offsetof(struct sandbox_view, on_timeout), "What happens then: delete, stop or pause."},
-    {"auto_resume", SHAPE_BOOL, offsetof(struct sandbox_view, auto_resume), "A command for it while it is paused resumes it."},
-    {"log_output", SHAPE_BOOL, offsetof(struct sandbox_view, log_output), "What commands print is kept in its log."},
-    {"limits", SHAPE_OBJECT, offsetof(struct sandbox_view, limits), "What it may use at most.", SHAPE_ALWAYS, &limits_shape},
-    {"boot_id", SHAPE_STR, offsetof(struct sandbox_view, boot_id), "Another one after each resume from stopped."},
+     "Names of the environment variables given at creation. Values are never shown."},
+    {"created_at", SHAPE_TIME, offsetof(struct sandbox_view, created_ms), "Time of creation."},
+    {"changed_at", SHAPE_TIME, offsetof(struct sandbox_view, changed_ms), "Time of the last change of state."},
+    {"ends_at", SHAPE_TIME, offsetof(struct sandbox_view, ends_ms), "Time at which its lifetime ends; null: never, or paused.", SHAPE_NULLABLE},
+    {"on_timeout", SHAPE_STR, offsetof(struct sandbox_view, on_timeout), "Action when the lifetime ends: delete, stop or pause."},
+    {"auto_resume", SHAPE_BOOL, offsetof(struct sandbox_view, auto_resume), "A command resumes it while it is paused."},
+    {"log_output", SHAPE_BOOL, offsetof(struct sandbox_view, log_output), "Output of commands is kept in its log."},
+    {"limits", SHAPE_OBJECT, offsetof(struct sandbox_view, limits), "Resource limits.", SHAPE_ALWAYS, &limits_shape},
+    {"boot_id", SHAPE_STR, offsetof(struct sandbox_view, boot_id), "Changes with each boot."},
 };
 SHAPE(sandbox_shape, "Sandbox", "An isolated computer.", sandbox_fields);
 /* clang-format on */

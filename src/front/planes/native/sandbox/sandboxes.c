@@ -23,7 +23,7 @@ struct page_view {
 };
 static const struct shape_field page_fields[] = {
     {"sandboxes", SHAPE_LIST, offsetof(struct page_view, sandboxes), "Oldest first.", SHAPE_ALWAYS, &sandbox_shape},
-    {"next_cursor", SHAPE_STR, offsetof(struct page_view, next), "Give it as `cursor` for the next page; null: this was the last.", SHAPE_NULLABLE},
+    {"next_cursor", SHAPE_STR, offsetof(struct page_view, next), "Pass it as `cursor` to get the next page; null on the last page.", SHAPE_NULLABLE},
 };
 static SHAPE(page_shape, "SandboxPage", "One page of a list of sandboxes.", page_fields);
 /* clang-format on */
@@ -44,16 +44,16 @@ static const struct json_field limits_in[] = {LIMITS(LIMIT, _, _)};
 #undef LIMIT
 
 static const struct json_field create_fields[] = {
-    {"template", JSON_FIELD_STR, offsetof(struct create_in, template), 1, NAME_MAX_BYTES, false, "What the root filesystem starts as; without it base."},
-    {"snapshot", JSON_FIELD_STR, offsetof(struct create_in, snapshot), 1, NAME_MAX_BYTES, false, "Id or name of a snapshot that it starts as, instead of a template."},
-    {"env", JSON_FIELD_STRMAP, offsetof(struct create_in, env), 0, MAPS_ENV_MAX, false, "Variables of every command in it."},
-    {"metadata", JSON_FIELD_STRMAP, offsetof(struct create_in, metadata), 0, MAPS_METADATA_MAX, false, "Your own names and values, shown and found again in lists."},
-    {"timeout_ms", JSON_FIELD_U64, offsetof(struct create_in, timeout_ms), 0, COMMAND_TIMEOUT_MAX, false, "Lifetime in ms; 0: until it is deleted; without it the configured default."},
-    {"on_timeout", JSON_FIELD_STR, offsetof(struct create_in, on_timeout), 1, NAME_MAX_BYTES, false, "What happens then: delete (the default), stop, which keeps the files, or pause, which keeps everything."},
-    {"auto_resume", JSON_FIELD_BOOL, offsetof(struct create_in, auto_resume), 0, 0, false, "While it is paused, a command for it resumes it, for as long as it was made for and at least 5 minutes."},
-    {"log_output", JSON_FIELD_BOOL, offsetof(struct create_in, log_output), 0, 0, false, "What commands print, line by line, is kept in its log; terminals excepted. Without it the configured default."},
-    {"limits", JSON_FIELD_ANY, offsetof(struct create_in, limits), 0, 0, false, "What it may use at most; what is not given is the configured default."},
-    {"network", JSON_FIELD_ANY, offsetof(struct create_in, network), 0, 0, false, "Its network; a string is taken as the mode. Without it: egress where the server can give it."},
+    {"template", JSON_FIELD_STR, offsetof(struct create_in, template), 1, NAME_MAX_BYTES, false, "Name of the template. Default: base."},
+    {"snapshot", JSON_FIELD_STR, offsetof(struct create_in, snapshot), 1, NAME_MAX_BYTES, false, "Id or name of a snapshot, instead of a template."},
+    {"env", JSON_FIELD_STRMAP, offsetof(struct create_in, env), 0, MAPS_ENV_MAX, false, "Environment variables of every command in it."},
+    {"metadata", JSON_FIELD_STRMAP, offsetof(struct create_in, metadata), 0, MAPS_METADATA_MAX, false, "Names and values of your own, shown and searchable in lists."},
+    {"timeout_ms", JSON_FIELD_U64, offsetof(struct create_in, timeout_ms), 0, COMMAND_TIMEOUT_MAX, false, "Lifetime in milliseconds; 0: no limit. Default: the setting `timeout`."},
+    {"on_timeout", JSON_FIELD_STR, offsetof(struct create_in, on_timeout), 1, NAME_MAX_BYTES, false, "Action when the lifetime ends: delete (default), stop (keeps the files) or pause (keeps files and processes)."},
+    {"auto_resume", JSON_FIELD_BOOL, offsetof(struct create_in, auto_resume), 0, 0, false, "A command resumes it while it is paused, for the lifetime given at creation and at least 5 minutes."},
+    {"log_output", JSON_FIELD_BOOL, offsetof(struct create_in, log_output), 0, 0, false, "Keep the output of commands in its log, except of terminals. Default: the setting `logs-output`."},
+    {"limits", JSON_FIELD_ANY, offsetof(struct create_in, limits), 0, 0, false, "Resource limits. Defaults: the settings of the same names."},
+    {"network", JSON_FIELD_ANY, offsetof(struct create_in, network), 0, 0, false, "Network; a string is its mode. Default: egress if the server supports it."},
 };
 /* clang-format on */
 
@@ -157,9 +157,9 @@ struct list_in {
 static const struct json_field list_fields[] = {
     {"state", JSON_FIELD_STR, offsetof(struct list_in, state), 0, NAME_MAX_BYTES, false, "Only sandboxes in this state: running, paused or stopped."},
     {"template", JSON_FIELD_STR, offsetof(struct list_in, template), 0, NAME_MAX_BYTES, false, "Only sandboxes of this template."},
-    {"metadata", JSON_FIELD_STRMAP, offsetof(struct list_in, metadata), 0, MAPS_METADATA_MAX, false, "Only sandboxes with this metadata: metadata.NAME=VALUE; all that are given must hold."},
-    {"limit", JSON_FIELD_U64, offsetof(struct list_in, limit), 1, LIST_LIMIT_MAX, false, "Sandboxes on one page; without it 100."},
-    {"cursor", JSON_FIELD_STR, offsetof(struct list_in, cursor), 0, 0, false, "next_cursor of the page before."},
+    {"metadata", JSON_FIELD_STRMAP, offsetof(struct list_in, metadata), 0, MAPS_METADATA_MAX, false, "metadata.NAME=VALUE: only sandboxes with this metadata. All given pairs must match."},
+    {"limit", JSON_FIELD_U64, offsetof(struct list_in, limit), 1, LIST_LIMIT_MAX, false, "Maximum number of sandboxes. Default: 100."},
+    {"cursor", JSON_FIELD_STR, offsetof(struct list_in, cursor), 0, 0, false, "next_cursor of the previous page."},
 };
 /* clang-format on */
 
@@ -256,7 +256,7 @@ static void sandbox_delete(struct call *c, const void *in)
 /* clang-format off */
 const struct surface_row surface_sandboxes[] = {
     {{"POST",   "/v1/sandboxes"}, SCOPE_RUN, sandbox_create, "createSandbox",
-     "Makes a sandbox and answers when commands can run in it.",
+     "Creates a sandbox; answers when commands can run in it.",
      .body = &create_input, .status = 201, .answers = {&sandbox_shape}},
     {{"GET",    "/v1/sandboxes"}, SCOPE_READ, sandbox_list, "listSandboxes",
      "Lists the sandboxes of your key, oldest first, in pages.",
@@ -265,7 +265,7 @@ const struct surface_row surface_sandboxes[] = {
      "Shows a sandbox.",
      .status = 200, .answers = {&sandbox_shape}},
     {{"DELETE", "/v1/sandboxes/{id}"}, SCOPE_RUN, sandbox_delete, "deleteSandbox",
-     "Ends a sandbox and everything in it; answers when nothing of it runs any more.",
+     "Deletes a sandbox and its files; answers when nothing of it runs any more.",
      .status = 204},
     {.op = NULL},
 };

@@ -62,7 +62,7 @@ static void page_get(struct call *c, const void *in)
 
 static const struct json_field token_fields[] = {
     {DOCUMENT_TOKEN, JSON_FIELD_STR, 0, 1, AUTH_PRESENTED_MAX, false,
-     "The key, for who cannot send a header."},
+     "API key, for clients that cannot send a header."},
 };
 static const struct surface_input token_input = {
     .fields = token_fields, .n = ARRAY_LEN(token_fields), .size = sizeof(const char *)};
@@ -73,10 +73,10 @@ const struct surface_row surface_document[] = {
      "This document.",
      .query = &token_input, .status = 200, .flags = SURFACE_OTHER | SURFACE_EARLY},
     {{"GET", "/v1/openapi.html"}, SCOPE_READ, page_get, "getOpenapiPage",
-     "The same for people.",
+     "This document as a page.",
      .query = &token_input, .status = 200, .flags = SURFACE_PAGE | SURFACE_EARLY},
     {{"GET", "/v1/openapi"}, SCOPE_READ, page_get, "getOpenapiPageToo",
-     "The same.",
+     "This document.",
      .query = &token_input, .status = 200, .flags = SURFACE_PAGE | SURFACE_EARLY},
     {.op = NULL},
 };

@@ -16,28 +16,28 @@ struct key_view {
 
 /* clang-format off */
 #define KEY_FIELDS \
-    {"id", SHAPE_STR, offsetof(struct key_view, id), "Its name in every other call; no secret."}, \
+    {"id", SHAPE_STR, offsetof(struct key_view, id), "Id of the key; not secret."}, \
     {"name", SHAPE_STR, offsetof(struct key_view, name), "As given."}, \
-    {"admin", SHAPE_BOOL, offsetof(struct key_view, admin), "Whether it may manage keys and templates."}, \
-    {"created_at", SHAPE_TIME, offsetof(struct key_view, created_ms), "When it was made; null if that is not known any more.", SHAPE_NULLABLE}
+    {"admin", SHAPE_BOOL, offsetof(struct key_view, admin), "Whether the key may manage keys and templates."}, \
+    {"created_at", SHAPE_TIME, offsetof(struct key_view, created_ms), "Time of creation; null if unknown.", SHAPE_NULLABLE}
 
 static const struct shape_field key_fields[] = {
     KEY_FIELDS,
-    {"sandboxes", SHAPE_U64, offsetof(struct key_view, sandboxes), "How many sandboxes it has."},
-    {"revoked", SHAPE_BOOL, offsetof(struct key_view, revoked), "True for one that is only listed because it still has sandboxes."},
+    {"sandboxes", SHAPE_U64, offsetof(struct key_view, sandboxes), "Number of its sandboxes."},
+    {"revoked", SHAPE_BOOL, offsetof(struct key_view, revoked), "The key was revoked, and is listed because it still has sandboxes."},
 };
 static const struct shape_field new_key_fields[] = {
     KEY_FIELDS,
     {"key", SHAPE_STR, offsetof(struct key_view, key), "The key. It is not stored and cannot be shown again."},
 };
-static SHAPE(key_shape, "Key", "An API key; each sees only the sandboxes it made.", key_fields);
-static SHAPE(new_key_shape, "NewKey", "An API key that was just made.", new_key_fields);
+static SHAPE(key_shape, "Key", "An API key. A key sees only the sandboxes it created.", key_fields);
+static SHAPE(new_key_shape, "NewKey", "A new API key.", new_key_fields);
 
 struct keys_view {
     struct shape_bytes keys;
 };
 static const struct shape_field keys_fields[] = {
-    {"keys", SHAPE_LIST, offsetof(struct keys_view, keys), "Oldest first; at last what is revoked and still has sandboxes.", SHAPE_ALWAYS, &key_shape},
+    {"keys", SHAPE_LIST, offsetof(struct keys_view, keys), "Keys, oldest first; then revoked keys that still have sandboxes.", SHAPE_ALWAYS, &key_shape},
 };
 static SHAPE(keys_shape, "KeyList", "All API keys.", keys_fields);
 
@@ -46,8 +46,8 @@ struct create_in {
     bool admin;
 };
 static const struct json_field create_fields[] = {
-    {"name", JSON_FIELD_STR, offsetof(struct create_in, name), 0, AUTH_NAME_MAX, false, "What it is for, to recognise it by."},
-    {"admin", JSON_FIELD_BOOL, offsetof(struct create_in, admin), 0, 0, false, "Whether it may manage keys and templates."},
+    {"name", JSON_FIELD_STR, offsetof(struct create_in, name), 0, AUTH_NAME_MAX, false, "Name, to recognise the key."},
+    {"admin", JSON_FIELD_BOOL, offsetof(struct create_in, admin), 0, 0, false, "Whether the key may manage keys and templates."},
 };
 static const struct surface_input create_input = {SURFACE_INPUT(create_fields, struct create_in)};
 
@@ -56,7 +56,7 @@ struct revoke_in {
 };
 static const struct json_field revoke_fields[] = {
     {"delete_sandboxes", JSON_FIELD_BOOL, offsetof(struct revoke_in, delete_sandboxes), 0, 0, false,
-     "Also deletes its sandboxes, which nobody sees any more; without it they stay until their timeouts."},
+     "Also delete its sandboxes. Default: they remain until their lifetime ends."},
 };
 static const struct surface_input revoke_input = {SURFACE_INPUT(revoke_fields, struct revoke_in)};
 /* clang-format on */
@@ -236,13 +236,13 @@ static void key_revoke(struct call *c, const void *in)
 /* clang-format off */
 const struct surface_row surface_keys[] = {
     {{"POST",   "/v1/keys"}, SCOPE_ADMIN, key_create, "createKey",
-     "Makes an API key and shows it, once.",
+     "Creates an API key; the answer is the only one that shows it.",
      .body = &create_input, .status = 201, .answers = {&new_key_shape}},
     {{"GET",    "/v1/keys"}, SCOPE_ADMIN, key_list, "listKeys",
-     "Lists all API keys, without the keys themselves.",
+     "Lists all API keys, without their secrets.",
      .status = 200, .answers = {&keys_shape}},
     {{"DELETE", "/v1/keys/{id}"}, SCOPE_ADMIN, key_revoke, "revokeKey",
-     "Takes an API key away: from now on nobody gets in with it, and who is in with it is out.",
+     "Revokes an API key and closes its connections.",
      .query = &revoke_input, .status = 204},
     {.op = NULL},
 };

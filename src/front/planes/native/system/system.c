@@ -16,9 +16,9 @@ struct health_view {
     bool ok;
 };
 static const struct shape_field health_fields[] = {
-    {"ok", SHAPE_BOOL, offsetof(struct health_view, ok), "True: requests are answered."},
+    {"ok", SHAPE_BOOL, offsetof(struct health_view, ok), "True if the server answers requests."},
 };
-static SHAPE(health_shape, "Health", "The server is there.", health_fields);
+static SHAPE(health_shape, "Health", "The server is running.", health_fields);
 
 static void health(struct call *c, const void *in)
 {
@@ -34,13 +34,14 @@ struct ready_view {
 };
 /* clang-format off */
 static const struct shape_field ready_fields[] = {
-    {"ok", SHAPE_BOOL, offsetof(struct ready_view, ok), "True: the server accepts creates."},
+    {"ok", SHAPE_BOOL, offsetof(struct ready_view, ok), "True if the server accepts creates."},
     {"reason", SHAPE_STR, offsetof(struct ready_view, reason), "Why not: `starting`, or the code a create fails with.", SHAPE_OMITTED},
     {"reserve", SHAPE_STR, offsetof(struct ready_view, reserve),
      "Disk space allocated ahead: `enough`; `short` of what is wanted; `low`, and creates are refused; `unbacked`: writes can be lost if the host's disk fills up; `none` is kept.", SHAPE_OMITTED},
 };
 /* clang-format on */
-static SHAPE(ready_shape, "Ready", "Whether sandboxes can be made. No sizes: it wants no key.",
+static SHAPE(ready_shape, "Ready",
+             "Whether sandboxes can be created. Without sizes, since no key is required.",
              ready_fields);
 
 static const char *reserve_word(const struct engine_stats *s)
@@ -89,16 +90,16 @@ struct settings_view {
 };
 /* clang-format off */
 static const struct shape_field setting_fields[] = {
-    {"name", SHAPE_STR, offsetof(struct setting_view, name), "As on the command line, without dashes."},
-    {"value", SHAPE_STR, offsetof(struct setting_view, value), "As it would be written in the file."},
-    {"default", SHAPE_STR, offsetof(struct setting_view, def), "What it is when nobody says anything."},
-    {"doc", SHAPE_STR, offsetof(struct setting_view, doc), "What it is for."},
+    {"name", SHAPE_STR, offsetof(struct setting_view, name), "Name, as on the command line without dashes."},
+    {"value", SHAPE_STR, offsetof(struct setting_view, value), "Value, as in the configuration file."},
+    {"default", SHAPE_STR, offsetof(struct setting_view, def), "Default value."},
+    {"doc", SHAPE_STR, offsetof(struct setting_view, doc), "Description."},
 };
 static SHAPE(setting_shape, "Setting", "One setting of the server.", setting_fields);
 static const struct shape_field settings_fields[] = {
-    {"settings", SHAPE_LIST, offsetof(struct settings_view, settings), "All of them; none is a secret.", SHAPE_ALWAYS, &setting_shape},
+    {"settings", SHAPE_LIST, offsetof(struct settings_view, settings), "All settings; none is secret.", SHAPE_ALWAYS, &setting_shape},
 };
-static SHAPE(settings_shape, "Config", "How the server is set.", settings_fields);
+static SHAPE(settings_shape, "Config", "The settings of the server.", settings_fields);
 /* clang-format on */
 
 static void config_get(struct call *c, const void *in)
@@ -134,7 +135,7 @@ static const struct {
     ROW(init_connections, "gauge",   "init_connections",              "Connections to sandboxes' inits."),
     ROW(pooled,           "gauge",   "sandboxes_pooled",              "Sandboxes made in advance."),
     ROW(teardown,         "gauge",   "teardown_queue",                "Sandboxes whose remains are being removed."),
-    ROW(sandboxes_max,    "gauge",   "sandboxes_max",                 "Sandboxes this host takes at one time."),
+    ROW(sandboxes_max,    "gauge",   "sandboxes_max",                 "Maximum number of sandboxes of this host."),
     ROW(disk_total,       "gauge",   "disk_bytes",                    "Size of the pool that sandboxes' disks may grow to together."),
     ROW(disk_free,        "gauge",   "disk_free_bytes",               "What can still be written: the reserve, and what the host can give."),
     ROW(disk_allocated,   "gauge",   "disk_allocated_bytes",          "What the disks have on the host now, used or reserved."),
@@ -293,7 +294,7 @@ static const struct {
      offsetof(struct metric, memory)},
     {"cove_sandbox_cache_bytes", "Cached files.", offsetof(struct metric, cache)},
     {"cove_sandbox_disk_bytes", "What is on its disk.", offsetof(struct metric, disk)},
-    {"cove_sandbox_processes", "Processes and threads.", offsetof(struct metric, pids)},
+    {"cove_sandbox_processes", "Number of processes and threads.", offsetof(struct metric, pids)},
 };
 
 struct usage_line {
@@ -344,16 +345,16 @@ static void metrics_get(struct call *c, const void *in)
 /* clang-format off */
 const struct surface_row surface_system[] = {
     {{"GET", "/health"}, SCOPE_PUBLIC, health, "getHealth",
-     "Answers at once when the server is there; wants no key.",
+     "Answers if the server is running; no key required.",
      .status = 200, .answers = {&health_shape}, .flags = SURFACE_EARLY},
     {{"GET", "/ready"}, SCOPE_PUBLIC, ready, "getReady",
-     "Whether sandboxes can be made: 503 while they cannot, with the reason; wants no key.",
+     "Whether sandboxes can be created: 503 with the reason if not; no key required.",
      .status = 200, .answers = {&ready_shape}, .flags = SURFACE_EARLY},
     {{"GET", "/metrics"}, SCOPE_READ, metrics_get, "getMetrics",
-     "Numbers for Prometheus.",
+     "Metrics in Prometheus format.",
      .status = 200, .flags = SURFACE_TEXT},
     {{"GET", "/v1/config"}, SCOPE_ADMIN, config_get, "getConfig",
-     "How the server is set.",
+     "The settings of the server.",
      .status = 200, .answers = {&settings_shape}, .flags = SURFACE_EARLY},
     {.op = NULL},
 };

@@ -13,7 +13,6 @@
 #define PAGE_DEFAULT (1u << 20)
 #define PAGE_MIN 16u /* a character always fits, so every page makes progress */
 #define PAGE_MAX (8u << 20)
-#define EVENT_MAX (8u * PROCESS_CHUNK_MAX)
 
 struct logs_in {
     uint64_t max_bytes;
@@ -42,31 +41,31 @@ struct page_view {
 
 /* clang-format off */
 static const struct shape_field gap_fields[] = {
-    {"from", SHAPE_U64, offsetof(struct gap_view, from), "Position of the first byte that is lost."},
-    {"to", SHAPE_U64, offsetof(struct gap_view, to), "Position behind the last."},
+    {"from", SHAPE_U64, offsetof(struct gap_view, from), "Position of the first lost byte."},
+    {"to", SHAPE_U64, offsetof(struct gap_view, to), "Position after the last lost byte."},
 };
-static SHAPE(gap_shape, "Truncated", "Output that is not kept any more; the truncated event.", gap_fields);
+static SHAPE(gap_shape, "Truncated", "Output that is no longer kept; the truncated event.", gap_fields);
 
 static const struct shape_field chunk_fields[] = {
-    {"pos", SHAPE_U64, offsetof(struct chunk_view, pos), "Position of its first byte."},
+    {"pos", SHAPE_U64, offsetof(struct chunk_view, pos), "Position of the first byte."},
     {"stream", SHAPE_STR, offsetof(struct chunk_view, stream), "stdout or stderr."},
-    {"data", SHAPE_BYTES, offsetof(struct chunk_view, data), "What was printed.", .encoding = "encoding"},
+    {"data", SHAPE_BYTES, offsetof(struct chunk_view, data), "Output.", .encoding = "encoding"},
 };
-static SHAPE(chunk_shape, "LogChunk", "Output of one stream.", chunk_fields);
+static SHAPE(chunk_shape, "LogChunk", "Consecutive output of one stream.", chunk_fields);
 
 static const struct shape_field page_fields[] = {
-    {"chunks", SHAPE_LIST, offsetof(struct page_view, chunks), "In the order they were printed.", SHAPE_ALWAYS, &chunk_shape},
-    {"next", SHAPE_U64, offsetof(struct page_view, next), "Give it as `since` to continue without a gap."},
-    {"exited", SHAPE_BOOL, offsetof(struct page_view, exited), "The process has ended and this is the last of its output."},
-    {"truncated", SHAPE_OBJECT, offsetof(struct page_view, truncated), "What is not kept any more.", SHAPE_OMITTED, &gap_shape},
+    {"chunks", SHAPE_LIST, offsetof(struct page_view, chunks), "Chunks in order.", SHAPE_ALWAYS, &chunk_shape},
+    {"next", SHAPE_U64, offsetof(struct page_view, next), "Pass it as `since` to continue without a gap."},
+    {"exited", SHAPE_BOOL, offsetof(struct page_view, exited), "The process has exited and this is the end of its output."},
+    {"truncated", SHAPE_OBJECT, offsetof(struct page_view, truncated), "Output that is no longer kept.", SHAPE_OMITTED, &gap_shape},
 };
 static SHAPE(page_shape, "Logs", "Output of a process.", page_fields);
 
 static const struct shape_field end_fields[] = {
     {"next", SHAPE_U64, offsetof(struct page_view, next), "Position to continue from."},
-    {"exited", SHAPE_BOOL, offsetof(struct page_view, exited), "The process has ended and this was the last of its output."},
+    {"exited", SHAPE_BOOL, offsetof(struct page_view, exited), "The process has exited and this was the end of its output."},
 };
-static SHAPE(end_shape, "LogsEnd", "The end event: no more is there now.", end_fields);
+static SHAPE(end_shape, "LogsEnd", "The end event: there is no more output now.", end_fields);
 /* clang-format on */
 
 /* Whose output: of a process, or of a command of a session. */
@@ -218,41 +217,16 @@ struct tail {
     bool follow;
     unsigned streams;
     struct output sent;
-    struct buf event;
 };
-
-static void tail_drop(void *state)
-{
-    buf_free(&((struct tail *)state)->event);
-}
-
-static void send_event(struct tail *t, unsigned stream)
-{
-    char id[OUTPUT_ID_MAX];
-
-    call_event(t->c, output_id(&t->sent, id), output_name(stream), &t->event);
-}
-
-static void flush(struct tail *t)
-{
-    for (unsigned stream = PROCESS_STDOUT; stream <= PROCESS_STDERR; stream++) {
-        buf_clear(&t->event);
-        if (output_flush(&t->sent, stream, &t->event))
-            send_event(t, stream);
-    }
-}
 
 static void tail_output(void *arg, const struct process_output *m)
 {
     struct tail *t = arg;
 
-    if (t->how == CALL_RAW) {
+    if (t->how == CALL_RAW)
         call_write(t->c, m->data.p, m->data.len);
-        return;
-    }
-    buf_clear(&t->event);
-    if (output_take(&t->sent, m->stream, m->pos, m->data.p, m->data.len, &t->event))
-        send_event(t, m->stream);
+    else
+        call_output(t->c, &t->sent, m);
 }
 
 static void tail_truncated(void *arg, const struct process_truncated *m)
@@ -262,7 +236,7 @@ static void tail_truncated(void *arg, const struct process_truncated *m)
 
     if (t->how == CALL_RAW)
         return;
-    flush(t);
+    call_output_end(t->c, &t->sent);
     t->sent.pos = m->to;
     call_event_shape(t->c, output_id(&t->sent, id), "truncated", &gap_shape,
                      &(struct gap_view){m->from, m->to});
@@ -276,7 +250,7 @@ static void tail_exit(void *arg, const struct process_exit *m)
     if (!call_told(t->c))
         return;
     if (t->how == CALL_SSE) {
-        flush(t);
+        call_output_end(t->c, &t->sent);
         exit_view_of(&v, m);
         call_event_shape(t->c, NULL, "exit", &exit_shape, &v);
     }
@@ -292,7 +266,7 @@ static void tail_end(void *arg, const struct process_end *m)
         return;
     if (t->how == CALL_SSE) {
         if (m->exited)
-            flush(t);
+            call_output_end(t->c, &t->sent);
         t->sent.pos = m->value;
         call_event_shape(t->c, output_id(&t->sent, id), "end", &end_shape,
                          &(struct page_view){.next = m->value, .exited = m->exited});
@@ -337,14 +311,13 @@ static void read_stream(struct call *c, const struct logs_in *in, unsigned strea
 {
     const char *header = http_header(c->r, "Last-Event-ID");
     const char *from = header != NULL ? header : in->since;
-    struct tail *t = call_state(c, sizeof(*t), tail_drop);
+    struct tail *t = call_state(c, sizeof(*t), NULL);
     char ref[PROCESS_REF_MAX + 1];
     struct err e;
 
     if (t == NULL)
         return;
     *t = (struct tail){.c = c, .how = call_accept(c), .follow = in->follow, .streams = streams};
-    buf_init(&t->event, EVENT_MAX);
     if (from != NULL && output_resume(&t->sent, from, &e) < 0) {
         err_wrap(&e, "%s", header != NULL ? "Last-Event-ID" : "since");
         call_fail(c, &e);
@@ -358,10 +331,10 @@ static void read_stream(struct call *c, const struct logs_in *in, unsigned strea
 
 /* clang-format off */
 static const struct json_field logs_fields[] = {
-    {"since", JSON_FIELD_STR, offsetof(struct logs_in, since), 1, OUTPUT_ID_MAX, false, "Position to begin at, or for streams the id of the last event seen; without it the oldest that is kept."},
-    {"follow", JSON_FIELD_BOOL, offsetof(struct logs_in, follow), 0, 0, false, "1: go on until the process ends; for streams only."},
-    {"stream", JSON_FIELD_STR, offsetof(struct logs_in, stream), 0, 16, false, "stdout, stderr or both (the default)."},
-    {"max_bytes", JSON_FIELD_U64, offsetof(struct logs_in, max_bytes), PAGE_MIN, PAGE_MAX, false, "Bytes in one JSON answer; without it 1 MiB."},
+    {"since", JSON_FIELD_STR, offsetof(struct logs_in, since), 1, OUTPUT_ID_MAX, false, "Position to start at or, for streams, the id of the last event seen. Default: the oldest byte kept."},
+    {"follow", JSON_FIELD_BOOL, offsetof(struct logs_in, follow), 0, 0, false, "Continue until the process exits. Only for streams."},
+    {"stream", JSON_FIELD_STR, offsetof(struct logs_in, stream), 0, 16, false, "stdout, stderr or both (default)."},
+    {"max_bytes", JSON_FIELD_U64, offsetof(struct logs_in, max_bytes), PAGE_MIN, PAGE_MAX, false, "Maximum bytes of output in a JSON answer. Default: 1 MiB."},
 };
 /* clang-format on */
 
@@ -385,7 +358,7 @@ static void process_logs(struct call *c, const void *query)
         call_fail(c, &e);
     } else if (json && in->follow) {
         err_set(&e, ERR_INVALID,
-                "follow: wants Accept: text/event-stream or application/octet-stream");
+                "follow: requires Accept: text/event-stream or application/octet-stream");
         call_fail(c, &e);
     } else if (json) {
         read_page(c, in, streams);
@@ -397,15 +370,14 @@ static void process_logs(struct call *c, const void *query)
 /* clang-format off */
 #define LOGS_ANSWER \
     .query = &logs_input, .status = 200, .answers = {&page_shape}, \
-    .events = "stdout and stderr ({data, encoding?}), each with an id to resume from; truncated (Truncated); " \
-              "at last exit (Exit) with follow, else end (LogsEnd); or error (Error)", \
+    .events = "stdout and stderr ({data, encoding?}), each with an id to resume from; truncated (Truncated); finally exit (Exit) with follow, else end (LogsEnd); or error (Error)", \
     .event_shapes = {&gap_shape, &end_shape, &exit_shape}, \
     .flags = SURFACE_RAW_ANSWER | SURFACE_RESUME
 const struct surface_row surface_logs[] = {
     {{"GET", "/v1/sandboxes/{id}/processes/{pid}/logs"}, SCOPE_READ, process_logs, "getProcessLogs",
-     "Output of a process from a position on; as bare bytes gaps are not told.", LOGS_ANSWER},
+     "Shows the output of a process from a position on. As raw bytes, gaps are not marked.", LOGS_ANSWER},
     {{"GET", "/v1/sandboxes/{id}/sessions/{sid}/commands/{cid}/output"}, SCOPE_READ, process_logs, "getSessionCommandOutput",
-     "Output of a command of a session from a position on; without follow also what its background processes printed since.", LOGS_ANSWER},
+     "Shows the output of a command of a session from a position on. Without follow, includes later output of its background processes.", LOGS_ANSWER},
     {.op = NULL},
 };
 /* clang-format on */

@@ -1,4 +1,4 @@
-/* keeper.c - `cove serve`: the order in which the daemon comes up, and its end. */
+/* serve.c - `cove serve`: the order in which the daemon starts, and how it ends. */
 #include "keeper/keeper.h"
 
 #include <errno.h>
@@ -16,43 +16,37 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "keeper/closer.h"
-#include "keeper/doctor.h"
-#include "keeper/front.h"
+#include "keeper/host/doctor.h"
+#include "keeper/host/front.h"
+#include "keeper/host/key.h"
+#include "keeper/host/listen.h"
+#include "keeper/host/ready.h"
 #include "keeper/image.h"
-#include "keeper/key.h"
-#include "keeper/listen.h"
+#include "keeper/life.h"
 #include "keeper/mount.h"
 #include "keeper/network.h"
 #include "keeper/ops.h"
-#include "keeper/pool.h"
-#include "keeper/ready.h"
 #include "keeper/snapshot.h"
 #include "keeper/template.h"
 #include "keeper/worker.h"
 
-#define LEAVE_MS 10000 /* for what goes down, when the daemon ends */
+#define LEAVE_MS 10000 /* for teardowns, when the daemon ends */
 #define LEAVE_LOOK_MS 100
 
-/* A sandbox may mount its /proc only where one is seen whole: anything that the
- * host has mounted inside its own (lxcfs does) would forbid it to all of them. */
-static int clear_proc(struct err *e)
-{
-    if (umount2("/proc", MNT_DETACH) < 0 ||
-        mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) < 0)
-        return err_sys(e, "a /proc without other mounts in it");
-    return 0;
-}
-
-/* Everything we mount hangs in a namespace of our own and goes away with us;
- * what the host mounts and unmounts still reaches us. */
+/* Our mounts are in a private namespace and go away with us; mounts of the host still reach us. The
+ * kernel lets a sandbox mount its own /proc only if ours has no other mounts in it (lxcfs adds
+ * some). */
 static int own_mounts(struct keeper *k, struct err *e)
 {
     (void)k;
     if (unshare(CLONE_NEWNS) < 0)
-        return err_sys(e, "a mount namespace of our own");
+        return err_sys(e, "create a mount namespace");
     if (mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL) < 0)
-        return err_sys(e, "make mounts slaves");
-    return clear_proc(e);
+        return err_sys(e, "make all mounts slaves");
+    if (umount2("/proc", MNT_DETACH) < 0 ||
+        mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) < 0)
+        return err_sys(e, "mount a /proc without other mounts in it");
+    return 0;
 }
 
 static int open_init(struct keeper *k, struct err *e)
@@ -62,8 +56,8 @@ static int open_init(struct keeper *k, struct err *e)
     return k->helper_fd < 0 ? -1 : 0;
 }
 
-/* Budgets of the whole host that its defaults make too small for many sandboxes.
- * Raising them takes nothing from anybody. */
+/* Limits of the whole host that are too low by default for many sandboxes. Raising them takes
+ * nothing from other programs. */
 static void raise_sysctl(const char *name, const char *path, uint64_t want)
 {
     autofd int fd = open(path, O_RDWR | O_CLOEXEC);
@@ -95,10 +89,10 @@ static int raise_limits(struct keeper *k, struct err *e)
     return 0;
 }
 
-/* Each step may rely on the ones above it. The host is looked at through its own
- * /proc. Then mounts: a directory opened before belongs to the host's namespace, and
- * nothing can be mounted through it. The state directory comes with its lock: from
- * there on it is ours alone. */
+/* Each step may rely on the ones above it. The host is checked through its own /proc, so before the
+ * mounts. Directories are opened after the mounts: one opened before belongs to the host's
+ * namespace, and nothing can be mounted through it. The state directory comes with its lock: from
+ * there on no other daemon uses it. */
 /* clang-format off */
 static const struct {
     const char *what;
@@ -150,31 +144,8 @@ static void stop_asked(void *arg, int signo)
     front_stop(arg);
 }
 
-/* Children other than the front and the inits are waited for by who started
- * them; SIGCHLD itself says nothing that a pidfd does not. */
-static int watch_signals(struct keeper *k, struct err *e)
-{
-    signal(SIGPIPE, SIG_IGN);
-    if (loop_signal(k->loop, SIGTERM, stop_asked, k, e) < 0 ||
-        loop_signal(k->loop, SIGINT, stop_asked, k, e) < 0 ||
-        loop_signal(k->loop, SIGHUP, stop_asked, k, e) < 0)
-        return -1;
-    return 0;
-}
-
-static void blank(struct keeper *k)
-{
-    k->dir_fd = k->run_fd = k->damaged_fd = k->records.fd = k->front_fd = k->lock_fd =
-        k->listen_fd = -1;
-    k->init_fd = k->helper_fd = k->disk.fd = k->disk.qgroups_fd = k->ids.fd = -1;
-    k->network.watch_io.fd = k->cgroups.v2_fd = -1;
-    nursery_init(k);
-    for (int c = 0; c < CTRL_COUNT; c++)
-        k->cgroups.v1_fd[c] = -1;
-}
-
-/* HOST or HOST:PORT; nothing: the default. With a scheme before it, which is easily typed,
- * it would be told to every client, and none could use it. */
+/* HOST or HOST:PORT; "" is the default. A scheme before it, which is easily typed, would be part of
+ * every URL that clients are told. */
 static bool is_domain(const char *text)
 {
     size_t n = strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_");
@@ -190,35 +161,49 @@ int keeper_load(struct keeper *k, int argc, char *const *argv, struct err *e)
     int level;
 
     memset(k, 0, sizeof(*k));
-    blank(k);
+    k->dir_fd = k->run_fd = k->damaged_fd = k->records.fd = k->front_fd = k->lock_fd =
+        k->listen_fd = -1;
+    k->init_fd = k->helper_fd = k->disk.fd = k->disk.qgroups_fd = k->ids.fd = -1;
+    k->network.watch_io.fd = k->cgroups.v2_fd = -1;
+    for (int c = 0; c < CTRL_COUNT; c++)
+        k->cgroups.v1_fd[c] = -1;
+    nursery_init(k);
     if (config_load(&k->config, argc, argv, e) < 0)
         return -1;
     level = log_level_from(k->config.log_level);
     if (level < 0)
-        return err_set(e, ERR_INVALID, "log-level '%s' is none of error, warn, info, debug",
+        return err_set(e, ERR_INVALID, "log-level: '%s' is not error, warn, info or debug",
                        k->config.log_level);
     if (!is_domain(k->config.domain))
-        return err_set(e, ERR_INVALID, "domain: '%.100s' is not a name, or one with :PORT",
+        return err_set(e, ERR_INVALID, "domain: '%.100s' is not HOST or HOST:PORT",
                        k->config.domain);
     log_open("keeper", (enum log_level)level);
     if (geteuid() != 0)
-        return err_set(e, ERR_DENIED, "this needs root: it makes namespaces, mounts and cgroups");
+        return err_set(e, ERR_DENIED, "not root: namespaces, mounts and cgroups need it");
     return loop_new(&k->loop, e);
 }
 
+/* No handler for SIGCHLD: the front and the inits have pidfds, and other children are waited for
+ * where they are started. */
 static int serve(struct keeper *k, struct err *e)
 {
-    if (front_wait_old(k, e) < 0 || listen_open(k, e) < 0 || template_make_first(k, e) < 0 ||
-        watch_signals(k, e) < 0 || front_start(k, e) < 0)
+    static const int ends[] = {SIGTERM, SIGINT, SIGHUP};
+
+    if (front_wait_old(k, e) < 0 || listen_open(k, e) < 0 || template_make_first(k, e) < 0)
+        return -1;
+    signal(SIGPIPE, SIG_IGN);
+    for (size_t i = 0; i < ARRAY_LEN(ends); i++)
+        if (loop_signal(k->loop, ends[i], stop_asked, k, e) < 0)
+            return -1;
+    if (front_start(k, e) < 0)
         return -1;
     pool_refill(k);
     return loop_run(k->loop, e) < 0 ? -1 : front_check(k, e);
 }
 
-/* The pool is nobody's: a daemon that ends in order, or could not begin, takes it
- * down, so that nothing but what people asked for stays behind. What does not go down
- * (a process that the kernel does not let go, no fd to do it with) holds up no end: its
- * record is there, and the next start goes on with it. */
+/* A daemon that ends in order, or could not start, deletes every sandbox that no client has. A
+ * teardown that does not finish (a process that the kernel does not end, no free fd) does not block
+ * the end: its record is there, and the next start continues with it. */
 static void leave(struct keeper *k)
 {
     uint64_t until = clock_mono_ns() + LEAVE_MS * 1000000ull;
@@ -226,11 +211,12 @@ static void leave(struct keeper *k)
 
     ready_unsay(k);
     pool_drain(k);
-    while ((k->ndying > 0 || worker_is_busy()) && clock_mono_ns() < until &&
+    while ((k->counts[COUNT_TEARDOWN] > 0 || worker_is_busy()) && clock_mono_ns() < until &&
            loop_turn(k->loop, LEAVE_LOOK_MS, &e) == 0)
         continue;
-    if (k->ndying > 0)
-        log_warn("%zu sandboxes do not go down; the next start goes on with them", k->ndying);
+    if (k->counts[COUNT_TEARDOWN] > 0)
+        log_warn("%zu sandboxes are not down yet; the next start continues with them",
+                 k->counts[COUNT_TEARDOWN]);
     closer_wait();
     if (k->sandboxes.count == 0) {
         cgroup_close_all(k);
@@ -253,7 +239,7 @@ int keeper_main(int argc, char **argv)
         r = serve(&k, &e);
         leave(&k);
     } else {
-        cgroup_close_all(&k); /* those with sandboxes in them stay */
+        cgroup_close_all(&k); /* groups with sandboxes in them stay */
     }
     nursery_close(&k);
     if (r < 0)

@@ -1,4 +1,4 @@
-/* bridge.c - the Cloudflare bridge: what an agent's client does all day, each next to
+/* cloudflare.c - the Cloudflare plane: what an agent's client does all day, each next to
  * the same work on the host, turn by turn. The key on a PTY is in terminal.c. */
 #include <fcntl.h>
 #include <stdio.h>
@@ -18,7 +18,7 @@
 #define FILES 100
 
 static struct client c;
-static char dir[] = "/tmp/cove-bench-bridge-XXXXXX";
+static char dir[] = "/tmp/cove-bench-cloudflare-XXXXXX";
 
 /* ---- ours ---- */
 
@@ -119,12 +119,13 @@ static const struct {
     void (*ours)(void), (*theirs)(void);
     double target;
 } cases[] = {
-    {"bridge: exec [\"true\"]", "posix_spawn", exec_true, spawn_true, 2.0},
-    {"bridge: exec sh -lc true, as the Agents SDK does", "posix_spawn", exec_login, spawn_login, 0},
-    {"bridge: [\"true\"] in a session", "posix_spawn", exec_session, spawn_true, 0},
-    {"bridge: write 1 KiB", "the host's own disk", write_file, host_write, 0},
-    {"bridge: read 1 KiB", "the host's own disk", read_file, host_read, 0},
-    {"bridge: list 100 files (exec ls -la)", "posix_spawn", list_files, spawn_ls, 0},
+    {"cloudflare: exec [\"true\"]", "posix_spawn", exec_true, spawn_true, 2.0},
+    {"cloudflare: exec sh -lc true, as the Agents SDK does", "posix_spawn", exec_login, spawn_login,
+     0},
+    {"cloudflare: [\"true\"] in a session", "posix_spawn", exec_session, spawn_true, 0},
+    {"cloudflare: write 1 KiB", "the host's own disk", write_file, host_write, 0},
+    {"cloudflare: read 1 KiB", "the host's own disk", read_file, host_read, 0},
+    {"cloudflare: list 100 files (exec ls -la)", "posix_spawn", list_files, spawn_ls, 0},
 };
 
 static double timed(void (*work)(void))
@@ -181,8 +182,9 @@ int main(void)
     make_files();
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
         measure(i);
-    note_print("bridge: the reference on a machine of this class: exec 4.6 ms, exec in a session "
-               "12.4 ms, list 86 ms, kill 53 ms");
+    note_print(
+        "cloudflare: the reference on a machine of this class: exec 4.6 ms, exec in a session "
+        "12.4 ms, list 86 ms, kill 53 ms");
     remove_files();
     client_call(&c, "DELETE", AT, NULL, 204);
     client_close(&c);

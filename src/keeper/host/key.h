@@ -1,7 +1,6 @@
-/* key.h - the first API key: DIR/api-key, root's alone. Everyone else gets its
- * hash. */
-#ifndef KEEPER_KEY_H
-#define KEEPER_KEY_H
+/* key.h - the first API key: DIR/api-key, readable by root only. The front gets its hash. */
+#ifndef KEEPER_HOST_KEY_H
+#define KEEPER_HOST_KEY_H
 
 #include "keeper/host.h"
 

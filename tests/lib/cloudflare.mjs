@@ -1,4 +1,4 @@
-// bridge.mjs - the Cloudflare bridge by plain HTTP: what a client would send, and
+// cloudflare.mjs - the Cloudflare plane by plain HTTP: what a client would send, and
 // everything that comes back.
 import assert from 'node:assert/strict';
 import crypto from 'node:crypto';
@@ -29,7 +29,7 @@ export function resultOf(events) {
   return { exit: exit[0], error: error[0], out: bytes('stdout'), err: bytes('stderr'), stdout: bytes('stdout').toString(), stderr: bytes('stderr').toString(), events };
 }
 
-export class Bridge {
+export class Cloudflare {
   constructor(daemon, id = anyId(), key = daemon.key) {
     this.d = daemon;
     this.id = id;
