@@ -1,25 +1,25 @@
 /* internal.h - what the files of the engine share; private to them.
  *
- *   engine.c    birth, numbers                 keeper.c   the socket to the keeper
+ *   engine.c    start, counters                keeper.c   the socket to the keeper
  *   template.c  templates and their names      import.c   adding one
- *   build.c     with debootstrap               image.c    what an image says
+ *   build.c     with debootstrap               image.c    settings of an image
  *   join.c      the two records, at start      life.c     what happens to a sandbox when; with
  *                                              life_pause.c and life_end.c
  *   sandbox.c   what planes ask of sandboxes   events.c   the ring for /v1/events
- *   talk.c      conversations with inits       monitor.c  one per sandbox, for its news
+ *   talk.c      conversations with inits       monitor.c  events of each init
  *   session.c   what planes ask of sessions
  *   command.c   from options to a message      stream.c, call.c  the two halves of process.h
- *   box.c       sandboxes in memory            waiter.c   who is to be answered
+ *   box.c       sandboxes in memory            waiter.c   callers to be answered
  *   snapshot.c  files as they were             fork.c     several from one
  *   export.c    and as one file
- *   metrics.c   what they use                  logbook.c  what happened, in words
+ *   metrics.c   resource usage                 logbook.c  logs of sandboxes
  *   network.c   rules and traffic              work.c     one call of cove-helper
  *   archive.c   directories in and out
  *   owners.c    whose sandboxes they are       list.c     in pages
  *   name.c      sandboxes by name              fdpass.c   fds from inside
  *   file*.c     files, by init or cove-helper
  *   mount.c     directories of the operator's  idle.c     paused when unused
- *   tunnel.c    ports by token                 journal.c  what commands print
+ *   tunnel.c    ports by token                 journal.c  output of commands
  *   flush.c     rows on the disk, before an answer */
 #ifndef FRONT_ENGINE_INTERNAL_H
 #define FRONT_ENGINE_INTERNAL_H
@@ -366,7 +366,7 @@ struct process_call {
     struct talk talk;
     struct engine *g;
     const char *noun; /* what it is about; NULL: a process */
-    /* Exactly one is given: who is told the last answer. */
+    /* Exactly one is given, and gets the last answer. */
     process_started_cb *started;
     process_proc_cb *proc;
     session_cb *session;

@@ -73,7 +73,7 @@ static bool is_open(const struct proxy *p, const struct sandbox *s, const struct
            engine_tunnel_is(p->engine, t->id, t->port, t->token);
 }
 
-/* A tunnel that was closed ends for who is in it, too. */
+/* Closing a tunnel also ends its open connections. */
 static void on_sweep(struct loop_timer *t)
 {
     struct proxy *p = CONTAINER_OF(t, struct proxy, sweep);
@@ -260,7 +260,7 @@ void proxy_handle(struct proxy *p, struct http_req *r, const struct proxy_target
         return;
     }
     http_on_gone(r, on_gone, y);
-    http_eof_is_gone(r); /* else a server that says nothing would be held for nobody */
+    http_eof_is_gone(r); /* else a silent server would be held without a client */
     y->waking = wakes;
     if (wakes)
         engine_wake(sandbox_ref(p->engine, s), woken, y);

@@ -73,8 +73,8 @@ static enum err_kind kind_of(const char *said)
     return ERR_CONFLICT;
 }
 
-/* The last line that says something, "fatal: " and "error: " preferred: hints come
- * behind them. */
+/* The last line that is not empty; "fatal: " and "error: " are preferred, since hints follow
+ * them. */
 static char *last_words(char *said)
 {
     char *best = said, *line, *rest = said;

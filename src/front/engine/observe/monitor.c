@@ -85,7 +85,7 @@ static int on_msg(struct talk *t, uint16_t type, const union talk_msg *msg, stru
     return 0;
 }
 
-/* What happened meanwhile nobody has heard. */
+/* Events in between were lost. */
 static void on_retry(struct loop_timer *t)
 {
     struct box *b = box_of_monitor(CONTAINER_OF(t, struct monitor, retry));

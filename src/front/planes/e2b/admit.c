@@ -1,4 +1,4 @@
-/* admit.c - who may reach a sandbox's ports, and as what. */
+/* admit.c - authorization for the ports of a sandbox, and the Host the server inside sees. */
 #include <string.h>
 
 #include "base/own.h"

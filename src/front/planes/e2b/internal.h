@@ -4,10 +4,10 @@
  *   sandboxes.c  list, get, end, how long
  *   options.c    what is kept with a sandbox        templates.c  what there is to start from
  *   rest.c       pause and resume                   snapshots.c  and forks
- *   network.c    what a sandbox may reach           admit.c      who may reach its ports
+ *   network.c    what a sandbox may reach           admit.c      authorization for its ports
  *   usage.c      metrics                            logs.c       what happened to it
  *   missing.c    what is not offered, and says so   view.c       a sandbox as E2B shows it
- *   data.c       the data plane: who may, errors    connect.c    its RPC protocol
+ *   data.c       the data plane: access, errors      connect.c    its RPC protocol
  *   signature.c  URLs of one file                   path.c       which file, and as whom
  *   files.c, upload.c  /files, both ways            compose.c    several files become one
  *   metadata.c   what an upload says of its file

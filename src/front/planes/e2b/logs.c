@@ -81,7 +81,7 @@ static void put_fields(struct json_w *w, json_t *fields)
     json_object_foreach(fields, name, value) put_field(w, name, value);
 }
 
-/* "sandbox" of "sandbox.created": who says it. */
+/* "sandbox" of "sandbox.created": the logger. */
 static void put_logger(struct json_w *w, const json_t *fields)
 {
     const char *event = json_string_value(json_object_get(fields, "event"));

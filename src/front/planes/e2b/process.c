@@ -1,8 +1,8 @@
-/* process.c - E2B's Start and Connect: a command or a PTY, and what it prints.
+/* process.c - E2B's Start and Connect: a command or a PTY, and its output.
  *
- * Start's stream owns the output: a client that reads slowly makes the command wait
- * and misses nothing. One that leaves takes nothing along: Connect shows what is
- * still kept, from its beginning, then follows, and owns what nobody else does. */
+ * The stream of Start owns the output: a client that reads slowly makes the command wait and misses
+ * nothing. The command continues if the client disconnects. Connect sends the output kept, then
+ * follows, and becomes the owner if there is none. */
 #include "front/planes/e2b/process.h"
 
 #include <signal.h>
@@ -328,7 +328,7 @@ static bool begins(const char *text, const char *with)
     return strncmp(text, with, strlen(with)) == 0;
 }
 
-/* True: there is another way to start it, as login finds one for who has no home. */
+/* True: it can be started in another way, as login does for users without a home. */
 static bool try_again(struct watching *w, const char *cwd, const struct err *why)
 {
     bool *way = begins(why->msg, "cwd ") ? &w->homeless : &w->by_shell;
@@ -360,7 +360,7 @@ static void start_failed(void *arg, const struct err *why)
         return;
     else if (begins(e.msg, "cwd "))
         err_set(&e, ERR_INVALID, "cwd '%.300s' does not exist", cwd != NULL ? cwd : "/");
-    connect_fail(c, &e); /* who is let in and names nobody is told in the stream */
+    connect_fail(c, &e); /* an authorized client gets this error in the stream */
 }
 
 static void process_start_(struct call *c, const void *in)

@@ -5,7 +5,7 @@
 #include "base/own.h"
 #include "front/planes/e2b/watcher.h"
 
-#define KEEP_MS 10000u /* the watch ends with its stream; if nobody is left to end it, then */
+#define KEEP_MS 10000u /* the watch ends with its stream; after a crash of the front, then */
 
 static const struct json_field fields[] = {WATCH_IN_FIELDS};
 static const struct surface_input input = {SURFACE_INPUT(fields, struct watch_in),

@@ -138,7 +138,7 @@ static const struct surface_input show_input = {SURFACE_INPUT(show_fields, struc
 struct diff {
     struct call *c;
     struct git_diff parse;
-    /* show: the commit first, and what is needed behind it. */
+    /* show: the commit first, then its changes. */
     bool show;
     struct git_log log;
     struct git_commit commit;

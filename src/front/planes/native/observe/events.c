@@ -40,7 +40,7 @@ static const struct shape_field event_fields[] = {
 static SHAPE(event_shape, "Event", "An event.", event_fields);
 /* clang-format on */
 
-/* With an id: who comes back behind it is not told again. */
+/* With an id, so that a client that resumes does not get it again. */
 static void tell_gap(struct call *c, const char *id)
 {
     autobuf struct buf data = BUF_INIT(16);

@@ -18,7 +18,7 @@ struct exec_opts {
 /* Runs it and answers. Uses call_state(). */
 void exec_start(struct call *c, const struct exec_opts *opts);
 
-/* The events of such a stream, for the row of whoever offers it. */
+/* The events of such a stream, for the rows that offer it. */
 #define EXEC_EVENTS                                                                                \
     "start (ExecStart); stdout and stderr ({data, encoding?}), with the position after the data "  \
     "as id; finally exit (ExecExit) or error (Error)"

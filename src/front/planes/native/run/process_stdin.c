@@ -24,7 +24,7 @@ struct stdin_feed {
     struct call *c;
     struct buf held;  /* received, not yet taken by init */
     size_t offered;   /* of it, on its way */
-    bool last, close; /* the body is complete; stdin shall be closed behind it... */
+    bool last, close; /* the body is complete; close stdin after it... */
     bool closing;     /* ...with what is on its way */
     bool asked;       /* even no bytes at all are offered once: is it there, does it read? */
     struct loop_timer retry;
