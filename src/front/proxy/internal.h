@@ -1,9 +1,9 @@
 /* internal.h - what the files of the proxy share; private to them.
  *
- *   proxy.c    the life of a relay         inward.c   to the server inside
+ *   proxy.c    the life of a relay, and errors   inward.c   to the server inside
  *   upstream.c connections to servers inside, in use and idle
- *   request.c  the head that is sent       outward.c  what it answers, to the client
- *   target.c   which sandbox and port       refuse.c   when nothing inside can answer */
+ *   request.c  the head that is sent             outward.c  its answer, to the client
+ *   target.c   which sandbox and port */
 #ifndef FRONT_PROXY_INTERNAL_H
 #define FRONT_PROXY_INTERNAL_H
 
