@@ -1,4 +1,4 @@
-/* words.c - what git says to people: how far it is, and why it failed. */
+/* words.c - git's output for people: progress, and why it failed. */
 #include <stdlib.h>
 #include <string.h>
 

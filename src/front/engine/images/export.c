@@ -1,5 +1,5 @@
-/* export.c - a snapshot as one file: a throw-away sandbox that is made from it, our
- * helper in it, and its bytes out (helper/export.h). */
+/* export.c - exports a snapshot as one file: cove-helper packs it in a temporary sandbox created from
+ * it (helper/image/export.h). */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,5 +1,5 @@
-/* import.c - adding a template: a throw-away sandbox, our helper in it, its bytes
- * in, its lines out, and the keeper's word that it is kept. */
+/* import.c - adds a template: cove-helper unpacks the archive in a temporary sandbox, and the keeper
+ * keeps the result. */
 #include <stdlib.h>
 #include <string.h>
 

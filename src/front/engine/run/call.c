@@ -1,4 +1,4 @@
-/* call.c - conversations with one answer (or a list), the rest of process.h. */
+/* call.c - calls of process.h and terminal.h with one answer or a list. */
 #include <stdlib.h>
 #include <string.h>
 

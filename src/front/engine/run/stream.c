@@ -1,4 +1,4 @@
-/* stream.c - conversations that carry output: process_run() and process_attach(). */
+/* stream.c - calls of process.h with a stream of output: process_run(), process_attach(). */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,5 +1,5 @@
-/* life_end.c - deleting a sandbox: the row says `deleting`, durably; then the keeper is
- * asked; then the row goes. A crash anywhere in between ends the same way. */
+/* life_end.c - deletes a sandbox: the row says `deleting`, durably; then the keeper destroys it; then
+ * the row is deleted. A crash in between ends the same way. */
 #include <stdlib.h>
 #include <string.h>
 

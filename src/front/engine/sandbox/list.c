@@ -1,4 +1,4 @@
-/* list.c - which sandboxes there are: filtered, in either order, in pages. */
+/* list.c - lists sandboxes: filtered, in either order, in pages. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-/* sandbox.c - what planes ask of sandboxes: create, get, delete, pause, resume, timeout. */
+/* sandbox.c - operations on sandboxes: create, get, delete, pause, resume, timeout. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

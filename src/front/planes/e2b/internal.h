@@ -2,7 +2,7 @@
  *
  *   e2b.c        the control plane, and its errors  create.c     creates sandboxes
  *   sandboxes.c  list, get, delete, lifetime        templates.c  templates
- *   rest.c       pause and resume                   snapshots.c  snapshots and forks
+ *   pause.c      pause and resume                   snapshots.c  snapshots and forks
  *   network.c    network rules                      usage.c      metrics
  *   logs.c       logs                               missing.c    routes that are not supported
  *   view.c       a sandbox as E2B shows it, and the options stored with it
@@ -41,7 +41,7 @@
     X(usage)                                                                                       \
     X(create)                                                                                      \
     X(sandboxes)                                                                                   \
-    X(rest)                                                                                        \
+    X(pause)                                                                                       \
     X(snapshots)                                                                                   \
     X(network)                                                                                     \
     X(logs)                                                                                        \

@@ -1,5 +1,5 @@
-/* logs.c - what happened to a sandbox, as E2B shows it: the second generation's entries,
- * and the first's lines of JSON, which its CLI takes apart again. */
+/* logs.c - logs of a sandbox as E2B shows them: entries (v2), and lines of JSON (v1), which E2B's CLI
+ * parses. */
 #include <stdio.h>
 #include <string.h>
 

@@ -1,4 +1,4 @@
-/* templates.c - E2B's templates: which there are. Building them comes later. */
+/* templates.c - lists E2B's templates. */
 #include <string.h>
 
 #include "base/own.h"

@@ -1,5 +1,5 @@
-/* usage.c - what sandboxes use, as E2B shows it: point by point, the last of several
- * sandboxes, and, in the data plane, now. */
+/* usage.c - metrics as E2B shows them: points of one sandbox, the last points of several, and, in the
+ * data plane, current values. */
 #include "front/engine/metrics.h"
 
 #include <string.h>

@@ -1,7 +1,7 @@
-/* watch.c - filesystem.Filesystem/WatchDir: what happens in a directory, as it does.
+/* watch.c - filesystem.Filesystem/WatchDir: streams changes in a directory.
  *
- * `start` is told when nothing can be missed any more. It ends with the time that the
- * client gives or with the directory; with the sandbox the connection breaks. */
+ * `start` is sent when later changes are not missed. The stream ends with the client's deadline or
+ * when the directory is removed; when the sandbox ends the connection is cut. */
 #include "base/own.h"
 #include "front/planes/e2b/watcher.h"
 

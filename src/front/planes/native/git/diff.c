@@ -1,5 +1,5 @@
-/* diff.c - what differs: between the files and what is staged, between that and a
- * commit, between two commits; and what one commit changed. */
+/* diff.c - differences between the working tree, the index and commits, and the changes of a
+ * commit. */
 #include <string.h>
 
 #include "base/own.h"

@@ -1,5 +1,5 @@
-/* events.c - news of your sandboxes, as they happen. A reader that is too slow is
- * let go rather than waited for; it comes back with the last id it saw. */
+/* events.c - streams events of the key's sandboxes. A reader that is too slow is disconnected; it may
+ * reconnect with the last id it saw. */
 #include <string.h>
 
 #include "base/own.h"

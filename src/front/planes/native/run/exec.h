@@ -1,5 +1,5 @@
-/* exec.h - a command whose output this call owns, until it ends or the client
- * leaves: the command waits for a client that reads slowly, and no byte is lost. */
+/* exec.h - a command whose output the call owns until it ends or the client disconnects: the command
+ * waits for a slow client, and no byte is lost. */
 #ifndef FRONT_PLANES_NATIVE_RUN_EXEC_H
 #define FRONT_PLANES_NATIVE_RUN_EXEC_H
 

@@ -1,4 +1,4 @@
-/* system.c - the server itself: is it well, what does it do, how is it set. */
+/* system.c - the server itself: health, readiness, settings, metrics. */
 #include <dirent.h>
 #include <fcntl.h>
 #include <stdio.h>
