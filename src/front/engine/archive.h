@@ -1,7 +1,7 @@
-/* archive.h - a directory of a sandbox as an archive, and the other way round.
+/* archive.h - packs a directory of a sandbox into an archive, and unpacks one.
  *
- * Both run inside, in the caller's identity, and stream: neither side holds more than
- * a piece of it. helper/pack.h and helper/place.h say what becomes of what. */
+ * Both run inside as the given user, and stream: no side holds more than a piece.
+ * helper/archive/pack.h and helper/archive/unpack.h say how entries are treated. */
 #ifndef FRONT_ENGINE_ARCHIVE_H
 #define FRONT_ENGINE_ARCHIVE_H
 

@@ -16,26 +16,23 @@ struct command {
     struct init_start start; /* points into the two, and into the options */
 };
 
-/* The environment is ours (PATH, LANG), then that of the template's image, then the
- * sandbox's, then the call's; a
- * later one of a name wins. What depends on the user (HOME, USER, LOGNAME,
- * SHELL) is init's to add. ERR_INVALID or ERR_TOO_LARGE name what is wrong.
- * command_free() also after a failure. */
+/* The environment is Cove's (PATH, LANG), then that of the template's image, then the sandbox's,
+ * then the call's; later values of a name win. Init adds what depends on the user (HOME, USER,
+ * LOGNAME, SHELL). ERR_INVALID or ERR_TOO_LARGE. command_free() also after a failure. */
 int command_build(struct command *c, const struct sandbox *sb, const struct process_opts *o,
                   struct err *e);
 void command_free(struct command *c);
 
-/* What stands where a caller names no user, or a relative path. */
+/* Default user, and base of relative paths. */
 const char *command_user(const struct sandbox *sb);
 const char *command_cwd(const struct sandbox *sb);
 
-/* What a caller may call a process: letters, digits, '.', '_' and '-'. */
+/* A valid id of a process: letters, digits, '.', '_' and '-'. */
 bool command_id_is_valid(const char *id);
-/* What a caller may mean one by: that, or `@` and its pid; a command of a
- * session by SESSION/ID. */
+/* A valid name of one: its id, or `@` and its pid; SESSION/ID for a command of a session. */
 bool command_is_named(const char *id);
 int command_check_id(const char *id, struct err *e);
-/* What we call one of our own: the same with a '.' before it. */
+/* An id of the front's own processes: a valid id after a '.'. */
 bool command_id_is_own(const char *id);
 
 #endif

@@ -1,4 +1,4 @@
-/* engine.c - birth and death of the engine, numbers. */
+/* engine.c - starts and ends the engine; its counters. */
 #include "front/engine/engine.h"
 
 #include <stdlib.h>

@@ -1,13 +1,14 @@
-/* engine.h - what a sandbox is and may do, whoever asks.
+/* engine.h - sandboxes and the operations on them, for all planes.
  *
- * The only code that talks to the keeper. Planes decode, call this, encode. All
- * calls are made on the loop's thread; answers come by callback, also when the
- * failure is known at once, and never from inside the call itself. A row in the
- * store is durable before the callback says so.
+ * The only code that talks to the keeper. Planes decode a request, call the engine and
+ * encode the answer. All calls are made on the loop's thread. Answers come by callback,
+ * never from inside the call itself, also if it fails at once. A row in the store is
+ * durable before the callback reports success.
  *
- * Two records, one writer each: the keeper's list is what exists, the store's
- * rows are what clients were told. At start the two are joined: no row, destroy;
- * no sandbox, the row becomes `stopped` with the reason; both, adopt. */
+ * Two lists, one writer each: the keeper's list has the sandboxes that exist, the store's
+ * rows those that clients were told of. At start the two are joined: a sandbox without a
+ * row is destroyed, a row without a sandbox becomes `stopped` with the reason, and a
+ * sandbox with a row is adopted. */
 #ifndef FRONT_ENGINE_ENGINE_H
 #define FRONT_ENGINE_ENGINE_H
 
@@ -65,7 +66,7 @@ static inline const char *engine_word_next(const struct engine_bytes *words, siz
     return word;
 }
 
-/* damaged: the keeper cannot vouch for it; nothing but recover and delete is done with it. */
+/* damaged: the keeper could not read its record; only recover and delete are allowed. */
 enum sandbox_state {
     SANDBOX_RUNNING,
     SANDBOX_PAUSED,
@@ -76,12 +77,12 @@ enum sandbox_state {
 #define SANDBOX_BIT(state) (1u << (state))
 const char *sandbox_state_name(enum sandbox_state s); /* "running", "paused"... */
 
-/* What happens when the timeout passes. Their numbers are in the database. */
+/* Action when the lifetime ends. The numbers are stored in the database. */
 enum sandbox_end { SANDBOX_END_DELETE, SANDBOX_END_STOP, SANDBOX_END_PAUSE, SANDBOX_END_COUNT };
 const char *sandbox_end_name(enum sandbox_end s); /* "delete", "stop", "pause" */
 
-/* What a sandbox with a network may reach: an allow that matches decides first, then
- * a deny; what nothing speaks of is allowed. The operator's refusals come before. */
+/* Which destinations a sandbox with a network may reach: an allow that matches decides first,
+ * then a deny; everything else is allowed. The operator's own rules come before these. */
 #define ENGINE_RULES_MAX 256u
 struct sandbox_rule {
     struct cidr to;
@@ -90,42 +91,43 @@ struct sandbox_rule {
 
 struct sandbox {
     const char *id;
-    const char *key;  /* id of the API key that made it; only that key sees it */
-    const char *name; /* what its key calls it; "": nothing */
+    const char *key;  /* id of the API key that created it; only that key sees it */
+    const char *name; /* given by its key; "": none */
     enum sandbox_state state;
     const char *template;
-    const char *snapshot; /* id of the one it was made from, or "" */
+    const char *snapshot; /* id of the snapshot it was created from, or "" */
     const char *network;  /* "egress", or "none": loopback only */
     uint32_t address;     /* while it runs; 0: none */
     const struct sandbox_rule *rules;
     size_t nrules;
     const char *metadata; /* JSON object of strings, as given; "{}" */
-    const char *plane;    /* what the plane that made it wanted kept, or "" */
+    const char *plane;    /* data of the plane that created it, or "" */
     const char *env;      /* strv bytes: NAME=value, each with its NUL */
     size_t env_len;
-    const char *image; /* what its template's image says: user, workdir, then env, each with */
+    const char *image; /* settings of its template's image: user, workdir, then env, each with */
     size_t image_len;  /* its NUL; 0: not from an image */
     struct limits limits;
-    uint64_t created_ms, ends_ms; /* ends_ms 0: never, and always so while it is paused */
+    uint64_t created_ms, ends_ms; /* ends_ms 0: never; always 0 while it is paused */
     uint64_t changed_ms;          /* when it last became running, paused or stopped */
-    uint64_t timeout_ms;          /* as asked for at creation; 0: none */
+    uint64_t timeout_ms;          /* as given at creation; 0: none */
     enum sandbox_end on_timeout;
-    bool auto_resume; /* a command for it while it is paused lets it go on */
-    uint64_t idle_ms; /* paused when nobody has used it for so long; 0: never */
-    bool log_output;  /* what commands print is in its log */
+    bool auto_resume; /* a command resumes it while it is paused */
+    uint64_t idle_ms; /* idle time after which it is paused; 0: never */
+    bool log_output;  /* output of commands is kept in its log */
     const char *boot_id;
     const char *reason; /* why it is stopped or damaged, else "" */
 };
 
 struct engine_opts {
     struct loop *loop;
-    const struct config *config; /* borrowed for ever */
-    struct store *store;         /* borrowed for ever */
-    int keeper_fd, run_fd;       /* borrowed for ever */
-    const char *first_key;       /* id of the key that gets what a lost database knew */
+    const struct config *config; /* must outlive the engine */
+    struct store *store;         /* must outlive the engine */
+    int keeper_fd, run_fd;       /* must outlive the engine */
+    const char *
+        first_key; /* id of the key that gets sandboxes without a row, after the database was lost */
     /* Called once, when the join is done and requests may be served. */
     void (*on_ready)(void *arg);
-    /* The keeper is gone, or speaks nonsense: the front must exit. */
+    /* The keeper closed the connection, or sent an invalid message: the front must exit. */
     void (*on_lost)(void *arg, const struct err *why);
     void *arg;
 };
@@ -151,27 +153,29 @@ typedef void engine_done_cb(void *arg, const struct err *e);
 typedef void engine_prepare(struct engine *g, const struct sandbox *s, engine_done_cb *done,
                             void *arg);
 
-/* Whether what commands print is kept in its log. */
+/* Whether output of commands is kept in its log. */
 enum create_log { CREATE_LOG_DEFAULT, CREATE_LOG_OUTPUT, CREATE_LOG_NO_OUTPUT };
 
 struct create_opts { /* all borrowed for the call */
     const char *key;
-    const char *name;        /* engine_named() only... */
-    engine_prepare *prepare; /* ...which does this in a new one before anybody has it; or NULL */
-    const char *template; /* NULL: "base". A snapshot's id or name does where no template has it */
+    const char *name; /* engine_named() only... */
+    engine_prepare
+        *prepare; /* ...which calls this for a new sandbox before it is handed out; or NULL */
+    const char
+        *template; /* NULL: "base". The id or name of a snapshot, if no template has that name */
     const char *snapshot; /* id or name, instead of a template; or NULL */
     const char *network;  /* NULL: the default of this server */
     const struct sandbox_rule *rules;
     size_t nrules;
     const char *metadata; /* JSON object of strings, or NULL */
-    const char *plane;    /* for the plane itself, kept as it is; or NULL */
+    const char *plane;    /* data of the plane, stored unchanged; or NULL */
     const char *env;      /* strv bytes */
     size_t env_len;
     struct limits limits; /* 0: the configured default */
     uint64_t timeout_ms;  /* 0: never */
     enum sandbox_end on_timeout;
     bool auto_resume;
-    uint64_t idle_ms; /* paused when nobody has used it for so long; 0: never */
+    uint64_t idle_ms; /* idle time after which it is paused; 0: never */
     enum create_log log_output;
 };
 
@@ -182,61 +186,60 @@ void engine_create(struct engine *g, const struct create_opts *o, engine_sandbox
 /* NULL if there is none, or it is another key's. Points into the engine until
  * the next turn of the loop. */
 const struct sandbox *engine_get(struct ref ref);
-/* The same whoever's it is: for who was shown something better than a key. */
+/* The same for any key: for callers that checked another credential than a key. */
 const struct sandbox *engine_find(struct engine *g, const char *id);
-/* The sandbox that `name` means to o->key, made as `o` says if there is none yet:
- * one, however many ask at once, and the same after every restart. ERR_GONE to who asked
- * after somebody who wants the one that is being made gone: they may ask again. */
+/* The sandbox that has `name` within o->key, created from `o` if there is none. Concurrent callers
+ * get the same sandbox; the name survives restarts. ERR_GONE if another caller deletes the name
+ * while its sandbox is being created: the caller may try again. */
 void engine_named(struct engine *g, const char *name, const struct create_opts *o,
                   engine_sandbox_cb *cb, void *arg);
-/* As engine_get(); never makes one, and one that is being made is none yet. */
+/* As engine_get(): never creates one; NULL also while it is being created. */
 const struct sandbox *engine_by_name(struct engine *g, const char *key, const char *name);
-/* One that is being made is waited for first. A name that means nothing is fine. */
+/* Waits first for a sandbox that is being created. Succeeds for an unknown name. */
 void engine_delete_named(struct engine *g, const char *key, const char *name, engine_done_cb *cb,
                          void *arg);
-/* Answers once nothing of it runs any more and no restart can bring it back. */
+/* Answers when nothing of it runs any more and no restart can bring it back. */
 void engine_delete(struct ref ref, engine_done_cb *cb, void *arg);
-/* With its memory: everything in it stands still where it is. Without: its processes
- * are gone and it is stopped. ERR_CONFLICT if it does not run, or something else is
- * being done with it. */
+/* With `memory` its processes are frozen. Without, they are killed and it is stopped. ERR_CONFLICT
+ * if it does not run, or another operation on it is under way. */
 void engine_pause(struct ref ref, bool memory, engine_sandbox_cb *cb, void *arg);
 
-/* How long it lives after a resume. */
+/* Lifetime after a resume. */
 enum resume_end {
-    RESUME_AS_MADE,  /* as long as it was made for, from now; one that stopped by itself keeps
-                     * the end it has */
-    RESUME_FOR,      /* timeout_ms from now, 0: for ever */
-    RESUME_COLD_FOR, /* the same, but what it has in memory is dropped: it boots anew */
-    RESUME_WAKE,     /* as made, but not less than ENGINE_WAKE_MS */
+    RESUME_AS_MADE,  /* the lifetime given at creation, from now; one that stopped by itself keeps
+                     * its end */
+    RESUME_FOR,      /* timeout_ms from now, 0: no limit */
+    RESUME_COLD_FOR, /* the same, but its processes are dropped: it boots again */
+    RESUME_WAKE,     /* as RESUME_AS_MADE, but at least ENGINE_WAKE_MS */
 };
 #define ENGINE_WAKE_MS (300u * 1000u)
-/* A paused one goes on where it was, a stopped one boots on its old disk. While it is
- * being paused or stopped that is waited for first. ERR_CONFLICT if it runs. */
+/* Unfreezes a paused sandbox, or boots a stopped one on its disk. Waits first for a pause or stop
+ * that is under way. ERR_CONFLICT if it runs. */
 void engine_resume(struct ref ref, enum resume_end end, uint64_t timeout_ms, engine_sandbox_cb *cb,
                    void *arg);
-/* A damaged one becomes what it was: it runs on if its init does, else it is stopped, with its
- * files. ERR_CONFLICT if it is not damaged, or what is left of it does not suffice. */
+/* A damaged sandbox becomes usable: it continues to run if its init does, else it is stopped and
+ * keeps its files. ERR_CONFLICT if it is not damaged, or too little of it is left. */
 void engine_recover(struct ref ref, engine_sandbox_cb *cb, void *arg);
-/* The same as engine_resume(), but one that runs is fine, and only lives longer if that is more than it
- * has: its changed_ms tells whether it was resumed. Without `memory` as RESUME_COLD_FOR. */
+/* As engine_resume(), but succeeds for one that runs, whose lifetime is only ever extended; its
+ * changed_ms tells whether it was resumed. Without `memory` as RESUME_COLD_FOR. */
 void engine_connect(struct ref ref, bool memory, uint64_t timeout_ms, engine_sandbox_cb *cb,
                     void *arg);
-/* Somebody wants something of it: if it is paused and may be resumed by that, it is;
- * ERR_CONFLICT if it may not. Starting a command does this by itself. */
+/* Resumes it if it is paused and has auto_resume; ERR_CONFLICT if it has not. Starting a command
+ * does this by itself. */
 void engine_wake(struct ref ref, engine_sandbox_cb *cb, void *arg);
 
-/* Somebody uses it in a way that its init knows nothing of, so that it is not idle. Fine for
- * one that has ended meanwhile. */
+/* It is used in a way that its init does not see, so it is not idle. May be called for one that
+ * was deleted meanwhile. */
 void engine_hold(struct engine *g, const char *id);
 void engine_release(struct engine *g, const char *id);
 
-/* From now; 0: never. ERR_CONFLICT for a paused one, which has no end. */
+/* From now; 0: no limit. ERR_CONFLICT for a paused one, which has no end. */
 int engine_set_timeout(struct ref ref, uint64_t timeout_ms, struct err *e);
-/* The same, if it is later than the end it has. */
+/* The same, but never earlier than its current end. */
 int engine_extend(struct ref ref, uint64_t timeout_ms, struct err *e);
 
-/* All rules at once, now; open connections that stay allowed notice nothing, those
- * that are denied end. */
+/* Replaces all rules at once. Open connections that are still allowed continue, denied ones are
+ * closed. */
 void engine_set_rules(struct ref ref, const struct sandbox_rule *rules, size_t n,
                       engine_sandbox_cb *cb, void *arg);
 
@@ -247,7 +250,7 @@ struct list_opts {
     uint64_t created_from_ms;
     /* Metadata that must be there, as name, value, name, value...; NULL ends. */
     const char *const *metadata;
-    const char *after; /* cursor of the page before, or NULL */
+    const char *after; /* cursor of the previous page, or NULL */
     size_t limit;      /* rows at most */
     bool newest_first; /* else oldest first */
 };
@@ -257,8 +260,8 @@ int engine_list(struct engine *g, const struct list_opts *o,
                 void (*each)(void *arg, const struct sandbox *s), void *arg, char **ret_next,
                 struct err *e);
 
-/* Every sandbox, whoever's it is, in no order; for who was shown something better than
- * a key. */
+/* Every sandbox of every key, in no order; for callers that checked another credential than a
+ * key. */
 void engine_each(struct engine *g, void (*each)(void *arg, const struct sandbox *s), void *arg);
 /* How many sandboxes each key has; once per key that has any, in the order of keys. */
 void engine_owners(struct engine *g, void (*each)(void *arg, const char *key, size_t sandboxes),
@@ -266,9 +269,9 @@ void engine_owners(struct engine *g, void (*each)(void *arg, const char *key, si
 
 /* ---- mounts ---- */
 
-/* A directory that the operator allows, by its name (setting `mounts`), at a directory of
- * the sandbox's own disk. It stays until it is unmounted or the sandbox boots again.
- * ERR_UNSUPPORTED: the operator allows none of that name. */
+/* Mounts a directory that the operator allows, by its name in the setting `mounts`, on a directory
+ * of the sandbox's own disk, until it is unmounted or the sandbox boots again. ERR_UNSUPPORTED: the
+ * setting has no such name. */
 struct mount_opts { /* all borrowed for the call */
     const char *name, *path;
     bool read_only;
@@ -288,8 +291,8 @@ struct sandbox_tunnel {
     uint64_t created_ms;
 };
 
-/* Opens a port to who knows the token in *ret; one that is open stays as it is, but for
- * another name that is ERR_CONFLICT. Durable. */
+/* Opens a port to holders of the token in *ret. An open port is unchanged; with another name,
+ * ERR_CONFLICT. Durable. */
 int engine_tunnel_open(struct ref ref, unsigned port, const char *name, struct sandbox_tunnel *ret,
                        struct err *e);
 int engine_tunnel_close(struct ref ref, unsigned port, struct err *e);
@@ -313,16 +316,15 @@ void engine_template_refresh(struct engine *g, const char *name,
                                               uint64_t total),
                              engine_done_cb *cb, void *arg);
 
-/* Adds a template from the bytes of an archive, whatever their number: they are
- * unpacked in a throw-away sandbox, and only when all is well does `name` mean
- * them. All callbacks come from the loop. */
+/* Adds a template from an archive of any size: it is unpacked in a temporary sandbox, and `name`
+ * means the result only if everything succeeded. All callbacks come from the loop. */
 struct engine_import;
 struct import_ops {
-    void (*on_drain)(void *arg); /* bytes may come; the first time when it is ready for any */
+    void (*on_drain)(void *arg); /* more bytes may be fed; the first time when it is ready */
     void (*on_progress)(void *arg, const char *text, uint64_t done, uint64_t total);
-    /* Of engine_import_snapshot(): what it became, just before the end. */
+    /* engine_import_snapshot() only: the new snapshot, just before on_done. */
     void (*on_snapshot)(void *arg, const struct snapshot *s);
-    void (*on_done)(void *arg, const struct err *e); /* the last one; the handle is gone */
+    void (*on_done)(void *arg, const struct err *e); /* the last callback; the handle is freed */
 };
 struct engine_import *engine_import(struct engine *g, const char *name,
                                     const struct import_ops *ops, void *arg);
@@ -330,12 +332,11 @@ struct engine_import *engine_import(struct engine *g, const char *name,
  * ENGINE_IMPORT_HIGH wait for on_drain. `last`: that was all. */
 #define ENGINE_IMPORT_HIGH (256u << 10)
 size_t engine_import_feed(struct engine_import *im, const void *p, size_t n, bool last);
-/* Nobody listens any more; no callback follows. What is not whole is thrown away,
- * what is goes on by itself. */
+/* No callback follows. An incomplete archive is dropped; a complete one is still imported. */
 void engine_import_cancel(struct engine_import *im);
 
-/* Builds one with debootstrap, in a throw-away sandbox of `base`. ERR_UNSUPPORTED
- * says what this host lacks for it; else the message has debootstrap's last words. */
+/* Builds one with debootstrap, in a temporary sandbox of `base`. ERR_UNSUPPORTED says what this
+ * host lacks for it; other messages have the last lines of debootstrap. */
 struct build_opts {                        /* all borrowed for the call */
     const char *suite, *mirror, *packages; /* mirror may be "", packages "" or "a,b" */
 };
@@ -346,19 +347,20 @@ void engine_template_build(struct engine *g, const char *name, const struct buil
 
 void engine_template_alias(struct engine *g, const char *name, const char *alias,
                            engine_done_cb *cb, void *arg);
-/* ERR_CONFLICT while a sandbox stands on it. */
+/* ERR_CONFLICT while a sandbox uses it. */
 void engine_template_delete(struct engine *g, const char *name, engine_done_cb *cb, void *arg);
 
-/* ---- news: what /v1/events shows ---- */
+/* ---- events, as in /v1/events ---- */
 
-#define ENGINE_EVENTS_KEPT 1024u /* for Last-Event-ID; older ones are told as `truncated` */
+#define ENGINE_EVENTS_KEPT                                                                         \
+    1024u /* for Last-Event-ID; if older ones are missing, `truncated` is sent */
 
 struct engine_event {
     uint64_t seq; /* 1, 2, ... for the life of the state directory */
     uint64_t at_ms;
     const char *key;     /* whose sandbox */
-    const char *kind;    /* NULL: some up to this one are lost, and nothing else is said here
-                          * but maybe of which sandbox; "sandbox.created", "sandbox.deleted", "sandbox.stopped",
+    const char *kind;    /* NULL: events up to this one are lost; of the rest only `sandbox`
+                          * may be set; "sandbox.created", "sandbox.deleted", "sandbox.stopped",
                           * "sandbox.paused", "sandbox.resumed", "sandbox.timeout",
                           * "sandbox.snapshot",
                           * "process.started", "process.exited" */
@@ -366,9 +368,8 @@ struct engine_event {
     const char *data;    /* JSON object with the rest: template, process, exit... */
 };
 struct engine_watch; /* a subscriber */
-/* First everything kept with seq > after (UINT64_MAX: nothing), then the new
- * ones. If some in between are lost that is told at once, not with the next event:
- * it may be a lost one that somebody waits for. */
+/* First all kept events with seq > after (UINT64_MAX: none), then the new ones. Lost events in
+ * between are reported at once and not with the next event: the client may wait for a lost one. */
 struct engine_watch *engine_watch(struct engine *g, const char *key, uint64_t after,
                                   void (*each)(void *arg, const struct engine_event *ev),
                                   void *arg);

@@ -1,12 +1,11 @@
-/* fdpass.h - fds that come out of a sandbox: an open file, a connected socket.
+/* fdpass.h - fds that an init passes out of its sandbox: open files and connected sockets.
  *
- * Whoever passed one still shares it, and may be hostile: it can clear O_NONBLOCK at
- * any time, set SO_LINGER so that a close waits, pass something else than it says or
- * much more of it. So fds come on connections of their own (every other refuses
- * them), are received and looked at by a thread, and are closed by one, always:
- * fd_close(). A file is taken only if it is a regular one of the sandbox's root
- * filesystem, open for reading: reading procfs can block for ever. A socket only if it
- * is TCP; use it with MSG_DONTWAIT whatever its flags say. */
+ * The sender still shares the fd, and may be hostile: it can clear O_NONBLOCK at any time, set
+ * SO_LINGER so that a close waits, or pass other or more fds than it says. So fds come on separate
+ * connections (all others refuse them), and a thread receives, checks and closes them: fd_close().
+ * A file is accepted only if it is a regular file of the sandbox's root filesystem, open for
+ * reading: reading procfs can block without end. A socket is accepted only if it is TCP; use it
+ * with MSG_DONTWAIT, whatever its flags are. */
 #ifndef FRONT_ENGINE_FDPASS_H
 #define FRONT_ENGINE_FDPASS_H
 
@@ -17,7 +16,7 @@
 
 #define FD_DEADLINE_MS 10000 /* for an answer that does not depend on the tenant */
 
-struct fd_call; /* one question */
+struct fd_call; /* one call */
 
 /* The fd belongs to the callee; -1 if `e` is not NULL. `st` is of a file, NULL for a
  * socket. Comes from the loop. */
@@ -25,13 +24,13 @@ typedef void fd_cb(void *arg, int fd, const struct stat *st, const struct err *e
 
 /* A regular file, to be read. */
 struct fd_call *fd_open(const struct file_at *at, fd_cb *cb, void *arg);
-/* A connection to a port of the sandbox's loopback. ERR_GONE: nobody listens.
- * ERR_TIMEOUT: whoever does has not taken it in time. */
+/* A connection to a port of the sandbox's loopback. ERR_GONE: the port is closed. ERR_TIMEOUT: the
+ * server did not accept in time. */
 struct fd_call *fd_connect(struct ref ref, unsigned port, uint64_t timeout_ms, fd_cb *cb,
                            void *arg);
 /* No callback follows. NULL is fine; after the callback it must not be used. */
 void fd_cancel(struct fd_call *c);
-/* What came by fd_cb is closed with this. -1 is fine. */
+/* Closes an fd that came by fd_cb. -1 is allowed. */
 void fd_close(struct engine *g, int fd);
 
 #endif

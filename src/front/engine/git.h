@@ -1,13 +1,12 @@
-/* git.h - one run of git inside a sandbox, in the identity the caller names.
+/* git.h - one run of git inside a sandbox, as the given user.
  *
- * git is the sandbox's own: what a repository's hooks, filters and settings make it do
- * it does there, with that user's rights and no more. What it prints is for
- * git_parse.h to read. Whose directory a repository is does not matter to us
- * (safe.directory), and it asks nobody anything.
+ * The git is the sandbox's own: hooks, filters and settings of a repository run inside, with that
+ * user's permissions. git_parse.h parses its output. The owner of a repository is not checked
+ * (safe.directory), and git never prompts.
  *
- * Credentials are in the environment of this one process, given by a helper that
- * answers for the server of the URL only; they are in no argv, no file and no message,
- * and no other credential helper hears of them. */
+ * Credentials are in the environment of this one process, used by a credential helper that answers
+ * for the server of the URL only. They are in no argv, file or message, and all other credential
+ * helpers are off. */
 #ifndef FRONT_ENGINE_GIT_H
 #define FRONT_ENGINE_GIT_H
 
@@ -19,14 +18,14 @@
 #define GIT_SECRET_MAX 4096u /* bytes of a user's name or password */
 
 struct git_opts {            /* all borrowed for the call */
-    const char *path;        /* the repository, or a directory in it; NULL: where commands start */
+    const char *path;        /* the repository, or a directory in it; NULL: the default directory */
     const char *user;        /* as in struct process_opts */
-    const char *const *argv; /* behind "git" and what is common to all; NULL ends */
+    const char *const *argv; /* after "git" and the common options; NULL ends */
     const char *env;         /* strv bytes, more of it */
     size_t env_len;
     const char *url, *username, *password; /* credentials for the server of this URL; or NULL */
     uint64_t timeout_ms;                   /* 0: none; not with `ask` */
-    bool ask;   /* it only looks: takes no locks, and ends when the caller goes away */
+    bool ask;   /* read-only: takes no locks, and ends when the caller disconnects */
     bool input; /* git_feed() follows */
 };
 
@@ -51,9 +50,9 @@ void git_close(struct git *r);
  * ERR_INVALID says what is wrong with it. */
 int git_url(const char *url, char out[GIT_URL_MAX + 1], char *username, char *password,
             struct err *e);
-/* What a repository of that URL is called: the last part of it, without ".git". */
+/* Name of the repository: the last part of the URL, without ".git". */
 void git_url_name(const char *url, char *out, size_t room);
-/* Something that may stand where git wants a commit. */
+/* Checks a name of a commit. */
 int git_check_rev(const char *what, const char *rev, struct err *e);
 
 #endif

@@ -1,8 +1,8 @@
-/* git_parse.h - what git prints for programs, read as it comes.
+/* git_parse.h - parsers of git's machine formats, fed as the output comes.
  *
- * The git, the repository and everything in it are the tenant's: nothing here trusts
- * a byte of it. What is too long or makes no sense ends the reading with ERR_CONFLICT,
- * and nothing grows beyond its bound. All of it is fed in pieces that end anywhere. */
+ * The git and the repository are the tenant's: no byte is trusted. Output that is too long or
+ * invalid ends the parser with ERR_CONFLICT, and nothing grows beyond its limit. Pieces may end
+ * anywhere. */
 #ifndef FRONT_ENGINE_GIT_PARSE_H
 #define FRONT_ENGINE_GIT_PARSE_H
 

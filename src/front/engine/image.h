@@ -1,7 +1,7 @@
-/* image.h - what an image says about running it, on its way through the front.
+/* image.h - the settings of an image (env, user, workdir, entrypoint, cmd).
  *
- * It comes out of an archive that anybody may have written, by way of a helper
- * that the archive may have taken over: checked here, once, before it is kept. */
+ * They come from an untrusted archive, through a helper that the archive may have compromised, so
+ * they are checked here before they are stored. */
 #ifndef FRONT_ENGINE_IMAGE_H
 #define FRONT_ENGINE_IMAGE_H
 
@@ -13,7 +13,7 @@
 
 #define IMAGE_WORDS_MAX 1024u /* of env, of entrypoint, of cmd */
 
-/* What the helper found: its last line. */
+/* The last line of the helper. */
 struct image_result {
     char format[16];
     struct buf layers;   /* strv: chain ids, lowest first */
@@ -25,8 +25,8 @@ void image_result_init(struct image_result *r);
 void image_result_free(struct image_result *r);
 int image_result_read(const char *text, size_t len, struct image_result *ret, struct err *e);
 
-/* From settings to what a sandbox keeps: user, workdir, then env, each with its
- * NUL. An image that names no user means root, one without workdir "/". */
+/* From settings to what a sandbox stores: user, workdir, then env, each with its NUL. Defaults:
+ * root and "/". */
 int image_defaults(const char *text, size_t len, struct buf *out, struct err *e);
 
 #endif

@@ -1,25 +1,25 @@
 /* internal.h - what the files of the engine share; private to them.
  *
- *   engine.c    birth, numbers                 keeper.c   the socket to the keeper
+ *   engine.c    start, counters                keeper.c   the socket to the keeper
  *   template.c  templates and their names      import.c   adding one
- *   build.c     with debootstrap               image.c    what an image says
+ *   build.c     with debootstrap               image.c    settings of an image
  *   join.c      the two records, at start      life.c     what happens to a sandbox when; with
  *                                              life_pause.c and life_end.c
- *   sandbox.c   what planes ask of sandboxes   events.c   the ring behind /v1/events
- *   talk.c      conversations with inits       monitor.c  one per sandbox, for its news
+ *   sandbox.c   what planes ask of sandboxes   events.c   the ring for /v1/events
+ *   talk.c      conversations with inits       monitor.c  events of each init
  *   session.c   what planes ask of sessions
  *   command.c   from options to a message      stream.c, call.c  the two halves of process.h
- *   box.c       sandboxes in memory            waiter.c   who is to be answered
+ *   box.c       sandboxes in memory            waiter.c   callers to be answered
  *   snapshot.c  files as they were             fork.c     several from one
  *   export.c    and as one file
- *   metrics.c   what they use                  logbook.c  what happened, in words
+ *   metrics.c   resource usage                 logbook.c  logs of sandboxes
  *   network.c   rules and traffic              work.c     one call of cove-helper
  *   archive.c   directories in and out
  *   owners.c    whose sandboxes they are       list.c     in pages
  *   name.c      sandboxes by name              fdpass.c   fds from inside
  *   file*.c     files, by init or cove-helper
  *   mount.c     directories of the operator's  idle.c     paused when unused
- *   tunnel.c    ports by token                 journal.c  what commands print
+ *   tunnel.c    ports by token                 journal.c  output of commands
  *   flush.c     rows on the disk, before an answer */
 #ifndef FRONT_ENGINE_INTERNAL_H
 #define FRONT_ENGINE_INTERNAL_H
@@ -81,11 +81,11 @@ enum life_event {
     LIFE_EVENT_COUNT
 };
 
-struct waiter; /* somebody to be answered */
+struct waiter; /* a caller to be answered */
 
 /* flush.c */
 struct flusher;
-struct flush; /* somebody who goes on when what was committed before is on the disk */
+struct flush; /* a caller that continues when earlier commits are on the disk */
 typedef void flush_cb(struct flush *w, const struct err *e);
 struct flush {
     struct list link;
@@ -161,7 +161,7 @@ struct engine {
     struct loop *loop;
     struct keeper_link *keeper;
     struct talk_hub *hub;
-    unsigned nleft;     /* streams that are fed though nobody looks, see stream.c */
+    unsigned nleft;     /* closed streams that still send their stdin, see stream.c */
     struct map boxes;   /* by id */
     struct box **order; /* by seq */
     size_t norder, corder;
@@ -177,7 +177,7 @@ struct engine {
     struct list unsaved; /* boxes */
     struct loop_timer save;
     struct loop_timer flush_soon; /* of what was saved without */
-    struct flush flush;           /* ...by nobody who would wait for it */
+    struct flush flush;           /* ...that no caller waits for */
     struct flusher *flusher;
     struct buf points; /* of the sample that is coming in: struct store_point */
     uint64_t points_pruned_ms;
@@ -210,11 +210,11 @@ void box_set_state(struct box *b, enum sandbox_state state, const char *boot_id,
                    const char *reason);
 /* That, unless it cannot be: the clock of an init is not to be believed in everything. */
 uint64_t box_time(const struct box *b, uint64_t at_ms);
-/* For whoever wants something done in it. One that is paused and has auto_resume is
- * resumed by this; what is sent to its init waits for that. ERR_NOT_FOUND, or
+/* For operations inside it. One that is paused and has auto_resume is resumed by this; messages to
+ * its init wait for that. ERR_NOT_FOUND, or
  * ERR_CONFLICT for one that does not run. */
 struct box *box_running(struct ref ref, struct err *e);
-/* For whoever only looks: also one that is paused, and it stays so. */
+/* For reads: also one that is paused, which stays paused. */
 struct box *box_alive(struct ref ref, struct err *e);
 /* It has an init. */
 bool box_has_init(const struct box *b);
@@ -225,7 +225,7 @@ int box_set_rules(struct box *b, const struct wire_bytes *packed);
 /* Tells the keeper the rules of a running sandbox again. */
 void network_reapply(struct box *b);
 
-/* waiter.c: somebody to be answered once, from the loop and never from inside the
+/* waiter.c: a caller to be answered once, from the loop and never from inside the
  * call that made the answer known. Exactly one of `done`, `got` and `snapped` is given. */
 struct waiter {
     struct list link;
@@ -239,8 +239,7 @@ struct waiter {
     bool failed;
     struct err e;
 };
-/* NULL when out of memory: nobody can be answered, so the client's connection
- * times out, as everything else will that needs memory now. */
+/* NULL when out of memory: no answer is possible, so the client's connection times out. */
 struct waiter *waiter_new(struct engine *g, engine_done_cb *done, engine_sandbox_cb *got,
                           void *arg);
 /* Both take the waiter, which may be NULL. `e` NULL: success. */
@@ -269,7 +268,7 @@ struct life_news { /* what came with an event; unused members are zero */
     const struct keeper_sandbox *sandbox;
     const char *reason;
     const struct err *err;
-    struct waiter *waiter; /* belongs to whoever reacts */
+    struct waiter *waiter; /* belongs to the reaction */
     bool no_memory;        /* LIFE_PAUSE */
     enum resume_end end;   /* LIFE_RESUME */
     uint64_t timeout_ms;   /* of RESUME_FOR */
@@ -321,7 +320,7 @@ void create_from(struct engine *g, const struct create_opts *o, const char *snap
                  engine_sandbox_cb *cb, void *arg);
 
 /* snapshot.c */
-const struct snapshot *snap_pub(struct engine *g, const char *id); /* whoever's it is */
+const struct snapshot *snap_pub(struct engine *g, const char *id); /* of any key */
 /* The keeper need not keep it any longer. */
 void snap_forget(struct engine *g, const char *id);
 /* The sandbox if a snapshot can be taken of it now, else NULL and `e`. */
@@ -367,7 +366,7 @@ struct process_call {
     struct talk talk;
     struct engine *g;
     const char *noun; /* what it is about; NULL: a process */
-    /* Exactly one is given: who is told the last answer. */
+    /* Exactly one is given, and gets the last answer. */
     process_started_cb *started;
     process_proc_cb *proc;
     session_cb *session;

@@ -1,8 +1,7 @@
-/* metrics.h - what sandboxes used, point by point, and what happened to them, in words.
+/* metrics.h - resource usage of sandboxes over time, and their logs.
  *
- * A point every `metrics-every` for each sandbox that runs; both are kept within the
- * bounds of the configuration, and neither is waited for: a kill may cost the last
- * second of a log. */
+ * One point per `metrics-every` for each running sandbox. Both are kept within the configured
+ * limits. No caller waits for them to be durable: a kill may lose the last second of a log. */
 #ifndef FRONT_ENGINE_METRICS_H
 #define FRONT_ENGINE_METRICS_H
 
@@ -12,17 +11,17 @@
 
 struct metric {
     uint64_t at_ms;
-    uint64_t cpu_milli; /* thousandths of a core, on average since the point before */
+    uint64_t cpu_milli; /* thousandths of a core, on average since the previous point */
     uint64_t memory, cache, disk, pids;
     uint64_t in_bytes, out_bytes; /* over its network since its boot */
 };
 
-/* The newest `limit` of them in that time, oldest first. */
+/* The newest `limit` points of the period, oldest first. */
 int engine_metrics(struct ref ref, uint64_t since_ms, uint64_t until_ms, size_t limit,
                    void (*each)(void *arg, const struct metric *m), void *arg, struct err *e);
 #define METRIC_FRESH_MS 1000u
-/* Has one taken now, unless the last is younger than METRIC_FRESH_MS or the sandbox does
- * not run. ERR_NOT_FOUND. */
+/* Takes a point now, unless the last is newer than METRIC_FRESH_MS or the sandbox does not run.
+ * ERR_NOT_FOUND. */
 void engine_measure(struct ref ref, engine_sandbox_cb *done, void *arg);
 /* The last one, or NULL; points into the engine until the next turn of the loop. */
 const struct metric *engine_last_metric(struct ref ref);
@@ -42,7 +41,7 @@ enum log_severity {
 const char *log_severity_name(enum log_severity l); /* "debug", "info", "warn", "error" */
 
 #define LOG_ENTRIES_MAX 1000u /* of one answer */
-#define LOG_SCAN_MAX 20000u   /* entries looked at for one answer */
+#define LOG_SCAN_MAX 20000u   /* entries scanned for one answer */
 #define LOG_SEARCH_MAX 256u   /* bytes */
 
 struct log_entry {
@@ -54,13 +53,13 @@ struct log_entry {
 struct log_opts { /* all borrowed for the call */
     struct ref ref;
     bool backward;           /* newest first */
-    uint64_t from;           /* only behind entry n, in that direction; 0: from the end */
-    uint64_t from_ms;        /* only from that time on, in that direction; 0: all */
-    enum log_severity level; /* and what is worse */
-    const char *search;      /* in the message, whatever the case; NULL: all */
+    uint64_t from;           /* only after entry n, in that direction; 0: from the end */
+    uint64_t from_ms;        /* only after that time, in that direction; 0: all */
+    enum log_severity level; /* minimum */
+    const char *search;      /* in the message, ignoring case; NULL: all */
     size_t limit;
 };
-/* *ret_next: give it as `from` for more; 0: there is no more now. */
+/* *ret_next: pass it as `from` to continue; 0: no more entries now. */
 int engine_logs(const struct log_opts *o, void (*each)(void *arg, const struct log_entry *l),
                 void *arg, uint64_t *ret_next, struct err *e);
 

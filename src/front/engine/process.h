@@ -1,9 +1,9 @@
-/* process.h - commands in a sandbox: exec, and processes with a life.
+/* process.h - commands in a sandbox: exec, and processes that outlive a request.
  *
- * Everything here is a conversation with the sandbox's init, which is not
- * trusted: it may answer nonsense, late or never. Each call therefore ends in
- * exactly one of its last callbacks, ERR_UNRESPONSIVE after its deadline at the
- * latest, and buffers no more than it says. All callbacks come from the loop. */
+ * Each call is a conversation with the sandbox's init, which is not trusted: its answer may be
+ * invalid, late or missing. So each call ends with exactly one last callback, at the latest with
+ * ERR_UNRESPONSIVE after its deadline, and buffers no more than it says. All callbacks come from
+ * the loop. */
 #ifndef FRONT_ENGINE_PROCESS_H
 #define FRONT_ENGINE_PROCESS_H
 
@@ -77,11 +77,11 @@ struct process_info {
     uint32_t cols, rows, viewers; /* cols 0: not on a terminal */
 };
 
-/* A process on a terminal; what else may be done with it is in terminal.h. */
+/* A process on a terminal; more of it in terminal.h. */
 struct process_term {
     unsigned cols, rows; /* 0: 80 and 24; at most TERMINAL_SIDE_MAX */
-    uint32_t ring;       /* bytes of output kept; 0: as init thinks */
-    bool get;            /* the one of that id, if it runs: `existed` is then said */
+    uint32_t ring;       /* bytes of output kept; 0: init's default */
+    bool get;            /* return the running one of that id: `existed` is then set */
 };
 
 struct process_opts {        /* all borrowed for the call */
@@ -89,34 +89,34 @@ struct process_opts {        /* all borrowed for the call */
     const char *const *argv; /* NULL-terminated; or... */
     const char *command;     /* ...a text for bash -c (exactly one of the two; on a
                               * terminal neither is a login shell) */
-    const char *cwd;         /* NULL: "/workspace", or as the image of the template says; ~ is
-                              * the user's home */
-    const char *user;        /* NULL: "user", or the image's; a name, or uid, or uid:gid */
-    const char *env;         /* strv bytes: over the sandbox's own */
+    const char *cwd;         /* NULL: "/workspace", or the workdir of the template's image; ~
+                              * is the user's home */
+    const char *user;        /* NULL: "user", or the image's user; a name, uid, or uid:gid */
+    const char *env;         /* strings with NUL; override the sandbox's own */
     size_t env_len;
     uint64_t timeout_ms; /* 0: none */
     bool stdin_open;
-    bool whole;  /* its end waits for everybody who holds its output */
-    bool reuse;  /* of `id`: one that has ended makes room */
-    bool helper; /* our own cove-helper, whatever argv[0] says */
-    bool leash;  /* ends when nobody has watched it for timeout_ms */
-    bool gentle; /* its time limit asks first, and kills PROCESS_GENTLE_MS later */
-    bool quiet;  /* what it prints is for us, not for the log */
+    bool whole;  /* its exit waits until its stdout and stderr are closed by all processes */
+    bool reuse;  /* replaces an exited process with the same id */
+    bool helper; /* run our cove-helper instead of argv[0] */
+    bool leash;  /* ends when it had no viewer for timeout_ms */
+    bool gentle; /* its time limit sends TERM first, and KILL after PROCESS_GENTLE_MS */
+    bool quiet;  /* its output is not logged */
     bool own;    /* its id begins with '.': process_run_own() only */
     const struct process_term *term; /* NULL: on pipes */
 };
 
-/* What a stream of a command tells. Every pointer is borrowed for the call.
- * After on_exit, on_end or on_fail (exactly one of them, once) it is over. */
+/* Callbacks of a stream. Every pointer is borrowed for the call. Exactly one of on_exit, on_end
+ * and on_fail is called, once, as the last. */
 struct process_ops {
     void (*on_started)(void *arg, const struct process_started *m);     /* may be NULL */
     void (*on_screen)(void *arg, const struct process_screen *m);       /* terminal_view() only */
     void (*on_output)(void *arg, const struct process_output *m);       /* may be NULL */
     void (*on_truncated)(void *arg, const struct process_truncated *m); /* may be NULL */
     void (*on_exit)(void *arg, const struct process_exit *m);
-    void (*on_end)(void *arg, const struct process_end *m); /* a look without follow; else NULL */
+    void (*on_end)(void *arg, const struct process_end *m); /* of an attach without follow */
     void (*on_fail)(void *arg, const struct err *e);
-    /* stdin given with process_feed() has left our queue: more may come. May be NULL. */
+    /* The stdin given with process_feed() was sent: more may be fed. May be NULL. */
     void (*on_drain)(void *arg);
 };
 
@@ -127,37 +127,37 @@ typedef void process_proc_cb(void *arg, const struct process_info *p, const stru
 typedef void process_exit_cb(void *arg, const struct process_exit *m, const struct err *e);
 typedef void process_value_cb(void *arg, uint64_t value, const struct err *e);
 
-/* A command that this caller owns until its exit: no gap in its output, the
- * process waits while we are paused. `forget`: an exec, no record stays. */
+/* Starts a command that the caller owns until its exit: its output has no gap, and the process
+ * waits while the stream is paused. `forget`: an exec; no record is kept. */
 struct process_stream *process_run(struct ref ref, const struct process_opts *o, bool forget,
                                    const struct process_ops *ops, void *arg);
 /* Bytes for its stdin; `last` closes it. Returns how much is queued here; stop
  * feeding above PROCESS_FEED_HIGH until on_drain. */
 #define PROCESS_FEED_HIGH (256u << 10)
 size_t process_feed(struct process_stream *s, const void *p, size_t n, bool last);
-/* All of its stdin, which is taken over; closed behind it. It arrives though we look away
- * before it is fed. */
+/* All of its stdin at once, which is taken over; stdin is then closed. It is delivered even if the
+ * stream is closed before. */
 void process_feed_whole(struct process_stream *s, struct buf *input);
-/* Back-pressure: a paused stream reads nothing more from init. */
+/* Back-pressure: a paused stream reads nothing from init. */
 void process_pause(struct process_stream *s, bool paused);
-/* We look away; the command goes on. No callback follows. */
+/* The command continues. No callback follows. */
 void process_close(struct process_stream *s);
 
-/* From here on an `id` may also be `@` and a pid: the youngest process that has it.
+/* From here on an `id` may also be `@` and a pid: the newest process with that pid.
  *
- * Starts a command nobody owns; done when it is launched. */
+ * Starts a command without an owner; answers when it runs. */
 void process_start(struct ref ref, const struct process_opts *o, process_started_cb *cb, void *arg);
-/* A viewer: from `since` on; ends at exit (follow) or at what is there now. */
+/* A viewer, from `since` on; ends at the exit (follow) or after the output kept now. */
 struct process_stream *process_attach(struct ref ref, const char *id, uint64_t since, bool follow,
                                       unsigned streams, const struct process_ops *ops, void *arg);
-/* In the place of who started it, if that one has left: from `since` on until the exit, and
- * the command waits for us. While somebody else is in that place, a viewer. */
+/* Becomes the owner, if there is none: from `since` on until the exit, and the command waits for
+ * the stream. While there is another owner, a viewer. */
 struct process_stream *process_take_over(struct ref ref, const char *id, uint64_t since,
                                          const struct process_ops *ops, void *arg);
 
-/* The front's own: ids that begin with '.', which no client can name and no list
- * shows. Whoever starts one is a viewer like any other; `ring` is how many bytes of its
- * output are kept. Forgotten when they end. */
+/* The front's own processes: their ids begin with '.', clients cannot name them and lists do not
+ * show them. The caller is a viewer; `ring` is the number of bytes of output kept. No record is
+ * kept after the exit. */
 struct process_stream *process_run_own(struct ref ref, const struct process_opts *o, uint32_t ring,
                                        const struct process_ops *ops, void *arg);
 struct process_stream *process_attach_own(struct ref ref, const char *id, uint64_t since,
@@ -173,8 +173,8 @@ void process_stdin(struct ref ref, const char *id, const void *p, size_t n, bool
 void process_signal(struct ref ref, const char *id, int signo, bool tree, engine_done_cb *cb,
                     void *arg);
 
-/* These return a handle that process_cancel() ends early (the client went away);
- * after cb it must not be used. timeout_ms 0: wait for ever. */
+/* These return a handle for process_cancel(), for a client that disconnects; after cb it must
+ * not be used. timeout_ms 0: no limit. */
 struct process_call;
 struct process_call *process_kill(struct ref ref, const char *id, uint64_t grace_ms,
                                   process_exit_cb *cb, void *arg);
@@ -182,7 +182,7 @@ struct process_call *process_kill_own(struct ref ref, const char *id, process_ex
                                       void *arg);
 struct process_call *process_wait(struct ref ref, const char *id, uint64_t timeout_ms,
                                   process_exit_cb *cb, void *arg);
-/* With `http`: until a GET of the path is answered with a status in the range. */
+/* With `http`: waits until a GET of the path is answered with a status in the range. */
 struct process_http {
     const char *path; /* begins with a slash */
     unsigned status_min, status_max;

@@ -1,9 +1,9 @@
-/* snapshot.h - a sandbox's files as they were at one moment, for new sandboxes to
- * start from; and forks, which are that in one step.
+/* snapshot.h - snapshots of a sandbox's files, from which new sandboxes are created; and forks,
+ * which do both in one step.
  *
- * A snapshot belongs to the key that took it. It outlives its sandbox, and deleting
- * it takes nothing from sandboxes that were made from it. A name may be given to
- * several: it means the newest. */
+ * A snapshot belongs to the key that took it. It outlives its sandbox; deleting it does not affect
+ * sandboxes created from it. Several snapshots may share a name: it means the newest. In this
+ * header a struct ref may name a snapshot. */
 #ifndef FRONT_ENGINE_SNAPSHOT_H
 #define FRONT_ENGINE_SNAPSHOT_H
 
@@ -15,23 +15,23 @@
 struct snapshot {
     const char *id, *key;
     const char *name;     /* or "" */
-    const char *sandbox;  /* that it was taken of; it may be gone */
-    const char *template; /* that this one was made from */
-    uint64_t bytes;       /* at most, beyond the template; shared with whoever has the same */
+    const char *sandbox;  /* it was taken of; may have been deleted */
+    const char *template; /* of that sandbox */
+    uint64_t bytes;       /* upper bound, beyond the template; shared data is stored once */
     uint64_t created_ms;
-    bool damaged; /* no sandbox can be made from it; those that were made keep their files */
+    bool damaged; /* no sandbox can be created from it; existing ones keep their files */
 };
 
 /* `s` is borrowed for the call; NULL on failure. */
 typedef void snapshot_cb(void *arg, const struct snapshot *s, const struct err *e);
 
-/* Of a sandbox that runs, is paused or is stopped; it stays what it is. ERR_CONFLICT
- * while something else is being done with it, ERR_LIMIT when there are too many. */
+/* Of a running, paused or stopped sandbox, which is unchanged. ERR_CONFLICT while another operation
+ * on it is under way, ERR_LIMIT when there are too many snapshots. */
 void engine_snapshot(struct ref ref, const char *name, snapshot_cb *cb, void *arg);
 /* By id, or else by name. NULL if there is none, or it is another key's. Points into the
  * engine until the next turn of the loop. */
 const struct snapshot *engine_snapshot_get(struct ref ref);
-/* Durable when it answers; its space is free when nothing stands on it any more. */
+/* Durable when it answers; its space is freed when no sandbox uses it any more. */
 void engine_snapshot_delete(struct ref ref, engine_done_cb *cb, void *arg);
 
 struct snapshot_list_opts {
@@ -45,9 +45,8 @@ int engine_snapshots(struct engine *g, const struct snapshot_list_opts *o,
                      void (*each)(void *arg, const struct snapshot *s), void *arg, char **ret_next,
                      struct err *e);
 
-/* A snapshot as one file: an OCI image layout as tar.zst, every part of it named by its
- * digest. Packed in a throw-away sandbox that is made from it. `on_data` may be told
- * to wait with engine_export_pause(). */
+/* A snapshot as one file: an OCI image layout as tar.zst. It is packed in a temporary sandbox
+ * created from it. engine_export_pause() holds back on_data. */
 struct engine_export;
 struct export_ops {
     void (*on_data)(void *arg, const char *p, size_t n);
@@ -57,20 +56,19 @@ struct engine_export *engine_export(struct ref ref, const struct export_ops *ops
 void engine_export_pause(struct engine_export *x, bool paused);
 void engine_export_cancel(struct engine_export *x); /* no callback follows */
 
-/* And back: as engine_import(), but what comes out is a snapshot of the key's, told of to
- * import_ops.on_snapshot. Also from any other archive a template could be made of. */
+/* As engine_import(), but the result is a snapshot of the key, reported to import_ops.on_snapshot.
+ * Accepts every archive that engine_import() accepts. */
 struct engine_import *engine_import_snapshot(struct engine *g, const char *key, const char *name,
                                              const struct import_ops *ops, void *arg);
 
 struct fork_opts {
     unsigned count; /* 1...FORK_MAX */
     bool has_timeout;
-    uint64_t timeout_ms; /* else as the original was made */
+    uint64_t timeout_ms; /* else that of the original */
 };
-/* New sandboxes with the files of this one, and all that it was made with: environment,
- * metadata, limits, network. Each of them works or fails by itself: `each` is called
- * for all, in order, with the sandbox or the error, and then `done`. A failure
- * that none of them survived is only told to `done`. */
+/* Creates sandboxes with the files, environment, metadata, limits and network of this one. Each
+ * succeeds or fails independently: `each` is called for all, in order, with the sandbox or the
+ * error, and then `done`. A failure of the whole is reported to `done` only. */
 void engine_fork(struct ref ref, const struct fork_opts *o,
                  void (*each)(void *arg, const struct sandbox *s, const struct err *e),
                  engine_done_cb *done, void *arg);

@@ -52,8 +52,7 @@ static void free_later(struct loop_later *l)
     call_free(CONTAINER_OF(l, struct call, later));
 }
 
-/* Closes the client's end and returns the request, for whoever is about to send
- * its last bytes. */
+/* Closes the client's end and returns the request, for the caller to send the last bytes. */
 static struct http_req *client_end(struct call *c)
 {
     struct http_req *r = c->r;

@@ -1,18 +1,17 @@
 /* call.h - one request, from its row to its last byte, freed exactly once.
  *
- * A call has two ends. The client's end closes when the answer is complete or the
- * client went away, whichever is first; from then on `r` is NULL and everything
- * that would answer does nothing. The engine's end is open while a callback may
- * still come. When both are closed the call and its state are freed at the end of
- * the turn, so whoever is running may still look at them.
+ * A call has two ends. The client's end closes when the answer is complete or the client
+ * disconnects; then `r` is NULL and all functions that answer do nothing. The engine's end is open
+ * while a callback may still come. When both are closed, the call and its state are freed at the
+ * end of the turn of the loop, so the running code may still use them.
  *
- * So a handler follows three rules and never frees anything:
- *   - before or with each question to the engine: call_expect();
- *   - first thing in the callback that answers it (for a stream: the last one):
- *     if (!call_told(c)) return;   or call_got(), where nothing but an answer or an error comes
+ * A handler follows three rules and never frees anything:
+ *   - before or with each call of the engine: call_expect();
+ *   - first in the callback that answers it (for a stream: the last callback):
+ *     if (!call_told(c)) return;   or call_got(), if the callback has an answer or an error
  *   - answer once.
- * If the client leaves, what can be taken back is (the engine calls no more);
- * what cannot is waited for. A client that leaves kills nothing. */
+ * If the client disconnects, calls of the engine are cancelled where possible, else their callback
+ * is awaited. A disconnecting client kills nothing. */
 #ifndef FRONT_PLANE_CALL_H
 #define FRONT_PLANE_CALL_H
 
@@ -37,14 +36,13 @@ struct surface_row;
 #define CALL_REQUEST_ID_MAX 40
 #define CALL_PIECE (128u << 10) /* of a long answer, queued at a time */
 
-/* A kind of question to the engine that can be taken back through its handle, as
- * is done when the client's end closes. Each is defined where it is asked, those
- * of several surfaces in call.c. */
+/* A kind of call of the engine, and how to cancel it when the client's end closes. Each is defined
+ * where it is used, shared ones in call.c. */
 struct call_source {
-    void (*take_back)(void *handle);         /* NULL: its callback is waited for */
+    void (*take_back)(void *handle);         /* NULL: its callback is awaited */
     void (*pause)(void *handle, bool pause); /* while the client does not read; or NULL */
 };
-extern const struct call_source call_pending; /* one callback, that cannot be taken back */
+extern const struct call_source call_pending; /* one callback, cannot be cancelled */
 extern const struct call_source call_stream;  /* a struct process_stream */
 extern const struct call_source call_wait;    /* a struct process_call */
 
@@ -52,7 +50,7 @@ enum call_accept { CALL_JSON, CALL_SSE, CALL_RAW };
 
 struct call {
     struct plane *plane;
-    struct http_req *r; /* NULL: answered, or gone */
+    struct http_req *r; /* NULL: answered, or disconnected */
     struct loop *loop;
     const struct surface_row *row; /* NULL: no such route */
     const char *key;               /* id of the key that was presented; NULL: none was */
@@ -60,13 +58,13 @@ struct call {
                       * set before the handler runs, by plane_manner.resolve */
     char owner[ENGINE_KEY_MAX + 1], sandbox[ENGINE_ID_MAX + 1]; /* call_aim() */
     struct route_match match;
-    const struct call_source *source; /* what the engine owes us; NULL: nothing */
+    const struct call_source *source; /* a callback that is due; NULL: none */
     void *handle;
     void *state; /* the handler's own; see call_state() */
     void (*drop)(void *state);
     bool streaming;  /* the head is sent... */
     bool events;     /* ...of text/event-stream: an error is an event now */
-    struct buf rest; /* of an answer too long to be queued at once */
+    struct buf rest; /* of an answer that is sent in pieces */
     bool keeps;      /* call_keep_input() */
     void *in;        /* the input, if it is kept... */
     json_t *doc;     /* ...and what it points into */
@@ -86,26 +84,24 @@ void *call_state(struct call *c, size_t size, void (*drop)(void *state));
 const char *call_param(const struct call *c, size_t i);
 /* Sets c->ref to copies of both; key NULL: for the same key as before. */
 void call_aim(struct call *c, const char *key, const char *id);
-/* For a handler that cannot do all its work before it returns: its input lives as
- * long as the call. */
+/* For a handler that uses its input after it returns: the input then lives as long as the call. */
 void call_keep_input(struct call *c);
-/* What the client asked for, of what the row offers. */
+/* What the client accepts, of what the row offers. */
 enum call_accept call_accept(const struct call *c);
 
 /* ---- the engine's end ---- */
 
 void call_expect(struct call *c, const struct call_source *source, void *handle);
-/* The engine has said its last. False: nobody listens any more; the callback
- * must return. */
+/* The last callback came. False: the client has disconnected; the callback must return. */
 bool call_told(struct call *c);
-/* The same, and false as well for an error: that is the answer then. */
+/* The same; an error is answered, and returns false as well. */
 bool call_got(struct call *c, const struct err *e);
-/* A callback for what is either done or not: 204, or the error. */
+/* An engine_done_cb that answers: 204, or the error. */
 void call_told_done(void *call, const struct err *e);
 
 /* ---- the answer ---- */
 
-/* `body` is emptied if it is long: the call sends it piece by piece. */
+/* A long `body` is taken over and sent in pieces. */
 void call_reply(struct call *c, int status, const char *type, struct buf *body);
 /* Few bytes, borrowed. */
 void call_reply_bytes(struct call *c, int status, const char *type, const void *p, size_t n);
@@ -116,12 +112,12 @@ void call_reply_file(struct call *c, int status, const char *type, int fd, uint6
 void call_reply_shape(struct call *c, const struct shape *s, const void *from);
 void call_reply_shape_as(struct call *c, int status, const struct shape *s, const void *from);
 void call_reply_none(struct call *c); /* 204 */
-/* In the manner of the plane; as an `error` event when the stream has begun. What
- * is internal goes to the log and not to the client. */
+/* Answers as the plane's manner says; with an `error` event if a stream has begun. The text of
+ * ERR_INTERNAL goes to the log and not to the client. */
 void call_fail(struct call *c, const struct err *e);
 
-/* The connection speaks something else now (`status` says whether it does): the call
- * is over, and what the engine owes it is somebody else's. */
+/* The connection was upgraded (`status` 101), or not: the call ends without cancelling the engine's
+ * call, which the caller takes over. */
 void call_upgraded(struct call *c, int status);
 
 /* Streams: while the client does not read, the source is paused. */
@@ -136,7 +132,7 @@ void call_output(struct call *c, struct output *o, const struct process_output *
 void call_output_end(struct call *c, struct output *o);
 void call_write(struct call *c, const void *p, size_t n);
 void call_end(struct call *c);
-/* As if the connection had broken: the client sees that what came is not all. */
+/* Cuts the connection: the client sees that the answer is incomplete. */
 void call_cut(struct call *c);
 
 #endif

@@ -1,4 +1,4 @@
-/* collect.h - what one stream printed, up to a maximum: its beginning and its end.
+/* collect.h - the output of one stream, up to a maximum: its beginning and its end.
  *
  * As long as everything fits everything is kept. Beyond that the first half and
  * the last half stay, cut between characters, and the number of bytes lost in the

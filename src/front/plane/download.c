@@ -85,7 +85,7 @@ static bool is_plain(unsigned char c)
            strchr("!#$&+-.^_`|~", c) != NULL;
 }
 
-/* RFC 6266: the name as it is if it is plain, and percent-encoded for everybody. */
+/* RFC 6266: the name as it is if it is plain, and percent-encoded for other clients. */
 static void put_disposition(struct http_req *r, const char *name)
 {
     autobuf struct buf value = BUF_INIT(NAME_SHOWN * 4 + 64);

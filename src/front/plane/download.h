@@ -1,5 +1,4 @@
-/* download.h - a file as the answer to GET and HEAD, as HTTP has it: one range, strong
- * tags, conditions. */
+/* download.h - a file as the answer to GET and HEAD: one range, strong ETags, conditions. */
 #ifndef FRONT_PLANE_DOWNLOAD_H
 #define FRONT_PLANE_DOWNLOAD_H
 

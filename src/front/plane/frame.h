@@ -1,8 +1,7 @@
-/* frame.h - what a viewer of a terminal says: two ways to say it, one meaning.
+/* frame.h - messages from a viewer of a terminal, in two formats.
  *
- * Ours: a binary message is typed, a text message is a JSON object. ttyd's (the
- * subprotocol `tty`): the first message is a JSON object, after it the first byte
- * of each message says what the rest is. Nothing else is understood. */
+ * Ours: a binary message is input, a text message is a JSON object. ttyd's (the subprotocol `tty`):
+ * the first message is a JSON object; then the first byte of each message is its type. */
 #ifndef FRONT_PLANE_FRAME_H
 #define FRONT_PLANE_FRAME_H
 
@@ -18,7 +17,7 @@ enum frame_act {
     FRAME_RESIZE, /* cols, rows */
     FRAME_PAUSE,  /* send nothing more... */
     FRAME_RESUME, /* ...or go on */
-    FRAME_HELLO,  /* ttyd's first; cols and rows may be 0: nothing was said of them */
+    FRAME_HELLO,  /* ttyd's first; cols and rows may be 0: not given */
     FRAME_ACT_COUNT
 };
 

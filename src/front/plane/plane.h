@@ -1,9 +1,9 @@
-/* plane.h - a set of surfaces and one manner of speaking.
+/* plane.h - a plane: one vendor's API, as a set of surfaces and a struct plane_manner.
  *
- * A plane decodes, calls the engine, encodes; it holds no logic of its own. Every
- * endpoint is one row in the table of its surface (surface.h): the row yields
- * dispatch, authorization and input checks. What differs between planes, who may
- * call and how an error looks, is the plane's manner. */
+ * A plane decodes requests, calls the engine and encodes answers; it holds no logic of its own.
+ * Every endpoint is one row in the table of its surface (surface.h), from which dispatch,
+ * authorization and input checks follow. The manner is what differs between planes: who may call,
+ * which sandbox is meant, and how an error looks. */
 #ifndef FRONT_PLANE_PLANE_H
 #define FRONT_PLANE_PLANE_H
 
@@ -27,25 +27,24 @@ struct surface_row;
 struct plane_manner {
     const struct surface_row *const *surfaces;
     size_t nsurfaces;
-    /* Who calls, into c->key, and whether they may; the row is known. */
+    /* Sets c->key to the key that was presented; fails if it may not call c->row. */
     int (*authorize)(struct call *c, struct err *e);
     /* Which sandbox the call is about, into c->ref, of which the key is set; NULL: the first
      * parameter of the path names it. */
     int (*resolve)(struct call *c, struct err *e);
-    /* The body of an error. What is internal must not be in it. */
+    /* Writes the body of an error. It must not contain the text of ERR_INTERNAL. */
     void (*write_error)(struct call *c, const struct err *e, struct buf *out);
-    /* Its status; NULL: that of its kind. */
+    /* HTTP status of an error; NULL: that of its kind. */
     int (*status)(const struct call *c, const struct err *e);
-    /* The same in openapi.json: NULL: the native one. */
+    /* Shape of an error in openapi.json; NULL: the native one. */
     const struct shape *error;
-    /* Answers in its own way, body, status and all; false: it has not. Or NULL. */
+    /* Answers an error completely, with body and status; false: it did not. Or NULL. */
     bool (*fail)(struct call *c, const struct err *e);
-    /* As the server whose clients these are: fields and parameters that are unknown
-     * are left alone, and so is what a body says it is. */
+    /* As the vendor's server does: ignore unknown fields and parameters, and Content-Type. */
     bool lenient;
 };
 
-/* How often a row was answered with 1xx..5xx; [0]: the client left first. */
+/* How often a row was answered with 1xx..5xx; [0]: the client disconnected first. */
 #define PLANE_CLASSES 6
 struct plane_count {
     uint64_t by_class[PLANE_CLASSES];
@@ -57,22 +56,22 @@ struct plane {
     struct auth *auth;
     const struct config *config;
     const struct http_server *server; /* or NULL */
-    struct surface_row *rows;         /* all surfaces, one behind the other */
+    struct surface_row *rows;         /* all surfaces, joined */
     size_t nrows;
     struct plane_count *counts; /* per row; one more for requests without */
     uint64_t started_ms;
     struct list calls;
 };
 
-/* All but `p` are borrowed for ever. On failure there is nothing to free. */
+/* All but `p` must outlive the plane. On failure there is nothing to free. */
 int plane_init(struct plane *p, const struct plane_manner *manner, struct engine *g, struct auth *a,
                const struct config *c, struct err *e);
-/* Callbacks of the engine hold requests whose client is gone: free the server
- * first, then the engine, then this. */
+/* Callbacks of the engine hold requests of disconnected clients: free the server first, then the
+ * engine, then the plane. */
 void plane_free(struct plane *p);
 
-/* The server is about to end: streams that a client can resume with the id of the
- * last event it saw end now, since they would not by themselves. */
+/* The server is about to exit: ends streams that clients can resume with Last-Event-ID, since they
+ * would not end by themselves. */
 void plane_drain(struct plane *p);
 
 /* Answers the request, now or later. */

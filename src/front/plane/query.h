@@ -1,4 +1,4 @@
-/* query.h - the part behind '?', read with the same tables as a JSON body. */
+/* query.h - query parameters, decoded with the same tables as a JSON body. */
 #ifndef FRONT_PLANE_QUERY_H
 #define FRONT_PLANE_QUERY_H
 
@@ -9,11 +9,9 @@
 /* %XX and '+' undone, in place. ERR_INVALID for bad encoding or a NUL. */
 int query_unescape(char *s, struct err *e);
 
-/* Makes the object that json_decode() takes. A parameter becomes what its field
- * wants: a number, true or false (1 and 0 too), text; a STRMAP `metadata` is
- * written metadata.NAME=VALUE, once for each name, a STRLIST once for each of its
- * strings. ERR_INVALID for bad percent
- * encoding, a NUL, a parameter given twice. */
+/* Makes the object for json_decode(). A parameter is converted to the type of its field: a number,
+ * true or false (or 1 and 0), text. A STRMAP `metadata` is written metadata.NAME=VALUE per name, a
+ * STRLIST once per string. ERR_INVALID for bad percent-encoding, a NUL, or a repeated parameter. */
 int query_parse(const char *query, const struct json_field *fields, size_t n, json_t **ret,
                 struct err *e);
 

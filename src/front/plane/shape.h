@@ -1,8 +1,7 @@
-/* shape.h - what an answer looks like, as a table.
+/* shape.h - the fields of an answer, as a table.
  *
- * One table yields both the JSON of an answer and its schema in openapi.json, so
- * the document cannot say anything else than the code does. A handler fills a
- * plain struct and names its shape. */
+ * One table yields both the JSON of an answer and its schema in openapi.json, so the two cannot
+ * differ. A handler fills a plain struct and names its shape. */
 #ifndef FRONT_PLANE_SHAPE_H
 #define FRONT_PLANE_SHAPE_H
 
@@ -28,7 +27,7 @@ enum shape_type {
     SHAPE_TIME,   /* uint64_t, ms since 1970, shown as RFC 3339; 0: null */
     SHAPE_MAP,    /* const char *, the JSON of an object of strings */
     SHAPE_ANY,    /* const char *, the JSON of any object */
-    SHAPE_STRV,   /* struct shape_bytes, NUL-terminated strings one behind the other */
+    SHAPE_STRV,   /* struct shape_bytes, NUL-terminated strings */
     SHAPE_BYTES,  /* struct shape_bytes; base64, and NAME_encoding says so, if it is not text */
     SHAPE_OBJECT, /* const void *, `of` says what; NULL: null */
     SHAPE_LIST,   /* struct shape_bytes, the JSON of `of`s with commas between them */
@@ -68,12 +67,12 @@ void shape_ref(struct json_w *w, const struct shape *s);
 
 /* Appends one element, and the comma before it, to what becomes a SHAPE_LIST. */
 void shape_append(struct buf *list, const struct shape *s, const void *from);
-/* Of a list that outgrew its buf SHAPE_CUT bytes, more than any buf takes: half a row is no
- * JSON, so whatever it is written to fails with it. */
+/* If the list exceeded its buf, the length is SHAPE_CUT, which no buf can take, so writing the
+ * answer fails: half a row is not JSON. */
 struct shape_bytes shape_list(const struct buf *list);
 #define SHAPE_CUT SIZE_MAX
 
-/* The value and, when it is not text, "ENCODING": "base64" behind it. */
+/* The value, followed by "ENCODING": "base64" if it is not text. */
 void shape_put_bytes(struct json_w *w, const char *key, const char *encoding, const void *p,
                      size_t n);
 

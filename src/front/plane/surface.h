@@ -1,4 +1,4 @@
-/* surface.h - what a surface is: a table of rows and the handlers in them.
+/* surface.h - surfaces: groups of endpoints, each a table of rows with their handlers.
  *
  * EXTEND  A new endpoint: a row and a handler in its surface's file; nothing else. */
 #ifndef FRONT_PLANE_SURFACE_H
@@ -17,7 +17,7 @@
 #include "http/route.h"
 #include "json/read.h"
 
-#define SURFACE_BODY_MAX (64u << 10) /* bytes of a JSON body, where nothing else is said */
+#define SURFACE_BODY_MAX (64u << 10) /* bytes of a JSON body, by default */
 #define SURFACE_ANSWERS_MAX 3
 
 /* The fields of an object inside the input; the handler decodes it itself. */
@@ -27,16 +27,16 @@ struct surface_nested {
     size_t n;
 };
 
-/* What a handler is given, decoded from a JSON body or from the query. */
+/* The input of a handler, decoded from a JSON body or the query. */
 struct surface_input {
     const struct json_field *fields;
     size_t n;
     size_t size;     /* of the struct */
     size_t body_max; /* 0: SURFACE_BODY_MAX */
-    /* Fills in what is not zero by default; may be NULL. */
+    /* Sets defaults that are not zero; may be NULL. */
     void (*defaults)(void *in, const struct config *c);
     const struct surface_nested *nested; /* or NULL */
-    /* Takes the JSON out of what a body wraps around it; may be NULL. */
+    /* Finds the JSON in an enveloped body; may be NULL. */
     int (*unwrap)(const char **p, size_t *n, struct err *e);
 };
 
@@ -45,7 +45,7 @@ enum surface_flags {
     SURFACE_RAW_ANSWER = 2, /* also application/octet-stream, if the client accepts it */
     SURFACE_RESUME = 4,     /* Last-Event-ID continues the stream */
     SURFACE_TEXT = 8,       /* the answer is text/plain */
-    SURFACE_OTHER = 16,     /* the answer is JSON of a shape that is not ours to say */
+    SURFACE_OTHER = 16,     /* the answer is JSON without a shape */
     SURFACE_EARLY = 32,     /* answered while the engine is still starting */
     SURFACE_PAGE = 64,      /* the answer is text/html */
     SURFACE_BYTES = 128,    /* the answer is bytes, of a type that depends */
@@ -63,10 +63,10 @@ struct surface_row {
     const struct surface_input *body, *query;         /* one of them at most */
     int status;                                       /* of success */
     const struct shape *answers[SURFACE_ANSWERS_MAX]; /* one of these; none: no body */
-    const char *events; /* what comes as text/event-stream, if it can be asked for... */
-    const struct shape *event_shapes[SURFACE_ANSWERS_MAX]; /* ...and what is in it */
+    const char *events; /* events of text/event-stream, if the row offers it... */
+    const struct shape *event_shapes[SURFACE_ANSWERS_MAX]; /* ...and their shapes */
     unsigned flags;
-    const char *failure, *missing; /* what a plane with its own words calls those of this row */
+    const char *failure, *missing; /* error codes of this row, for planes that have some per row */
 };
 
 #define SURFACE_INPUT(table, type) .fields = (table), .n = ARRAY_LEN(table), .size = sizeof(type)

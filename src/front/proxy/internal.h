@@ -1,9 +1,9 @@
 /* internal.h - what the files of the proxy share; private to them.
  *
- *   proxy.c    the life of a relay         inward.c   to the server inside
+ *   proxy.c    the life of a relay, and errors   inward.c   to the server inside
  *   upstream.c connections to servers inside, in use and idle
- *   request.c  the head that is sent       outward.c  what it answers, to the client
- *   target.c   whom a request is for       refuse.c   when nothing inside can answer */
+ *   request.c  the head that is sent             outward.c  its answer, to the client
+ *   target.c   which sandbox and port */
 #ifndef FRONT_PROXY_INTERNAL_H
 #define FRONT_PROXY_INTERNAL_H
 
@@ -93,7 +93,7 @@ void relay_fail(struct relay *y, int status, const char *message);
 bool relay_again(struct relay *y);
 /* From now on there is a timer for what is old or gone. */
 void proxy_sweep_soon(struct proxy *p);
-/* The client's end, for whoever says the last word to it. */
+/* Detaches the client, for the caller that sends the last bytes to it. */
 struct http_req *relay_client_end(struct relay *y);
 
 /* inward.c */

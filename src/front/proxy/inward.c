@@ -1,5 +1,5 @@
-/* inward.c - to the server inside: the request's body, or the client's half of a
- * tunnel. While it does not read, neither is the client read. */
+/* inward.c - to the server inside: the body of the request, or the client's half of a tunnel. While the
+ * server does not read, the client is not read. */
 #include <errno.h>
 #include <sys/socket.h>
 

@@ -1,5 +1,5 @@
-/* outward.c - what the server inside answers, parsed, and written anew to the client.
- * While the client does not read, neither is the server read. */
+/* outward.c - the answer of the server inside, parsed and written again to the client. While the client
+ * does not read, the server is not read. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

@@ -14,6 +14,8 @@
 #include "base/own.h"
 #include "front/engine/fdpass.h"
 #include "front/proxy/internal.h"
+#include "http/http.h"
+#include "json/write.h"
 
 #define SWEEP_MS 2000 /* how soon relays into a sandbox that is gone end */
 
@@ -73,7 +75,7 @@ static bool is_open(const struct proxy *p, const struct sandbox *s, const struct
            engine_tunnel_is(p->engine, t->id, t->port, t->token);
 }
 
-/* A tunnel that was closed ends for who is in it, too. */
+/* Closing a tunnel also ends its open connections. */
 static void on_sweep(struct loop_timer *t)
 {
     struct proxy *p = CONTAINER_OF(t, struct proxy, sweep);
@@ -260,7 +262,7 @@ void proxy_handle(struct proxy *p, struct http_req *r, const struct proxy_target
         return;
     }
     http_on_gone(r, on_gone, y);
-    http_eof_is_gone(r); /* else a server that says nothing would be held for nobody */
+    http_eof_is_gone(r); /* else a silent server would be held without a client */
     y->waking = wakes;
     if (wakes)
         engine_wake(sandbox_ref(p->engine, s), woken, y);
@@ -304,4 +306,23 @@ void proxy_free(struct proxy *p)
     loop_timer_stop(p->loop, &p->sweep);
     engine_on_leave(p->engine, NULL, NULL);
     free(p);
+}
+
+/* ---- the answer when nothing inside can answer ---- */
+
+void proxy_refuse(struct http_req *r, int status, const struct proxy_target *t, const char *message)
+{
+    autobuf struct buf body = BUF_INIT(4096);
+    struct json_w w;
+
+    jw_init(&w, &body);
+    jw_open(&w);
+    if (t != NULL)
+        jw_kstr(&w, "sandboxId", t->id);
+    jw_kstr(&w, "message", message);
+    if (t != NULL && t->port != 0)
+        jw_ku64(&w, "port", t->port);
+    jw_ku64(&w, "code", (uint64_t)status);
+    jw_close(&w);
+    http_reply(r, status, "application/json", buf_data(&body), body.len);
 }

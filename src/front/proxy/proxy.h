@@ -2,9 +2,9 @@
  * later requests for the same port may use.
  *
  * Both sides may be hostile to each other and to us. The request is parsed by our
- * server and written anew, the answer by http/answer.h and written anew, so no two
- * programs read the same bytes differently. Bodies stream both ways and whoever is
- * slow holds up only the other side. An upgrade (WebSocket) that the server inside
+ * server and written again, the answer by http/answer.h and written again, so no two
+ * programs read the same bytes differently. Bodies stream in both directions; a slow side
+ * delays only the other side. An upgrade (WebSocket) that the server inside
  * agrees to becomes a tunnel of bytes. There is no limit to how long any of it takes.
  *
  * A request is for a sandbox by its host, or by a path (proxy_target_path()): then what is
@@ -22,11 +22,11 @@ struct http_req;
 struct loop;
 struct proxy;
 
-#define PROXY_CONNECT_MS 10000 /* until whoever listens inside takes it; 504 */
+#define PROXY_CONNECT_MS 10000 /* until the server inside accepts; then 504 */
 
 #define PROXY_HOST_MAX 256
 
-struct proxy_opts { /* borrowed for ever */
+struct proxy_opts { /* must outlive the proxy */
     struct loop *loop;
     struct engine *engine;
     /* Whether a request may reach that port. false: 403, and *ret_why says why. `host`:

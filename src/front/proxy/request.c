@@ -1,7 +1,7 @@
-/* request.c - a request, written anew for the server inside.
+/* request.c - writes a request again for the server inside.
  *
- * Nothing is copied that our own parser has not understood: method, target, host and
- * headers are, the framing is ours. */
+ * Only what our parser understood is copied: method, target, host and headers; the framing is
+ * ours. */
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <string.h>

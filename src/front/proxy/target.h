@@ -16,7 +16,7 @@ struct http_req;
 struct proxy_target {
     char id[ENGINE_ID_MAX + 1];
     unsigned port;
-    char token[PROXY_TOKEN_MAX + 1]; /* what stood behind the id; "": nothing */
+    char token[PROXY_TOKEN_MAX + 1]; /* what followed the id; "": nothing */
     size_t prefix;                   /* bytes of the path that named it; 0: the host did */
 };
 

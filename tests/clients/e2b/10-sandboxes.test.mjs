@@ -161,7 +161,7 @@ test('what is wrong is said in E2B\'s shape, with the status in the body', async
     [400, 'GET', '/v2/sandboxes?startedAfter=yesterday', undefined, {}, /startedAfter/],
     [400, 'GET', '/v2/sandboxes?metadata=a', undefined, {}, /metadata/],
     [501, 'POST', '/v2/sandboxes', { templateID: 'base', volumeMounts: [{ name: 'v', path: '/v' }] }, {}, /volumes/],
-    [501, 'GET', '/volumes', undefined, {}, /not offered/],
+    [501, 'GET', '/volumes', undefined, {}, /not supported/],
     [404, 'GET', '/v2/nothing', undefined, {}, /./],
     [405, 'PATCH', '/v2/sandboxes', undefined, {}, /./],
   ];

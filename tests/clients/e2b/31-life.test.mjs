@@ -95,7 +95,7 @@ test('a paused one has no end, with its memory or without, and is given none', a
     const sbx = await Sandbox.create();
     await sbx.files.write('f', 'kept');
     await sbx.pause({ keepMemory });
-    await assert.rejects(sbx.setTimeout(1), (e) => e instanceof sdk.SandboxError && /409: .* is paused and has no end/.test(e.message));
+    await assert.rejects(sbx.setTimeout(1), (e) => e instanceof sdk.SandboxError && /409: .* is paused and has no timeout/.test(e.message));
     assert.equal((await raw(d, 'POST', `/sandboxes/${sbx.sandboxId}/refreshes`, { duration: 60 })).status, 409);
     assert.equal(await (await Sandbox.connect(sbx.sandboxId)).files.read('f'), 'kept');
     await sbx.kill();

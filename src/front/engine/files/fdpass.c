@@ -25,7 +25,7 @@ struct fd_call {
     struct loop_io io;
     struct loop_timer deadline, retry;
     struct loop_later later; /* a failure known at once */
-    fd_cb *cb;               /* NULL: nobody waits any more */
+    fd_cb *cb;               /* NULL: cancelled */
     void *arg;
     struct err why;
     char id[KEEPER_ID_MAX + 1];

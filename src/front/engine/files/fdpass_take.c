@@ -32,7 +32,7 @@ static int option(int fd, int name)
     return getsockopt(fd, SOL_SOCKET, name, &v, &len) < 0 ? -1 : v;
 }
 
-/* Lingering is switched off for what we refuse, too: its close waits for nobody then. */
+/* Also for refused sockets: SO_LINGER off, so that close() does not wait. */
 static const char *vet_socket(int fd)
 {
     struct linger none = {0};

@@ -1,4 +1,4 @@
-/* internal.h - what the files behind file.h share. */
+/* internal.h - what the files of this folder share. */
 #ifndef FRONT_ENGINE_FILES_INTERNAL_H
 #define FRONT_ENGINE_FILES_INTERNAL_H
 

@@ -4,7 +4,7 @@
 #include "base/own.h"
 #include "front/engine/files/internal.h"
 
-#define RECORD_MAX (FILE_XATTR_MAX + 1024u) /* bytes behind the head that make sense */
+#define RECORD_MAX (FILE_XATTR_MAX + 1024u) /* bytes after the head */
 
 void file_records_init(struct file_records *r)
 {

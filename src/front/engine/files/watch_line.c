@@ -53,7 +53,7 @@ static int kind_of(const char *word, enum watch_kind *ret)
     return -1;
 }
 
-static const struct { /* the words of a line, behind the first */
+static const struct { /* the words of a line, after the first */
     const char *known[4];
 } reasons[WATCH_KIND_COUNT] = {
     [WATCH_OVERFLOW] = {{"queue", "watches"}},

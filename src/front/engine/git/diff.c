@@ -1,7 +1,7 @@
 /* diff.c - git diff --raw --numstat -p -z, see git_parse.h.
  *
- * First a record per file, then their numbers, then an empty token and the patches
- * behind each other. A line of a patch begins with a blank, a sign, '@' or '\', and
+ * First a record per file, then their numbers, then an empty token and the
+ * patches, concatenated. A line of a patch begins with a blank, a sign, '@' or '\', and
  * those of its head with words of git's, so "diff " at the beginning of one can only
  * be git's own. Patches come in the order of the files: two for one that changed its
  * type, none for one that is unmerged. */
@@ -121,7 +121,7 @@ static void count(struct git_diff *d, const char *path)
         f->added = d->next.added;
         f->deleted = d->next.deleted;
         f->binary = d->next.binary;
-        d->count_at = i; /* not behind it: an unmerged one may come twice */
+        d->count_at = i; /* not after it: an unmerged one may come twice */
         return;
     }
     d->count_at = d->n; /* those that are not shown come last */

@@ -23,8 +23,8 @@ struct git {
     char *secret;
 };
 
-/* Before what a run wants itself. What could make the output another than the one we
- * read, or ask somebody something, is switched off; the rest is the user's business. */
+/* Options before those of a run. Settings that would change the output we parse, or prompt, are
+ * switched off; the rest is left to the user. */
 /* clang-format off */
 static const char *const common[] = {
     "git", "--no-pager", "--literal-pathspecs",
@@ -140,8 +140,8 @@ static void put_env(struct buf *env, const char *name, const char *value)
     buf_addc(env, '\0');
 }
 
-/* The helper answers for this server only, since submodules may be anybody's; the empty
- * one before it switches off whatever would store what it says. */
+/* The helper answers for this server only, since submodules may be on other servers. The empty
+ * helper before it switches off all others, which could store the credentials. */
 static void put_credentials(struct buf *env, const struct git_opts *o)
 {
     const char *host = strstr(o->url, "://");

@@ -1,4 +1,4 @@
-/* words.c - what git says to people: how far it is, and why it failed. */
+/* words.c - git's output for people: progress, and why it failed. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -73,8 +73,8 @@ static enum err_kind kind_of(const char *said)
     return ERR_CONFLICT;
 }
 
-/* The last line that says something, "fatal: " and "error: " preferred: hints come
- * behind them. */
+/* The last line that is not empty; "fatal: " and "error: " are preferred, since hints follow
+ * them. */
 static char *last_words(char *said)
 {
     char *best = said, *line, *rest = said;

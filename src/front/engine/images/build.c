@@ -1,7 +1,7 @@
-/* build.c - a template from Debian's packages: debootstrap in a throw-away sandbox
- * of `base`, what it made packed by tar there, and added as any archive is.
+/* build.c - builds a template from Debian packages: debootstrap runs in a temporary sandbox of
+ * `base`, its result is packed there with tar, and added like any archive.
  *
- * The sandbox is nobody's: it has no row, so whoever comes after us destroys it. */
+ * The sandbox has no row, so after a crash the next front destroys it. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
-/* export.c - a snapshot as one file: a throw-away sandbox that is made from it, our
- * helper in it, and its bytes out (helper/export.h). */
+/* export.c - exports a snapshot as one file: cove-helper packs it in a temporary sandbox created from
+ * it (helper/image/export.h). */
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,7 +18,7 @@
 struct engine_export {
     struct engine *g;
     struct list link;
-    const struct export_ops *ops; /* NULL: nobody listens */
+    const struct export_ops *ops; /* NULL: cancelled */
     void *arg;
     char key[ENGINE_KEY_MAX + 1];
     char snapshot[KEEPER_ID_MAX + 1], name[SNAPSHOT_NAME_MAX + 1], id[KEEPER_ID_MAX + 1];
@@ -179,7 +179,7 @@ static void on_drop(void *arg)
     export_free(arg);
 }
 
-/* Who reads slowly holds a place for as long: some are others'. */
+/* A slow client occupies a place: some are reserved for other keys. */
 static int check(const struct engine_export *x, const struct snapshot *s, const char *id,
                  struct err *e)
 {

@@ -1,5 +1,5 @@
-/* fork.c - several sandboxes from one: a snapshot that nobody sees, as many creations
- * from it, and it is let go. What stands on it keeps its layer. */
+/* fork.c - forks: takes a snapshot without a row, creates the sandboxes from it, and deletes it. The
+ * sandboxes keep its layer. */
 #include <stdlib.h>
 #include <string.h>
 

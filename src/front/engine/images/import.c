@@ -1,5 +1,5 @@
-/* import.c - adding a template: a throw-away sandbox, our helper in it, its bytes
- * in, its lines out, and the keeper's word that it is kept. */
+/* import.c - adds a template: cove-helper unpacks the archive in a temporary sandbox, and the keeper
+ * keeps the result. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -22,7 +22,7 @@ enum import_state {
 struct engine_import {
     struct engine *g;
     struct list link;
-    const struct import_ops *ops; /* NULL: nobody listens */
+    const struct import_ops *ops; /* NULL: cancelled */
     void *arg;
     enum import_state state;
     bool last; /* all bytes were given */
@@ -70,7 +70,7 @@ static void end(struct engine_import *im, const struct err *e)
         ops->on_done(arg, failed ? &why : NULL);
 }
 
-/* Whoever asked is told first; the sandbox goes in the background. */
+/* The caller is answered first; the sandbox is destroyed in the background. */
 static void give_up(struct engine_import *im, const struct err *e)
 {
     if (im->id[0] != '\0')
@@ -326,8 +326,7 @@ struct engine_import *engine_import(struct engine *g, const char *name,
     return begin(im, r);
 }
 
-/* Who sends slowly holds a place for as long: one is always the operator's, and one
- * other keys'. */
+/* A slow client occupies a place: one is reserved for the operator, and one for other keys. */
 static int check_turn(struct engine *g, const char *key, struct err *e)
 {
     const struct engine_import *im;

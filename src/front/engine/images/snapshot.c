@@ -1,7 +1,7 @@
 /* snapshot.c - see snapshot.h.
  *
- * The keeper has taken it before there is a row; one without a row, because we were
- * killed in between, is nobody's, and the next start lets it go. */
+ * The keeper takes a snapshot before its row is written. One without a row, after a crash in
+ * between, is deleted at the next start. */
 #include "front/engine/snapshot.h"
 
 #include <stdio.h>
@@ -111,7 +111,7 @@ static void on_forgotten(void *arg, const void *msg, const struct err *e)
     (void)arg;
     (void)msg;
     if (e != NULL && e->kind != ERR_NOT_FOUND)
-        log_error("a snapshot that nobody wants is not gone: %s", e->msg);
+        log_error("cannot delete an unused snapshot: %s", e->msg);
 }
 
 void snap_forget(struct engine *g, const char *id)

@@ -1,4 +1,4 @@
-/* template.c - what planes ask of templates; adding one is import.c's. */
+/* template.c - operations on templates; import.c adds one. */
 #include <stdlib.h>
 #include <string.h>
 

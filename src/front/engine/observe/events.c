@@ -1,8 +1,8 @@
-/* events.c - the last things that happened, and who wants to hear of them.
+/* events.c - the latest events, and their subscribers.
  *
- * Numbers go up for the life of the state directory. They are taken from the
- * store in blocks, so that an event costs no disk flush; a restart skips the
- * rest of a block, which a client sees as a gap and never as a repetition. */
+ * Numbers increase for the life of the state directory. They are taken from the store in blocks, so
+ * an event costs no disk flush; a restart skips the rest of a block, which a client sees as a gap
+ * and never as a repetition. */
 #include <stdlib.h>
 #include <string.h>
 

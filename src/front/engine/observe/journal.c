@@ -1,10 +1,9 @@
-/* journal.c - what commands in a sandbox print, on its way into the log.
+/* journal.c - copies the output of commands from init to the log.
  *
- * One quiet conversation with the init of each sandbox that is to have it. Init
- * numbers the lines and keeps the last of them; we read them, and the log is written
- * together with the number of the next. So whoever is killed, none is lost or told
- * twice; a number that is skipped is a line that was dropped, and that is an entry
- * too. Nothing is read faster than it is written. */
+ * One conversation with the init of each sandbox that logs output. Init numbers the lines and keeps
+ * the latest; we read them, and write each to the log in one transaction with the number of the
+ * next. So a crash neither loses nor repeats a line. A skipped number is a line that init dropped,
+ * and gets an entry too. Lines are not read faster than they are written. */
 #include <string.h>
 
 #include "base/own.h"

@@ -1,9 +1,8 @@
-/* logbook.c - see metrics.h: what happened, in words, and what commands printed.
+/* logbook.c - see metrics.h: logs of sandboxes, with their events and the output of commands.
  *
- * Every event of a sandbox becomes an entry. They are written a second later,
- * together: an exec must not wait for the disk because somebody may want to read of
- * it. Whoever reads writes them first. Lines of output (journal.c) come along, in the
- * order of time: the last words of a process before its end. */
+ * Every event of a sandbox becomes an entry. Entries are written together, a second later: an exec
+ * must not wait for the disk because of its log. A reader flushes them first. Lines of output
+ * (journal.c) are ordered by time: the last output of a process before its exit. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,9 +28,9 @@
 struct pending {
     struct list link;
     struct store_log row;
-    uint64_t next;    /* of a line: the number of the one behind it */
+    uint64_t next;    /* of a line: the number of the next one */
     const char *boot; /* ...in that boot; NULL: no line */
-    const char *kind; /* of an event, which is put into words when it is written; lasts for ever */
+    const char *kind; /* of an event, formatted when it is written; a static string */
     char text[];
 };
 
@@ -44,7 +43,7 @@ const char *log_severity_name(enum log_severity l)
 
 /* ---- events in words ---- */
 
-/* A sandbox that stops by itself, a process that fails: somebody may look for these. */
+/* Events that are warnings: a sandbox that stops by itself, a process that fails. */
 static enum log_severity severity_of(const char *kind, const json_t *data)
 {
     if (strcmp(kind, "sandbox.stopped") == 0)
@@ -325,7 +324,7 @@ bool logbook_gap(struct box *b, const struct init_line *m)
     return add_output(b, &row, m->stream != 0 ? m->seq : m->seq + 1);
 }
 
-/* Written at once: somebody waits for the room. */
+/* Writes at once: a journal waits for room. */
 void logbook_hurry(struct engine *g)
 {
     loop_timer_set(g->loop, &g->logbook.timer, LOGBOOK_MORE_MS, on_flush);

@@ -98,8 +98,8 @@ static int put_points(struct engine *g, struct err *e)
     return prune(g, e) < 0 ? -1 : store_commit(g->o.store, e);
 }
 
-/* In one turn of the loop, and without waiting for the disk: while that is busy a flush takes
- * seconds, in which the loop would hear of nobody. */
+/* In one turn of the loop, without waiting for the disk: on a busy disk a flush takes seconds, in
+ * which the loop would serve no client. */
 static void write_points(struct engine *g)
 {
     struct err e;
@@ -151,8 +151,8 @@ struct measuring {
     char id[KEEPER_ID_MAX + 1];
 };
 
-/* Its first is kept, so that whoever has seen it sees it again; the others come every
- * five seconds, whoever looks. */
+/* The first point of a sandbox is stored, so a client that saw it sees it again; the others are
+ * taken at fixed intervals. */
 static void on_measured(void *arg, const void *msg)
 {
     const struct keeper_point *m = msg;

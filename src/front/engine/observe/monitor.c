@@ -1,8 +1,7 @@
-/* monitor.c - one quiet connection per running sandbox, for news of its processes.
+/* monitor.c - one connection per running sandbox, for events of its processes.
  *
- * What an init says here becomes events that others share a ring with, so a
- * flood is slowed down: past MONITOR_BURST in a second we stop reading, and the
- * init may drop what it likes. */
+ * All sandboxes share one ring of events, so a flood is slowed down: after MONITOR_BURST events in a
+ * second we stop reading, and the init drops events. */
 #include "base/clock.h"
 #include "base/own.h"
 #include "front/engine/internal.h"
@@ -85,7 +84,7 @@ static int on_msg(struct talk *t, uint16_t type, const union talk_msg *msg, stru
     return 0;
 }
 
-/* What happened meanwhile nobody has heard. */
+/* Events in between were lost. */
 static void on_retry(struct loop_timer *t)
 {
     struct box *b = box_of_monitor(CONTAINER_OF(t, struct monitor, retry));

@@ -1,4 +1,4 @@
-/* call.c - conversations with one answer (or a list), the rest of process.h. */
+/* call.c - calls of process.h and terminal.h with one answer or a list. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -133,7 +133,7 @@ struct process_call *process_ask(const struct process_call *as, struct ref ref, 
     return c;
 }
 
-/* How long an answer may take that may take `ms` by itself; 0: for ever. */
+/* Deadline of an answer that may take `ms` by itself; 0: none. */
 static uint64_t deadline(uint64_t ms)
 {
     return ms == 0 || ms > UINT64_MAX / 2000000u ? 0 : ms + PROCESS_DEADLINE_MS;

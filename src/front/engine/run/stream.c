@@ -1,4 +1,4 @@
-/* stream.c - conversations that carry output: process_run() and process_attach(). */
+/* stream.c - calls of process.h with a stream of output: process_run(), process_attach(). */
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,7 +18,7 @@ static const struct talk_kind kind_look   = {INIT_ATTACH, {{INIT_OUTPUT, TALK_MO
 static const struct talk_kind kind_view   = {INIT_VIEW,   {{INIT_SCREEN, TALK_MORE}, {INIT_OUTPUT, TALK_MORE}, {INIT_TRUNCATED, TALK_MORE}, {INIT_EXIT, TALK_LAST}}, .lasts = true};
 /* clang-format on */
 
-#define LEFT_MAX 16u /* streams that nobody looks at: each may hold a whole body */
+#define LEFT_MAX 16u /* closed streams that still send stdin: each may hold a whole body */
 
 struct process_stream {
     struct talk talk;
@@ -30,7 +30,7 @@ struct process_stream {
     bool filtered;             /* one stream only: positions may jump */
     bool exact;                /* a view from `next` on and from nowhere else */
     bool fed;                  /* `rest` is its stdin; else the text of a session's command */
-    bool left;                 /* nobody looks any more, it only gets its rest */
+    bool left;                 /* closed by its caller; only the rest of its stdin is sent */
     struct buf rest;           /* not yet sent */
     char id[INIT_REF_MAX + 1]; /* as asked; "" if init chooses */
 };
@@ -426,7 +426,7 @@ static void no_fail(void *arg, const struct err *e)
     (void)e;
 }
 
-static const struct process_ops nobody = {.on_exit = no_exit, .on_fail = no_fail};
+static const struct process_ops no_ops = {.on_exit = no_exit, .on_fail = no_fail};
 
 /* What was read from the client is the command's: without the rest of its stdin it would wait
  * for that until its time is over. */
@@ -446,6 +446,6 @@ void process_close(struct process_stream *s)
     }
     s->left = true;
     s->g->nleft++;
-    s->ops = &nobody;
+    s->ops = &no_ops;
     process_pause(s, false);
 }

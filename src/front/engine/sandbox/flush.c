@@ -1,9 +1,9 @@
-/* flush.c - the disk has it before a client hears of it, and the loop does not wait.
+/* flush.c - makes rows durable before a client is answered, without blocking the loop.
  *
- * Rows are committed lightly (store.h), and of a new sandbox the keeper has written a
- * record without flushing it. One flush at a time runs, in a thread that does nothing else
- * (a job could wait behind jobs that hang), and in the keeper beside it, for everybody whose
- * row was there when it began; whoever comes meanwhile is in the next one. */
+ * Rows are committed without a flush (store.h), and the keeper writes the record of a new sandbox
+ * without a flush. One flush runs at a time, in a thread of its own (a job could wait for jobs that
+ * hang) and at the same time in the keeper, for all callers whose row was committed before it
+ * began; later callers get the next flush. */
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>

@@ -1,8 +1,7 @@
-/* idle.c - sandboxes that are paused when nobody has wanted anything of them for a while.
+/* idle.c - pauses sandboxes that were not used for a while.
  *
- * Used means: a conversation with its init begins, goes on or ends, or somebody holds it
- * (a connection to one of its ports, of which init knows nothing). What its processes
- * do by themselves does not count. The next use resumes it. */
+ * Use is a conversation with its init, or a hold (a connection to one of its ports, which init does
+ * not see). Activity of its processes does not count. The next use resumes it. */
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/own.h"
@@ -36,7 +35,7 @@ static void on_idle(struct loop_timer *t)
     } else if (since < b->pub.idle_ms) {
         look_again(b, b->pub.idle_ms - since);
     } else {
-        log_info("sandbox %s: nobody has used it for a while", b->pub.id);
+        log_info("sandbox %s is idle; pausing it", b->pub.id);
         look_again(b, b->pub.idle_ms);
         life_event(b, LIFE_PAUSE, &none);
     }

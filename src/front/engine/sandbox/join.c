@@ -368,7 +368,7 @@ void join_done(struct engine *g)
         g->o.on_lost(g->o.arg, &e);
         return;
     }
-    /* Only now: an end that passed while nobody watched deletes at once. */
+    /* Only now: a lifetime that ended while the front was down deletes at once. */
     for (size_t i = 0; i < g->norder; i++)
         life_arm(g->order[i]);
     g->ready = true;

@@ -1,7 +1,7 @@
-/* life.c - what happens to a sandbox when: the table, who waits, and its clock.
+/* life.c - the states of a sandbox: the table of state x event, its waiters, and its timer.
  *
- * One request to the keeper is under way for a sandbox at any time: what comes
- * in between waits, is refused, or is remembered as the state LIFE_DOOMED. */
+ * At most one request to the keeper is under way per sandbox: an event meanwhile waits, is refused,
+ * or becomes the state LIFE_DOOMED. */
 #include <string.h>
 
 #include "base/clock.h"
@@ -11,7 +11,7 @@
 
 #define LIFE_ARM_MAX_MS (3600 * 1000) /* re-read the clock at least this often */
 
-/* ---- who waits ---- */
+/* ---- waiters ---- */
 
 void life_wait(struct box *b, const struct life_news *n)
 {

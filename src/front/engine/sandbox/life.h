@@ -20,7 +20,7 @@ int life_save(struct box *b, enum store_state state, struct err *e);
 
 /* life_end.c */
 reaction life_destroy, life_end_it, life_doom, life_buried, life_stuck;
-/* Whoever talks to its init is told that it `what`. */
+/* All conversations with its init fail with `what`. */
 void life_silence(struct box *b, const char *what);
 
 /* life_pause.c */

@@ -1,5 +1,5 @@
-/* life_end.c - deleting a sandbox: the row says `deleting`, durably; then the keeper is
- * asked; then the row goes. A crash anywhere in between ends the same way. */
+/* life_end.c - deletes a sandbox: the row says `deleting`, durably; then the keeper destroys it; then
+ * the row is deleted. A crash in between ends the same way. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -165,7 +165,7 @@ void life_stuck(struct box *b, const struct life_news *n)
     life_again(b, LIFE_RETRY_MS);
 }
 
-/* ---- what nobody owns ---- */
+/* ---- sandboxes without a row ---- */
 
 struct leftover {
     struct engine *g;
@@ -180,7 +180,7 @@ static void on_leftover(void *arg, const void *msg, const struct err *e)
     if (e == NULL || e->kind == ERR_NOT_FOUND)
         bury(l->g, l->id);
     else
-        log_error("sandbox %s, which nobody was told of, cannot be destroyed: %s", l->id, e->msg);
+        log_error("cannot destroy sandbox %s, which has no row: %s", l->id, e->msg);
     free(l);
 }
 

@@ -1,10 +1,8 @@
-/* life_pause.c - pausing and stopping a sandbox, and back.
+/* life_pause.c - pauses, stops and resumes a sandbox.
  *
- * That a sandbox is paused is what the kernel remembers, for as long as there is a
- * memory to keep; the row only follows, a moment after the answer and together with
- * others. A kill in between is put right by the join: the kernel decides. While a
- * pause or resume is under way nothing is sent to the init: whoever wants something
- * of it waits, and need not know. */
+ * The kernel's freezer has the true state. The row follows a moment after the answer, together with
+ * other rows; after a crash in between, the join corrects the row. While a pause or resume is under
+ * way nothing is sent to the init: calls wait. */
 #include <string.h>
 
 #include "base/clock.h"
@@ -71,8 +69,8 @@ static int save_all(struct engine *g, struct err *e)
     return -1;
 }
 
-/* What the store refuses stays to be saved. Until then it is as with a kill: the next join
- * says it again, but after a restart of the host nobody could. */
+/* Rows that the store refuses are saved later. After a crash of the front the join corrects them;
+ * after a restart of the host it cannot. */
 void life_save_now(struct engine *g)
 {
     struct box *b;
@@ -180,7 +178,7 @@ void life_resume_after(struct box *b, const struct life_news *n)
     b->cold = b->cold || n->end == RESUME_COLD_FOR;
 }
 
-/* What was under way is over: does somebody want it running again? */
+/* The operation has ended: is a resume waiting? */
 static void go_on(struct box *b)
 {
     struct life_news none = {.end = b->cold ? RESUME_COLD_FOR : RESUME_AS_MADE};
@@ -246,7 +244,7 @@ void life_pause(struct box *b, const struct life_news *n)
         freeze(b);
 }
 
-/* Whoever only wants to know something may ask its init; the others are told why not. */
+/* Reads of its init are allowed; other calls fail with the reason. */
 static void let_look(struct box *b, const struct err *why)
 {
     talk_peer_refuse(&b->peer, why);
@@ -300,7 +298,7 @@ static void on_thawed(void *arg, const void *msg, const struct err *e)
     life_event(arg, e == NULL ? LIFE_THAWED : LIFE_THAW_FAILED, &n);
 }
 
-/* What it has in memory is not wanted: it is halted, and boots behind that. */
+/* A cold resume: halt it, then boot it. */
 static void boot_anew(struct box *b, const struct life_news *n)
 {
     struct waiter *w;

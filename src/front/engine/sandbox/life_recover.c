@@ -1,7 +1,7 @@
-/* life_recover.c - a damaged sandbox becomes what it was.
+/* life_recover.c - recovers a damaged sandbox.
  *
- * That it is damaged is what the keeper says at start, and is written nowhere: its row stays as it was
- * until it is recovered or deleted. It has no end meanwhile. */
+ * The keeper reports damage at start; it is not stored: the row is unchanged until the sandbox is
+ * recovered or deleted. Its lifetime does not end meanwhile. */
 #include <string.h>
 
 #include "base/clock.h"

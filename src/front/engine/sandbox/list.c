@@ -1,4 +1,4 @@
-/* list.c - which sandboxes there are: filtered, in either order, in pages. */
+/* list.c - lists sandboxes: filtered, in either order, in pages. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -77,7 +77,7 @@ int engine_list(struct engine *g, const struct list_opts *o,
     *ret_next = NULL;
     if (cursor_read(o, &after, e) < 0)
         return -1;
-    /* Downwards, the step behind 0 is SIZE_MAX: the end as well. */
+    /* Downwards, the step after 0 is SIZE_MAX, which ends the loop as well. */
     for (size_t i = first_of(g, o, after); i < g->norder; i += step) {
         struct box *b = g->order[i];
 

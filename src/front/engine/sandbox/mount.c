@@ -1,5 +1,5 @@
-/* mount.c - directories of the operator's in a sandbox. The keeper places them; they are
- * gone with the next boot, and nothing here remembers them. */
+/* mount.c - mounts directories of the operator in a sandbox. The keeper mounts them; mounts end with
+ * the next boot and are not stored. */
 #include <stdlib.h>
 #include <string.h>
 

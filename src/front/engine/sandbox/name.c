@@ -1,9 +1,8 @@
-/* name.c - a sandbox by a name that its key chose, made when it is first used.
+/* name.c - sandboxes by a name within their key, created when the name is first used.
  *
- * A name belongs to its key, is part of the sandbox's row and means at most one
- * sandbox. Whoever asks for it while that one is being made waits for it, in order;
- * so one sandbox is made however many ask, and all are told the same. The moment a
- * sandbox is to be deleted its name is free. */
+ * A name belongs to a key, is stored in the sandbox's row and means at most one sandbox. Callers
+ * that arrive while it is being created wait, in order; so one sandbox is created for any number of
+ * callers. The name is free as soon as the deletion of its sandbox begins. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,7 +14,7 @@ struct name {
     struct map_node node;
     struct engine *g;
     struct box *box;
-    struct list making;  /* in the engine's list, until who asked is told... */
+    struct list making;  /* in the engine's list, until the callers are answered... */
     struct list waiters; /* ...which these are */
     engine_prepare *prepare;
     char id[KEEPER_ID_MAX + 1]; /* of the new one that is being prepared */
@@ -89,7 +88,7 @@ int name_attach(struct box *b)
     return 0;
 }
 
-/* One that ends before those who wait were told of it is left to on_prepared(). */
+/* on_prepared() handles one that ends before its waiters were answered. */
 void name_detach(struct box *b)
 {
     struct name *n = take_ptr(&b->named);
@@ -113,7 +112,7 @@ void names_free(struct engine *g)
 
 /* ---- what planes ask ---- */
 
-/* Nobody has it before those who waited for it. */
+/* Waiters are answered before the name is visible to others. */
 static bool is_made(const struct name *n)
 {
     return n->box != NULL && list_empty(&n->making);
@@ -126,8 +125,8 @@ const struct sandbox *engine_by_name(struct engine *g, const char *key, const ch
     return n == NULL || !is_made(n) ? NULL : &n->box->pub;
 }
 
-/* Those who want it gone come in their turn: who asked before them is told of it, and who
- * asked after them has to ask again. */
+/* Deletes take their turn: callers before them get the sandbox, callers after them must try
+ * again. */
 static void tell(struct engine *g, struct waiter *w, const char *id, const struct err *e)
 {
     struct life_news news = {.waiter = w};

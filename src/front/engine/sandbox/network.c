@@ -1,7 +1,7 @@
-/* network.c - what a sandbox may reach, and what went over its network.
+/* network.c - network rules and traffic of a sandbox.
  *
- * Rules go to the keeper first and then into the row: a client that was told of them
- * finds them after any crash, and one that was not may find either. */
+ * Rules go to the keeper first and then into the row: after a crash, rules that a client was told of
+ * are there, and others may be. */
 #include <stdlib.h>
 #include <string.h>
 

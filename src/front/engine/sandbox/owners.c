@@ -1,4 +1,4 @@
-/* owners.c - whose sandboxes they are, counted. */
+/* owners.c - counts the sandboxes of each key. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,4 +1,4 @@
-/* sandbox.c - what planes ask of sandboxes: create, get, delete, pause, resume, timeout. */
+/* sandbox.c - operations on sandboxes: create, get, delete, pause, resume, timeout. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -156,7 +156,7 @@ static void drop_flush(struct flush *w)
     create_drop(CONTAINER_OF(w, struct create, flush));
 }
 
-/* Somebody may have found it in a list and deleted it: waiter.c looks again. */
+/* A client may have found it in a list and deleted it: waiter.c looks again. */
 static void on_durable(struct flush *w, const struct err *e)
 {
     struct create *c = CONTAINER_OF(w, struct create, flush);

@@ -1,7 +1,7 @@
-/* tunnel.c - ports of a sandbox that are open to who knows their token.
+/* tunnel.c - tunnels: ports of a sandbox that are open to holders of their token.
  *
- * A sandbox with a name has no other: whoever was shown one of its ports must not be able
- * to try the rest. Without a name it is as E2B has it, and its id alone opens them. */
+ * Of a sandbox with a name only these ports are open: a visitor of one port must not reach the
+ * others. Without a name it is as with E2B: the id of the sandbox opens all ports. */
 #include <string.h>
 
 #include "base/clock.h"

@@ -1,9 +1,8 @@
-/* keeper.h - requests to the keeper, many at a time, each answered once.
+/* keeper.h - concurrent requests to the keeper, each answered once.
  *
- * What was asked is never taken back: when the deadline passes the asker is told
- * (`late`), but the answer may still come and must be acted upon. If the keeper
- * is gone, says something that is not in its table, or cannot be reached, the
- * link is lost and with it the front: the next one joins what exists. */
+ * A request cannot be cancelled: when its deadline passes the asker is told (`late`), but the answer
+ * may still come and must be handled. If the keeper closes the connection or sends an invalid
+ * message, the link is lost and the front exits; the next front joins with what exists. */
 #ifndef FRONT_ENGINE_TALK_KEEPER_H
 #define FRONT_ENGINE_TALK_KEEPER_H
 
@@ -36,10 +35,10 @@ int keeper_link_new(const struct keeper_link_opts *o, struct keeper_link **ret, 
 void keeper_link_free(struct keeper_link *k);
 
 /* `type` is one of the requests of wire/keeper.h, `msg` its struct (borrowed for
- * the call), `asker` lives for ever. Callbacks come from the loop. */
+ * the call), `asker` must be static. Callbacks come from the loop. */
 void keeper_ask(struct keeper_link *k, uint16_t type, const void *msg,
                 const struct keeper_asker *asker, void *arg);
-/* For requests that nobody answers. */
+/* For requests without an answer. */
 void keeper_tell(struct keeper_link *k, uint16_t type, const void *msg);
 
 #endif

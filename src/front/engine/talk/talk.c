@@ -26,7 +26,7 @@ enum line_state {
     LINE_WAITING, /* the listener's queue is full: connect again soon */
     LINE_SILENT,  /* connected; hello has not come */
     LINE_OPEN,    /* hello was right; busy if it has a talk, else idle */
-    LINE_DEAD,    /* closed; freed when nobody is inside it any more */
+    LINE_DEAD,    /* closed; freed when no function uses it any more */
 };
 
 struct line {
@@ -41,8 +41,8 @@ struct line {
     struct talk *talk;
     uint32_t seq;
     bool inside; /* being parsed: must not be freed */
-    bool fed;    /* more than the request was sent, and may cross the last answer on
-                  * its way: whoever spoke next here would hear of it */
+    bool fed;    /* more than the request was sent, and may cross the last answer:
+                  * init could answer it during the next talk */
     struct buf left, out;
 };
 
@@ -335,8 +335,8 @@ static void said_fail(struct talk *t, const struct init_fail *m)
     t->ops->on_fail(t, &e);
 }
 
-/* The connection is given back before the last answer is told, so that whoever
- * is told may use it for the next request. */
+/* The connection is released before the last answer is delivered, so that the callback may use
+ * it for the next request. */
 static int deliver(struct line *c, uint16_t type, const union talk_msg *m, struct err *e)
 {
     struct talk *t = c->talk;
@@ -526,7 +526,7 @@ static int line_try(struct line *c, struct err *e)
 {
     int off = 0;
 
-    /* Before anybody can send one: an fd is taken only where fdpass.c asked for it. */
+    /* Before init can send one: fds are accepted only by fdpass.c. */
     setsockopt(c->fd, SOL_SOCKET, SO_PASSRIGHTS, &off, sizeof(off));
     if (talk_connect(c->hub, c->fd, c->peer->id) < 0) {
         if (errno == EAGAIN)

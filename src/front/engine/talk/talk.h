@@ -1,9 +1,8 @@
 /* talk.h - conversations with the inits of sandboxes.
  *
- * An init is not trusted. A conversation is one request and its answers as a
- * table allows them; whatever else arrives ends it with ERR_UNRESPONSIVE and
- * drops the connection. What is buffered is bounded, no fd is ever accepted, and
- * no call on the socket waits.
+ * An init is not trusted. A conversation is one request and the answers that its table allows; any
+ * other message ends it with ERR_UNRESPONSIVE and closes the connection. Buffers are bounded, no fd
+ * is accepted, and no call on the socket blocks.
  *
  * Connections are kept for the next request, a few per sandbox and for seconds. */
 #ifndef FRONT_ENGINE_TALK_TALK_H
@@ -20,12 +19,12 @@
 
 #define TALK_IN_MAX (512u << 10)                   /* read and not yet delivered */
 #define TALK_FRAME_MAX (INIT_CHUNK_MAX + 4096u)    /* no honest answer is longer */
-#define TALK_OUT_MAX (WIRE_FRAME_MAX + (1u << 20)) /* one request, and stdin behind it */
+#define TALK_OUT_MAX (WIRE_FRAME_MAX + (1u << 20)) /* one request, and stdin after it */
 #define TALK_IDLE_MAX 2                            /* connections kept, one sandbox */
 #define TALK_IDLE_TOTAL 512                        /* connections kept, all sandboxes */
 #define TALK_IDLE_MS 10000
-/* Connections to one init: it has some more, for fds. Of them for talks that last, so that a
- * process that many wait for can be looked at and killed. */
+/* Connections to one init; it accepts some more, for fds. Fewer are for talks that last, so that a
+ * process that many clients wait for can still be inspected and killed. */
 #define TALK_LINES_MAX (INIT_CONNS_MAX - 32)
 #define TALK_LASTING_MAX (TALK_LINES_MAX - 32)
 
@@ -42,7 +41,7 @@ struct talk_peer {
     unsigned nidle;
     unsigned nlines, nlasting; /* connections in all, and talks under way that last */
     uint32_t version;          /* what its hello said, 0: not heard yet */
-    bool held;                 /* no request is begun until it is let go */
+    bool held;                 /* no request is sent until it is released */
     uint64_t used_ms; /* when a talk last began or ended; by the calendar, to be compared */
     unsigned nstarts; /* sent, and not answered: init may be about to start a process */
     /* Called from the loop when nstarts has become 0; or NULL. */
@@ -109,13 +108,13 @@ void talk_peer_reset(struct talk_peer *p, const struct err *why);
 /* connect(2) to an init, without waiting; -1 with errno, EAGAIN if its queue is full. */
 int talk_connect(const struct talk_hub *h, int fd, const char *id);
 #define TALK_RETRY_MS 5 /* ...then again after so long */
-/* What else that errno means: with nobody at its socket an init has ended, and the keeper
- * is about to say so. */
+/* Makes an error of another errno: if no process listens on its socket the init has ended, and the
+ * keeper is about to report it. */
 int talk_unreachable(const char *id, int sys, struct err *e);
-/* What a `fail` of an init is to us: it may not speak of everything. */
+/* Makes an error of an init's `fail`, which may not claim every kind. */
 void talk_failure(const struct init_fail *m, struct err *ret);
 
-/* While it is held, requests are queued; what was begun goes on. */
+/* While it is held, requests are queued; those begun continue. */
 void talk_peer_hold(struct talk_peer *p, bool held);
 /* There are requests to start something that were not begun. */
 bool talk_peer_waits(const struct talk_peer *p);

@@ -20,7 +20,7 @@ static const struct surface_row *const surfaces[] = {
 #undef X
 };
 
-/* ---- who calls ---- */
+/* ---- authorization ---- */
 
 static bool begins(const char *text, const char *with)
 {
@@ -184,8 +184,8 @@ const char *cloudflare_domain(const struct call *c)
     return CONTAINER_OF(c->plane, struct cloudflare, plane)->domain;
 }
 
-/* As E2B's clients guess: a domain with a port is ours directly, one without is behind
- * somebody who has its certificate. */
+/* As E2B's clients assume: a domain with a port is served by us, one without by a proxy that has
+ * its certificate. */
 const char *cloudflare_scheme(const struct call *c)
 {
     const char *domain = CONTAINER_OF(c->plane, struct cloudflare, plane)->domain;

@@ -8,7 +8,7 @@
 #include "front/engine/file.h"
 #include "front/planes/cloudflare/internal.h"
 
-#define BOOTS_MAX 2 /* of one call: what dies as soon as it runs is not booted for ever */
+#define BOOTS_MAX 2 /* of one call: a sandbox that dies at once is not booted again and again */
 
 struct entry {
     struct call *c;
@@ -64,7 +64,7 @@ static void on_directory(void *arg, const struct file_info *f)
     (void)f;
 }
 
-/* Whatever became of it: who comes now sees for himself. */
+/* Errors are ignored: the next call reports them. */
 static void on_ready(void *arg, const struct file_result *d, const struct err *e)
 {
     struct preparing *p = arg;
@@ -89,7 +89,7 @@ static void on_owned(void *arg, const struct file_result *d, const struct err *e
         on_ready(p, d, e);
 }
 
-/* Root works here, and git refuses to in what is somebody else's. */
+/* Commands run as root, and git refuses to work in directories of other users. */
 static void own_workspace(struct engine *g, const struct sandbox *s, engine_done_cb *done,
                           void *arg)
 {
@@ -112,7 +112,7 @@ static void own_workspace(struct engine *g, const struct sandbox *s, engine_done
 
 static void ask(struct entry *y);
 
-/* Who came after a delete of the one that was being made wants another. */
+/* A call that came after a delete of the sandbox being created creates another. */
 static void on_there(void *arg, const struct sandbox *s, const struct err *e)
 {
     struct entry *y = arg;

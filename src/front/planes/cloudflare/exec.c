@@ -83,7 +83,7 @@ static void on_exit_told(void *arg, const struct process_exit *m)
 
 static void run(struct exec *x, const struct exec_in *in);
 
-/* Somebody else may have made it meanwhile: that is as good. */
+/* Another call may have created it meanwhile. */
 static void session_made(void *arg, const struct session_info *s, const struct err *e)
 {
     struct exec *x = arg;

@@ -19,7 +19,7 @@ static bool is_scratch(const char *path)
            strchr(path + strlen(SCRATCH), '/') == NULL;
 }
 
-/* What stands behind /file/ is absolute, without the slash it begins with. */
+/* The path after /file/ is absolute, without its leading slash. */
 static int path_of(const struct call *c, struct buf *out, struct err *e)
 {
     char rest[ENGINE_PATH_MAX + 2] = "/";
@@ -139,7 +139,7 @@ static void put_pattern(struct buf *out, const char *path)
     buf_addc(out, '\0');
 }
 
-/* -1 with `e`; else how many. Patterns are in `patterns`, one behind the other. */
+/* -1 with `e`; else their number. `patterns` holds them, concatenated. */
 static int patterns_of(const char *excludes, struct buf *patterns, struct err *e)
 {
     autofree char *copy = strdup(excludes != NULL ? excludes : "");

@@ -118,8 +118,8 @@ static int first_byte(const struct logs_in *in, const struct process_info *p, ui
     return 0;
 }
 
-/* A real 404 needs the record before the stream; and how one ended that ended already
- * is told to who does not follow too. */
+/* A 404 is only possible before the stream begins, so the record is read first; its exit is
+ * also reported without follow. */
 static void found(void *arg, const struct process_info *p, const struct err *e)
 {
     struct logs *l = arg;

@@ -214,7 +214,7 @@ static void mount_run(struct call *c, const void *body)
 
 /* ---- and undoing it ---- */
 
-/* A directory that is not empty is somebody's and stays. */
+/* A directory that is not empty stays. */
 static void removed_directory(struct errand *r, unsigned code)
 {
     (void)code;

@@ -16,7 +16,7 @@ void cloudflare_ended_of(struct ended_view *v, const struct process_exit *m);
 /* A record says the same as the message of its end. */
 struct process_exit cloudflare_exit_of(const struct process_info *p);
 
-/* find.c: answers with the list of what `add` appends of each, processes and terminals. */
+/* Answers with a list: `add` appends each process or terminal. */
 void cloudflare_list(struct call *c, const void *in,
                      void (*add)(struct buf *rows, const struct process_info *p));
 /* The terminal that the path names; or the call is answered. */

@@ -1,9 +1,8 @@
 /* pty.c - a shell on a terminal, over one WebSocket.
  *
- * Without a session it is its connection's own: when nobody has looked for
- * PTY_GRACE_MS, and so a client that lost its network may come back, it is killed with all it
- * started. With one it is the terminal of that session, made once and found again; and
- * what it printed before is told to who comes back. */
+ * Without a session it belongs to its connection: PTY_GRACE_MS after the last viewer, so that a
+ * client that lost its network may return, it is killed with all its descendants. With a session it
+ * is the terminal of that session, created once; a client that returns gets the output kept. */
 #include <string.h>
 #include <strings.h>
 

@@ -77,7 +77,7 @@ static void sandbox_create(struct call *c, const void *in)
     call_reply_shape(c, &id_shape, &(struct id_view){id});
 }
 
-/* ---- running: a look that makes nothing and wakes nobody ---- */
+/* ---- running: does not create or resume a sandbox ---- */
 
 struct running_view {
     bool running;

@@ -1,6 +1,6 @@
-/* tunnel.c - a URL for a port of a sandbox: by a host name of its own, or by a path for
- * who has no wildcard DNS. What is served there is the tenant's, so the path gives it an
- * origin of its own and neither cookies nor keys (proxy.h). */
+/* tunnel.c - a URL for a port of a sandbox: a host name of its own or, without wildcard DNS, a path.
+ * The tenant serves it, so below the path it gets an opaque origin and no cookies or keys
+ * (proxy.h). */
 #include <string.h>
 
 #include "base/own.h"

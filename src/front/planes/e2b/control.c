@@ -35,7 +35,7 @@ static void listing_drop(void *state)
     buf_free(&((struct listing *)state)->body);
 }
 
-/* An id that init made up is no tag of anybody's. */
+/* An id that init chose is not a tag of the client. */
 static bool is_tag(const char *id)
 {
     return !((id[0] == 'p' || id[0] == 't') && strspn(id + 1, "0123456789") == strlen(id + 1));
@@ -277,8 +277,7 @@ static void killed(void *arg, const struct process_exit *m, const struct err *e)
     done(arg, e);
 }
 
-/* The whole tree: what a command left behind is the command's. KILL is answered when
- * all of it is dead. */
+/* To all descendants. KILL is answered when all are dead. */
 static void signal_it(void *arg, const struct process_info *p, const struct err *e)
 {
     struct about *a = arg;

@@ -1,8 +1,8 @@
-/* data.c - the data plane: what E2B calls envd, and who may speak to it.
+/* data.c - the data plane, which E2B calls envd: authorization and errors.
  *
- * Its requests are about one sandbox, which the way in has found already; a token of
- * that sandbox opens it, unless it was made open. Upstream, envd stands behind a proxy
- * that answers for sandboxes that are not there: so does e2b_data(). */
+ * A request is about one sandbox, which e2b_data() has found before. It needs the token of that
+ * sandbox, unless the sandbox was created open. At E2B a proxy in front of envd answers for missing
+ * sandboxes; here e2b_data() does. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -98,11 +98,11 @@ static void write_error(struct call *c, const struct err *e, struct buf *out)
         e2b_write_error(status_of(c, e), e, out);
 }
 
-/* To envd's clients a user that is not there is somebody who may not come in. */
+/* To envd's clients an unknown user is an authentication error. */
 static bool is_unknown_user(const struct err *e, struct err *ret)
 {
-    static const char before[] = "user ", behind[] = ": no such user";
-    const char *end = strstr(e->msg, behind), *name = strstr(e->msg, before);
+    static const char before[] = "user ", after[] = ": no such user";
+    const char *end = strstr(e->msg, after), *name = strstr(e->msg, before);
 
     if (e->kind == ERR_UNAUTHORIZED || end == NULL || name == NULL || name > end)
         return false;
@@ -111,7 +111,7 @@ static bool is_unknown_user(const struct err *e, struct err *ret)
     return true;
 }
 
-/* Streams have their own way, but for who is not let in, or finds nobody. */
+/* Errors of streams are frames, except for authentication and missing sandboxes. */
 static bool fail(struct call *c, const struct err *e)
 {
     struct err who;
@@ -200,8 +200,7 @@ static void woken(void *arg, const struct sandbox *s, const struct err *e)
     waking_free(w);
 }
 
-/* Whoever may do something in it wakes it by that; who only looks, or may not, does
- * not. */
+/* Authorized requests resume a paused sandbox; /health and unauthorized ones do not. */
 static bool wakes(const struct e2b *p, struct http_req *r, const struct sandbox *s)
 {
     return s->state == SANDBOX_PAUSED && s->auto_resume &&

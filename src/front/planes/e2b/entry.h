@@ -20,13 +20,13 @@ struct entry_writer {
 
 void entry_add(struct entry_writer *e, const struct file_info *f);
 void entry_add_xattr(struct entry_writer *e, const struct file_attr_info *x);
-/* Behind the last. */
+/* After the last. */
 void entry_end(struct entry_writer *e);
 
 /* As Go writes modes: "-rw-r--r--", "drwxr-xr-x", "Lrwxrwxrwx", "urwxr-xr-x". */
 #define ENTRY_MODE_MAX 16
 const char *entry_mode(uint32_t mode, char out[ENTRY_MODE_MAX]);
-/* RFC 3339 with as many of 0, 3, 6 or 9 digits behind the point as it needs. */
+/* RFC 3339 with as many of 0, 3, 6 or 9 digits after the point as it needs. */
 #define ENTRY_TIME_MAX 40
 const char *entry_time(uint64_t ns, char out[ENTRY_TIME_MAX]);
 /* The last part of a path; "/" of the root. */

@@ -77,16 +77,16 @@ static void next(struct event_writer *w);
 static void close_event(struct event_writer *w)
 {
     struct event *ev = LIST_FIRST(&w->waiting, struct event, link);
-    uint64_t behind = ev->next;
+    uint64_t after = ev->next;
 
     entry_end(&w->entry);
-    if (w->out.failed) /* more attributes than anybody wants: the event without its entry */
+    if (w->out.failed) /* too many attributes: send the event without its entry */
         open_event(w, ev);
     jw_close(&w->w);
     list_del(&ev->link);
     free(ev);
     w->nwaiting--;
-    w->put(w, &w->out, behind);
+    w->put(w, &w->out, after);
 }
 
 static void on_entry(void *arg, const struct file_info *f)
@@ -146,7 +146,7 @@ static void next(struct event_writer *w)
     w->idle(w, NULL);
 }
 
-static bool add(struct event_writer *w, enum event_type type, const char *name, uint64_t behind)
+static bool add(struct event_writer *w, enum event_type type, const char *name, uint64_t after)
 {
     struct event *ev;
     struct err e;
@@ -159,7 +159,7 @@ static bool add(struct event_writer *w, enum event_type type, const char *name, 
         return false;
     }
     ev->type = type;
-    ev->next = behind;
+    ev->next = after;
     strcpy(ev->name, name);
     list_add_tail(&w->waiting, &ev->link);
     w->nwaiting++;

@@ -1,8 +1,8 @@
-/* event.h - what happens in a directory, as envd tells it: FilesystemEvent of
- * filesystem.proto, in the order it happened, each with its entry if that is wanted.
+/* event.h - changes in a directory as envd reports them: FilesystemEvent of filesystem.proto, in
+ * order, each with its entry if requested.
  *
- * An entry is looked up when the event is told, one at a time; until it is there later
- * events wait here, and whoever reads them should read no more (event_waits()). */
+ * Entries are looked up one at a time, when the event is sent; meanwhile later events wait here, and
+ * the reader should pause (event_waits()). */
 #ifndef FRONT_PLANES_E2B_EVENT_H
 #define FRONT_PLANES_E2B_EVENT_H
 
@@ -17,8 +17,8 @@ struct event_writer {
     struct call *c;
     const char *dir; /* that is watched, absolute; borrowed */
     bool entries;
-    /* One event, as a JSON object. `next`: whoever reads the watch from there on misses
-     * nothing behind it; 0: not yet, another one belongs to it. */
+    /* One event, as a JSON object. `next`: the cursor after it; 0: not yet known, another event
+     * belongs to it. */
     void (*put)(struct event_writer *w, struct buf *event, uint64_t next);
     /* Nothing waits any more; e: nor will it. */
     void (*idle)(struct event_writer *w, const struct err *e);

@@ -1,7 +1,7 @@
-/* filesystem.c - filesystem.Filesystem: look, list, make, move, remove.
+/* filesystem.c - filesystem.Filesystem: stat, list, mkdir, move, remove.
  *
- * Each is work of the engine's, and most then describe what is there. A listing is sent
- * as it comes, so that its length is nobody's memory. */
+ * Each is a call of the engine; most answer with the resulting entry. A listing is sent as it comes,
+ * and not collected in memory. */
 #include <string.h>
 
 #include "base/own.h"
@@ -74,7 +74,7 @@ static void send_piece(struct fs *f)
     buf_clear(&f->out);
 }
 
-/* One value behind the other, each with a writer of its own. */
+/* Several JSON values, each with a writer of its own. */
 static void on_entry(void *arg, const struct file_info *e)
 {
     struct fs *f = arg;

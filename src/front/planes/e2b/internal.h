@@ -1,20 +1,18 @@
 /* internal.h - what the files of E2B's planes share; private to them.
  *
- *   e2b.c        both planes and their manners      create.c     making sandboxes
- *   sandboxes.c  list, get, end, how long
- *   options.c    what is kept with a sandbox        templates.c  what there is to start from
- *   rest.c       pause and resume                   snapshots.c  and forks
- *   network.c    what a sandbox may reach           admit.c      who may reach its ports
- *   usage.c      metrics                            logs.c       what happened to it
- *   missing.c    what is not offered, and says so   view.c       a sandbox as E2B shows it
- *   data.c       the data plane: who may, errors    connect.c    its RPC protocol
- *   signature.c  URLs of one file                   path.c       which file, and as whom
- *   files.c, upload.c  /files, both ways            compose.c    several files become one
- *   metadata.c   what an upload says of its file
- *   filesystem.c  the RPC about files               entry.c      a file as that RPC shows it
- *   process.c    commands and what they print       control.c    what is done to them
- *   environ.c    what commands find set             proto.c      protobuf's JSON
- *   watch.c, poll.c  its watchers                   event.c      what they tell
+ *   e2b.c        the control plane, and its errors  create.c     creates sandboxes
+ *   sandboxes.c  list, get, delete, lifetime        templates.c  templates
+ *   pause.c      pause and resume                   snapshots.c  snapshots and forks
+ *   network.c    network rules                      usage.c      metrics
+ *   logs.c       logs                               missing.c    routes that are not supported
+ *   view.c       a sandbox as E2B shows it, and the options stored with it
+ *   data.c       the data plane: access, errors     connect.c    its RPC protocol
+ *   signature.c  signed URLs of one file            path.c       paths and users
+ *   files.c, upload.c  /files, both directions      compose.c    joins several files
+ *   metadata.c   metadata of uploads                filesystem.c the RPC about files
+ *   entry.c      a file as that RPC shows it        process.c    commands, output, environment
+ *   control.c    stdin, signals, lists              proto.c      protobuf's JSON
+ *   watch.c, poll.c  its watchers                   event.c      their events
  *
  * EXTEND  A new surface: a file, its table in E2B_API_SURFACES or E2B_DATA_SURFACES
  *         below, and meson.build. */
@@ -43,7 +41,7 @@
     X(usage)                                                                                       \
     X(create)                                                                                      \
     X(sandboxes)                                                                                   \
-    X(rest)                                                                                        \
+    X(pause)                                                                                       \
     X(snapshots)                                                                                   \
     X(network)                                                                                     \
     X(logs)                                                                                        \
@@ -95,7 +93,7 @@ void e2b_not_found(struct call *c, const char *what, const char *name);
 /* Of a lifetime in seconds, in E2B's words. */
 int e2b_check_timeout(int64_t seconds, struct err *e);
 
-/* ---- options.c: said at creation, meaningless to the engine ---- */
+/* ---- view.c: options given at creation that the engine does not know ---- */
 
 struct e2b_options {
     bool open;                    /* its data plane wants no token */
@@ -134,7 +132,7 @@ void e2b_clean(const char *path, char out[E2B_PATH_MAX + 1]);
 /* Borrows all. */
 struct file_at e2b_at(const struct call *c, const char *path, const char *user);
 
-/* ---- environ.c ---- */
+/* ---- process.c ---- */
 
 /* As strv bytes: what E2B sets, then what the sandbox was made with. */
 void e2b_add_env(struct buf *out, const struct sandbox *s);

@@ -1,5 +1,5 @@
-/* logs.c - what happened to a sandbox, as E2B shows it: the second generation's entries,
- * and the first's lines of JSON, which its CLI takes apart again. */
+/* logs.c - logs of a sandbox as E2B shows them: entries (v2), and lines of JSON (v1), which E2B's CLI
+ * parses. */
 #include <stdio.h>
 #include <string.h>
 
@@ -81,7 +81,7 @@ static void put_fields(struct json_w *w, json_t *fields)
     json_object_foreach(fields, name, value) put_field(w, name, value);
 }
 
-/* "sandbox" of "sandbox.created": who says it. */
+/* "sandbox" of "sandbox.created": the logger. */
 static void put_logger(struct json_w *w, const json_t *fields)
 {
     const char *event = json_string_value(json_object_get(fields, "event"));

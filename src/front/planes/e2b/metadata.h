@@ -1,5 +1,5 @@
-/* metadata.h - what an upload says of its file: X-Metadata-NAME headers, kept as
- * extended attributes (ENTRY_XATTR). Names are lower case. */
+/* metadata.h - metadata of an uploaded file: X-Metadata-NAME headers, stored as extended attributes
+ * (ENTRY_XATTR). Names are lower case. */
 #ifndef FRONT_PLANES_E2B_METADATA_H
 #define FRONT_PLANES_E2B_METADATA_H
 

@@ -1,7 +1,7 @@
-/* missing.c - what E2B has and this server does not: each says so, in E2B's own
- * shape, so that a client shows words and not a puzzle. docs/e2b.md lists them.
+/* missing.c - routes of E2B that this server does not support: each answers with an error in E2B's
+ * format. docs/e2b.md lists them.
  *
- * EXTEND  Offering one: its row leaves this table for a surface's. */
+ * EXTEND  To support one, move its row to a surface. */
 #include "front/planes/e2b/internal.h"
 
 static void missing(struct call *c, const void *in)

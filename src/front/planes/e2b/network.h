@@ -1,4 +1,4 @@
-/* network.h - what E2B's create and update say about a sandbox's network. */
+/* network.h - network options of E2B's create and update. */
 #ifndef FRONT_PLANES_E2B_NETWORK_H
 #define FRONT_PLANES_E2B_NETWORK_H
 

@@ -1,7 +1,7 @@
-/* path.c - which file a request means, and as whom: envd's rules in the engine's words.
+/* path.c - the file and user that a request names, by envd's rules.
  *
- * A file call has root's power inside; what it makes belongs to the user that was named.
- * A relative path begins in that user's home, and no path at all is that home. */
+ * File calls have root's permissions inside; new files belong to the named user. A relative path
+ * begins in that user's home, and an empty path is that home. */
 #include <string.h>
 
 #include "base/str.h"

@@ -1,9 +1,8 @@
-/* poll.c - filesystem.Filesystem's watchers for who asks now and then: CreateWatcher,
+/* poll.c - watchers of filesystem.Filesystem for clients that poll: CreateWatcher,
  * GetWatcherEvents, RemoveWatcher.
  *
- * The watch outlives its reader (engine/watch.h); how far it was read is known here only.
- * So after a restart of this process everything that the watch still holds is told
- * again, rather than lost. */
+ * The watch outlives its reader (engine/watch.h); only this file knows how far it was read. So after
+ * a restart of the front all events that the watch still keeps are sent again, rather than lost. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,7 +10,7 @@
 #include "base/str.h"
 #include "front/planes/e2b/watcher.h"
 
-#define KEEP_MS 3600000u  /* a watcher that nobody has asked for so long is gone */
+#define KEEP_MS 3600000u  /* a watcher ends this long after the last poll */
 #define POLLERS_MAX 4096u /* remembered; then the oldest is forgotten, and told all again */
 
 struct id_in {
@@ -27,7 +26,7 @@ static const struct json_field id_fields[] = {
 static const struct surface_input create_input = {SURFACE_INPUT(create_fields, struct watch_in)};
 static const struct surface_input id_input = {SURFACE_INPUT(id_fields, struct id_in)};
 
-/* ---- who polls ---- */
+/* ---- pollers ---- */
 
 struct poller {
     struct list link;

@@ -1,8 +1,8 @@
-/* process.c - E2B's Start and Connect: a command or a PTY, and what it prints.
+/* process.c - E2B's Start and Connect: a command or a PTY, and its output.
  *
- * Start's stream owns the output: a client that reads slowly makes the command wait
- * and misses nothing. One that leaves takes nothing along: Connect shows what is
- * still kept, from its beginning, then follows, and owns what nobody else does. */
+ * The stream of Start owns the output: a client that reads slowly makes the command wait and misses
+ * nothing. The command continues if the client disconnects. Connect sends the output kept, then
+ * follows, and becomes the owner if there is none. */
 #include "front/planes/e2b/process.h"
 
 #include <signal.h>
@@ -14,6 +14,61 @@
 #include "front/planes/e2b/connect.h"
 #include "front/planes/e2b/internal.h"
 #include "json/write.h"
+
+/* ---- the environment of commands: E2B's, then the sandbox's, then the call's ---- */
+
+#define ENVS_BYTES_MAX (1u << 20)
+
+static void add(struct buf *out, const char *name, const char *value)
+{
+    buf_addf(out, "%s=%s", name, value);
+    buf_addc(out, '\0');
+}
+
+void e2b_add_env(struct buf *out, const struct sandbox *s)
+{
+    add(out, "E2B_SANDBOX", "true");
+    add(out, "E2B_SANDBOX_ID", s->id);
+    add(out, "E2B_TEMPLATE_ID", s->template);
+    buf_add(out, s->env, s->env_len);
+}
+
+static void put_all(struct json_w *w, const char *env, size_t len)
+{
+    for (size_t i = 0, n; i < len; i += n + 1) {
+        const char *value = strchr(env + i, '=');
+        char name[256];
+
+        n = strlen(env + i);
+        if (value == NULL || (size_t)(value - env - i) >= sizeof(name))
+            continue;
+        memcpy(name, env + i, (size_t)(value - env) - i);
+        name[(size_t)(value - env) - i] = '\0';
+        jw_kstr(w, name, value + 1);
+    }
+}
+
+static void envs(struct call *c, const void *in)
+{
+    autobuf struct buf env = BUF_INIT(ENVS_BYTES_MAX), body = BUF_INIT(6 * ENVS_BYTES_MAX);
+    const struct sandbox *s = engine_find(c->plane->engine, c->ref.id);
+    struct json_w w;
+
+    (void)in;
+    e2b_add_env(&env, s);
+    jw_init(&w, &body);
+    jw_open(&w);
+    put_all(&w, buf_data(&env), env.len);
+    jw_close(&w);
+    call_reply(c, 200, "application/json", &body);
+}
+
+/* clang-format off */
+const struct surface_row e2b_environ[] = {
+    {{"GET", "/envs"}, SCOPE_RUN, envs, "envs", "The environment of every command.", .status = 200},
+    {.op = NULL},
+};
+/* clang-format on */
 
 #define ARGS_MAX 65536u
 #define KEEPALIVE "{\"event\":{\"keepalive\":{}}}"
@@ -328,7 +383,7 @@ static bool begins(const char *text, const char *with)
     return strncmp(text, with, strlen(with)) == 0;
 }
 
-/* True: there is another way to start it, as login finds one for who has no home. */
+/* True: it can be started in another way, as login does for users without a home. */
 static bool try_again(struct watching *w, const char *cwd, const struct err *why)
 {
     bool *way = begins(why->msg, "cwd ") ? &w->homeless : &w->by_shell;
@@ -360,7 +415,7 @@ static void start_failed(void *arg, const struct err *why)
         return;
     else if (begins(e.msg, "cwd "))
         err_set(&e, ERR_INVALID, "cwd '%.300s' does not exist", cwd != NULL ? cwd : "/");
-    connect_fail(c, &e); /* who is let in and names nobody is told in the stream */
+    connect_fail(c, &e); /* an authorized client gets this error in the stream */
 }
 
 static void process_start_(struct call *c, const void *in)

@@ -1,6 +1,6 @@
 /* process.h - what the two files of E2B's process service share.
  *
- *   process.c   Start and Connect: streams of what a command prints
+ *   process.c   Start and Connect: streams of output
  *   control.c   List, SendInput, CloseStdin, SendSignal, Update */
 #ifndef FRONT_PLANES_E2B_PROCESS_H
 #define FRONT_PLANES_E2B_PROCESS_H

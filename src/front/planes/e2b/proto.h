@@ -1,5 +1,4 @@
-/* proto.h - what protobuf's JSON allows that plain JSON fields do not say: bytes in
- * several kinds of base64, enums by name or number. */
+/* proto.h - protobuf's JSON: bytes in several kinds of base64, enums by name or number. */
 #ifndef FRONT_PLANES_E2B_PROTO_H
 #define FRONT_PLANES_E2B_PROTO_H
 

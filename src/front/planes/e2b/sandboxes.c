@@ -1,4 +1,4 @@
-/* sandboxes.c - E2B's sandboxes: list, get, connect, kill, how long. */
+/* sandboxes.c - E2B's sandboxes: list, get, connect, kill, lifetime. */
 #include <string.h>
 
 #include "base/clock.h"

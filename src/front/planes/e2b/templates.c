@@ -1,4 +1,4 @@
-/* templates.c - E2B's templates: which there are. Building them comes later. */
+/* templates.c - lists E2B's templates. */
 #include <string.h>
 
 #include "base/own.h"
@@ -147,8 +147,7 @@ static void template_alias(struct call *c, const void *in)
 
 /* ---- delete ---- */
 
-/* A snapshot is deleted this way too; it is its key's, where templates are
- * everybody's. */
+/* Also deletes snapshots, which belong to a key; templates are shared by all keys. */
 static void template_delete(struct call *c, const void *in)
 {
     const struct snapshot *s = engine_snapshot_get(ref_with(c->ref, call_param(c, 0)));

@@ -1,8 +1,8 @@
 /* upload.c - POST /files: a body into one file, or a form into several.
  *
- * Nothing is held but the piece at hand: each file goes to the engine as it comes, one
- * behind the other, and while one is being finished the client waits. A file appears
- * whole or not at all; of a form that breaks off, those before it stay. */
+ * Only the current piece is held: files go to the engine one after the other, and while one is being
+ * finished the client waits. A file appears whole or not at all; if a form breaks off, the files
+ * before stay. */
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>

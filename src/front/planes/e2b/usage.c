@@ -1,5 +1,5 @@
-/* usage.c - what sandboxes use, as E2B shows it: point by point, the last of several
- * sandboxes, and, in the data plane, now. */
+/* usage.c - metrics as E2B shows them: points of one sandbox, the last points of several, and, in the
+ * data plane, current values. */
 #include "front/engine/metrics.h"
 
 #include <string.h>
@@ -29,7 +29,7 @@ static uint64_t cores(const struct sandbox *s)
     return (s->limits.cpu_milli + 999) / 1000;
 }
 
-/* What caches files is not used: it is given back when somebody needs it. */
+/* The page cache does not count: the kernel frees it when memory is needed. */
 static uint64_t used(const struct metric *m)
 {
     return m->memory > m->cache ? m->memory - m->cache : 0;
@@ -115,7 +115,7 @@ static void points_reply(void *arg, const struct sandbox *s, const struct err *e
         e2b_reply_list(c, c->row->status, &p->rows);
 }
 
-/* The first point need not be waited for: it is taken when somebody asks. */
+/* The first point is taken on request. */
 static void points_get(struct call *c, const void *in)
 {
     const struct sandbox *s = e2b_named(c);

@@ -4,6 +4,7 @@
 #include "base/own.h"
 #include "front/planes/e2b/internal.h"
 #include "front/planes/e2b/network.h"
+#include "json/read.h"
 #include "json/write.h"
 
 #define VIEW_NEVER_MS 253402300799000ull /* the last second of 9999: endAt must be a time */
@@ -171,4 +172,35 @@ void e2b_reply_detail(struct call *c, const struct sandbox *s)
     v.internet = !network_is_closed(s);
     v.lifecycle = &life;
     call_reply_shape(c, &e2b_detail_shape, &v);
+}
+
+/* ---- options of a create that the engine does not know, stored with the sandbox as JSON ---- */
+
+void e2b_options_write(const struct e2b_options *o, struct buf *out)
+{
+    struct json_w w;
+
+    jw_init(&w, out);
+    jw_open(&w);
+    jw_kbool(&w, "open", o->open);
+    jw_kbool(&w, "private", o->private);
+    jw_kstr(&w, "mask_host", o->mask_host);
+    jw_close(&w);
+}
+
+struct e2b_options e2b_options_of(const struct sandbox *s)
+{
+    struct e2b_options o = {0};
+    autojson json_t *doc = NULL;
+    const char *host;
+    struct err ignored;
+
+    if (*s->plane == '\0' || json_parse(s->plane, strlen(s->plane), &doc, &ignored) < 0)
+        return o;
+    o.open = json_is_true(json_object_get(doc, "open"));
+    o.private = json_is_true(json_object_get(doc, "private"));
+    host = json_string_value(json_object_get(doc, "mask_host"));
+    if (host != NULL && strlen(host) < sizeof(o.mask_host))
+        strcpy(o.mask_host, host);
+    return o;
 }

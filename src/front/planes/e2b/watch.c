@@ -1,11 +1,11 @@
-/* watch.c - filesystem.Filesystem/WatchDir: what happens in a directory, as it does.
+/* watch.c - filesystem.Filesystem/WatchDir: streams changes in a directory.
  *
- * `start` is told when nothing can be missed any more. It ends with the time that the
- * client gives or with the directory; with the sandbox the connection breaks. */
+ * `start` is sent when later changes are not missed. The stream ends with the client's deadline or
+ * when the directory is removed; when the sandbox ends the connection is cut. */
 #include "base/own.h"
 #include "front/planes/e2b/watcher.h"
 
-#define KEEP_MS 10000u /* the watch ends with its stream; if nobody is left to end it, then */
+#define KEEP_MS 10000u /* the watch ends with its stream; after a crash of the front, then */
 
 static const struct json_field fields[] = {WATCH_IN_FIELDS};
 static const struct surface_input input = {SURFACE_INPUT(fields, struct watch_in),

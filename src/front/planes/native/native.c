@@ -1,4 +1,4 @@
-/* native.c - the manner of the native API: bearer keys, errors that name the request. */
+/* native.c - the native plane: bearer keys, and errors with the id of the request. */
 #include "front/planes/native/native.h"
 
 #include <stdlib.h>

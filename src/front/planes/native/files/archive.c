@@ -1,4 +1,4 @@
-/* archive.c - a directory as one stream, out of a sandbox and into one. */
+/* archive.c - downloads a directory as an archive, and unpacks one. */
 #include <string.h>
 
 #include "base/own.h"

@@ -1,5 +1,4 @@
-/* file.h - how a file is named in a query and shown in an answer, for every surface
- * that has to do with files. */
+/* file.h - a file in a query and in an answer, for all surfaces about files. */
 #ifndef FRONT_PLANES_NATIVE_FILES_FILE_H
 #define FRONT_PLANES_NATIVE_FILES_FILE_H
 

@@ -1,5 +1,5 @@
-/* file_changes.c - files and trees made, moved, copied, deleted, and what is said about
- * them changed. Everything is in the query, where a path may be any bytes. */
+/* file_changes.c - creates, moves, copies and deletes files and trees, and changes their attributes. All
+ * parameters are in the query, where a path may be any bytes. */
 #include <string.h>
 
 #include "base/own.h"

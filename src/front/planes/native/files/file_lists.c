@@ -1,7 +1,7 @@
-/* file_lists.c - what is in a directory, and what is found in a tree.
+/* file_lists.c - lists a directory, and searches a tree.
  *
- * Both may be long, so the JSON goes out as the records come in, and whoever reads slowly
- * slows the work inside: nothing is gathered here. A failure after the first record cuts
+ * Both may be long, so JSON is sent as records come in, and a slow client slows the work inside:
+ * nothing is collected here. A failure after the first record cuts
  * the connection (an `error` event on a stream of events). */
 #include <string.h>
 
@@ -84,7 +84,7 @@ static void put(struct records *r, const char *event, const struct shape *shape,
         flush(r);
 }
 
-/* The rest of the document, `tail` behind the list. */
+/* The rest of the document: `tail` after the list. */
 static void finish(struct records *r, const struct shape *shape, const void *tail)
 {
     if (r->c->r == NULL)
@@ -370,7 +370,7 @@ static void on_search(struct call *c, const void *input)
         call_fail(c, &e);
         return;
     }
-    http_eof_is_gone(c->r); /* it may be silent for long, and is work for nobody then */
+    http_eof_is_gone(c->r); /* a search may be silent for long; end it if the client leaves */
     r = records_new(c, lines ? "{\"lines\":[" : "{\"files\":[");
     if (r != NULL)
         call_expect(c, &file_source, file_search(&at, &o, lines ? &line_ops : &name_ops, r));

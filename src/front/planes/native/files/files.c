@@ -1,4 +1,4 @@
-/* files.c - one file: read, write, look at. */
+/* files.c - reads, writes and shows one file. */
 #include <string.h>
 #include <strings.h>
 

@@ -1,7 +1,7 @@
-/* watch.c - what happens in a directory, as a stream that can be resumed.
+/* watch.c - changes in a directory, as a stream that can be resumed.
  *
- * One that is resumed is read up to now first and followed then: so it is known
- * whether it is still there before the answer begins. */
+ * To resume, a watch is read up to now before it is followed: so a missing one is known before the
+ * answer begins. */
 #include "front/planes/native/files/watch.h"
 
 #include <stdlib.h>

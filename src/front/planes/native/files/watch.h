@@ -1,5 +1,4 @@
-/* watch.h - how a watch is asked for and its events are shown, for both surfaces that
- * have to do with them. */
+/* watch.h - options and events of a watch, for both surfaces about watches. */
 #ifndef FRONT_PLANES_NATIVE_FILES_WATCH_H
 #define FRONT_PLANES_NATIVE_FILES_WATCH_H
 

@@ -1,6 +1,5 @@
-/* watches.c - watches that are kept: made once, read by anybody of the key from
- * whatever cursor, as a page or as a stream, and ended when they are no longer
- * wanted or nobody has read them for a while. */
+/* watches.c - watches that outlive a connection: created once, read with the same key from any
+ * cursor, as a page or as a stream, and ended by a delete or some time after the last read. */
 #include <string.h>
 
 #include "base/id.h"

@@ -1,5 +1,5 @@
-/* clone.c - a repository from elsewhere. A client that leaves changes nothing about it:
- * it goes on to its end or to its time limit. */
+/* clone.c - clones a repository. The clone continues if the client disconnects, until it ends or its
+ * time limit is reached. */
 #include <stdlib.h>
 #include <string.h>
 

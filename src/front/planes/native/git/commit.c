@@ -1,5 +1,5 @@
-/* commit.c - a commit: what is wanted is staged, committed, and shown. A client that
- * leaves does not end the step that runs; the next one is not begun. */
+/* commit.c - stages changes, commits them and shows the commit. If the client disconnects, the running
+ * step continues and the next one is not started. */
 #include <stdlib.h>
 #include <string.h>
 

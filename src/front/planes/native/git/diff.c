@@ -1,5 +1,5 @@
-/* diff.c - what differs: between the files and what is staged, between that and a
- * commit, between two commits; and what one commit changed. */
+/* diff.c - differences between the working tree, the index and commits, and the changes of a
+ * commit. */
 #include <string.h>
 
 #include "base/own.h"
@@ -138,7 +138,7 @@ static const struct surface_input show_input = {SURFACE_INPUT(show_fields, struc
 struct diff {
     struct call *c;
     struct git_diff parse;
-    /* show: the commit first, and what is needed behind it. */
+    /* show: the commit first, then its changes. */
     bool show;
     struct git_log log;
     struct git_commit commit;

@@ -1,4 +1,4 @@
-/* git.c - what state a repository is in. */
+/* git.c - the state of a repository. */
 #include "front/planes/native/git/git.h"
 
 #include <string.h>

@@ -1,4 +1,4 @@
-/* git.h - how a repository is named and commits are shown, for all surfaces of git. */
+/* git.h - a repository in a query and commits in an answer, for all surfaces of git. */
 #ifndef FRONT_PLANES_NATIVE_GIT_GIT_H
 #define FRONT_PLANES_NATIVE_GIT_GIT_H
 

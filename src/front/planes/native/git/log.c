@@ -1,4 +1,4 @@
-/* log.c - what led to a commit, page by page. */
+/* log.c - lists the history of a commit, in pages. */
 #include <string.h>
 
 #include "base/own.h"

@@ -1,4 +1,4 @@
-/* forks.c - several sandboxes from one. */
+/* forks.c - forks: several sandboxes from one. */
 #include "base/own.h"
 #include "front/engine/snapshot.h"
 #include "front/planes/native/command.h"

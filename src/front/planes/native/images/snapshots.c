@@ -1,4 +1,4 @@
-/* snapshots.c - a sandbox's files, kept. */
+/* snapshots.c - snapshots of a sandbox's files: take, list, show, delete, export, import. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-/* templates.c - what sandboxes start from. */
+/* templates.c - templates: list, show, add, build, alias, refresh, delete. */
 #include <string.h>
 
 #include "base/own.h"

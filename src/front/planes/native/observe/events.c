@@ -1,5 +1,5 @@
-/* events.c - news of your sandboxes, as they happen. A reader that is too slow is
- * let go rather than waited for; it comes back with the last id it saw. */
+/* events.c - streams events of the key's sandboxes. A reader that is too slow is disconnected; it may
+ * reconnect with the last id it saw. */
 #include <string.h>
 
 #include "base/own.h"
@@ -40,7 +40,7 @@ static const struct shape_field event_fields[] = {
 static SHAPE(event_shape, "Event", "An event.", event_fields);
 /* clang-format on */
 
-/* With an id: who comes back behind it is not told again. */
+/* With an id, so that a client that resumes does not get it again. */
 static void tell_gap(struct call *c, const char *id)
 {
     autobuf struct buf data = BUF_INIT(16);

@@ -1,4 +1,4 @@
-/* metrics.c - what a sandbox used, and what happened to it, in words. */
+/* metrics.c - resource usage and logs of a sandbox. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

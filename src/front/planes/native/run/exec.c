@@ -1,9 +1,8 @@
-/* exec.c - one command: nothing of it stays but what it wrote to disk.
+/* exec.c - runs one command; no record of it is kept.
  *
- * Three ways to have its output, by Accept: whole, as JSON at the end; as events
- * while it runs; or as bare bytes for a pipe (stdout and stderr as they come; how
- * it ended is not told, since HTTP has no place for it). In all three a client
- * that does not read makes the command wait, and one that leaves changes nothing. */
+ * Accept chooses how the output is sent: as JSON at the end; as events while it runs; or as raw bytes
+ * (stdout and stderr as they come, without the exit code). In all three the command waits for a
+ * client that does not read, and continues if the client disconnects. */
 #include "front/planes/native/run/exec.h"
 
 #include <string.h>

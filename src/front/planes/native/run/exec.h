@@ -1,5 +1,5 @@
-/* exec.h - a command whose output this call owns, until it ends or the client
- * leaves: the command waits for a client that reads slowly, and no byte is lost. */
+/* exec.h - a command whose output the call owns until it ends or the client disconnects: the command
+ * waits for a slow client, and no byte is lost. */
 #ifndef FRONT_PLANES_NATIVE_RUN_EXEC_H
 #define FRONT_PLANES_NATIVE_RUN_EXEC_H
 
@@ -18,7 +18,7 @@ struct exec_opts {
 /* Runs it and answers. Uses call_state(). */
 void exec_start(struct call *c, const struct exec_opts *opts);
 
-/* The events of such a stream, for the row of whoever offers it. */
+/* The events of such a stream, for the rows that offer it. */
 #define EXEC_EVENTS                                                                                \
     "start (ExecStart); stdout and stderr ({data, encoding?}), with the position after the data "  \
     "as id; finally exit (ExecExit) or error (Error)"

@@ -1,6 +1,6 @@
-/* logs.c - what a process printed: from a position on, once or for as long as it
- * runs. The reader is a viewer: the process does not wait for it, and what it
- * comes too late for it is told as `truncated`. */
+/* logs.c - the output of a process from a position on, once or until it exits. The reader is a viewer:
+ * the process does not wait for it, and output that was dropped meanwhile is reported as
+ * `truncated`. */
 #include <string.h>
 
 #include "base/own.h"

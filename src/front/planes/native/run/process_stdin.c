@@ -1,8 +1,8 @@
-/* process_stdin.c - bytes for a process.
+/* process_stdin.c - writes to the stdin of a process.
  *
- * The body is read only as fast as the process reads: one piece is on its way at
- * a time, and while it is the client's socket is not read. When init's queue for
- * the process is full the piece is offered again after a moment. */
+ * The body is read only as fast as the process reads: one piece is sent at a time, and meanwhile the
+ * client's socket is not read. If init's queue for the process is full, the piece is sent again after
+ * STDIN_RETRY_MS. */
 #include "base/own.h"
 #include "front/planes/native/internal.h"
 #include "front/planes/native/run/processes.h"
@@ -24,7 +24,7 @@ struct stdin_feed {
     struct call *c;
     struct buf held;  /* received, not yet taken by init */
     size_t offered;   /* of it, on its way */
-    bool last, close; /* the body is complete; stdin shall be closed behind it... */
+    bool last, close; /* the body is complete; close stdin after it... */
     bool closing;     /* ...with what is on its way */
     bool asked;       /* even no bytes at all are offered once: is it there, does it read? */
     struct loop_timer retry;

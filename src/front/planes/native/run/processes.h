@@ -1,4 +1,4 @@
-/* processes.h - what processes, terminals and commands of sessions answer alike. */
+/* processes.h - shared by processes, terminals and commands of sessions. */
 #ifndef FRONT_PLANES_NATIVE_RUN_PROCESSES_H
 #define FRONT_PLANES_NATIVE_RUN_PROCESSES_H
 

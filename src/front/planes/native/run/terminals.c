@@ -1,6 +1,6 @@
-/* terminals.c - processes with a screen: create, list, see, look at and type,
- * resize, signal, delete. A terminal is a process too: what it printed can be read
- * and what it reads be written there, without a WebSocket. */
+/* terminals.c - processes on a terminal: create, list, show, view and type, resize, signal, delete. A
+ * terminal is a process too: its output and stdin are also available there, without a
+ * WebSocket. */
 #include <string.h>
 
 #include "base/own.h"

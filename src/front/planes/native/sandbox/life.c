@@ -1,4 +1,4 @@
-/* life.c - how long sandboxes live, and their rests: timeout, pause, resume. */
+/* life.c - lifetime, pause, resume and recovery of sandboxes. */
 #include "front/planes/native/command.h"
 #include "front/planes/native/internal.h"
 #include "front/planes/native/sandbox/sandbox_view.h"

@@ -1,4 +1,4 @@
-/* network.h - the network of a sandbox as clients write it. */
+/* network.h - the network of a sandbox in requests. */
 #ifndef FRONT_PLANES_NATIVE_SANDBOX_NETWORK_H
 #define FRONT_PLANES_NATIVE_SANDBOX_NETWORK_H
 

@@ -1,4 +1,4 @@
-/* sandboxes.c - make, see, find, keep and end sandboxes. */
+/* sandboxes.c - sandboxes: create, list, show, delete. */
 #include <stdlib.h>
 #include <string.h>
 

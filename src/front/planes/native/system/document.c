@@ -1,4 +1,4 @@
-/* document.c - what the server offers, for programs (/v1/openapi.json) and for people
+/* document.c - the API's documentation, for programs (/v1/openapi.json) and for people
  * (/v1/openapi.html). Both are written once, from the rows of the planes. */
 #include "base/own.h"
 #include "front/planes/native/internal.h"

@@ -1,5 +1,4 @@
-/* keys.c - API keys: made, listed, revoked. A key itself is in one answer only,
- * the one to the call that made it. */
+/* keys.c - API keys: create, list, revoke. Only the answer to the create contains the key itself. */
 #include <stdlib.h>
 #include <string.h>
 

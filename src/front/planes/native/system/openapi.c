@@ -1,5 +1,4 @@
-/* openapi.c - /v1/openapi.json, written from the rows of the surfaces: nothing in
- * it is said a second time by hand. */
+/* openapi.c - /v1/openapi.json, generated from the rows of the surfaces. */
 #include <ctype.h>
 #include <string.h>
 

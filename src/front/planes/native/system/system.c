@@ -1,4 +1,4 @@
-/* system.c - the server itself: is it well, what does it do, how is it set. */
+/* system.c - the server itself: health, readiness, settings, metrics. */
 #include <dirent.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -227,8 +227,7 @@ static void put_process(struct buf *out, const struct plane *n)
            (clock_mono_ms() - n->started_ms) / 1000);
 }
 
-/* One family behind the other, as Prometheus wants it, from answers that come
- * sandbox by sandbox. */
+/* Grouped by metric family, as Prometheus requires, from answers that come per sandbox. */
 enum { IN_BYTES, OUT_BYTES, IN_PACKETS, OUT_PACKETS, TRAFFIC_COUNT };
 static const struct {
     const char *name, *help;

@@ -1,5 +1,4 @@
-/* rest.c - E2B's sandboxes at rest: pause and resume. Connecting, which resumes too,
- * is in sandboxes.c. */
+/* pause.c - pause and resume of E2B's sandboxes. Connect, which resumes too, is in sandboxes.c. */
 #include "front/planes/e2b/internal.h"
 
 #define RESUME_S 15 /* where a resume says nothing */
@@ -92,7 +91,7 @@ static void sandbox_resume(struct call *c, const void *in)
 }
 
 /* clang-format off */
-const struct surface_row e2b_rest[] = {
+const struct surface_row e2b_pause[] = {
     {{"POST", "/sandboxes/{id}/pause"}, SCOPE_RUN, sandbox_pause, "pauseSandbox",
      "Everything in it stands still, or, without its memory, only its files stay.",
      .body = &pause_input, .status = 204},
