@@ -67,7 +67,7 @@ void client_close(struct client *c)
     free(c->in);
 }
 
-/* In one send, whatever the length of the body. */
+/* In one send, with a body of any length. */
 static void send_request(struct client *c, const char *method, const char *path, const char *accept,
                          const char *json)
 {
@@ -106,7 +106,7 @@ static void receive(struct client *c)
     c->in[c->len] = '\0';
 }
 
-/* The value of a header of the head in front of `end`, or NULL. */
+/* The value of a header of the head that ends at `end`, or NULL. */
 static const char *header(const char *head, const char *end, const char *name)
 {
     const char *at = strcasestr(head, name);
@@ -114,7 +114,7 @@ static const char *header(const char *head, const char *end, const char *name)
     return at != NULL && at < end ? at + strlen(name) : NULL;
 }
 
-/* Behind it c->at is where the body begins. Returns where the head began. */
+/* Sets c->at to the beginning of the body. Returns the beginning of the head. */
 static const char *receive_head(struct client *c)
 {
     char *end;
@@ -133,7 +133,7 @@ static void receive_body(struct client *c, const char *head)
     size_t want = length != NULL ? strtoul(length, NULL, 10) : 0, body = c->at;
 
     while (c->len - body < want) {
-        c->at = 0; /* nothing moves: the head stays in front */
+        c->at = 0; /* nothing is moved: the head stays at the front */
         receive(c);
     }
     c->body = c->in + body;

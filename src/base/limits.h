@@ -1,4 +1,4 @@
-/* limits.h - what one sandbox may use at most: a row per limit.
+/* limits.h - the limits of one sandbox: a row per limit.
  *
  * The row gives the member of every struct that holds limits, the setting with its default and
  * bounds, the fields on the wire to the keeper and in its records, the column of the database, the field

@@ -44,7 +44,7 @@ int http_conn_new(struct http_server *s, int fd, struct err *e)
     return 0;
 }
 
-/* The handler hears of it at most once, and only while it still owes an answer. */
+/* The handler is told at most once, and only while its answer has not ended. */
 static void tell_gone(struct http_conn *c)
 {
     struct http_req *r = &c->req;
@@ -142,21 +142,21 @@ void http_conn_refuse(struct http_conn *c, int status, const char *why)
     }
     if (c->req.id[0] == '\0')
         http_server_next_id(c->server, c->req.id);
-    /* `why` is our own text: nothing in it needs an escape. */
+    /* `why` is our own text and needs no escaping. */
     n = snprintf(body, sizeof(body),
                  "{\"error\":{\"code\":\"%s\",\"message\":\"%s\",\"request_id\":\"%s\"}}",
                  code_of(status), why, c->req.id);
     c->req.keep_alive = false;
     if (status == 503)
         http_reply_header(&c->req, "Retry-After", "1");
-    c->phase = PHASE_BODY; /* what follows on the connection is not understood */
+    c->phase = PHASE_BODY; /* later bytes of this connection cannot be parsed */
     c->req.body.use = BODY_UNASKED;
     http_reply(&c->req, status, "application/json", body, (size_t)n);
 }
 
 /* ---- time ----
- * A deadline moves with every request; the timer behind it is only touched when
- * it would fire too late, and looks again when it fires too early. */
+ * A deadline moves with every request; its timer is set again only if it would fire
+ * too late, and when it fires too early. */
 
 static uint64_t first_due(const struct http_conn *c)
 {
@@ -211,7 +211,7 @@ static void on_timer(struct loop_timer *t)
 }
 
 /* ---- phases ----
- * Each takes bytes from p and says whether another step may follow. */
+ * Each takes bytes from p and returns whether another step may follow. */
 
 static int take_head(struct http_conn *c, const char *p, size_t n, size_t *used)
 {
@@ -271,8 +271,8 @@ static void next_request(struct http_conn *c)
         http_conn_break(c);
 }
 
-/* Once the answer is with the kernel: what becomes of the connection, given `n`
- * bytes that nobody used? */
+/* Called when the kernel has taken the answer: decides what happens to the connection,
+ * with `n` bytes unused. */
 static int after_reply(struct http_conn *c, size_t n)
 {
     struct http_req *r = &c->req;
@@ -337,10 +337,10 @@ static size_t step(struct http_conn *c, const char *p, size_t n)
     return at;
 }
 
-/* ---- being called ---- */
+/* ---- events of the socket ---- */
 
-/* While nobody wants bytes one read is still taken in, so that a reset is seen
- * and a pipelined request is at hand; then the kernel holds the rest. */
+/* Also without a reader, one read is taken in, to notice a reset and to have a pipelined
+ * request ready; the kernel holds the rest. */
 static bool wants_input(const struct http_conn *c)
 {
     if (c->eof)
@@ -348,7 +348,7 @@ static bool wants_input(const struct http_conn *c)
     switch (c->phase) {
     case PHASE_HEAD:
         return true;
-    case PHASE_LINGER: /* past that its sending waits, and the peer looks for what we said */
+    case PHASE_LINGER: /* beyond that its sending blocks, and the peer reads our answer */
         return c->lingered <= HTTP_LINGER_MAX;
     case PHASE_BODY:
         return !c->req.body.paused && (c->in.len == 0 || c->req.body.use != BODY_UNASKED);

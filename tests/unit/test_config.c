@@ -60,7 +60,7 @@ TEST(settings_of_earlier_releases_keep_their_meaning)
 TEST(what_is_wrong_is_said_with_its_name_and_its_bounds)
 {
     refused("--nope", "1", "unknown option '--nope'");
-    refused("--memory", NULL, "wants a value");
+    refused("--memory", NULL, "needs a value");
     refused("--memory", "1", "not between");
     refused("--memory", "1X", "a size such as");
     refused("--pids", "-3", "a number");
