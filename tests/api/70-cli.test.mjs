@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import fs from 'node:fs';
+import http from 'node:http';
 import os from 'node:os';
 import path from 'node:path';
 import { after, before, test } from 'node:test';
@@ -85,11 +86,28 @@ test('create, list, delete', async () => {
   assert.equal((await cove(['delete', json.id])).status, 0);
 });
 
-test('a list longer than a page is listed whole', async () => {
+test('cove list and cove snapshot list show all pages', async () => {
   const made = await Promise.all(Array.from({ length: 3 }, () => d.sandbox()));
-  const listed = (await cove(['list', '-q'])).stdout.trim().split('\n');
-  assert.deepEqual(listed.sort(), (await sandboxes()).sort());
+  const snaps = await Promise.all(made.map((s) => d.post(`/v1/sandboxes/${s.id}/snapshots`, {})));
+  const pages = [];
+  // Pages of 100 would need more sandboxes than a test should make: the proxy asks for pages of one.
+  const proxy = http.createServer(async (req, res) => {
+    pages.push(req.url);
+    const a = await d.call('GET', req.url.replace('limit=100', 'limit=1'));
+    res.writeHead(a.status, { 'content-type': 'application/json' }).end(a.text);
+  });
+  await new Promise((resolve) => proxy.listen(0, '127.0.0.1', resolve));
+  try {
+    const env = { COVE_URL: `http://127.0.0.1:${proxy.address().port}` };
+    assert.deepEqual((await cove(['list', '-q'], { env })).stdout.trim().split('\n'), await sandboxes());
+    assert.ok(pages.length > 3, `${pages}`);
+    const listed = JSON.parse((await cove(['snapshot', 'list', '--json'], { env })).stdout).snapshots.map((s) => s.id);
+    assert.deepEqual(listed.sort(), snaps.map((s) => s.id).sort());
+  } finally {
+    proxy.close();
+  }
   assert.equal((await cove(['delete', ...made.map((s) => s.id)])).status, 0);
+  for (const s of snaps) await d.del(`/v1/snapshots/${s.id}`);
 });
 
 test('exec passes output and exit status through, byte for byte', async () => {
