@@ -137,17 +137,21 @@ static int read_count(const char *text, uint64_t *ret)
 static int request_limits(const struct args *a, json_t *body, struct err *e)
 {
     /* clang-format off */
+    enum { CORES, SIZE, N };
     static const struct {
-        const char *option, *key;
         int (*read)(const char *text, uint64_t *ret);
         const char *want;
-    } rows[] = {
-        {"cpu",    "cpu_milli", read_cores, "a number of cores such as 0.5 or 2"},
-        {"memory", "memory",    str_size,   "a size such as 512M or 2G"},
-        {"pids",   "pids",      read_count, "a number"},
-        {"disk",   "disk",      str_size,   "a size such as 512M or 2G"},
-        {"nofile", "nofile",    read_count, "a number"},
+    } values[] = {
+        [CORES] = {read_cores, "a number of cores such as 0.5 or 2"},
+        [SIZE]  = {str_size,   "a size such as 512M or 2G"},
+        [N]     = {read_count, "a number"},
     };
+#define ROW(A, B, member, name, type, def, min, max, setting, api, value, ...) {name, #member, value},
+    static const struct {
+        const char *option, *key;
+        unsigned value;
+    } rows[] = {LIMITS(ROW, _, _)};
+#undef ROW
     /* clang-format on */
     json_t *limits = json_object();
 
@@ -159,9 +163,9 @@ static int request_limits(const struct args *a, json_t *body, struct err *e)
 
         if (text == NULL)
             continue;
-        if (rows[i].read(text, &v) < 0 || v > INT64_MAX)
+        if (values[rows[i].value].read(text, &v) < 0 || v > INT64_MAX)
             return err_set(e, ERR_INVALID, "--%s: '%.60s' is not %s", rows[i].option, text,
-                           rows[i].want);
+                           values[rows[i].value].want);
         json_object_set_new(limits, rows[i].key, json_integer((json_int_t)v));
     }
     return 0;
