@@ -32,6 +32,18 @@ TEST(without_arguments_every_setting_has_its_default)
     CHECK_STR(c.listen, "127.0.0.1:7878");
     CHECK_INT(c.memory, 1ull << 30);
     CHECK_INT(c.pool, 16);
+    for (size_t i = 0; i < config_nkeys; i++) {
+        const struct config_key *k = &config_keys[i];
+        char option[CONFIG_TEXT_MAX + 64], value[CONFIG_TEXT_MAX], want[CONFIG_TEXT_MAX];
+        struct config given;
+
+        snprintf(option, sizeof(option), "--%s=%s", k->name, k->def);
+        CHECK_INT(load(&given, &e, option, NULL, NULL), 0);
+        config_value(&given, k, want);
+        config_value(&c, k, value);
+        CHECK_STR(value, want);
+        config_free(&given);
+    }
     config_free(&c);
 }
 

@@ -755,11 +755,15 @@ TEST(a_cancelled_wait_calls_nobody)
     struct scene c;
     struct told t = {0};
     struct process_call *w;
+    union rig_msg m;
 
     scene_new(&c);
     w = process_wait((struct ref){c.r.g, KEY, "sb1"}, "p1", 0, waited, &t);
+    c.init = init_accept(&c.r, c.listen_fd);
+    init_hello_to(&c.init);
+    init_hear(&c.r, &c.init, INIT_WAIT, &m);
     process_cancel(w);
-    rig_settle(&c.r);
+    RIG_UNTIL(&c.r, peer_is_closed(&c.init));
     CHECK_INT(t.n, 0);
     scene_free(&c);
 }

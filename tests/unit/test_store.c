@@ -295,15 +295,19 @@ static void count_point(void *arg, const struct store_point *p)
     CHECK(p->at_ms > last[1]); /* oldest first */
     last[0]++;
     last[1] = p->at_ms;
+    last[2] = last[2] == 0 ? p->at_ms : last[2];
 }
+
+static uint64_t oldest_point; /* of the last points_of() */
 
 static uint64_t points_of(struct store *s, uint64_t sandbox, size_t limit)
 {
     struct store_span span = {.sandbox = sandbox, .until_ms = UINT64_MAX, .limit = limit};
-    uint64_t seen[2] = {0};
+    uint64_t seen[3] = {0};
     struct err e;
 
     CHECK_INT(store_point_each(s, &span, count_point, seen, &e), 0);
+    oldest_point = seen[2];
     return seen[0];
 }
 
@@ -319,8 +323,10 @@ TEST(points_that_are_too_old_or_too_many_go_the_oldest_first)
     CHECK_INT(points_of(s, 1, 7), 7);
     CHECK_INT(store_points_prune(s, 41, 1000, &e), 0);
     CHECK_INT(points_of(s, 1, 1000) + points_of(s, 2, 1000), 60);
+    CHECK_INT(oldest_point, 41);
     CHECK_INT(store_points_prune(s, 0, 10, &e), 0);
     CHECK_INT(points_of(s, 1, 1000) + points_of(s, 2, 1000), 10);
+    CHECK_INT(oldest_point, 91);
     store_close(s);
 }
 
