@@ -30,6 +30,7 @@ TEST(events_in_unusual_form_are_decoded_too)
     check("{ \"data\" : \"x\" }", "x", 1);
     check("{\"encoding\":\"base64\",\"data\":\"eA==\"}", "x", 1);
     check("{\"data\":\"x\",\"more\":1}", "x", 1);
+    check("{\"data\":\"x\",\"more\":\"y\"}", "x", 1);
     check("{\"data\":\"\\\",\\\"encoding\\\":\\\"base64\\\"}\"}", "\",\"encoding\":\"base64\"}",
           22);
 }
