@@ -50,7 +50,7 @@ async function nothingElse() {
   });
 }
 
-test('a template is the old or the new one, whoever is killed and when', async (t) => {
+test('a kill during a refresh leaves the old or the new template', async (t) => {
   const dice = new Dice();
   t.diagnostic(`COVE_CHAOS_SEED=${dice.seed}`);
   await d.api('PUT', '/v1/templates/t', image(0));

@@ -78,7 +78,7 @@ class Viewer {
   }
 }
 
-test('viewers come back with their cursor and miss nothing, whoever is killed', () => dice.guard(async () => {
+test('viewers resume with their cursor without a gap after any kill', () => dice.guard(async () => {
   const s = await d.sandbox();
   const T = `/v1/sandboxes/${s.id}/terminals`;
   await d.post(T, { id: 'count', argv: ['python3', '-c', COUNT], ring: 1 << 20 });

@@ -66,7 +66,7 @@ test('not the end of init itself', async () => {
   await poll('and it is told', async () => (await d.get(`/v1/sandboxes/${s}`)).state === 'stopped');
 });
 
-test('what an exec left in the background is killed with its sandbox only', async () => {
+test('a background process of an exec is killed only with its sandbox', async () => {
   const s = await fresh();
   const r = await d.exec(s, '/tmp/stubborn daemonized >/dev/null & sleep 1000 & echo started', { user: 'root' });
   assert.equal(r.stdout, 'started\n');

@@ -33,7 +33,7 @@ for (const user of ['root', 'user']) {
     });
   });
 
-  test(`${user} mounts nothing, the old way or the new, and unmounts no mask`, async () => {
+  test(`${user} cannot mount with the old or new calls, or unmount masks`, async () => {
     const got = await attack(d, id, 'calls', ['mounts'], { user });
     const late = ['statmount', 'listmount', 'open_tree_attr']; // calls that the filter's library may not know
     assert.equal(Object.keys(got).length, 27);

@@ -60,7 +60,7 @@ test('a template is built from packages, with progress, and works', { timeout: 4
   await d.del(`/v1/sandboxes/${s.id}`);
 });
 
-test('a suite that does not exist is said, and leaves nothing', { timeout: 120_000 }, async (t) => {
+test('an unknown suite is an error and leaves nothing', { timeout: 120_000 }, async (t) => {
   if (!reachable) return t.skip('no mirror can be reached');
   const r = await d.cli(['template', 'build', 'nope', '--debootstrap', 'bookwurm', '--mirror', MIRROR]);
   assert.notEqual(r.status, 0);

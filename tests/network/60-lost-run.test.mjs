@@ -66,7 +66,7 @@ test('after a kill, stop --all removes the table and puts forwarding back', asyn
   assert.deepEqual(await net.traces(), clean);
 });
 
-test('without a kill too', async () => {
+test('stop --all without a kill removes the table too', async () => {
   const d = await daemon();
   await d.sandbox();
   await lose();

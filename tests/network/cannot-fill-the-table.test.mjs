@@ -45,7 +45,7 @@ test('when connections end there is room again', async () => {
   await poll('room again', async () => (await d.exec(a.id, `curl -s -m 1 -o /dev/null -w %{http_code} http://${WEB}/`)).stdout === '200');
 });
 
-test('a flood of packets to many ports fills nothing', async () => {
+test('a flood of packets to many ports does not fill the table', async () => {
   const before = await tracked();
   await d.exec(b.id, ['python3', '-c', `
 import socket
@@ -58,7 +58,7 @@ for i in range(3000):
   assert.equal((await net.sh(net.host, 'curl', '-s', '-m', '3', '-o', '/dev/null', '-w', '%{http_code}', `http://${WEB}/`)), '200');
 });
 
-test('names count too', async () => {
+test('DNS queries count against the limit', async () => {
   const before = await tracked();
   await d.exec(b.id, ['python3', '-c', `
 import socket

@@ -34,7 +34,7 @@ async function successor(id) {
   });
 }
 
-test('what is said to the last one does not reach the next', async () => {
+test('packets for a deleted sandbox do not reach the next one with its address', async () => {
   const a = await d.sandbox();
   await python(a.id, `
 s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.bind(('0.0.0.0', ${PORT}))

@@ -38,7 +38,7 @@ test('templates', async () => {
   assert.match(r.stdout, /Public\s+base\s+base/);
 });
 
-test('a key that is none', async () => {
+test('an invalid key is refused', async () => {
   const r = await cli(['sandbox', 'list'], { env: { E2B_API_KEY: 'e2b_0000000000000000000000000000000000000000' } });
   assert.notEqual(r.status, 0);
   assert.match(r.stderr + r.stdout, /401|nauthorized|not known/);
