@@ -69,7 +69,7 @@ TEST(settings_of_earlier_releases_keep_their_meaning)
     config_free(&c);
 }
 
-TEST(what_is_wrong_is_said_with_its_name_and_its_bounds)
+TEST(an_invalid_setting_is_refused_with_its_name_and_bounds)
 {
     refused("--nope", "1", "unknown option '--nope'");
     refused("--memory", NULL, "needs a value");

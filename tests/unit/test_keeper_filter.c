@@ -105,7 +105,7 @@ TEST(no_other_set_of_numbers_gets_in)
 }
 
 /* SOCK_PACKET is a type of AF_INET's that makes a packet socket. */
-TEST(sockets_whose_memory_nobody_counts_are_asked_for)
+TEST(sockets_whose_memory_no_cgroup_counts_need_permission_of_init)
 {
     const int flags[] = {0, SOCK_CLOEXEC, SOCK_NONBLOCK, SOCK_CLOEXEC | SOCK_NONBLOCK};
     struct keeper k = compiled();
@@ -125,7 +125,7 @@ TEST(sockets_whose_memory_nobody_counts_are_asked_for)
     free(k.filter);
 }
 
-TEST(what_a_socket_is_not_told)
+TEST(forbidden_socket_options_are_refused)
 {
     struct keeper k = compiled();
 

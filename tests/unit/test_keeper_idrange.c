@@ -210,7 +210,7 @@ TEST(a_range_stays_leased_while_its_record_cannot_be_written)
     done(&r);
 }
 
-TEST(a_range_is_not_leased_that_a_sandbox_has_or_whose_link_is_there)
+TEST(a_range_in_use_by_a_sandbox_or_a_link_is_not_leased)
 {
     struct rig r;
     struct sandbox *a, *b;
@@ -231,7 +231,7 @@ TEST(a_range_is_not_leased_that_a_sandbox_has_or_whose_link_is_there)
     done(&r);
 }
 
-TEST(a_sweep_waits_for_those_whose_range_is_not_known)
+TEST(a_sweep_waits_for_sandboxes_with_unknown_ranges)
 {
     struct rig r;
     struct sandbox *a;
@@ -249,7 +249,7 @@ TEST(a_sweep_waits_for_those_whose_range_is_not_known)
     done(&r);
 }
 
-TEST(a_file_that_is_lost_is_made_again_with_what_is_leased)
+TEST(a_lost_file_is_made_again_with_the_current_leases)
 {
     struct rig r;
     struct sandbox *a, *b;

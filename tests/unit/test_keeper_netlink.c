@@ -109,7 +109,7 @@ TEST(the_rest_of_another_answer_is_skipped)
     CHECK_INT(a.error, 0);
 }
 
-TEST(an_error_is_told_with_its_number)
+TEST(an_error_is_reported_with_its_errno)
 {
     struct datagram d = {0};
     int seen;
@@ -171,7 +171,7 @@ TEST(a_callback_that_fails_is_not_called_again_and_the_end_is_still_read)
     CHECK_INT(a.error, ENOMEM);
 }
 
-TEST(half_a_message_and_lost_ones_are_errors)
+TEST(incomplete_and_lost_messages_are_errors)
 {
     struct datagram d = {0};
     int seen;
@@ -197,7 +197,7 @@ TEST(half_a_message_and_lost_ones_are_errors)
 }
 
 /* Against the kernel, which lets anybody look at links. */
-TEST(a_call_that_failed_leaves_nothing_for_the_next)
+TEST(a_failed_call_does_not_affect_the_next)
 {
     struct netlink *nl = NULL;
     struct netlink_count c;

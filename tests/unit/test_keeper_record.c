@@ -103,7 +103,7 @@ static off_t where_of(const struct sandbox *sb)
     return (off_t)sb->place * RECORD_PLACE;
 }
 
-TEST(a_record_reads_back_as_it_was_saved)
+TEST(a_saved_record_is_read_back_unchanged)
 {
     struct rig r = {0};
     struct sandbox *sb;
@@ -337,7 +337,7 @@ TEST(records_of_0_1_0_are_converted_wherever_the_last_try_was_cut_off)
     }
 }
 
-TEST(a_new_state_directory_is_refused_by_0_1_0_too)
+TEST(release_0_1_0_refuses_a_new_state_directory)
 {
     struct rig r = {0};
 

@@ -87,7 +87,7 @@ static struct found all(struct store *s)
     return f;
 }
 
-TEST(a_row_comes_back_as_it_was_after_reopening)
+TEST(a_row_is_read_back_unchanged_after_reopening)
 {
     const char *path = fresh("back");
     struct store *s = open_ok(path);
@@ -167,7 +167,7 @@ TEST(a_rollback_leaves_nothing)
 }
 
 /* Without a flush it is in the kernel's hands all the same. */
-TEST(what_is_committed_lightly_outlives_the_process_and_the_next_commit_is_flushed_again)
+TEST(a_light_commit_survives_the_process_and_the_next_commit_is_flushed)
 {
     const char *path = fresh("light");
     struct store *s = open_ok(path);
@@ -219,7 +219,7 @@ TEST(a_counter_never_gives_a_number_twice_even_after_a_crash)
     store_close(s);
 }
 
-TEST(a_second_process_is_refused_and_told_why)
+TEST(a_second_process_is_refused_with_a_reason)
 {
     const char *path = fresh("locked");
     struct store *s = open_ok(path);
@@ -311,7 +311,7 @@ static uint64_t points_of(struct store *s, uint64_t sandbox, size_t limit)
     return seen[0];
 }
 
-TEST(points_that_are_too_old_or_too_many_go_the_oldest_first)
+TEST(samples_that_are_too_old_or_too_many_are_pruned_oldest_first)
 {
     struct store *s = open_ok(fresh("points"));
     struct err e;
@@ -389,7 +389,7 @@ static uint64_t logs_of(struct store *s, uint64_t sandbox, uint64_t *ret_output)
     return n[0];
 }
 
-TEST(of_what_was_printed_each_sandbox_has_so_much_and_it_goes_before_what_happened)
+TEST(logged_output_has_a_maximum_per_sandbox_and_is_pruned_before_events)
 {
     struct store *s = open_ok(fresh("output"));
     struct store_sandbox row = row_of("sb");
