@@ -1,4 +1,4 @@
-// Who may ask, and what everybody may know.
+// Health, authentication, and the form of errors.
 import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import path from 'node:path';

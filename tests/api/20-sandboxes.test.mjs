@@ -1,4 +1,4 @@
-// Sandboxes: make, see, find, keep, end.
+// Sandboxes: create, get, list, timeouts, delete.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { poll, startDaemon } from '../lib/cove.mjs';

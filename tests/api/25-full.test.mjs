@@ -1,4 +1,4 @@
-// What happens when there is no more: a clear answer, and room again afterwards.
+// A host at its limits: a clear error, and service again afterwards.
 import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import path from 'node:path';

@@ -1,4 +1,4 @@
-// Pause and resume: time stands still in a sandbox, and goes on.
+// Pause and resume of sandboxes.
 import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import http from 'node:http';

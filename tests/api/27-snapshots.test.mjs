@@ -1,4 +1,4 @@
-// Snapshots and forks: files as they were, for new sandboxes to start from.
+// Snapshots and forks.
 import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import { after, before, test } from 'node:test';

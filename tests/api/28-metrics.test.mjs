@@ -1,4 +1,4 @@
-// What sandboxes use, point by point, and what happened to them, in words.
+// Usage samples and logs of sandboxes.
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';

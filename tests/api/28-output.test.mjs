@@ -1,5 +1,5 @@
-// What commands print, kept in the log of a sandbox that wants it: line by line, bounded,
-// and whatever becomes of who started them and of the daemon.
+// Output of commands in the log of a sandbox (log_output): by line, bounded, also when the
+// client or the daemon is gone.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { poll, startDaemon } from '../lib/cove.mjs';

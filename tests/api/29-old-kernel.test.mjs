@@ -1,5 +1,5 @@
-// The kernel of Debian 12 lacks what newer ones have, and Cove has another way for each of
-// it (docs/architecture.md). Here those ways are taken on whatever kernel there is.
+// The kernel of Debian 12 lacks features of newer ones, and Cove has a fallback for each
+// (docs/architecture.md). These tests use the fallbacks on any kernel.
 import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import os from 'node:os';

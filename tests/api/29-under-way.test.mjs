@@ -1,5 +1,5 @@
-// Pauses in the middle of things: whatever is under way stands still, goes on, and loses nothing; and
-// many sandboxes whose time ends all the while somebody wants something of them.
+// Pauses during streams, transfers and terminals lose nothing; and calls to many sandboxes whose
+// lifetimes end at the same time.
 import assert from 'node:assert/strict';
 import crypto from 'node:crypto';
 import http from 'node:http';

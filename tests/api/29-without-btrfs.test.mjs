@@ -1,5 +1,5 @@
-// A host that cannot give a disk with a limit, and an operator who accepts that: pause,
-// snapshots and forks work all the same, by copying what was written.
+// A host without btrfs, accepted by the operator (no-disk-limit): pause, snapshots and forks
+// work, by copying files.
 import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import path from 'node:path';

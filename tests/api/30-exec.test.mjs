@@ -1,4 +1,4 @@
-// exec: one command, stateless. What goes in, what comes out, how it ends.
+// exec: one stateless command, its input, output and exit.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { SANITIZED, bytesOf, poll, startDaemon, within } from '../lib/cove.mjs';

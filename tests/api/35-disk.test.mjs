@@ -1,4 +1,4 @@
-// The disk of a sandbox: its own, of the size it was given, and a real one.
+// The disk of a sandbox and its limit.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { startDaemon } from '../lib/cove.mjs';

@@ -1,4 +1,4 @@
-// Processes: commands with a life.
+// Processes: commands with an id, a record and kept output.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { poll, startDaemon, within } from '../lib/cove.mjs';

@@ -1,4 +1,4 @@
-// Sessions: shells that remember.
+// Sessions: shells that keep their state between commands.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { poll, startDaemon, within } from '../lib/cove.mjs';

@@ -1,5 +1,5 @@
-// What a command may do to its shell: none of it wedges the session, loses its state, or
-// puts a word of ours into what is printed.
+// Hostile commands in a session: none of them blocks the session, loses its state, or prints
+// text of ours.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { startDaemon, within } from '../lib/cove.mjs';

@@ -1,5 +1,5 @@
 // Ports of a sandbox over HTTP: by host, by headers; streaming, upgrades, and servers
-// inside that do what no server should.
+// inside that break the protocol.
 import assert from 'node:assert/strict';
 import http from 'node:http';
 import { after, before, test } from 'node:test';

@@ -1,4 +1,4 @@
-// Terminals: processes with a screen that stays when nobody looks.
+// Terminals: processes on a pty that keep running without viewers.
 import assert from 'node:assert/strict';
 import crypto from 'node:crypto';
 import { after, before, test } from 'node:test';

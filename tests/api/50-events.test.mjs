@@ -1,4 +1,4 @@
-// News: what happened to your sandboxes, as it happens, without a gap.
+// The stream of events of sandboxes, without a gap.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { poll, startDaemon, within } from '../lib/cove.mjs';

@@ -1,4 +1,4 @@
-// The document says what the server does, no less and no more.
+// The OpenAPI document matches the server.
 import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import path from 'node:path';

@@ -1,5 +1,5 @@
-// The command line where things go wrong: streams that are closed or full, names that
-// mean harm to a terminal, arguments that make no sense, servers that are none.
+// Errors of the command line: closed or full streams, hostile file names, invalid
+// arguments, servers that are not Cove.
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import fs from 'node:fs';

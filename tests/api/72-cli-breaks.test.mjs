@@ -1,4 +1,4 @@
-// The command line when its connection to the daemon breaks between two words.
+// The command line when its connection to the daemon breaks.
 import assert from 'node:assert/strict';
 import net from 'node:net';
 import { after, before, test } from 'node:test';

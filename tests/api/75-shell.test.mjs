@@ -1,4 +1,4 @@
-// `cove shell` in a real terminal, and what stands on its screen.
+// `cove shell` in a real terminal.
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import fs from 'node:fs';

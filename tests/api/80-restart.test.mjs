@@ -1,4 +1,4 @@
-// The daemon may go and come back; what was acknowledged is still there.
+// A restart of the daemon keeps everything acknowledged.
 import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import { after, before, test } from 'node:test';

@@ -1,4 +1,4 @@
-// templates: any image in, sandboxes out. The archives are written here, by hand.
+// Templates from images. The archives are made by the tests.
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import fs from 'node:fs';

@@ -1,4 +1,4 @@
-// Files on a disk that is full: nothing half-written is seen, and the daemon is unhurt.
+// Files on a disk that is full: no half-written file is visible, and the daemon keeps running.
 import assert from 'node:assert/strict';
 import crypto from 'node:crypto';
 import zlib from 'node:zlib';

@@ -1,4 +1,4 @@
-// What happens in a directory, told without a gap.
+// Watches of directories, without a gap.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { poll, startDaemon } from '../lib/cove.mjs';

@@ -1,4 +1,4 @@
-// What may be asked of files, watches, git and archives, one more of it each; and what is found inside.
+// Limits of file, watch, git and archive calls, each at one over the limit.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { startDaemon } from '../lib/cove.mjs';

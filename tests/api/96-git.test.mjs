@@ -1,4 +1,4 @@
-// git as it is inside, told as JSON.
+// The git of a sandbox, as JSON.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { startDaemon } from '../lib/cove.mjs';

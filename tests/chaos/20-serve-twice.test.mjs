@@ -1,5 +1,5 @@
-// One daemon per state directory, one program per port: the second is told so
-// and the first notices nothing.
+// One daemon per state directory, one program per port: the second is refused
+// and the first keeps running.
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import fs from 'node:fs';

@@ -1,5 +1,5 @@
-// A machine that has run out of something: what cannot be looked at is not taken for
-// gone, and what was asked for is done once there is enough again.
+// A host that has run out of fds or memory: sandboxes that cannot be examined are not
+// taken for gone, and requests complete when there is enough again.
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import fs from 'node:fs';

@@ -1,4 +1,4 @@
-// A host whose disk fills up: what was acknowledged is there, what runs goes on, and
+// A host whose disk fills up: acknowledged data is kept, sandboxes keep running, and
 // everything works again when there is room. Each daemon here has a small ext4 of its own.
 import assert from 'node:assert/strict';
 import crypto from 'node:crypto';

@@ -1,5 +1,5 @@
-// kill -9 around and in the middle of pauses: what was told holds, the kernel agrees,
-// and nothing in a paused sandbox notices.
+// kill -9 around and in the middle of pauses: the acknowledged state holds, the kernel agrees,
+// and processes in a paused sandbox do not run.
 import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import path from 'node:path';

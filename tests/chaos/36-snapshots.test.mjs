@@ -1,5 +1,5 @@
-// kill -9 in the middle of snapshots, forks and creations from them: what was
-// acknowledged is there, nothing else is, and the original runs.
+// kill -9 in the middle of snapshots, forks and creations from them: only
+// acknowledged ones exist afterwards, and the original runs.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { Dice, instant, inventory, isBroken, listAll, settled } from '../lib/chaos.mjs';

@@ -1,4 +1,4 @@
-// The process in which inits are born is nobody's single point of failure.
+// The nursery may be killed or stopped at any time.
 import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import { after, before, test } from 'node:test';

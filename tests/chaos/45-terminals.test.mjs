@@ -1,5 +1,5 @@
-// kill -9 of the front, the keeper or both while terminals run: whoever looks comes back
-// with the cursor and misses nothing; what was typed before is what the program got.
+// kill -9 of the front, the keeper or both while terminals run: viewers resume
+// with their cursor without a gap, and earlier input reaches the program.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { Dice, instant, isBroken } from '../lib/chaos.mjs';

@@ -1,5 +1,4 @@
-// Load beyond the limits is refused with a word on when to come back, and the
-// daemon goes on.
+// Load over the limits is refused with Retry-After, and the daemon keeps running.
 import assert from 'node:assert/strict';
 import net from 'node:net';
 import { after, before, test } from 'node:test';

@@ -1,4 +1,4 @@
-// What runs when somebody dies goes on without them; what was half made goes.
+// Running commands survive a kill of front or keeper; unfinished operations are undone.
 import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import path from 'node:path';

@@ -1,4 +1,4 @@
-// Time passes while no daemon is there to see it.
+// Timeouts that pass while no daemon runs.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { settled } from '../lib/chaos.mjs';

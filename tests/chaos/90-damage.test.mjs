@@ -1,5 +1,5 @@
 // Damaged and missing files: a bad record puts one sandbox into quarantine and destroys nothing, a bad
-// database is said clearly and touches nothing.
+// database is reported and nothing is changed.
 import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import path from 'node:path';

@@ -1,5 +1,5 @@
-// Calls for files are done in the name of a user inside: with nobody else's power, and
-// what they leave behind lends that user's power to nobody.
+// File calls run as a user inside: with only that user's rights, and the files they leave
+// give other users no rights.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { startDaemon } from '../lib/cove.mjs';

@@ -1,5 +1,5 @@
-// A sandbox that takes all it can get of something takes it from itself: the next
-// sandbox, and the host, still have theirs.
+// A sandbox that uses up a kernel resource uses up only its own share: other sandboxes and
+// the host keep theirs.
 import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import { after, before, test } from 'node:test';

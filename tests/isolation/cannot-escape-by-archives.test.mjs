@@ -1,5 +1,5 @@
-// A template's archive is anybody's. None of these may write outside of its own
-// layer, leave anything behind, or take more than a sandbox's share.
+// A template's archive is untrusted: it cannot write outside its own layer, leave anything,
+// or use more than a sandbox's limits.
 import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import path from 'node:path';

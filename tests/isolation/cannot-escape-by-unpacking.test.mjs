@@ -1,5 +1,5 @@
-// An archive that is unpacked into a directory may be anybody's, and so may the
-// directory. None of these may make or change anything outside of it.
+// An archive and the directory it is unpacked into are untrusted: nothing outside the
+// directory is made or changed.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { startDaemon } from '../lib/cove.mjs';

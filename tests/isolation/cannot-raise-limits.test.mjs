@@ -1,5 +1,5 @@
-// Limits hold, they are the ones that were asked for, and root inside does not
-// raise them; what goes beyond them is what ends, not the sandbox.
+// The requested limits hold, and root inside cannot raise them; a process over them ends,
+// not the sandbox.
 import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import path from 'node:path';

@@ -1,4 +1,4 @@
-// A session's result is as honest as its user; another user's is out of reach, and so is
+// A user can forge results of its own session, but not of another user's, and cannot hurt
 // the daemon.
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';

@@ -1,4 +1,4 @@
-// Two sandboxes of one daemon share nothing that either could notice.
+// Two sandboxes of one daemon share nothing observable.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { attack, Attacks, initOf, insideOf, logOf, refused } from '../lib/attack.mjs';

@@ -1,5 +1,5 @@
-// However a process hides, ignores or multiplies: a kill of it, its timeout and
-// the deletion of its sandbox leave nothing of it. Seen from the host.
+// Processes that hide, ignore signals or multiply: a kill, a timeout and the delete of the
+// sandbox leave none of them. Seen from the host.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { Attacks, initOf, insideOf } from '../lib/attack.mjs';

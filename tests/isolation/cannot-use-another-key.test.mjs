@@ -1,5 +1,5 @@
-// Whoever has a key of their own and knows every name of another's: each route, as the API's own
-// document lists them, answers as if there were nothing. So a new route is tried the day it comes.
+// A client that knows every id and name of another key: each route of the API's own document
+// answers 404. So new routes are tested without a change here.
 import assert from 'node:assert/strict';
 import crypto from 'node:crypto';
 import fs from 'node:fs';

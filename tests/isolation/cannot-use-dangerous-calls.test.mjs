@@ -1,5 +1,4 @@
-// Nobody inside, root or not, makes a namespace, mounts, reaches the kernel's
-// sharper tools, or gets at a device.
+// No user inside can make a namespace, mount, use dangerous system calls, or open a device.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { attack, Attacks, refused } from '../lib/attack.mjs';

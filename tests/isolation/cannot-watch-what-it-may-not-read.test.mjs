@@ -1,4 +1,4 @@
-// A watch sees with the eyes of the user it is made for, and with no others.
+// A watch has only the rights of its user.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { startDaemon } from '../lib/cove.mjs';

@@ -1,5 +1,5 @@
 // What root inside writes, removes or changes stays in its own sandbox: the
-// template, the host's files behind it and the host's kernel stay as they were.
+// template, the host's files below it and the host's kernel do not change.
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';

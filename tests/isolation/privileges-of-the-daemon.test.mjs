@@ -1,5 +1,5 @@
-// What each part of the daemon may do, read from the kernel: the front nothing, the
-// keeper what it needs, init no more inside than its own.
+// Privileges of each process, read from the kernel: none for the front, those needed for
+// the keeper, and init's only inside its sandbox.
 import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import path from 'node:path';

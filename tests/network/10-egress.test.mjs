@@ -1,5 +1,5 @@
-// A sandbox with egress reaches the internet by address and by name, and nobody
-// there sees more than the host. When the daemon is gone, so is every trace of it.
+// A sandbox with egress reaches the internet by address and by name, and peers
+// see only the host's address. When the daemon ends, the host's network is restored.
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import fs from 'node:fs';

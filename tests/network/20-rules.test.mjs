@@ -1,5 +1,5 @@
-// Allow and deny lists of one sandbox: what they mean, that they change at once and
-// whole, that open connections which stay allowed notice nothing, and that they last.
+// Allow and deny lists of one sandbox: their meaning, that they change at once and
+// completely, keep allowed connections open, and persist.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { DB, GATEWAY, HOST_OUT, Internet, METADATA, poll, tries, WEB, WEB2 } from '../lib/internet.mjs';

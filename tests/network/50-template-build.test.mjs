@@ -1,6 +1,6 @@
-// A template from Debian's packages, built by debootstrap in a throw-away sandbox
-// that has a network. The world's mirror hands out what this machine's own apt would
-// fetch; where that cannot be reached there is nothing to build from.
+// A template from Debian's packages, built by debootstrap in a temporary sandbox
+// with a network. The mirror serves the packages of this machine's own apt sources; the
+// tests are skipped if those cannot be reached.
 import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import http from 'node:http';

@@ -1,5 +1,5 @@
-// /run/cove is removed under daemons that run: what the kernel has decides. `cove stop --all` leaves
-// nothing behind, the host does not become a router, and no two sandboxes get the same ids.
+// /run/cove is removed while daemons run: the kernel's state decides. `cove stop --all` leaves
+// nothing, the host does not become a router, and no two sandboxes get the same ids.
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import fs from 'node:fs';

@@ -1,5 +1,4 @@
-// One tenant has a bounded number of connections, whatever it does; the others and
-// the host keep theirs.
+// The number of connections of a tenant is bounded; other tenants and the host keep theirs.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { Internet, poll, WEB, WEB2 } from '../lib/internet.mjs';

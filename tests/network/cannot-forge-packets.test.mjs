@@ -1,6 +1,6 @@
-// Root inside has raw sockets. With them a tenant does not send as somebody else, does
-// not speak for the gateway or a neighbour, does not pass a fragment or an IPv6
-// packet, and gets no frame of anything else past the host's end of its veth.
+// Root inside has raw sockets. With them a tenant cannot send with another source address,
+// answer for the gateway or a neighbour, or get a fragment, an IPv6 packet or any other
+// frame past the host's end of its veth.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { GATEWAY, HOST_LAN, HOST_OUT, Internet, tries, WEB } from '../lib/internet.mjs';

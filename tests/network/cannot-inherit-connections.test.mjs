@@ -1,5 +1,5 @@
-// An address is given to one sandbox after another. What the host still knows of the
-// connections of the last one is nothing to the next.
+// An address is given to one sandbox after another. Connections that the
+// host still tracks of the last one do not reach the next.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { HOST_OUT, Internet, poll, WEB, WEB2 } from '../lib/internet.mjs';

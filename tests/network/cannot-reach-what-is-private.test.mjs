@@ -1,6 +1,6 @@
 // A tenant reaches no private address, no metadata, no port of the gateway but DNS,
-// nobody at once, no other sandbox, and the host by none of its addresses. Each of
-// them answers, as the host itself shows first. Nor does anybody reach a tenant.
+// no broadcast address, no other sandbox, and no address of the host. Each of them
+// answers the host itself, which is checked first. A tenant cannot be reached from outside.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { run } from '../lib/cove.mjs';

@@ -138,7 +138,7 @@ static inline void say(const char *text)
     say_n(text, strlen(text));
 }
 
-/* Forgets what was heard, says `text`, and returns what comes back. */
+/* Clears the input, sends `text`, and returns the answer. */
 static inline const char *ask(const char *text)
 {
     buf_clear(&got);

@@ -1,4 +1,4 @@
-/* test_auth.c - who gets in. */
+/* test_auth.c - keys and scopes. */
 #include "unit.h"
 
 #include <stdio.h>

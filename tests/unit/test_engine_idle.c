@@ -1,4 +1,4 @@
-/* test_engine_idle.c - sandboxes that are paused when nobody uses them. */
+/* test_engine_idle.c - sandboxes that are paused when they are not used. */
 #include "engine_rig.h"
 
 #include "front/engine/internal.h"

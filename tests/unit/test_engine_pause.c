@@ -1,4 +1,4 @@
-/* test_engine_pause.c - a sandbox is paused and goes on, and who wants it meanwhile. */
+/* test_engine_pause.c - pause and resume, and calls during them. */
 #include "engine_rows.h"
 
 #include "front/engine/internal.h"

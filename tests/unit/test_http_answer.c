@@ -1,4 +1,4 @@
-/* test_http_answer.c - responses that a stranger writes, piece by piece. */
+/* test_http_answer.c - untrusted responses, piece by piece. */
 #include "unit.h"
 
 #include "base/own.h"

@@ -1,4 +1,4 @@
-/* test_store.c - what was told to clients is still there after a crash. */
+/* test_store.c - the database survives a crash. */
 #include "unit.h"
 
 #include <fcntl.h>

@@ -1,4 +1,4 @@
-/* test_token.c - what opens one sandbox. */
+/* test_token.c - tokens of sandboxes. */
 #include "unit.h"
 
 #include <fcntl.h>

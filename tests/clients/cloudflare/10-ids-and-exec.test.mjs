@@ -1,4 +1,4 @@
-// Plain HTTP: what Cloudflare's API promises of ids, keys and exec, and where ours
+// Ids, keys and exec of Cloudflare's API over plain HTTP, and where ours
 // must be better than the reference.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';

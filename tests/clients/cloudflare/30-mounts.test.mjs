@@ -1,4 +1,4 @@
-// Directories that the operator named, in a sandbox: shared, kept, bounded, and no way out.
+// Mounts of volumes and directories that the operator listed.
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import fs from 'node:fs';

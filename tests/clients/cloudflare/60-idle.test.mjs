@@ -1,4 +1,4 @@
-// A sandbox that nobody uses sleeps; the next call finds it where it was.
+// An idle sandbox is paused; the next call resumes it.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { Cloudflare } from '../../lib/cloudflare.mjs';

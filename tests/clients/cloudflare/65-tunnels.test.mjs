@@ -1,4 +1,4 @@
-// A URL for a port: by host, by path, to who knows the token, and to nobody else.
+// A URL for a port, by host or path, only for clients with its token.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { Cloudflare } from '../../lib/cloudflare.mjs';

@@ -1,4 +1,4 @@
-// Sandboxes at rest: pause, connect, auto-pause, waking by traffic.
+// Pause, connect, auto-pause, and resume by traffic.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { poll } from '../../lib/cove.mjs';

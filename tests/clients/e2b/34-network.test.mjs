@@ -1,5 +1,5 @@
-// Who may reach a sandbox's ports, and what is said about its network. What rules do to
-// packets is in tests/network.
+// Access to a sandbox's ports, and its network settings. tests/network has the effect of
+// rules on packets.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { poll } from '../../lib/cove.mjs';

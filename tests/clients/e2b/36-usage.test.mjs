@@ -1,4 +1,4 @@
-// What a sandbox uses and what happened to it: the SDK, the CLI, and the routes of dashboards.
+// Usage and logs of a sandbox: the SDK, the CLI, and the routes of dashboards.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { poll } from '../../lib/cove.mjs';

@@ -1,4 +1,4 @@
-// Directories and what is said about files, as the SDK speaks of them.
+// Directories and metadata of files through the SDK.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { dockerSave, tar } from '../../lib/image.mjs';

@@ -1,4 +1,4 @@
-// URLs of single files, signed and not, and who is let in to the data plane.
+// Signed and unsigned URLs of files, and access to the data plane.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { raw, startE2b } from './lib.mjs';

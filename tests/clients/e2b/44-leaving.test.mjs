@@ -1,4 +1,4 @@
-// Clients of the data plane that leave at any moment: nobody else notices, nothing stays.
+// Clients of the data plane may disconnect at any moment: other clients are not affected, nothing leaks.
 import assert from 'node:assert/strict';
 import http from 'node:http';
 import { after, before, test } from 'node:test';

@@ -1,4 +1,4 @@
-// The published CLI, as people type it.
+// The published CLI.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { startE2b } from './lib.mjs';

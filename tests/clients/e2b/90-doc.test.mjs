@@ -1,5 +1,5 @@
-// docs/e2b.md says what is offered: every public method is in it, what it calls offered is
-// tested here, and what it calls missing is refused by the server.
+// docs/e2b.md lists every public method; methods listed as supported are tested here, and
+// the server refuses those listed as missing.
 import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import path from 'node:path';
