@@ -23,6 +23,7 @@
 #include "front/proxy/proxy.h"
 #include "front/store/store.h"
 #include "http/http.h"
+#include "mem/mem.h"
 #include "json/write.h"
 
 #define FRONT_DATABASE "/proc/self/fd/6/cove.db" /* FRONT_FD_STATE */
@@ -294,7 +295,9 @@ static int make_proxy(struct front *f, struct err *e)
         .loop = f->loop, .engine = f->engine, .admit = e2b_admit, .arg = plane_of(f, &e2b_kind)};
 
     _Static_assert(PROXY_HOST_MAX == E2B_HOST_MAX, "one Host, two names");
-    return proxy_new(&o, &f->proxy, e);
+    (void)e;
+    f->proxy = proxy_new(&o);
+    return 0;
 }
 
 static int settings(struct front *f, int argc, char **argv, struct err *e)
@@ -347,6 +350,7 @@ int front_main(int argc, char **argv)
     struct front f = {0};
     struct err e;
 
+    mem_for_json();
     if (settings(&f, argc, argv, &e) < 0 || harden(FRONT_FD_KEEPER, &e) < 0 ||
         harden_nofile(&e) < 0 || make_all(&f, &e) < 0 || loop_run(f.loop, &e) < 0) {
         log_error("%s", e.msg);

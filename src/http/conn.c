@@ -8,6 +8,7 @@
 
 #include "base/own.h"
 #include "http/server.h"
+#include "mem/mem.h"
 
 static void on_io(struct loop_io *io, uint32_t events);
 static void on_later(struct loop_later *l);
@@ -23,10 +24,8 @@ static struct loop *loop_of(const struct http_conn *c)
 int http_conn_new(struct http_server *s, int fd, struct err *e)
 {
     autofd int owned = fd;
-    struct http_conn *c = calloc(1, sizeof(*c));
+    struct http_conn *c = mem_zeroed(1, sizeof(*c));
 
-    if (c == NULL)
-        return err_set(e, ERR_INTERNAL, "connection: out of memory");
     c->server = s;
     buf_init(&c->in, HTTP_READ_SIZE + HTTP_HEAD_MAX);
     buf_init(&c->out, HTTP_BACKLOG_MAX);

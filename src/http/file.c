@@ -14,6 +14,7 @@
 #include "base/own.h"
 #include "http/conn.h"
 #include "loop/job.h"
+#include "mem/mem.h"
 
 #define FILE_PIECE (1u << 20) /* one system call */
 #define FILE_TURN (16u << 20) /* then the thread serves other jobs */
@@ -134,10 +135,8 @@ void http_file_step(struct http_conn *c)
 
 static struct http_file *file_new(struct http_req *r, int fd, uint64_t at, uint64_t length)
 {
-    struct http_file *f = calloc(1, sizeof(*f));
+    struct http_file *f = mem_zeroed(1, sizeof(*f));
 
-    if (f == NULL)
-        return NULL;
     *f = (struct http_file){.loop = http_loop(r),
                             .conn = http_conn_of(r),
                             .fd = fd,

@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "base/own.h"
 #include "base/str.h"
+#include "mem/mem.h"
 
 #define ACCEPT_BATCH 64       /* a flood of connects must not starve other connections */
 #define ACCEPT_RETRY_MS 100   /* when the host has no fd or no memory for another one */
@@ -38,10 +39,8 @@ static void set_socket_options(int fd)
 
 int http_server_new(const struct http_server_opts *opts, struct http_server **ret, struct err *e)
 {
-    struct http_server *s = calloc(1, sizeof(*s));
+    struct http_server *s = mem_zeroed(1, sizeof(*s));
 
-    if (s == NULL)
-        return err_set(e, ERR_INTERNAL, "http server: out of memory");
     s->opts = *opts;
     if (s->opts.conns_max == 0)
         s->opts.conns_max = HTTP_CONNS_MAX;

@@ -12,6 +12,7 @@
 #include "base/own.h"
 #include "base/str.h"
 #include "http/conn.h"
+#include "mem/mem.h"
 
 #define WS_CLOSE_MS 5000 /* for the peer to take more, or to answer our close frame */
 #define WS_REASON_MAX 123
@@ -265,9 +266,9 @@ static struct http_ws *ws_new(struct http_conn *c, const struct http_ws_ops *ops
 {
     static const struct wslay_event_callbacks cb = {
         .recv_callback = give, .send_callback = collect, .on_msg_recv_callback = message};
-    struct http_ws *ws = calloc(1, sizeof(*ws));
+    struct http_ws *ws = mem_zeroed(1, sizeof(*ws));
 
-    if (ws == NULL || wslay_event_context_server_init(&ws->ctx, &cb, ws) != 0) {
+    if (wslay_event_context_server_init(&ws->ctx, &cb, ws) != 0) {
         free(ws);
         return NULL;
     }

@@ -9,6 +9,7 @@
 
 #include "base/own.h"
 #include "front/store/internal.h"
+#include "mem/mem.h"
 
 #define STORE_BUSY_MS 500
 #define STORE_VFS "cove"
@@ -297,11 +298,9 @@ static int prepare(struct store *s, const char *path, struct err *e)
 
 int store_open(const char *path, struct store **ret, struct err *e)
 {
-    struct store *s = calloc(1, sizeof(*s));
+    struct store *s = mem_zeroed(1, sizeof(*s));
     int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX;
 
-    if (s == NULL)
-        return err_set(e, ERR_INTERNAL, "store: out of memory");
     s->log_fd = -1;
     if (vfs_register() != SQLITE_OK) {
         free(s);
