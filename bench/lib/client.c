@@ -73,11 +73,12 @@ static void send_request(struct client *c, const char *method, const char *path,
 {
     char head[HEAD_MAX];
     size_t len = json != NULL ? strlen(json) : 0;
-    int n = snprintf(head, sizeof(head),
-                     "%s %s HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s\r\nAccept: %s\r\n"
-                     "%s%sContent-Length: %zu\r\n\r\n",
-                     method, path, c->key, accept, c->extra != NULL ? c->extra : "",
-                     json != NULL ? "Content-Type: application/json\r\n" : "", len);
+    int n =
+        snprintf(head, sizeof(head),
+                 "%s %s HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s\r\nAccept: %s\r\n"
+                 "%s%sContent-Length: %zu\r\n\r\n",
+                 method, path, c->key, accept, c->extra != NULL ? c->extra : "",
+                 json != NULL ? "Content-Type: application/json\r\n" : "", len);
     struct iovec iov[2] = {{head, (size_t)n}, {(char *)(uintptr_t)json, len}};
     struct msghdr m = {.msg_iov = iov, .msg_iovlen = 2};
 
