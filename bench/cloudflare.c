@@ -1,5 +1,5 @@
-/* cloudflare.c - the Cloudflare plane: what an agent's client does all day, each next to
- * the same work on the host, turn by turn. The key on a PTY is in terminal.c. */
+/* cloudflare.c - the Cloudflare plane: the frequent calls of an agent's client, each in turn with
+ * the same work on the host. The latency of a PTY is in terminal.c. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,7 +22,7 @@ static char dir[] = "/tmp/cove-bench-cloudflare-XXXXXX";
 
 /* ---- ours ---- */
 
-/* An exec is a stream; that its exit was 0 shows in its length. */
+/* An exec is a stream; its length shows that the exit code was 0. */
 static void silent(const char *json)
 {
     uint64_t n = client_stream(&c, EXEC, "text/event-stream", json);

@@ -1,6 +1,5 @@
-/* create.c - a sandbox made, used once and deleted: until the answers are there, next
- * to what other tools need for one `true`; and per second, with nothing left to tear
- * down at the end. */
+/* create.c - a sandbox made, used once and deleted: the latency of the answers, next to the
+ * time that other tools need for one `true`; and lives per second, including teardown. */
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
@@ -20,11 +19,11 @@
 #define TOTAL 2000
 #define TOTAL_TARGET 500.0 /* per second */
 #define WORKERS_MAX 16
-#define EMPTY_MS 30000 /* for the queue to empty, at most */
+#define EMPTY_MS 30000 /* wait at most so long for the teardown queue to empty */
 #define QUIET_US 60000 /* our teardown and refilled pool must not run in a peer's turn */
 
-/* Our template read-only, own namespaces, no limits: the least that crun and runc can
- * be asked for. %s: the template's root. */
+/* Our template read-only, own namespaces, no limits: the least work for crun and runc.
+ * %s: the template's root. */
 #define BUNDLE                                                                                     \
     "{\"ociVersion\":\"1.0.0\",\"root\":{\"path\":\"%s\",\"readonly\":true},"                      \
     "\"process\":{\"args\":[\"/bin/true\"],\"cwd\":\"/\",\"user\":{\"uid\":0,\"gid\":0},"          \
@@ -40,7 +39,7 @@ static char bundle_dir[] = "/tmp/cove-bench.XXXXXX";
 static struct peer {
     const char *name;
     const char *argv[16];
-    double target; /* of our median over theirs; 0: nothing is claimed */
+    double target; /* of our median over theirs; 0: no target */
     bool runs;
     struct samples took;
 } peers[] = {
@@ -76,8 +75,7 @@ static void write_bundle(void)
         die("%s: %s", path, strerror(errno));
 }
 
-/* crun refuses a host with v1 and v2 hierarchies side by side; for us and what we
- * start there is only v1. */
+/* crun refuses a host with both v1 and v2 hierarchies; we and our children see only v1. */
 static void hide_v2(void)
 {
     if (unshare(CLONE_NEWNS) == 0 && mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0)

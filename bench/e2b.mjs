@@ -1,7 +1,7 @@
-// e2b.mjs - what the published SDK of E2B costs over the native API, by turns, in one run.
+// e2b.mjs - the cost of E2B's published SDK over the native API, in turn, in one run.
 //
 // Both sides are clients in this process: node's own time is in both numbers, so the
-// ratio says what E2B's protocol and its SDK add.
+// ratio is the overhead of E2B's protocol and SDK.
 import { createRequire } from 'node:module';
 
 const { COVE_URL, COVE_API_KEY } = process.env;
@@ -31,7 +31,7 @@ async function time(fn) {
 
 const median = (v) => v.sort((a, b) => a - b)[v.length >> 1];
 
-/** Medians of two things done by turns. */
+/** Medians of two functions called in turn. */
 async function turns(n, ours, theirs) {
   const a = [];
   const b = [];
@@ -59,7 +59,7 @@ async function nativeLife() {
   await native('DELETE', `/v1/sandboxes/${id}`);
 }
 
-await sdkLife(); // once, for whatever is made at first use
+await sdkLife(); // once, to initialize everything
 await nativeLife();
 row('E2B SDK: create, first commands.run, kill', await turns(TURNS, sdkLife, nativeLife), 'native', 2);
 

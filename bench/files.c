@@ -136,7 +136,7 @@ static void row_speed(const char *what, struct samples *ours, struct samples *th
     row_print(&r);
 }
 
-/* One of the two servers, and what was measured of it. */
+/* One of the two servers, and its measurements. */
 struct side {
     struct client *c;
     char get[256], put[256];
@@ -175,8 +175,8 @@ static void forget_inside(struct client *c, const char *id)
                  "\"conv=notrunc,fdatasync\",\"count=0\"]}");
 }
 
-/* Both in turns, also the downloads: they are short, and which processor the reader wakes up on
- * makes more of a difference than the server. */
+/* Both in turn, also the downloads: they are short, and the core that the reader wakes up on
+ * matters more than the server. */
 static void measure(struct side *ours, struct side *nginx, const char *id, bool first)
 {
     char theirs[256];
@@ -198,8 +198,8 @@ static void measure(struct side *ours, struct side *nginx, const char *id, bool 
     samples_add(&nginx->cold, get_ms(nginx));
 }
 
-/* nginx puts what it received into the place by rename, which is our atomic=1. In place is
- * more: the file stays the one it was, and the page cache knows nothing of its new bytes. */
+/* nginx renames the received file into place, as our atomic=1. Writing in place is more work:
+ * the file keeps its inode, and its new bytes are not in the page cache yet. */
 static void large_files(struct client *c, const char *id)
 {
     struct side ours = {.c = c}, nginx = {.get = "/large", .put = "/large"};

@@ -1,5 +1,5 @@
 #!/bin/sh
-# files.sh - bench-files, with an nginx beside the daemon that serves and takes the same
+# files.sh - bench-files, with an nginx beside the daemon that serves and receives the same
 # files; without nginx installed only our own half is measured.
 set -eu
 build=${COVE_BUILD:-build}

@@ -1,4 +1,4 @@
-/* git.c - git status of 10,000 files, over HTTP as JSON, beside the same git run bare:
+/* git.c - git status of 10,000 files, over HTTP as JSON, next to the same git without Cove:
  * on the host, and as a plain exec in the same sandbox, which is on the same disk. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 
 #define ROUNDS 60
 #define WARM_UP 5
-#define TARGET_HOST 2.0 /* overlay on btrfs behind a filter of calls, against a plain disk */
+#define TARGET_HOST 2.0 /* overlay on btrfs and a seccomp filter, against a plain disk */
 #define TARGET_EXEC 1.2
 
 /* 100 directories of 100 files, 50 of which differ. */

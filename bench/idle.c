@@ -1,5 +1,5 @@
-/* idle.c - what a sandbox costs that does nothing, how big the daemon is when it has a
- * thousand of them, and whether a command then takes longer. */
+/* idle.c - memory of an idle sandbox, memory of a daemon with a thousand of them, and the
+ * latency of a command then. */
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,7 +18,7 @@
 #define SETTLE_MS 20000
 #define AVAILABLE_LOOKS 20
 
-/* ---- what the kernel counts, in MB; a missing file is 0 ---- */
+/* ---- the kernel's counters, in MB; a missing file is 0 ---- */
 
 static double field_mb(const char *path, const char *name)
 {
@@ -35,8 +35,7 @@ static double field_mb(const char *path, const char *name)
     return kb / 1024;
 }
 
-/* The most that was available within a second: what others take for a moment does
- * not count. */
+/* The maximum within a second: short use by other programs does not count. */
 static double available_mb(void)
 {
     double most = 0;
@@ -85,7 +84,7 @@ static bool is_part_of(const char *pid, const char *keeper)
            strtol(at + 4, NULL, 10) == strtol(keeper, NULL, 10);
 }
 
-/* Proportional memory of the keeper and its front; the inits are the sandboxes'. */
+/* Proportional memory of the keeper and its front; inits count as sandboxes. */
 static double daemon_mb(void)
 {
     const char *keeper = getenv("BENCH_KEEPER_PID");
@@ -163,8 +162,8 @@ static struct memory look(void)
     return (struct memory){available_mb(), charged_mb()};
 }
 
-/* What they took and what they gave back, and the middle of both: whatever else the
- * host's memory did meanwhile is in one of them with the other sign. */
+/* The mean of the memory they took and the memory they gave back: changes by other programs
+ * are in both with opposite signs. */
 static void row_memory(size_t n, const struct memory *before, const struct memory *with,
                        const struct memory *after)
 {
@@ -194,7 +193,7 @@ static void measure(struct client *c, char (*ids)[CLIENT_ID_MAX], size_t n, doub
     for (size_t i = 1; i < n; i++)
         sandbox_delete(c, ids[i]);
     settle(c, pooled);
-    sleep(1); /* groups and namespaces are freed some time after they are gone */
+    sleep(1); /* the kernel frees cgroups and namespaces some time later */
     after = look();
     row_memory(n, &before, &with, &after);
 }

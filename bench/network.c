@@ -1,6 +1,6 @@
-/* network.c - what a network costs: the same life of a sandbox on two daemons, of which
- * one gives `none` and the other `egress`; and a thousand sandboxes with egress. Runs in
- * a network namespace that run.sh made: nothing is sent to anybody. */
+/* network.c - the cost of a network: the same life of a sandbox on two daemons, one with `none`
+ * and one with `egress`; and a thousand sandboxes with egress. Runs in a network namespace
+ * made by run.sh: no packet leaves it. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -56,7 +56,7 @@ static void measure_latency(struct client *none, struct client *egress)
     samples_free(&with);
 }
 
-/* All of them at one time, one after the other; then a command in one; then none. */
+/* Makes all of them one after the other, runs a command in one, deletes all. */
 static void measure_many(struct client *c, const char *mode, size_t n)
 {
     char(*ids)[CLIENT_ID_MAX] = calloc(n, sizeof(*ids));

@@ -1,7 +1,7 @@
 #!/bin/sh
 # network.sh - runs bench-network in a network namespace of its own, against two daemons
 # there: one that gives its sandboxes `none`, one that gives them `egress`. The way out
-# leads to the other end of a veth, where nobody is. Called by run.sh.
+# leads to the other end of a veth, where nothing listens. Called by run.sh.
 #
 # COVE_BUILD and BENCH_BASE as run.sh has them.
 set -eu

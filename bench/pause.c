@@ -1,8 +1,8 @@
-/* pause.c - pausing and resuming an idle sandbox over HTTP, and the same switch thrown
- * by hand: a write to cgroup.freeze and reading until it is so.
+/* pause.c - pausing and resuming an idle sandbox over HTTP, and the same done
+ * directly: a write to cgroup.freeze and reads until it is frozen.
  *
- * Both depend on the core that the frozen process happens to sit on (the writer's own
- * core or one that has just been awake: a third of the time), so there are many. */
+ * Both depend on the core of the frozen process (the writer's own core or one that was
+ * just awake takes a third of the time), so there are many rounds. */
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
@@ -20,7 +20,7 @@
 #define WARM_UP 10
 #define SLEEPER "{\"argv\":[\"sleep\",\"1000000\"]}"
 
-/* A group of our own with a process that sleeps in it, as in the sandbox. */
+/* A cgroup of our own with a sleeping process, as in the sandbox. */
 struct floor {
     char dir[300];
     pid_t pid;

@@ -5,7 +5,7 @@
 # they are.
 #
 # COVE_BUILD: the build directory. COVE_BENCH_BASE: a template to share, which saves
-# making one. Nothing is left behind but the document.
+# making one. Leaves nothing but the document.
 set -eu
 cd "$(dirname "$0")/.."
 build=${COVE_BUILD:-build}
@@ -64,7 +64,7 @@ before=$(load)
 for p in $programs; do
     echo "bench: $p" >&2
     program=$build/bench/bench-$p
-    [ ! -x "bench/$p.sh" ] || program=bench/$p.sh # it needs more than the one daemon
+    [ ! -x "bench/$p.sh" ] || program=bench/$p.sh # needs more than one daemon
     timeout 120 "$program" >>"$work/rows" || {
         echo "bench: $p failed" >&2
         tail -5 "$work/log" >&2

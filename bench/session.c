@@ -1,19 +1,21 @@
 /* session.c - commands in a session over HTTP, and the same in a bare bash over its fds.
  *
  * A command of ours wakes a process six times (front, init, bash and back), a bare one twice.
- * So the ratio of the first row is also one of what the machine does with a core that has
- * nothing to do: where it sleeps, both take their time; a bare bash that happens to share a
- * core with its client takes half of it. Which it is stays so for a while: one pair for all
- * rounds gave 2.3 to 4.0 with one binary, fifty 2.4 to 2.8. That is with cores that sleep, a
- * bare bash at 0.08 to 0.12 ms. With cores that something else keeps awake it takes 0.06, and
- * the ratio is 3.3 to 3.7 (the daemon's own work beside it). In batches instead of turns it is
- * 2.0 to 2.8 where they are of 4,000, and 4 to 6 where they are of 2 to 1,000: the kernel then
- * leaves a bare bash on its client's core, at 0.045 ms. So a `yes` here is one for a quiet
- * machine, and no more. Three C programs that only hand on what they read, in the places of
- * client, front and init before a bare bash, take 0.115 ms on two cores and 0.07 on one; we
- * 0.19 to 0.25 and 0.18. A client that thinks between its commands finds all caches cold, and
- * three processes have more in them than one: hence the second row. 20 ms apart those three
- * programs take 0.62 to 0.69 ms, 3.1 to 3.4 times what a bare bash does. */
+ * So the ratio of the first row also depends on what idle cores do. A bare bash on its client's
+ * core takes half the time, and stays on a core for a while: with one pair for all rounds the
+ * ratio was 2.3 to 4.0, with fifty pairs 2.4 to 2.8. Measured:
+ *
+ *   cores                            bare bash       ratio
+ *   that sleep when idle             0.08-0.12 ms    2.4-2.8
+ *   kept awake by other work         0.06 ms         3.3-3.7
+ *   batches of 4,000, not in turn                    2.0-2.8
+ *   batches of 2 to 1,000            0.045 ms        4-6 (the kernel leaves it on one core)
+ *
+ * So a `yes` here holds for a quiet machine only. Three C programs that copy their input to
+ * their output in place of client, front and init take 0.115 ms on two cores and 0.07 on one; we
+ * take 0.19 to 0.25 and 0.18. A client that waits between its commands finds cold caches, and
+ * three processes have more to load than one: hence the second row. 20 ms apart those three
+ * programs take 0.62 to 0.69 ms, 3.1 to 3.4 times as long as a bare bash. */
 #include <fcntl.h>
 #include <spawn.h>
 #include <stdio.h>
@@ -84,7 +86,7 @@ static void bare_close(struct bare *b)
     waitpid(b->pid, NULL, 0);
 }
 
-/* Sends it and reads until what `end` is was printed; how many bytes came. */
+/* Sends it and reads until `end` was printed; returns the number of bytes. */
 static size_t bare_run(struct bare *b, const char *text, const char *end)
 {
     static char buf[1 << 16];
@@ -106,7 +108,7 @@ static size_t bare_run(struct bare *b, const char *text, const char *end)
     die("bash ended");
 }
 
-/* What a session does for a command: no stdin, stdout and stderr apart, and its status. */
+/* As a session runs a command: no stdin, separate stdout and stderr, and its status. */
 static void bare_builtin(struct bare *b)
 {
     static const char text[] = "{ echo x; } </dev/null 2>&8; echo $? >&9\n";
@@ -153,7 +155,7 @@ struct turns {
     useconds_t apart_us;
 };
 
-/* Sleeping for nothing is not nothing: 50 us. */
+/* A sleep of 0 takes 50 us: skip it. */
 static double start_after(useconds_t pause_us)
 {
     if (pause_us != 0)
@@ -230,7 +232,7 @@ static void flood_row(struct ours *o, struct bare *b)
     samples_free(&theirs);
 }
 
-/* The same lines for both: ours in the request, theirs in a file that it sources. */
+/* The same lines for both: ours in the request, bash's in a file that it sources. */
 static char *make_text(const char *line, const char *newline, size_t bytes)
 {
     char *text = calloc(1, 2 * bytes + 256), *at = text;

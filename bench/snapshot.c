@@ -1,7 +1,7 @@
-/* snapshot.c - snapshots, sandboxes made from them, forks and pauses, against the size of
- * what was written and against their number; and a picture of it.
+/* snapshot.c - snapshots, sandboxes made from them, forks and pauses, by the number of bytes
+ * written and by their number; and a plot.
  *
- * BENCH_SIZES="0 64" are other megabytes; BENCH_PLOT is where the picture goes. */
+ * BENCH_SIZES="0 64" sets other sizes in megabytes; BENCH_PLOT is the path of the plot. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -48,7 +48,7 @@ static void write_mb(struct client *c, const char *id, unsigned mb)
         sandbox_exec(c, id, json);
 }
 
-/* Something new each time, as between two snapshots of somebody who works. */
+/* New contents each time, as between two snapshots of a sandbox in use. */
 static void work(struct client *c, const char *id)
 {
     sandbox_exec(c, id, "{\"command\":\"date +%N >> /workspace/log\"}");
@@ -184,7 +184,7 @@ static void measure(struct client *c, struct result *r)
     samples_free(&creates);
 }
 
-/* ---- the picture ---- */
+/* ---- the plot ---- */
 
 #define WIDTH 640
 #define HEIGHT 360
@@ -205,7 +205,7 @@ static double x_of(size_t i, size_t n)
     return LEFT + (WIDTH - LEFT - 150.0) * (n > 1 ? (double)i / (double)(n - 1) : 0.5);
 }
 
-/* Tenfold from line to line: a pause and sixteen forks are in one picture. */
+/* A logarithmic scale: a pause and sixteen forks are in one plot. */
 #define Y_LEAST 0.01
 #define Y_DECADES 4
 

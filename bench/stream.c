@@ -28,7 +28,7 @@ static const struct {
     {"stream text (SSE)", "text/event-stream", "yes | head -c 256M", 256, 0},
 };
 
-/* The same command into a pipe that we read; what a copy through the kernel costs. */
+/* The same command into a pipe that we read: the cost of one copy through the kernel. */
 static void floor_pipe(const char *command, uint64_t want)
 {
     const char *argv[] = {"bash", "-c", command, NULL};

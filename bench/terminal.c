@@ -1,5 +1,5 @@
-/* terminal.c - a key pressed, until what the program answers is there: over a WebSocket,
- * and over a bare pty on the host. The program is the same, `cat` on a raw terminal. */
+/* terminal.c - the time from a key press to the program's answer: over a WebSocket, and over
+ * a pty on the host. The program is the same, `cat` on a raw terminal. */
 #include <errno.h>
 #include <pty.h>
 #include <signal.h>

@@ -1,4 +1,4 @@
-/* fuzz.h - what every harness includes. */
+/* fuzz.h - included by every harness. */
 #ifndef FUZZ_H
 #define FUZZ_H
 
@@ -15,7 +15,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
             abort();                                                                               \
     } while (0)
 
-/* A heap copy of exactly n bytes, so that the sanitizer sees one byte too many.
+/* A heap copy of exactly n bytes, so that the sanitizer sees a read of one byte too many.
  * Belongs to the caller. */
 static inline char *fuzz_copy(const uint8_t *data, size_t n)
 {

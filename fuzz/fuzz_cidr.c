@@ -1,4 +1,4 @@
-/* fuzz_cidr.c - networks and rules as clients write them, and as a front might send. */
+/* fuzz_cidr.c - networks and rules as clients write them, and rules of a hostile front. */
 #include "fuzz.h"
 
 #include "base/cidr.h"

@@ -1,5 +1,5 @@
-/* fuzz_e2b_entry.c - records of a helper that lies, as E2B's clients are shown them: in
- * any order they make JSON, and never more than one value each. */
+/* fuzz_e2b_entry.c - records of a hostile helper as E2B's clients see them: in any order they
+ * become JSON, at most one value each. */
 #include <jansson.h>
 
 #include "base/buf.h"

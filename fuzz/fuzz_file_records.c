@@ -1,4 +1,4 @@
-/* fuzz_file_records.c - what cove-helper says about files, in pieces of any size. */
+/* fuzz_file_records.c - the records of cove-helper about files, in pieces of any size. */
 #include "base/own.h"
 #include "front/engine/files/internal.h"
 #include "fuzz.h"

@@ -1,4 +1,4 @@
-/* fuzz_frame.c - what a viewer of a terminal may say: ours and ttyd's. The first byte
+/* fuzz_frame.c - messages of a terminal's viewer: our protocol and ttyd's. The first byte
  * chooses which, the rest is the message. */
 #include "front/engine/process.h"
 #include "front/plane/frame.h"

@@ -1,4 +1,4 @@
-/* fuzz_git.c - what git prints, which may be anybody's git: status, log, diff, words. */
+/* fuzz_git.c - the output of an untrusted git: status, log, diff, words. */
 #include "fuzz.h"
 
 #include "front/engine/git.h"
@@ -14,7 +14,7 @@ static void commit(void *arg, const char *const field[GIT_LOG_FIELDS])
         *(size_t *)arg += strlen(field[i]);
 }
 
-/* In two pieces, cut where the first byte says. */
+/* In two pieces, cut at the offset in the first byte. */
 static int feed(struct git_tokens *t, const char *p, size_t n, size_t cut)
 {
     struct err e;

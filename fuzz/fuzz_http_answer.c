@@ -1,5 +1,5 @@
-/* fuzz_http_answer.c - what a tenant's server answers: cut anywhere, the outcome is
- * the same. The first byte of the input says how it is cut and what was asked. */
+/* fuzz_http_answer.c - answers of a tenant's server: cut anywhere, the result is the
+ * same. The first byte of the input selects the cuts and the request. */
 #include "base/buf.h"
 #include "fuzz.h"
 #include "http/answer.h"

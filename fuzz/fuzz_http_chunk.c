@@ -1,5 +1,5 @@
-/* fuzz_http_chunk.c - chunked bodies: cut anywhere, the outcome is the same. The
- * first byte of the input says how they are cut. */
+/* fuzz_http_chunk.c - chunked bodies: cut anywhere, the result is the same. The
+ * first byte of the input selects the cuts. */
 #include <stdlib.h>
 #include <string.h>
 

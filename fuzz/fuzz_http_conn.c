@@ -1,5 +1,5 @@
-/* fuzz_http_conn.c - a whole connection: what a client may send after connecting,
- * to a server that echoes bodies, streams them, or upgrades, by path. */
+/* fuzz_http_conn.c - a whole connection: any bytes of a client to a server that echoes
+ * bodies, streams them, or upgrades, by path. */
 #include "fuzz_peer.h"
 
 static void echo(struct http_req *r, struct buf *body, void *arg)

@@ -1,5 +1,5 @@
-/* fuzz_http_head.c - request heads: whatever is accepted lies inside the head,
- * and how the bytes arrived makes no difference. */
+/* fuzz_http_head.c - request heads: all parsed pieces lie inside the head, and the
+ * result does not depend on how the bytes arrive. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,6 +1,6 @@
-/* fuzz_http_multipart.c - multipart bodies: cut anywhere, the outcome is the same.
- * The first byte of the input says how they are cut; up to the first line end it is
- * the Content-Type. */
+/* fuzz_http_multipart.c - multipart bodies: cut anywhere, the result is the same. The
+ * first byte of the input selects the cuts; the rest of the first line is the
+ * Content-Type. */
 #include "base/buf.h"
 #include "fuzz.h"
 #include "http/multipart.h"

@@ -1,5 +1,5 @@
-/* fuzz_native.c - what a client of the native API may put into a query or into
- * Last-Event-ID; and any output, cut anywhere, through the events and back. */
+/* fuzz_native.c - queries and Last-Event-ID of clients of the native API; and any output,
+ * cut anywhere, encoded as events and decoded again. */
 #include <string.h>
 
 #include "base/own.h"
@@ -60,7 +60,7 @@ static void put_back(const struct buf *event, struct buf *out)
         buf_add(out, json_string_value(data), json_string_length(data));
 }
 
-/* Resumed from its id after every piece, as the worst of clients does. */
+/* Resumes from the last id after every piece. */
 static void stream(const char *p, size_t n)
 {
     autobuf struct buf event = BUF_INIT(16u << 20), back = BUF_INIT(16u << 20);

@@ -50,7 +50,7 @@ static void fuzz_say(struct loop *loop, int fd, const void *p, size_t n)
     fuzz_turns(loop, fd);
 }
 
-/* Says `before` and the input, in two pieces, and then goes away. */
+/* Sends `before` and the input, in two pieces, and closes. */
 static void fuzz_converse(void (*on_request)(void *arg, struct http_req *r), const char *before,
                           const uint8_t *data, size_t n)
 {

@@ -1,4 +1,4 @@
-/* fuzz_reply.c - what the shell of a session says of a command: its user's to write. */
+/* fuzz_reply.c - the report of a session's shell about a command, which the tenant can forge. */
 #include "fuzz.h"
 
 #include "init/session/reply.h"

@@ -1,5 +1,5 @@
-/* What helpers that work on trees say, read as a stranger's: lines of a watch, the
- * answer of an unpacking. */
+/* fuzz_tree.c - untrusted output of helpers that work on trees: lines of a watch, the
+ * answer of an unpack. */
 #include "fuzz.h"
 
 #include <stdlib.h>

@@ -1,5 +1,5 @@
-/* fuzz_wire.h - a stream of frames of one protocol: what decodes must encode to
- * something that decodes to the same, and nothing may point outside its frame. */
+/* fuzz_wire.h - a stream of frames of one protocol: a decoded message must encode and
+ * decode to the same message, and no pointer may leave its frame. */
 #ifndef FUZZ_WIRE_H
 #define FUZZ_WIRE_H
 
@@ -63,7 +63,7 @@ static inline void fuzz_frames(const uint8_t *data, size_t n,
     struct err e;
 
     while (wire_peek(&in, &head, &body, &e) == 1) {
-        /* Its own copy, so that one byte too many is seen. */
+        /* A copy, so that the sanitizer sees a read of one byte too many. */
         char *own = fuzz_copy((const uint8_t *)body, head.len), msg[FUZZ_WIRE_ROOM] = {0};
         const struct wire_msg *m = msg_of(head.type);
 

@@ -1,5 +1,5 @@
 /* fuzz_ws.c - WebSocket frames after a good handshake; messages are echoed, and
- * whatever happens the owner is told of the end exactly once. */
+ * the owner is told of the end exactly once in every case. */
 #include "fuzz_peer.h"
 
 static void on_request(void *arg, struct http_req *r)

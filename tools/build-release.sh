@@ -1,6 +1,6 @@
 #!/bin/sh
 # build-release.sh VERSION - builds a released version from the commit that CHANGES.md names for it,
-# in build/releases/VERSION, and prints the path of its binary. What is built already is used again.
+# in build/releases/VERSION, and prints the path of its binary. An existing build is reused.
 set -eu
 cd "$(dirname "$0")/.."
 version=${1:?usage: tools/build-release.sh VERSION}

@@ -1,7 +1,7 @@
 #!/bin/sh
-# check_layers.sh - holds every #include of src/ against layers.txt: what a folder's files include,
-# what they see through the headers they include, that no permission is unused, and that no two
-# folders include each other. A folder without a line is refused too: that line is a decision.
+# check_layers.sh - checks every #include of src/ against layers.txt: the direct includes of a folder,
+# its transitive includes, that no permission is unused, and that there are no cycles. A folder
+# without a line is an error too.
 cd "$(dirname "$0")/.." || exit 1
 # shellcheck disable=SC2046
 awk '

@@ -1,6 +1,6 @@
 #!/bin/sh
 # fuzz.sh SECONDS [NAME...] - runs each harness (or those named) for SECONDS.
-# Builds in build-fuzz with clang; what is found is kept in build-fuzz/corpus.
+# Builds in build-fuzz with clang; the corpus is kept in build-fuzz/corpus.
 set -eu
 seconds=${1:?usage: tools/fuzz.sh SECONDS [NAME...]}
 shift

@@ -1,6 +1,6 @@
 #!/bin/sh
-# gen-docs.sh [--check] - the documents that are written by the tables they
-# describe. With --check nothing is written, and a difference is a failure.
+# gen-docs.sh [--check] - writes the documents that are generated from
+# tables. With --check it writes nothing and fails if a document differs.
 # COVE_BIN names another binary than build/cove.
 set -eu
 cd "$(dirname "$0")/.."

@@ -1,8 +1,8 @@
 #!/bin/sh
-# install-deps.sh - the Debian 12 packages Cove wants, and its system user.
+# install-deps.sh - installs the Debian 12 packages that Cove needs, and makes its system user.
 #
-# Idempotent, and silent when nothing is missing. `--test` adds what only the
-# tests and the benchmarks need. Each package has its reason in
+# Idempotent, and silent when nothing is missing. `--test` adds packages that only
+# tests and benchmarks need. Each package has its reason in
 # docs/dependencies.md.
 set -eu
 
@@ -10,17 +10,17 @@ set -eu
 build="gcc make meson ninja-build pkg-config libc6-dev libjansson-dev libwslay-dev libsqlite3-dev
        libseccomp-dev libmnl-dev libnftables-dev libssl-dev zlib1g-dev libarchive-dev libzstd-dev libcmocka-dev
        musl-tools"
-# to run it: the disk stage, and what the default template is made of
+# to run it: the disk stage, and the contents of the default template
 run="btrfs-progs util-linux iproute2 procps passwd bash sudo python3 python-is-python3 python3-pip python3-venv git curl
      ncurses-bin ca-certificates debootstrap"
-# to test it: the other compiler, the strictness peer, the rivals of the benchmark
+# to test it: a second compiler, nginx to compare strictness with, the tools of the benchmarks
 test="nftables clang clang-format clang-tidy libclang-rt-14-dev nginx-light bubblewrap crun runc strace
       zstd tmux less"
 
 want="$build $run"
 if [ "${1:-}" = --test ]; then
     want="$want $test"
-    # any node from 18.19 on will do, also one that is not Debian's
+    # any node from 18.19 on, also one that is not Debian's
     command -v node >/dev/null || want="$want nodejs"
     # any vi
     command -v vi >/dev/null || want="$want vim-tiny"

@@ -1,5 +1,5 @@
 #!/bin/sh
-# lint.sh - formatting, layers, and a second compiler that sees other things.
+# lint.sh - formatting, layers, and a build with a second compiler.
 # TIDY=1 adds clang-tidy, which takes minutes.
 set -eu
 cd "$(dirname "$0")/.."

@@ -1,6 +1,6 @@
 #!/bin/bash
-# run-tests.sh [STEP...] - everything there is to test, summed up in one line at
-# the end: `N passed, N failed`. With names, only those steps: checks smoke unit fuzz
+# run-tests.sh [STEP...] - runs all tests and ends with the line
+# `N passed, N failed`. With names, only those steps: checks smoke unit fuzz
 # api http isolation network chaos upgrade regress clients.
 #
 #   checks      layers, generated documents, formatting
@@ -11,8 +11,8 @@
 #   api         node's test runner against the sanitized binary (build-asan/cove)
 #   the others  node's test runner against the release binary (build/cove)
 #
-# ONLY=WHAT runs one thing instead: a file of tests, a unit test (http_parse), or every test
-# whose name has these words.
+# ONLY=WHAT runs one test file, one unit test (http_parse), or all tests whose names contain
+# these words.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 
@@ -28,7 +28,7 @@ say() {
     printf '%-42s %s\n' "$1" "$2"
 }
 
-# One thing that holds or does not.
+# One check that passes or fails.
 check() {
     local name=$1 log
     shift
@@ -56,7 +56,7 @@ unit() {
     rm -f "$xml"
     UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 \
         meson test -C build-asan --no-rebuild --no-suite http --print-errorlogs >"$logs/unit.log" 2>&1
-    # the first line sums up all cases of all programs
+    # the first line is the sum of all cases of all programs
     read -r good bad < <(sed -n 's/^.*<testsuites tests="\([0-9]*\)" errors="\([0-9]*\)" failures="\([0-9]*\)".*$/\1 \2 \3/p' \
         "$xml" | awk '{ bad += $2 + $3; good += $1 - $2 - $3 } END { print good + 0, bad + 0 }')
     [ "$((good + bad))" = 0 ] && bad=1
@@ -66,7 +66,7 @@ unit() {
 }
 
 # One folder of node tests. Files run one after another: each starts a daemon,
-# and what they measure should not depend on who runs beside them.
+# and its timing must not depend on another file.
 node_tests() {
     local name=$1 dir=$2 log good bad
     log="$logs/${name//[ \/]/-}.log"

@@ -25,7 +25,7 @@
      CLONE_NEWCGROUP)
 #define TEXT 512
 
-/* The v2 group first; a host has the ones of v1 or not. */
+/* The v2 group first; a host may have no v1 groups. */
 static const char *const groups[] = {"/sys/fs/cgroup/unified", "/sys/fs/cgroup/memory",
                                      "/sys/fs/cgroup/pids", "/sys/fs/cgroup/cpu"};
 
@@ -80,7 +80,7 @@ static void see_inside(const char *dir, const char *root)
         _exit(5);
 }
 
-/* As init does for a command: a second process, which executes. */
+/* As init does for a command: a second process calls exec. */
 static void run_true(void)
 {
     int status;

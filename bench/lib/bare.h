@@ -1,15 +1,15 @@
-/* bare.h - a sandbox's kernel objects made and unmade, and nothing else.
+/* bare.h - makes and removes the kernel objects of a sandbox, and nothing else.
  *
- * The floor of what a life costs on this machine: the same namespaces, control groups
+ * The lowest possible cost of a sandbox's life on this machine: the same namespaces, control groups
  * and mounts, and `true` executed in them once, by a program that keeps no record,
- * enforces no limit, answers nobody and forgets everything. */
+ * enforces no limit and serves no client. */
 #ifndef BENCH_LIB_BARE_H
 #define BENCH_LIB_BARE_H
 
 #include <stddef.h>
 
-/* Lives per second with `workers` processes at it; `root` is what lies below. 0 when it
- * cannot be done here. */
+/* Lives per second with `workers` processes; `root` is the lower directory. 0 if it does
+ * not work here. */
 double bare_rate(const char *root, size_t total, size_t workers);
 
 #endif

@@ -1,9 +1,9 @@
-/* bench.h - what every program here shares: samples, rows of the table, and a floor.
+/* bench.h - shared by all programs here: samples, rows of the table, and the floor.
  *
- * A number alone says more about the machine than about us, so each is taken next
- * to the same work done by the kernel or by a peer, turn by turn in one run: what
- * slows one of them down slows the other one too. Anything unexpected ends the
- * program; a benchmark of failures measures nothing. */
+ * A number alone says more about the machine than about Cove, so each is measured in
+ * turn with the same work done by the kernel or another tool, in one run: both are
+ * slowed down alike. Anything unexpected ends the program: a benchmark of failures
+ * measures nothing. */
 #ifndef BENCH_LIB_BENCH_H
 #define BENCH_LIB_BENCH_H
 
@@ -29,7 +29,7 @@ struct samples {
 
 void samples_add(struct samples *s, double ms);
 void samples_free(struct samples *s);
-/* The value that `percent` of 100 samples do not exceed; sorts them. */
+/* The percentile; sorts the samples. */
 double samples_at(struct samples *s, double percent);
 /* "0.81 ms (p90 1.02, p99 1.40)" */
 const char *samples_text(struct samples *s, char out[BENCH_TEXT_MAX]);
@@ -37,7 +37,7 @@ const char *samples_text(struct samples *s, char out[BENCH_TEXT_MAX]);
 /* ---- the table ---- */
 
 enum verdict {
-    VERDICT_NONE, /* told for comparison; nothing is claimed */
+    VERDICT_NONE, /* for comparison only; no target */
     VERDICT_MET,
     VERDICT_MISSED,
 };
@@ -53,7 +53,7 @@ struct row {
 
 /* One line on stdout, for run.sh. */
 void row_print(const struct row *r);
-/* The most usual one: our median over theirs, at most `target` (0: nothing is claimed). */
+/* The usual row: our median over theirs, at most `target` (0: no target). */
 void row_ratio(const char *what, struct samples *ours, const char *peer, struct samples *theirs,
                double target);
 /* A sentence under the table. */

@@ -67,17 +67,18 @@ void client_close(struct client *c)
     free(c->in);
 }
 
-/* In one send, whatever the length of the body. */
+/* In one send, with a body of any length. */
 static void send_request(struct client *c, const char *method, const char *path, const char *accept,
                          const char *json)
 {
     char head[HEAD_MAX];
     size_t len = json != NULL ? strlen(json) : 0;
-    int n = snprintf(head, sizeof(head),
-                     "%s %s HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s\r\nAccept: %s\r\n"
-                     "%s%sContent-Length: %zu\r\n\r\n",
-                     method, path, c->key, accept, c->extra != NULL ? c->extra : "",
-                     json != NULL ? "Content-Type: application/json\r\n" : "", len);
+    int n =
+        snprintf(head, sizeof(head),
+                 "%s %s HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s\r\nAccept: %s\r\n"
+                 "%s%sContent-Length: %zu\r\n\r\n",
+                 method, path, c->key, accept, c->extra != NULL ? c->extra : "",
+                 json != NULL ? "Content-Type: application/json\r\n" : "", len);
     struct iovec iov[2] = {{head, (size_t)n}, {(char *)(uintptr_t)json, len}};
     struct msghdr m = {.msg_iov = iov, .msg_iovlen = 2};
 
@@ -106,7 +107,7 @@ static void receive(struct client *c)
     c->in[c->len] = '\0';
 }
 
-/* The value of a header of the head in front of `end`, or NULL. */
+/* The value of a header of the head that ends at `end`, or NULL. */
 static const char *header(const char *head, const char *end, const char *name)
 {
     const char *at = strcasestr(head, name);
@@ -114,7 +115,7 @@ static const char *header(const char *head, const char *end, const char *name)
     return at != NULL && at < end ? at + strlen(name) : NULL;
 }
 
-/* Behind it c->at is where the body begins. Returns where the head began. */
+/* Sets c->at to the beginning of the body. Returns the beginning of the head. */
 static const char *receive_head(struct client *c)
 {
     char *end;
@@ -133,7 +134,7 @@ static void receive_body(struct client *c, const char *head)
     size_t want = length != NULL ? strtoul(length, NULL, 10) : 0, body = c->at;
 
     while (c->len - body < want) {
-        c->at = 0; /* nothing moves: the head stays in front */
+        c->at = 0; /* nothing is moved: the head stays at the front */
         receive(c);
     }
     c->body = c->in + body;

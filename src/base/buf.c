@@ -24,9 +24,9 @@ void buf_clear(struct buf *b)
     b->failed = false;
 }
 
-/* One byte more than asked is always there, for buf_cstr(). Moving to the front
- * instead of growing only when that frees half the memory: a queue that stays
- * nearly full would otherwise be copied whole for every few bytes added. */
+/* Always allocates one byte more than asked, for buf_cstr(). Moves the contents to the
+ * front instead of growing only if that frees half the memory: otherwise a queue that
+ * stays nearly full is copied whole for every few bytes added. */
 static int grow(struct buf *b, size_t need)
 {
     size_t want = b->len + need + 1, cap = b->cap ? b->cap : BUF_FIRST;

@@ -1,8 +1,8 @@
-/* buf.h - bytes that may grow, but never past what their owner decided.
+/* buf.h - a byte buffer that grows up to a bound chosen by its owner.
  *
  * Data enters at the end and leaves at the front. The first append that does not
  * fit sets `failed` and appends nothing, now and from then on: a writer may
- * append a whole answer and look once. */
+ * append a whole answer and check `failed` once. */
 #ifndef BASE_BUF_H
 #define BASE_BUF_H
 
@@ -38,8 +38,8 @@ static inline char *buf_data(const struct buf *b)
     return b->mem != NULL ? b->mem + b->off : NULL;
 }
 
-/* Room for `n` more bytes at the end, or NULL (and failed). buf_added() makes
- * what was written there part of the contents. */
+/* Room for `n` more bytes at the end, or NULL (and failed). buf_added() adds
+ * the bytes written there to the contents. */
 char *buf_room(struct buf *b, size_t n);
 void buf_added(struct buf *b, size_t n);
 
@@ -51,7 +51,7 @@ int buf_vaddf(struct buf *b, const char *fmt, va_list ap) __attribute__((format(
 
 void buf_consume(struct buf *b, size_t n);
 
-/* The contents with a NUL behind them (not counted); "" when empty or failed. */
+/* The contents, NUL-terminated (the NUL is not counted); "" when empty or failed. */
 const char *buf_cstr(struct buf *b);
 
 #endif

@@ -5,7 +5,7 @@
 
 #include "base/str.h"
 
-/* Digits up to `max`, no leading zero; moves *s behind them. */
+/* Digits up to `max`, no leading zero; moves *s past them. */
 static int number(const char **s, uint32_t max, uint32_t *ret)
 {
     const char *p = *s;

@@ -1,7 +1,7 @@
-/* cidr.h - "10.1.2.0/24:5432-5440": an IPv4 network and the ports meant of it.
+/* cidr.h - "10.1.2.0/24:5432-5440": an IPv4 network and a range of ports.
  *
- * What is read is exact or refused: no names, no leading zeros, no bits behind the
- * prefix, ports in order. So what was written is what is matched. */
+ * Parsing is strict: no names, no leading zeros, no bits set after the prefix, ports in
+ * order. So a rule matches exactly the text that was given. */
 #ifndef BASE_CIDR_H
 #define BASE_CIDR_H
 
@@ -11,8 +11,8 @@
 #define CIDR_TEXT_MAX 40u
 
 struct cidr {
-    uint32_t addr;        /* host byte order; bits behind the prefix are zero */
-    uint16_t first, last; /* ports; 0, 0: all of them, and protocols without ports */
+    uint32_t addr;        /* host byte order; bits after the prefix are zero */
+    uint16_t first, last; /* ports; 0, 0: all ports, and protocols without ports */
     uint8_t prefix;
 };
 
@@ -20,12 +20,12 @@ struct cidr {
 int cidr_parse(const char *s, struct cidr *ret);
 /* One address and nothing else. */
 int cidr_parse_addr(const char *s, uint32_t *ret);
-/* True for what cidr_parse() could have returned. */
+/* True if cidr_parse() could have returned it. */
 bool cidr_is_valid(const struct cidr *c);
 /* As cidr_parse() reads it; /32 is left out. */
 void cidr_format(const struct cidr *c, char out[CIDR_TEXT_MAX]);
 void cidr_format_addr(uint32_t addr, char out[CIDR_TEXT_MAX]);
-/* Of the addresses; ports are not looked at. */
+/* Compares the addresses; ignores the ports. */
 bool cidr_overlaps(const struct cidr *a, const struct cidr *b);
 uint32_t cidr_mask(uint8_t prefix);
 

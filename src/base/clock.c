@@ -61,7 +61,7 @@ const char *clock_text(uint64_t real_ms, char out[CLOCK_TEXT_MAX])
     return out;
 }
 
-/* Up to milliseconds; what is finer is cut off. */
+/* Milliseconds; finer digits are dropped. */
 static const char *read_fraction(const char *p, unsigned *ms)
 {
     unsigned scale = 100;

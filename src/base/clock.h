@@ -1,4 +1,4 @@
-/* clock.h - what time it is, in one place, so that a test can hold it. */
+/* clock.h - the time, read in one place so that a test can hold it. */
 #ifndef BASE_CLOCK_H
 #define BASE_CLOCK_H
 
@@ -18,7 +18,7 @@ void clock_release(void);
 #define CLOCK_TEXT_MAX 32
 /* RFC 3339 in UTC with milliseconds, e.g. 2026-11-15T08:21:00.123Z. */
 const char *clock_text(uint64_t real_ms, char out[CLOCK_TEXT_MAX]);
-/* The other way, with any fraction and any offset from UTC; -1 if it is none. */
+/* Parses it, with any fraction and any offset from UTC; -1 if malformed. */
 int clock_read(const char *text, uint64_t *ret_ms);
 
 #endif

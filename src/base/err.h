@@ -1,34 +1,34 @@
-/* err.h - what went wrong, on the caller's stack.
+/* err.h - an error, on the caller's stack.
  *
- * Whoever notices sets it, those on the way up wrap it with what they attempted,
- * only an edge (HTTP answer, CLI, log line) prints it. Nothing to release, and
- * "out of memory" needs none. docs/errors.md is generated from this table. */
+ * The function that fails sets it, its callers wrap it with what they attempted,
+ * only an edge (HTTP answer, CLI, log line) prints it. Nothing to free, and
+ * "out of memory" needs no memory. docs/errors.md is generated from this table. */
 #ifndef BASE_ERR_H
 #define BASE_ERR_H
 
 /* clang-format off */
 #define ERR_KINDS(X)                                                                              \
     /* kind              on the wire      http exit  what it means to a client */                 \
-    X(ERR_INTERNAL,      "internal",       500, 70,  "our fault; the log has the rest under the request id") \
+    X(ERR_INTERNAL,      "internal",       500, 70,  "a failure of Cove; the log has the details under the request id") \
     X(ERR_INVALID,       "invalid",        400, 64,  "the request is malformed; the message says where")     \
-    X(ERR_UNAUTHORIZED,  "unauthorized",   401, 77,  "no key, or not one of ours")                           \
+    X(ERR_UNAUTHORIZED,  "unauthorized",   401, 77,  "no API key, or an unknown one")                           \
     X(ERR_DENIED,        "denied",         403, 77,  "the key is known but may not do this")                 \
-    X(ERR_NOT_FOUND,     "not_found",      404, 66,  "no such thing, or not yours")                          \
+    X(ERR_NOT_FOUND,     "not_found",      404, 66,  "it does not exist, or belongs to another key")                          \
     X(ERR_METHOD,        "method",         405, 64,  "the path exists, this method on it does not")          \
-    X(ERR_TIMEOUT,       "timeout",        408, 75,  "the caller's own time limit passed first")             \
-    X(ERR_CONFLICT,      "conflict",       409, 75,  "the thing is in a state that does not allow it")       \
-    X(ERR_GONE,          "gone",           410, 66,  "it was there and has ended")                           \
+    X(ERR_TIMEOUT,       "timeout",        408, 75,  "the time limit in the request has passed")             \
+    X(ERR_CONFLICT,      "conflict",       409, 75,  "its state does not allow this")       \
+    X(ERR_GONE,          "gone",           410, 66,  "it existed and has ended")                           \
     X(ERR_PRECONDITION,  "precondition",   412, 75,  "If-Match or If-None-Match did not hold; nothing changed") \
-    X(ERR_TOO_LARGE,     "too_large",      413, 64,  "more bytes than this call takes")                      \
-    X(ERR_RANGE,         "range",          416, 64,  "the bytes asked for are not in the file")              \
-    X(ERR_MEDIA,         "media_type",     415, 64,  "a content type this call does not read")               \
+    X(ERR_TOO_LARGE,     "too_large",      413, 64,  "more bytes than this call accepts")                      \
+    X(ERR_RANGE,         "range",          416, 64,  "the requested bytes are not in the file")              \
+    X(ERR_MEDIA,         "media_type",     415, 64,  "this call does not accept this content type")               \
     X(ERR_CANNOT_START,  "cannot_start",   422, 65,  "the command could not be started; nothing ran")        \
-    X(ERR_LIMIT,         "limit",          429, 75,  "a limit of yours or of the sandbox is reached")        \
-    X(ERR_UNSUPPORTED,   "unsupported",    501, 69,  "not offered by this build or this host")               \
-    X(ERR_REMOTE,        "remote",         502, 69,  "another server that was needed could not be reached, or failed") \
+    X(ERR_LIMIT,         "limit",          429, 75,  "a quota of the key or a limit of the sandbox is reached")        \
+    X(ERR_UNSUPPORTED,   "unsupported",    501, 69,  "not supported by this build or this host")               \
+    X(ERR_REMOTE,        "remote",         502, 69,  "another server could not be reached, or failed") \
     X(ERR_UNAVAILABLE,   "unavailable",    503, 75,  "full or starting; try again after Retry-After")        \
     X(ERR_UNRESPONSIVE,  "unresponsive",   504, 75,  "the sandbox did not answer in time")                   \
-    X(ERR_DISK_FULL,     "disk_full",      507, 75,  "no space left on the disk this would be written to")
+    X(ERR_DISK_FULL,     "disk_full",      507, 75,  "no space left on the disk of the sandbox or of the host")
 /* clang-format on */
 
 enum err_kind {
@@ -40,9 +40,9 @@ enum err_kind {
 
 struct err {
     enum err_kind kind;
-    int sys;       /* errno behind it, 0 if the failure is our own judgement */
-    char msg[512]; /* outermost context first, "a: b: c"; if it must be cut, the
-                    * context gives way and the cause at the end is kept */
+    int sys;       /* errno of the cause, 0 if no system call failed */
+    char msg[512]; /* outermost context first, "a: b: c"; if it is too long, the
+                    * context is cut and the cause at the end is kept */
 };
 
 /* Each returns -1, so that a failing function can end in `return err_...`. */

@@ -1,7 +1,7 @@
-/* etag.h - one name for one state of a file, as HTTP compares them.
+/* etag.h - entity tags of files, as HTTP compares them.
  *
- * Strong: inode, size, and both times to the nanosecond; a write that leaves all four is
- * one that no tool could see. Made on both sides of the wall, hence here. */
+ * Strong: inode, size, and both times to the nanosecond; no tool can
+ * see a write that changes none of the four. Both sides of the wall make them. */
 #ifndef BASE_ETAG_H
 #define BASE_ETAG_H
 
@@ -18,8 +18,8 @@ struct etag_parts {
 /* With its quotes. */
 void etag_make(const struct etag_parts *p, char out[ETAG_MAX]);
 void etag_of(const struct stat *st, char out[ETAG_MAX]);
-/* Is `tag` in a list as If-Match and If-None-Match have it; "*" is any. A weak one
- * (W/"...") is none of ours and never equal. */
+/* True if `tag` is in the list of an If-Match or If-None-Match header; "*" matches any.
+ * A weak tag (W/"...") never matches: we make none. */
 bool etag_listed(const char *list, const char *tag);
 
 #endif

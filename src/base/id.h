@@ -1,6 +1,6 @@
-/* id.h - names and secrets that nobody can guess.
+/* id.h - random ids and secrets that cannot be guessed.
  *
- * Ids are lower-case letters and digits only, so that they may stand in a host
+ * Ids are lower-case letters and digits only, so that they are valid in a host
  * name, a path and a cgroup. */
 #ifndef BASE_ID_H
 #define BASE_ID_H

@@ -1,4 +1,4 @@
-/* limits.h - what one sandbox may use at most: a row per limit.
+/* limits.h - the limits of one sandbox: a row per limit.
  *
  * The row gives the member of every struct that holds limits, the setting with its default and
  * bounds, the fields on the wire to the keeper and in its records, the column of the database, the field
@@ -14,12 +14,12 @@
 /* M is called with A and B before each row. */
 /* clang-format off */
 #define LIMITS(M, A, B) \
-    /*      member     name      type    default  smallest     largest     the setting's words; the API's words; the flag's words */ \
-    M(A, B, cpu_milli, "cpu",    NUMBER, "2000",  10,          1024000,    "default CPU limit of a sandbox, in thousandths of a core", "Thousandths of a core.",          "CPU limit in cores, such as 0.5") \
-    M(A, B, memory,    "memory", SIZE,   "1G",    16ull << 20, 1ull << 45, "default memory limit of a sandbox",                        "Bytes of memory.",                "memory limit, such as 512M") \
-    M(A, B, pids,      "pids",   NUMBER, "1024",  8,           4194304,    "default limit of processes and threads of a sandbox",      "Processes and threads.",          "limit of processes and threads") \
-    M(A, B, disk,      "disk",   SIZE,   "10G",   16ull << 20, 1ull << 50, "default limit of what a sandbox may write to its disk",    "Bytes it may write to its disk.", "disk limit, such as 2G") \
-    M(A, B, nofile,    "nofile", NUMBER, "4096",  64,          1048576,    "default limit of open files of each process in a sandbox", "Open files of each process.",     "limit of open files of each process")
+    /*      member     name      type    default  smallest     largest     the setting's words; the API's words; the flag's value and words */ \
+    M(A, B, cpu_milli, "cpu",    NUMBER, "2000",  10,          1024000,    "default CPU limit of a sandbox, in thousandths of a core", "Thousandths of a core.",          CORES, "CPU limit, such as 0.5 or 2") \
+    M(A, B, memory,    "memory", SIZE,   "1G",    16ull << 20, 1ull << 45, "default memory limit of a sandbox",                        "Bytes of memory.",                SIZE,  "memory limit, such as 512M or 2G") \
+    M(A, B, pids,      "pids",   NUMBER, "1024",  8,           4194304,    "default limit of processes and threads of a sandbox",      "Processes and threads.",          N,     "limit of processes and threads") \
+    M(A, B, disk,      "disk",   SIZE,   "10G",   16ull << 20, 1ull << 50, "default limit of what a sandbox may write to its disk",    "Bytes it may write to its disk.", SIZE,  "limit of bytes written to its disk, such as 2G") \
+    M(A, B, nofile,    "nofile", NUMBER, "4096",  64,          1048576,    "default limit of open files of each process in a sandbox", "Open files of each process.",     N,     "limit of open files per process")
 /* clang-format on */
 
 #define LIMIT_MEMBER(A, B, member, ...) uint64_t member;

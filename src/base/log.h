@@ -1,4 +1,4 @@
-/* log.h - one line per thing an operator may want to know, on stderr.
+/* log.h - log lines for the operator, on stderr.
  *
  * Each line: time, level, the part of the program, what happened. Bytes that are
  * not printable are shown as \xNN, so a tenant cannot forge a line. Secrets and

@@ -1,4 +1,4 @@
-/* own.h - who frees it is said where it is declared.
+/* own.h - the declaration of a variable says who frees it.
  *
  * `autofd int fd` closes and `autofree char *p` frees at the end of the scope;
  * take_fd(&fd) and take_ptr(&p) hand over and empty the variable. errno survives
@@ -15,7 +15,7 @@ static inline void own_close(const int *fd)
     int saved = errno;
 
     if (*fd >= 0)
-        close(*fd); /* Linux frees the fd even on EINTR: never retried */
+        close(*fd); /* Linux frees the fd even on EINTR: do not retry */
     errno = saved;
 }
 
@@ -35,7 +35,7 @@ static inline int take_fd(int *fd)
     return taken;
 }
 
-/* Closes what is there, if anything, and marks it closed. */
+/* Closes the fd if it is open, and sets it to -1. */
 static inline void drop_fd(int *fd)
 {
     own_close(fd);

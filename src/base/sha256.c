@@ -65,7 +65,7 @@ static void block_plain(struct sha256 *s, const unsigned char *p)
 
 #if defined(__x86_64__)
 
-/* Asked once: in a virtual machine the question itself is dear. */
+/* Asked once: cpuid is slow in a virtual machine. */
 static bool has_instructions(void)
 {
     static int known; /* 1: yes, -1: no */
@@ -80,8 +80,8 @@ static bool has_instructions(void)
     return known > 0;
 }
 
-/* The processor does two rounds at a time, on the state in halves ABEF and CDGH. Five
- * times as fast: an export or an import is mostly this. */
+/* The processor does two rounds per instruction, on the state in halves ABEF and CDGH.
+ * Five times as fast; exports and imports spend most of their time here. */
 __attribute__((target("sha,sse4.1,ssse3"))) static void block_fast(struct sha256 *s,
                                                                    const unsigned char *p)
 {

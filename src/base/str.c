@@ -167,7 +167,7 @@ int str_base64(struct buf *out, const void *p, size_t n)
     return 0;
 }
 
-/* The value of a character and 1; 0 for what is none. */
+/* The value of a base64 character plus 1; 0 if it is not one. */
 /* clang-format off */
 static const uint8_t unb64[256] = {
     ['A'] = 1, ['B'] = 2, ['C'] = 3, ['D'] = 4, ['E'] = 5, ['F'] = 6, ['G'] = 7, ['H'] = 8,
@@ -181,7 +181,7 @@ static const uint8_t unb64[256] = {
 };
 /* clang-format on */
 
-/* Four characters to three bytes; false if one of them is none. */
+/* Four characters to three bytes; false if one of them is not base64. */
 static bool unb64_group(const char *s, char out[3])
 {
     uint32_t a = unb64[(uint8_t)s[0]], b = unb64[(uint8_t)s[1]], c = unb64[(uint8_t)s[2]],

@@ -1,4 +1,4 @@
-/* str.h - reading numbers and bytes that strangers wrote, exactly or not at all. */
+/* str.h - strict parsing of untrusted numbers and text. */
 #ifndef BASE_STR_H
 #define BASE_STR_H
 
@@ -8,7 +8,7 @@
 
 struct buf;
 
-/* Digits only, no sign, no blanks, nothing behind; -1 otherwise or above max. */
+/* Digits only: no sign, no blanks, nothing after them; -1 otherwise or above max. */
 int str_u64(const char *s, uint64_t max, uint64_t *ret);
 
 /* "512", "512K", "64M", "2G" (powers of 1024); -1 otherwise. */
@@ -34,11 +34,11 @@ int str_hex_digit(unsigned char c);
 void str_hex(char *out, const void *p, size_t n); /* 2n characters and a NUL */
 
 #define STR_DEC_MAX 20
-/* Decimal digits of v, no NUL; returns how many. For paths where snprintf shows. */
+/* Decimal digits of v, no NUL; returns how many. For hot paths, where snprintf is too slow. */
 size_t str_dec(char out[STR_DEC_MAX], uint64_t v);
 
-/* snprintf that is fatal to the program when it does not fit: for names whose
- * parts are all bounded by us. */
+/* snprintf that aborts if the text does not fit: for names whose parts are all
+ * bounded by us. */
 void str_fmt(char *out, size_t room, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 
 #endif

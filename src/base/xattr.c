@@ -9,7 +9,7 @@
 #include <string.h>
 #include <sys/xattr.h>
 
-/* The value in the line of that name, and its length; NULL if there is none. */
+/* The value of the line with that name, and its length; NULL if there is no such line. */
 static const char *value_of(const char *lines, const char *name, size_t *len)
 {
     size_t n = strlen(name);

@@ -11,6 +11,7 @@
 #include "base/own.h"
 #include "cli/cmd.h"
 #include "cli/table.h"
+#include "mem/mem.h"
 
 #define HELP_MAX (64u << 10)
 #define COMPLAINT_MAX 2048
@@ -190,6 +191,7 @@ int cli_main(int argc, char **argv)
     const char *name = argc > 1 ? argv[1] : NULL;
     const struct cmd *c;
 
+    mem_for_json();
     hold_streams();
     if (name == NULL) {
         cmd_write_help_all(&out);

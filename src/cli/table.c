@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "base/str.h"
+#include "mem/mem.h"
 
 /* Columns on a terminal, assuming one per character. */
 static size_t width(const char *s)
@@ -24,10 +25,8 @@ static size_t width(const char *s)
 char *table_printable(const char *s, size_t max)
 {
     size_t left = strlen(s), room = left < max ? left : max;
-    char *out = calloc(1, room * 4 + 8), *to = out;
+    char *out = mem_zeroed(1, room * 4 + 8), *to = out;
 
-    if (out == NULL)
-        abort();
     while (left > 0 && (size_t)(to - out) < max) {
         int n = str_utf8_char(s, left);
         unsigned char c = (unsigned char)*s;

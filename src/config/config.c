@@ -103,7 +103,7 @@ static int read_line(struct config *c, char *line, struct err *e)
     name = trim(line);
     k = find(name);
     if (k == NULL)
-        return err_set(e, ERR_INVALID, "no setting is called '%.60s'", name);
+        return err_set(e, ERR_INVALID, "unknown setting '%.60s' (see `cove serve --help`)", name);
     return set(c, k, trim(eq + 1), e);
 }
 
@@ -168,7 +168,7 @@ static int read_args(struct config *c, int argc, char *const *argv, bool files, 
         if (k == NULL && strcmp(name, "config") != 0)
             return err_set(e, ERR_INVALID, "unknown option '--%s' (see `cove serve --help`)", name);
         if (value == NULL)
-            return err_set(e, ERR_INVALID, "--%s wants a value", name);
+            return err_set(e, ERR_INVALID, "--%s needs a value", name);
         if (k == NULL && files && read_file(c, value, e) < 0)
             return -1;
         if (k != NULL && !files && set(c, k, value, e) < 0)

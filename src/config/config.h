@@ -1,4 +1,4 @@
-/* config.h - every knob of `cove serve`, in one table.
+/* config.h - all settings of `cove serve`, in one table.
  *
  * The table yields the command line, the configuration file, `serve --help`,
  * GET /v1/config and the manual. Values come from the defaults, then the file
@@ -23,41 +23,41 @@
 #define CONFIG_KEYS(X)                                                                                                         \
     /* type     member        name             default             min    max        one sentence */                           \
     X(TEXT,     listen,       "listen",        "127.0.0.1:7878",   0,     0,         "address and port of everything Cove serves")             \
-    X(TEXT,     state,        "state",         "/var/lib/cove",    0,     0,         "directory that holds everything Cove keeps")             \
+    X(TEXT,     state,        "state",         "/var/lib/cove",    0,     0,         "directory of all data that Cove stores")             \
     X(TEXT,     base,         "base",          "",                 0,     0,         "directory of the default template, to share it between state directories (default: inside state)") \
-    X(TEXT,     domain,       "domain",        "",                 0,     0,         "domain under which sandboxes are reached (default: localhost:PORT)") \
+    X(TEXT,     domain,       "domain",        "",                 0,     0,         "domain of sandboxes' host names (default: localhost:PORT)") \
     X(TEXT,     log_level,    "log-level",     "info",             0,     0,         "error, warn, info or debug")                             \
-    X(TEXT,     accept,       "accept",        "",                 0,     0,         "walls this host cannot give that you do without, comma-separated (see `cove doctor`); lost-database: sandboxes and snapshots that a lost database knew are given to the first key") \
-    X(NUMBER,   sandboxes,    "sandboxes-max", "0",                0,     100000,    "sandboxes at one time; 0: as many as the host's limits allow") \
+    X(TEXT,     accept,       "accept",        "",                 0,     0,         "protections that this host lacks and that you accept to run without, comma-separated (see `cove doctor`); lost-database: sandboxes and snapshots of a lost database are given to the first key") \
+    X(NUMBER,   sandboxes,    "sandboxes-max", "0",                0,     100000,    "concurrent sandboxes; 0: as many as the host's limits allow") \
     X(NUMBER,   pool,         "pool",          "16",               0,     1000,      "sandboxes of the default template kept ready")           \
-    X(SIZE,     disk_pool,    "disk-pool",     "0",                0,     1ull << 50, "size of the image that holds all sandboxes' disks, which takes what is used and disk-reserve; 0: four fifths of the free space") \
+    X(SIZE,     disk_pool,    "disk-pool",     "0",                0,     1ull << 50, "size of the image that holds all sandboxes' disks, of which used space and disk-reserve are allocated; 0: four fifths of the free space") \
     X(SIZE,     disk_reserve, "disk-reserve",  "0",                0,     1ull << 50, "free space for sandboxes' disks that is allocated ahead on the host, at least 64M; 0: an eighth of disk-pool, 2G to 4G, or all of a smaller one") \
     LIMITS(CONFIG_LIMIT, X, _)                                                                                                 \
     X(DURATION, timeout_ms,   "timeout",       "0",                0,     1ull << 50, "default lifetime of a sandbox; 0: until it is deleted")  \
-    X(TEXT,     mounts,       "mounts",        "",                 0,     0,         "what sandboxes may mount, comma-separated: NAME (a volume of Cove's own) or NAME=/DIRECTORY (of the host; read-only)") \
-    X(DURATION, cloudflare_idle_ms, "cloudflare-idle","10m",              0,     1ull << 40, "sandboxes that Cloudflare clients make are paused after so long without a call; 0: never") \
+    X(TEXT,     mounts,       "mounts",        "",                 0,     0,         "volumes and directories that sandboxes may mount, comma-separated: NAME (a volume of Cove) or NAME=/DIRECTORY (of the host; read-only)") \
+    X(DURATION, cloudflare_idle_ms, "cloudflare-idle","10m",              0,     1ull << 40, "a sandbox made by a Cloudflare client is paused after this time without a call; 0: never") \
     X(TEXT,     cloudflare_template, "cloudflare-template", "base",    0,     0,         "template of sandboxes that Cloudflare clients make")     \
     X(DURATION, exec_ms,      "exec-timeout",  "0",                0,     1ull << 50, "default time limit of an exec; 0: none")                 \
-    X(SIZE,     output,       "output",        "1M",               4096,  64ull << 20, "output of a process that is kept for replay")           \
-    X(NUMBER,   requests,     "requests-max",  "4096",             16,    65536,     "HTTP connections at one time; at most a third of the files that may be open")\
-    X(NUMBER,   creates,      "creates-max",   "256",              1,     65536,     "creations that may wait for the keeper at one time; more are answered 503")  \
-    X(TEXT,     network,      "network",       "auto",             0,     0,         "auto: sandboxes get `egress` (a way out, behind walls) where the host can give it; egress: refuse to start where it cannot; none: no sandbox gets a way out") \
-    X(TEXT,     subnet,       "subnet",        "auto",             0,     0,         "private IPv4 network, /20 or larger, that sandboxes' addresses are taken from (auto: one that overlaps no route of the host)") \
-    X(TEXT,     resolvers,    "resolvers",     "",                 0,     0,         "one or two addresses of DNS servers that sandboxes' questions are sent to, comma-separated (default: the host's own)") \
-    X(TEXT,     allow_ranges, "allow-ranges",  "",                 0,     0,         "private ranges sandboxes may reach after all, comma-separated: NAME=CIDR[:PORT[-PORT]]") \
+    X(SIZE,     output,       "output",        "1M",               4096,  64ull << 20, "output of each process that is kept for replay")           \
+    X(NUMBER,   requests,     "requests-max",  "4096",             16,    65536,     "concurrent HTTP connections; at most a third of the limit of open files")\
+    X(NUMBER,   creates,      "creates-max",   "256",              1,     65536,     "concurrent creates that may wait for the keeper; more are answered 503")  \
+    X(TEXT,     network,      "network",       "auto",             0,     0,         "auto: sandboxes get `egress` (filtered outgoing network) if the host supports it; egress: refuse to start if it does not; none: no sandbox has a network") \
+    X(TEXT,     subnet,       "subnet",        "auto",             0,     0,         "private IPv4 network, /20 or larger, of sandboxes' addresses (auto: one that overlaps no route of the host)") \
+    X(TEXT,     resolvers,    "resolvers",     "",                 0,     0,         "one or two addresses of DNS servers for sandboxes, comma-separated (default: the host's own)") \
+    X(TEXT,     allow_ranges, "allow-ranges",  "",                 0,     0,         "private ranges that sandboxes may reach, comma-separated: NAME=CIDR[:PORT[-PORT]]") \
     X(TEXT,     apt_mirror,   "apt-mirror",    "",                 0,     0,         "URL that apt in the default template fetches from instead of the host's sources; URL,URL: the second one for the security suites") \
     X(TEXT,     pip_index,    "pip-index",     "",                 0,     0,         "URL of the index that pip in the default template fetches from") \
     X(TEXT,     npm_registry, "npm-registry",  "",                 0,     0,         "URL of the registry that npm in the default template fetches from") \
     X(TEXT,     package_proxy, "package-proxy", "",                0,     0,         "URL of the HTTP proxy that apt, pip and npm in the default template use") \
-    X(DURATION, metrics_every_ms, "metrics-every", "5s",            1000,  3600000,   "time between two points of what a sandbox uses") \
-    X(DURATION, metrics_ms,   "metrics-keep",  "24h",              0,     1ull << 50, "how long points of what a sandbox used are kept; 0: none are taken") \
-    X(NUMBER,   metrics_max,  "metrics-max",   "1000000",          0,     1000000000, "points kept, of all sandboxes together; the oldest go first") \
+    X(DURATION, metrics_every_ms, "metrics-every", "5s",            1000,  3600000,   "time between two usage samples of a sandbox") \
+    X(DURATION, metrics_ms,   "metrics-keep",  "24h",              0,     1ull << 50, "how long usage samples are kept; 0: none are taken") \
+    X(NUMBER,   metrics_max,  "metrics-max",   "1000000",          0,     1000000000, "usage samples kept, of all sandboxes together; the oldest are deleted first") \
     X(DURATION, logs_ms,      "logs-keep",     "7d",               0,     1ull << 50, "how long the logs of sandboxes are kept; 0: none are written") \
-    X(NUMBER,   logs_max,     "logs-max",      "200000",           0,     1000000000, "entries of logs kept, of all sandboxes together; the oldest go first") \
-    X(NUMBER,   logs_output,  "logs-output",   "0",                0,     1,         "1: what commands print is kept in the logs of sandboxes too, unless one is made with log_output false") \
-    X(NUMBER,   logs_output_max, "logs-output-max", "10000",         1,     10000000,  "lines that commands printed, kept of one sandbox; the oldest go first") \
-    X(NUMBER,   snapshots,    "snapshots-max", "1000",             0,     100000,    "snapshots at one time, those of forks that still run included") \
-    X(NUMBER,   connections,  "connections-max", "1024",           16,    1000000,   "connections to the outside that one sandbox may have at one time")
+    X(NUMBER,   logs_max,     "logs-max",      "200000",           0,     1000000000, "log entries kept, of all sandboxes together; the oldest are deleted first") \
+    X(NUMBER,   logs_output,  "logs-output",   "0",                0,     1,         "1: the output of commands is also logged, except in sandboxes made with log_output false") \
+    X(NUMBER,   logs_output_max, "logs-output-max", "10000",         1,     10000000,  "lines of commands' output kept in the log of one sandbox; the oldest are deleted first") \
+    X(NUMBER,   snapshots,    "snapshots-max", "1000",             0,     100000,    "snapshots, including those of running forks") \
+    X(NUMBER,   connections,  "connections-max", "1024",           16,    1000000,   "concurrent outgoing connections of one sandbox")
 /* clang-format on */
 
 #define CONFIG_ONE(...) +1

@@ -1,5 +1,5 @@
-/* front.c - wiring: what is made in which order, which plane answers what, and
- * how it ends. */
+/* front.c - wiring: the order in which parts are made and freed, and which plane
+ * answers which request. */
 #include "front/front.h"
 
 #include <netinet/in.h>
@@ -23,6 +23,7 @@
 #include "front/proxy/proxy.h"
 #include "front/store/store.h"
 #include "http/http.h"
+#include "mem/mem.h"
 #include "json/write.h"
 
 #define FRONT_DATABASE "/proc/self/fd/6/cove.db" /* FRONT_FD_STATE */
@@ -88,7 +89,7 @@ static void to_preview(struct front *f, struct http_req *r)
         nowhere(r);
 }
 
-/* How much of the path the door stands for; 0: it is for another one. */
+/* The length of the door's path if it matches; 0 if it does not. */
 static size_t fits(const char *door, const struct http_str *path)
 {
     size_t n = strlen(door);
@@ -98,7 +99,7 @@ static size_t fits(const char *door, const struct http_str *path)
                : 0;
 }
 
-/* A request that names a sandbox is for it, whatever its path. */
+/* A request that names a sandbox goes to its port, for every path. */
 static bool to_sandbox(struct front *f, struct http_req *r)
 {
     struct proxy_target t;
@@ -183,15 +184,15 @@ static void on_lost(void *arg, const struct err *why)
 
 /* ---- the beginning ---- */
 
-/* What clients ask for needs files too (a conversation with an init, a connection to a
- * port, what is being sent): connections that only wait must not have them all. */
+/* Requests need fds too (for a connection to an init or a port, or a file that is sent):
+ * idle connections must not take them all. */
 static size_t conns_max(const struct config *c)
 {
     struct rlimit files;
 
     if (getrlimit(RLIMIT_NOFILE, &files) < 0 || files.rlim_cur / 3 >= c->requests)
         return c->requests;
-    log_info("%llu connections at one time: %llu files may be open",
+    log_info("at most %llu concurrent connections: %llu files may be open",
              (unsigned long long)files.rlim_cur / 3, (unsigned long long)files.rlim_cur);
     return files.rlim_cur / 3;
 }
@@ -256,7 +257,7 @@ static int make_engine(struct front *f, struct err *e)
     return engine_new(&o, &f->engine, e);
 }
 
-/* The settings may say port 0, which the keeper chose one for. */
+/* With port 0 in the settings the keeper chose the port. */
 static unsigned listening_port(void)
 {
     struct sockaddr_storage a = {0};
@@ -294,7 +295,9 @@ static int make_proxy(struct front *f, struct err *e)
         .loop = f->loop, .engine = f->engine, .admit = e2b_admit, .arg = plane_of(f, &e2b_kind)};
 
     _Static_assert(PROXY_HOST_MAX == E2B_HOST_MAX, "one Host, two names");
-    return proxy_new(&o, &f->proxy, e);
+    (void)e;
+    f->proxy = proxy_new(&o);
+    return 0;
 }
 
 static int settings(struct front *f, int argc, char **argv, struct err *e)
@@ -305,7 +308,8 @@ static int settings(struct front *f, int argc, char **argv, struct err *e)
         return -1;
     level = log_level_from(f->config.log_level);
     if (level < 0)
-        return err_set(e, ERR_INVALID, "log-level: '%s' is none", f->config.log_level);
+        return err_set(e, ERR_INVALID, "log-level: '%s' is not error, warn, info or debug",
+                       f->config.log_level);
     log_open("front", (enum log_level)level);
     return 0;
 }
@@ -321,8 +325,8 @@ static int make_all(struct front *f, struct err *e)
     return 0;
 }
 
-/* Connections first: their requests hold conversations of the engine, which
- * tell their planes that it is over. */
+/* Connections first: their requests use talks of the engine, and the engine tells the
+ * planes when those end. */
 static void unmake(struct front *f)
 {
     for (size_t i = 0; i < ARRAY_LEN(kinds); i++)
@@ -346,6 +350,7 @@ int front_main(int argc, char **argv)
     struct front f = {0};
     struct err e;
 
+    mem_for_json();
     if (settings(&f, argc, argv, &e) < 0 || harden(FRONT_FD_KEEPER, &e) < 0 ||
         harden_nofile(&e) < 0 || make_all(&f, &e) < 0 || loop_run(f.loop, &e) < 0) {
         log_error("%s", e.msg);

@@ -1,6 +1,6 @@
 /* front.h - the unprivileged half of the daemon: HTTP, JSON, SQLite, tokens.
  *
- * Started by the keeper and by nobody else (wire/front.h says with what), as user
+ * Started only by the keeper (wire/front.h says with what), as user
  * cove with no capabilities. It exits when the keeper is gone. */
 #ifndef FRONT_FRONT_H
 #define FRONT_FRONT_H

@@ -18,7 +18,7 @@ static int check_user(struct err *e)
     gid_t gr, geff, gs;
 
     if (getresuid(&r, &eff, &s) < 0 || getresgid(&gr, &geff, &gs) < 0)
-        return err_sys(e, "who are we");
+        return err_sys(e, "read our user and group ids");
     if (r == 0 || eff == 0 || s == 0 || gr == 0 || geff == 0 || gs == 0)
         return err_set(e, ERR_DENIED, "the front does not run as root; start `cove serve`");
     return 0;

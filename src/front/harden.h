@@ -1,4 +1,4 @@
-/* harden.h - what the front refuses to be before it reads a byte of anybody. */
+/* harden.h - checks that the front makes before it reads any client's bytes. */
 #ifndef FRONT_HARDEN_H
 #define FRONT_HARDEN_H
 

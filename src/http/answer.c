@@ -45,7 +45,7 @@ static enum answer_event judge(struct answer *a, struct http_fault *f)
     return ANSWER_MORE;
 }
 
-/* Bytes are kept until the head is whole; those behind it are not ours yet. */
+/* Bytes are kept until the head is complete; later bytes are not used yet. */
 static enum answer_event take_head(struct answer *a, const char *p, size_t n, size_t *used,
                                    struct http_fault *f)
 {

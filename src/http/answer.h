@@ -1,8 +1,8 @@
-/* answer.h - a response, piece by piece as it arrives, without any I/O.
+/* answer.h - parses a response piece by piece as it arrives, without any I/O.
  *
- * For whoever asks a server that is not trusted: heads are parsed as strictly as
- * requests are, every size has the bound that parse.h and chunk.h give it, and an
- * answer that ends before it is complete is told from one that is. */
+ * For clients of an untrusted server: heads are parsed as strictly as requests are,
+ * every size has the bound that parse.h and chunk.h give it, and an incomplete answer
+ * is reported as such. */
 #ifndef HTTP_ANSWER_H
 #define HTTP_ANSWER_H
 
@@ -15,7 +15,7 @@
 struct answer {
     /* Set before the first byte. */
     bool to_head; /* the request was a HEAD */
-    bool upgrade; /* it asked to change the protocol: 101 is an answer */
+    bool upgrade; /* the request asked for an upgrade: 101 is a final answer */
 
     /* Valid from ANSWER_HEAD on. */
     struct http_msg msg;
@@ -33,7 +33,7 @@ enum answer_event {
     ANSWER_MORE,     /* everything was used, nothing to report yet */
     ANSWER_HEAD,     /* msg is valid; for 101 what follows is no longer HTTP */
     ANSWER_DATA,     /* *ret is a piece of the body and points into p */
-    ANSWER_END,      /* the body is complete; what follows is not ours */
+    ANSWER_END,      /* the body is complete; later bytes are not part of it */
 };
 
 void answer_init(struct answer *a);
@@ -42,8 +42,8 @@ void answer_free(struct answer *a);
 /* Takes bytes from p until there is something to report; *used says how many. */
 enum answer_event answer_next(struct answer *a, const char *p, size_t n, size_t *used,
                               struct http_str *ret, struct http_fault *f);
-/* The peer sends no more: ANSWER_END if that is how this body ends (or it has ended
- * already), else ANSWER_BAD. */
+/* The peer closed: ANSWER_END if the end of the connection ends this body (or the body has
+ * ended already), else ANSWER_BAD. */
 enum answer_event answer_eof(struct answer *a, struct http_fault *f);
 
 #endif

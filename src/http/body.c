@@ -1,4 +1,4 @@
-/* body.c - the body of a request: asked for, decoded, handed on or thrown away. */
+/* body.c - the body of a request: decoded, passed to the handler or discarded. */
 #include "http/conn.h"
 
 static void ask(struct http_req *r, enum body_use use)
@@ -83,7 +83,7 @@ static void next_piece(struct http_conn *c, const char *p, size_t n, size_t *use
         deliver[r->body.use](c, data.p, data.len);
 }
 
-/* The client may be holding its body back until we say that we want it. */
+/* The client may wait for 100 Continue before it sends its body. */
 static void send_continue(struct http_conn *c)
 {
     static char line[] = "HTTP/1.1 100 Continue\r\n\r\n";

@@ -12,7 +12,7 @@ enum state {
     SIZE,
     EXT,
     SIZE_LF,
-    DATA, /* not by the table: taken in one piece */
+    DATA, /* not in the table: taken in one piece */
     DATA_CR,
     DATA_LF,
     TRAILERS, /* first byte of a trailer, or the end */

@@ -1,4 +1,4 @@
-/* chunk.h - the chunked coding, decoded piece by piece, without any I/O.
+/* chunk.h - decodes the chunked coding piece by piece, without any I/O.
  *
  * Strict: hexadecimal digits only, CR LF after size, data and trailers; an
  * extension is skipped, a trailer is checked and dropped. */
@@ -17,7 +17,7 @@ enum http_chunk_event {
     HTTP_CHUNK_BAD = -1,
     HTTP_CHUNK_MORE, /* everything was used, nothing to report yet */
     HTTP_CHUNK_DATA, /* *ret is a piece of the body and points into p */
-    HTTP_CHUNK_END,  /* the last chunk and its trailers are over */
+    HTTP_CHUNK_END,  /* the last chunk and its trailers have ended */
 };
 
 /* Takes bytes from p until there is something to report; *used says how many. */

@@ -8,6 +8,7 @@
 
 #include "base/own.h"
 #include "http/server.h"
+#include "mem/mem.h"
 
 static void on_io(struct loop_io *io, uint32_t events);
 static void on_later(struct loop_later *l);
@@ -23,10 +24,8 @@ static struct loop *loop_of(const struct http_conn *c)
 int http_conn_new(struct http_server *s, int fd, struct err *e)
 {
     autofd int owned = fd;
-    struct http_conn *c = calloc(1, sizeof(*c));
+    struct http_conn *c = mem_zeroed(1, sizeof(*c));
 
-    if (c == NULL)
-        return err_set(e, ERR_INTERNAL, "connection: out of memory");
     c->server = s;
     buf_init(&c->in, HTTP_READ_SIZE + HTTP_HEAD_MAX);
     buf_init(&c->out, HTTP_BACKLOG_MAX);
@@ -44,7 +43,7 @@ int http_conn_new(struct http_server *s, int fd, struct err *e)
     return 0;
 }
 
-/* The handler hears of it at most once, and only while it still owes an answer. */
+/* The handler is told at most once, and only while its answer has not ended. */
 static void tell_gone(struct http_conn *c)
 {
     struct http_req *r = &c->req;
@@ -142,21 +141,21 @@ void http_conn_refuse(struct http_conn *c, int status, const char *why)
     }
     if (c->req.id[0] == '\0')
         http_server_next_id(c->server, c->req.id);
-    /* `why` is our own text: nothing in it needs an escape. */
+    /* `why` is our own text and needs no escaping. */
     n = snprintf(body, sizeof(body),
                  "{\"error\":{\"code\":\"%s\",\"message\":\"%s\",\"request_id\":\"%s\"}}",
                  code_of(status), why, c->req.id);
     c->req.keep_alive = false;
     if (status == 503)
         http_reply_header(&c->req, "Retry-After", "1");
-    c->phase = PHASE_BODY; /* what follows on the connection is not understood */
+    c->phase = PHASE_BODY; /* later bytes of this connection cannot be parsed */
     c->req.body.use = BODY_UNASKED;
     http_reply(&c->req, status, "application/json", body, (size_t)n);
 }
 
 /* ---- time ----
- * A deadline moves with every request; the timer behind it is only touched when
- * it would fire too late, and looks again when it fires too early. */
+ * A deadline moves with every request; its timer is set again only if it would fire
+ * too late, and when it fires too early. */
 
 static uint64_t first_due(const struct http_conn *c)
 {
@@ -211,7 +210,7 @@ static void on_timer(struct loop_timer *t)
 }
 
 /* ---- phases ----
- * Each takes bytes from p and says whether another step may follow. */
+ * Each takes bytes from p and returns whether another step may follow. */
 
 static int take_head(struct http_conn *c, const char *p, size_t n, size_t *used)
 {
@@ -271,8 +270,8 @@ static void next_request(struct http_conn *c)
         http_conn_break(c);
 }
 
-/* Once the answer is with the kernel: what becomes of the connection, given `n`
- * bytes that nobody used? */
+/* Called when the kernel has taken the answer: decides what happens to the connection,
+ * with `n` bytes unused. */
 static int after_reply(struct http_conn *c, size_t n)
 {
     struct http_req *r = &c->req;
@@ -337,10 +336,10 @@ static size_t step(struct http_conn *c, const char *p, size_t n)
     return at;
 }
 
-/* ---- being called ---- */
+/* ---- events of the socket ---- */
 
-/* While nobody wants bytes one read is still taken in, so that a reset is seen
- * and a pipelined request is at hand; then the kernel holds the rest. */
+/* Also without a reader, one read is taken in, to notice a reset and to have a pipelined
+ * request ready; the kernel holds the rest. */
 static bool wants_input(const struct http_conn *c)
 {
     if (c->eof)
@@ -348,7 +347,7 @@ static bool wants_input(const struct http_conn *c)
     switch (c->phase) {
     case PHASE_HEAD:
         return true;
-    case PHASE_LINGER: /* past that its sending waits, and the peer looks for what we said */
+    case PHASE_LINGER: /* beyond that its sending blocks, and the peer reads our answer */
         return c->lingered <= HTTP_LINGER_MAX;
     case PHASE_BODY:
         return !c->req.body.paused && (c->in.len == 0 || c->req.body.use != BODY_UNASKED);

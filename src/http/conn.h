@@ -1,4 +1,4 @@
-/* conn.h - private to src/http: one connection and the request it is serving.
+/* conn.h - internal to src/http: one connection and the request it serves.
  *
  * Bytes come in through conn.c's run() only, which steps through the phases
  * below; everything a handler calls changes fields, queues output, and asks for
@@ -14,12 +14,13 @@
 #include "http/http.h"
 #include "http/parse.h"
 
-#define HTTP_READ_SIZE (64u << 10)   /* one recv; also the most a connection holds unread */
-#define HTTP_CORK_MAX (16u << 10)    /* less than this waits for the end of the turn */
-#define HTTP_KEEP_MAX (4u << 10)     /* a buffer larger than this is freed when idle */
-#define HTTP_DISCARD_MAX (64u << 10) /* of a body nobody wanted, to keep the connection */
-#define HTTP_LINGER_MAX (16u << 20)  /* read of what still arrives after the last answer... */
-#define HTTP_LINGER_MS 3000          /* ...and when a peer that does not close is cut off */
+#define HTTP_READ_SIZE (64u << 10) /* one recv; also the most a connection holds unread */
+#define HTTP_CORK_MAX (16u << 10)  /* less than this waits for the end of the turn */
+#define HTTP_KEEP_MAX (4u << 10)   /* a buffer larger than this is freed when idle */
+#define HTTP_DISCARD_MAX                                                                           \
+    (64u << 10) /* of a body that the handler did not read, to keep the connection */
+#define HTTP_LINGER_MAX (16u << 20) /* read and discarded after the last answer... */
+#define HTTP_LINGER_MS 3000         /* ...then a peer that has not closed is cut off */
 /* Headers of an answer: also all of a relayed one, each a blank longer than it came. */
 #define HTTP_EXTRA_MAX (HTTP_HEAD_MAX + 2 * HTTP_HEADERS_MAX)
 #define HTTP_ID_MAX 24
@@ -29,9 +30,9 @@ enum http_phase {
     PHASE_HEAD,   /* waiting for a head, or reading one */
     PHASE_BODY,   /* the handler runs; the body is not over */
     PHASE_WAIT,   /* the handler runs; the whole request is here */
-    PHASE_LINGER, /* all is said; what comes is thrown away until the peer closes */
+    PHASE_LINGER, /* the last answer is sent; input is discarded until the peer closes */
     PHASE_WS,     /* no longer HTTP */
-    PHASE_TUNNEL, /* nor anything we know */
+    PHASE_TUNNEL, /* nor a protocol we parse */
     PHASE_COUNT
 };
 
@@ -42,19 +43,19 @@ enum reply_state {
     REPLY_CHUNKED,
     REPLY_LENGTH,
     REPLY_RAW,  /* HTTP/1.0: the end of the connection ends it */
-    REPLY_FILE, /* file.c is at it */
-    REPLY_MUTE, /* HEAD, 204, 304: whatever is written is dropped */
+    REPLY_FILE, /* sent by file.c */
+    REPLY_MUTE, /* HEAD, 204, 304: written bytes are dropped */
     REPLY_ENDED,
 };
 
-struct http_joined; /* a header that came several times, put together */
+struct http_joined; /* a header that was sent several times, joined */
 
 /* All of it is zeroed between two requests of a connection. */
 struct http_req {
     struct http_head head;
     char id[HTTP_ID_MAX];
     void *user;
-    bool active; /* a handler knows of it and has not ended its answer */
+    bool active; /* passed to a handler that has not ended its answer */
     void (*on_gone)(struct http_req *r, void *arg);
     void *gone_arg;
     bool eof_is_gone;
@@ -62,7 +63,7 @@ struct http_req {
 
     struct {
         enum body_use use;
-        bool paused, continued; /* 100 was sent, or needs not be */
+        bool paused, continued; /* 100 was sent, or is not needed */
         struct http_chunk chunk;
         int64_t left; /* of a Content-Length */
         size_t max, dropped;
@@ -74,7 +75,7 @@ struct http_req {
 
     enum reply_state reply;
     bool is_head, keep_alive;
-    bool bare;           /* somebody else's answer */
+    bool bare;           /* a relayed answer */
     uint64_t reply_left; /* REPLY_LENGTH */
     bool above_low;      /* on_drain is owed */
     void (*on_drain)(struct http_req *r, void *arg);
@@ -86,13 +87,13 @@ struct http_req {
 struct http_conn {
     struct http_server *server;
     struct list link;
-    const char *whose; /* NULL: nobody said */
+    const char *whose; /* NULL: not set */
     struct loop_io io;
     struct loop_timer timer;
     struct loop_later later;
     enum http_phase phase;
     bool busy;                         /* run() is on the stack */
-    bool broken;                       /* no use any more; freed by the next deferred run */
+    bool broken;                       /* broken: freed by the next deferred run */
     bool eof;                          /* the peer will send nothing more */
     bool blocked;                      /* the kernel takes no more for now */
     bool skipped;                      /* the one empty line that may precede a head */
@@ -103,7 +104,7 @@ struct http_conn {
     struct buf out;   /* queued, not yet taken by the kernel */
     struct buf extra; /* headers of the coming answer */
     struct buf collected;
-    char *head; /* this request's head, lines cut into strings; path behind it */
+    char *head; /* this request's head, lines cut into strings; then the path */
     size_t head_cap;
     struct http_msg msg;
     struct http_req req;
@@ -121,7 +122,7 @@ struct http_server {
     size_t nconns;
     uint64_t last_id;
     bool draining;
-    bool full; /* there was no fd for the last who came, and that was said */
+    bool full; /* the last connection got no fd, and that was logged */
     void (*on_drained)(void *arg);
     void *drained_arg;
     uint64_t date_s;
@@ -137,11 +138,10 @@ static inline struct http_conn *http_conn_of(const struct http_req *r)
 
 /* conn.c */
 int http_conn_new(struct http_server *s, int fd, struct err *e); /* takes fd, also on failure */
-void http_conn_free(struct http_conn *c);                        /* tells whoever must know */
+void http_conn_free(struct http_conn *c);                        /* calls on_gone or on_close */
 void http_conn_break(struct http_conn *c); /* closed and freed soon; on_gone then */
 void http_conn_kick(struct http_conn *c);  /* another run before the loop sleeps */
-/* Tells the handler it is over, answers with a JSON error if nothing was
- * answered yet, and closes. */
+/* Calls on_gone, answers with a JSON error if nothing was answered yet, and closes. */
 void http_conn_refuse(struct http_conn *c, int status, const char *why);
 void http_conn_deadline(struct http_conn *c, uint64_t *due_ns, uint64_t after_ms);
 /* Stops sending and lets the peer read what was sent before the socket closes. */
@@ -150,7 +150,7 @@ bool http_conn_is_idle(const struct http_conn *c);
 
 /* body.c */
 int http_body_take(struct http_conn *c, const char *p, size_t n, size_t *used);
-int http_body_finish(struct http_conn *c); /* the whole body is here: 1 if somebody was told */
+int http_body_finish(struct http_conn *c); /* the body is complete: 1 if a callback was called */
 
 /* request.c */
 void http_request_take(struct http_conn *c, const char *p, size_t len);
@@ -158,18 +158,18 @@ void http_request_reset(struct http_conn *c);
 
 /* reply.c */
 #define HTTP_PIECES_MAX 4
-/* The last byte of the answer is with the kernel, or queued. */
+/* The last byte of the answer was sent or queued. */
 void http_reply_sent(struct http_req *r);
 /* http_write() of several pieces as one chunk. */
 void http_write_pieces(struct http_req *r, const struct iovec *iov, size_t n);
 
 /* file.c */
-void http_file_step(struct http_conn *c); /* goes on if it may */
+void http_file_step(struct http_conn *c); /* continues if the socket has room */
 void http_file_drop(struct http_conn *c);
 
 /* send.c */
-/* Queues the pieces; they go out at once if they are worth a system call, else
- * with whatever else this turn of the loop brings. */
+/* Queues the pieces; they are sent at once if they are worth a system call, else
+ * at the end of this turn. */
 void http_send(struct http_conn *c, const struct iovec *iov, size_t n);
 /* Queues the pieces and tries to send everything now. */
 void http_send_now(struct http_conn *c, const struct iovec *iov, size_t n);
@@ -187,6 +187,7 @@ bool http_ws_wants_input(const struct http_conn *c);
 void http_ws_drained(struct http_conn *c);
 void http_ws_free(struct http_conn *c);
 void http_ws_goodbye(struct http_conn *c);
-bool http_ws_late(struct http_conn *c); /* nothing came in time; false: that was the end */
+bool http_ws_late(
+    struct http_conn *c); /* the read deadline has passed; false: the connection ended */
 
 #endif

@@ -1,10 +1,10 @@
 /* file.c - an answer whose body is a part of a file.
  *
- * Sent from the page cache to the socket without passing through us, and by a thread:
- * what is not in the cache is waited for there. The thread has an fd of its own for
- * the socket, so a connection may die at any time; what was lent to it is then ended
- * by shutdown and closed when the thread has let go. A file that became shorter
- * meanwhile cuts the connection, as the length was promised. */
+ * A thread sends it from the page cache to the socket with sendfile(2) and waits for
+ * pages that are not in the cache. The thread has its own fd of the socket, so the
+ * connection may end at any time: then the socket is shut down, and closed when the
+ * thread is done with it. If the file became shorter the connection is cut, since the
+ * length was promised. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -14,12 +14,13 @@
 #include "base/own.h"
 #include "http/conn.h"
 #include "loop/job.h"
+#include "mem/mem.h"
 
 #define FILE_PIECE (1u << 20) /* one system call */
-#define FILE_TURN (16u << 20) /* then whoever waits may have the thread */
+#define FILE_TURN (16u << 20) /* then the thread serves other jobs */
 
-/* A peer that reads as fast as it can has room again before the loop could have asked;
- * one that does not is the loop's to wait for. */
+/* The thread waits so long for a fast reader, which has room again before the loop would
+ * notice; for a slow one the loop waits. */
 #define FILE_PATIENCE_MS 2
 
 enum file_end { FILE_MORE, FILE_BLOCKED, FILE_WHOLE, FILE_CUT };
@@ -128,16 +129,14 @@ void http_file_step(struct http_conn *c)
 
     if (f == NULL || f->job.busy || c->blocked || c->broken || c->out.len > 0)
         return;
-    c->send_due_ns = 0; /* from here on the disk may be slow, not the peer */
+    c->send_due_ns = 0; /* now the disk may be slow, not the peer */
     job_start(f->loop, &f->job, send_run, send_done);
 }
 
 static struct http_file *file_new(struct http_req *r, int fd, uint64_t at, uint64_t length)
 {
-    struct http_file *f = calloc(1, sizeof(*f));
+    struct http_file *f = mem_zeroed(1, sizeof(*f));
 
-    if (f == NULL)
-        return NULL;
     *f = (struct http_file){.loop = http_loop(r),
                             .conn = http_conn_of(r),
                             .fd = fd,
@@ -156,7 +155,7 @@ void http_reply_file(struct http_req *r, int status, const char *type, int fd, u
     struct http_conn *c = http_conn_of(r);
 
     http_reply_begin_length(r, status, type, length);
-    r->active = false; /* the handler has said all it has to say */
+    r->active = false; /* the handler has answered */
     if (c->broken || r->reply != REPLY_LENGTH || length == 0) {
         job_close(http_loop(r), fd);
         http_reply_sent(r);

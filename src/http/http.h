@@ -1,9 +1,9 @@
-/* http.h - a strict HTTP/1.1 server on the loop; knows no business.
+/* http.h - a strict HTTP/1.1 server on the loop; knows nothing of sandboxes.
  *
  * It refuses what nginx refuses (two Content-Lengths, Content-Length with
  * Transfer-Encoding, unknown codings, folded lines, NUL, no Host or two, heads
- * too large), because a request two programs read differently is how walls are
- * walked through. Bodies stream in both directions with back-pressure: nothing a
+ * too large), because a request that two programs read differently lets an
+ * attacker bypass checks. Bodies stream in both directions with back-pressure: nothing a
  * peer sends or fails to read makes us hold more than the limits below.
  *
  * One request at a time per connection; a pipelined next one is not parsed until
@@ -63,10 +63,10 @@ struct http_server_opts {
     size_t conns_max; /* 0: HTTP_CONNS_MAX */
 };
 
-/* Whose the connection of `r` is from now on, whatever becomes of it (a stream, a WebSocket).
+/* Sets the owner of the connection of `r`, also after it became a stream or a WebSocket.
  * Borrowed for as long as the server lives. */
 void http_owned_by(struct http_req *r, const char *whose);
-/* Breaks all connections of theirs, but for that of `r`. */
+/* Breaks all connections of that owner except that of `r`. */
 void http_cut_others(struct http_req *r, const char *whose);
 
 int http_server_new(const struct http_server_opts *opts, struct http_server **ret, struct err *e);
@@ -76,7 +76,7 @@ void http_server_free(struct http_server *s);
 /* Serves one more connected stream socket; takes the fd, also on failure. */
 int http_server_adopt(struct http_server *s, int fd, struct err *e);
 /* Stops accepting, closes idle connections, lets running requests end (each
- * answer says Connection: close) and WebSockets be told 1001, then calls done. */
+ * answer says Connection: close) closes WebSockets with 1001, then calls done. */
 void http_server_drain(struct http_server *s, void (*done)(void *arg), void *arg);
 size_t http_server_conns(const struct http_server *s);
 
@@ -86,12 +86,12 @@ const struct http_head *http_head(const struct http_req *r);
 /* The value of the only header of that name (case-insensitive), or NULL if
  * there is none. Several of one name are joined with ", " as the RFC allows. */
 const char *http_header(struct http_req *r, const char *name);
-/* The header in that place, 0 and up, as it was sent; false behind the last. */
+/* The i-th header from 0 on, as it was sent; false after the last. */
 bool http_header_at(const struct http_req *r, size_t i, struct http_str *ret_name,
                     struct http_str *ret_value);
 /* For tracing: "r" and a number unique to this server, in answers and the log. */
 const char *http_request_id(const struct http_req *r);
-/* One slot for whoever handles the request. */
+/* One slot for the handler of the request. */
 void http_set_user(struct http_req *r, void *user);
 void *http_user(const struct http_req *r);
 struct loop *http_loop(const struct http_req *r);
@@ -103,8 +103,8 @@ int http_fd(const struct http_req *r);
  * inside a call of the handler's. A client that has sent its whole request and
  * shut down its sending side is not gone: it may be waiting for the answer. */
 void http_on_gone(struct http_req *r, void (*cb)(struct http_req *r, void *arg), void *arg);
-/* For this request it is: whoever holds something costly for a client that can only
- * be told from a patient one by that. */
+/* For this request EOF means that the client is gone: for handlers that hold something
+ * costly and could not notice an absent client otherwise. */
 void http_eof_is_gone(struct http_req *r);
 
 /* Both ways to read a body call back from the loop, never before they return.
@@ -131,16 +131,16 @@ void http_body_pause(struct http_req *r, bool paused);
 /* Adds a header to the coming answer. Names and values are ours; a value with a
  * control character in it is dropped with a log line rather than sent. */
 void http_reply_header(struct http_req *r, const char *name, const char *value);
-/* The coming answer is somebody else's: no Date and no X-Request-Id of ours. */
+/* The answer is relayed: no Date and no X-Request-Id of ours. */
 void http_reply_bare(struct http_req *r);
 void http_reply(struct http_req *r, int status, const char *type, const void *body, size_t len);
-/* Chunked; type as "application/json". HEAD gets no body whatever is written. */
+/* Chunked; type as "application/json". For HEAD the written body is dropped. */
 void http_reply_begin(struct http_req *r, int status, const char *type);
 /* As http_reply_begin(), but of a length known in advance; writing another
  * number of bytes closes the connection. */
 void http_reply_begin_length(struct http_req *r, int status, const char *type, uint64_t length);
-/* The whole answer: `length` bytes of a file from `at` on. Takes the fd, which another
- * may share. The handler has answered then; a client that goes away is not its to know. */
+/* The whole answer: `length` bytes of a file from `at` on. Takes the fd, which others
+ * may share. The handler has answered then: on_gone is not called any more. */
 void http_reply_file(struct http_req *r, int status, const char *type, int fd, uint64_t at,
                      uint64_t length);
 /* Queues and sends as much as the socket takes. */
@@ -167,18 +167,18 @@ void http_sse_event(struct http_req *r, const char *id, const char *event, const
 
 /* ---- WebSocket (libwslay) ---- */
 
-/* The answer to the key of a handshake (RFC 6455, 4.2.2); -1 if it is none. */
+/* The answer to the key of a handshake (RFC 6455, 4.2.2); -1 if the key is malformed. */
 #define HTTP_WS_ACCEPT_SIZE 29
 int http_ws_accept_key(const char *key, char out[HTTP_WS_ACCEPT_SIZE]);
 
 #define HTTP_WS_MESSAGE_MAX (1u << 20) /* one message, after reassembly; close 1009 */
 #define HTTP_WS_IDLE_MS 30000          /* without a byte from the peer it is sent a ping... */
-#define HTTP_WS_PONG_MS 15000          /* ...and is gone if none comes then either */
+#define HTTP_WS_PONG_MS 15000          /* ...then dropped if it stays silent */
 struct http_ws;
 struct http_ws_ops {
     void (*on_message)(struct http_ws *ws, bool binary, const char *p, size_t n, void *arg);
     void (*on_drain)(struct http_ws *ws, void *arg); /* backlog low again; may be NULL */
-    /* Called exactly once, whatever ended it (1006: no close frame); the ws dies after it. */
+    /* Called exactly once, at any kind of end (1006: no close frame); the ws dies after it. */
     void (*on_close)(struct http_ws *ws, int code, void *arg);
 };
 /* Answers 101 (or 400/426 and returns NULL when the handshake is not one). The
@@ -187,19 +187,19 @@ struct http_ws *http_ws_accept(struct http_req *r, const char *protocol,
                                const struct http_ws_ops *ops, void *arg);
 void http_ws_send(struct http_ws *ws, bool binary, const void *p, size_t n);
 size_t http_ws_backlog(const struct http_ws *ws);
-/* The same and what the kernel holds: a peer that reads makes it less, however slowly. */
+/* The same plus bytes in the kernel's send queue: it shrinks while the peer reads, however slowly. */
 size_t http_ws_untaken(const struct http_ws *ws);
 void http_ws_pause(struct http_ws *ws, bool paused); /* stop reading from the peer */
 void http_ws_close(struct http_ws *ws, int code, const char *reason);
 
-/* ---- the bare connection, for who relays another protocol ---- */
+/* ---- tunnels: relays of another protocol ---- */
 
 struct http_tunnel;
 struct http_tunnel_ops {
     void (*on_data)(struct http_tunnel *t, const char *p, size_t n, void *arg);
     void (*on_eof)(struct http_tunnel *t, void *arg);   /* the client sends no more; at most once */
     void (*on_drain)(struct http_tunnel *t, void *arg); /* backlog low again; may be NULL */
-    /* Called exactly once, whatever ended it; the tunnel dies after it. */
+    /* Called exactly once, at any kind of end; the tunnel dies after it. */
     void (*on_close)(struct http_tunnel *t, void *arg);
 };
 /* Answers 101 with the headers given by http_reply_header(). The request is over; the

@@ -8,9 +8,9 @@
 #include "base/str.h"
 
 enum state {
-    PREAMBLE, /* before the first boundary: nobody's */
-    BEHIND,   /* a boundary was just seen */
-    DASH,     /* and one of the two dashes of the last one */
+    PREAMBLE,       /* before the first boundary: ignored */
+    AFTER_BOUNDARY, /* just after a boundary */
+    DASH,           /* and after the first of the two dashes of the last one */
     BEHIND_LF,
     HEAD,
     DATA,
@@ -31,14 +31,14 @@ static const char *skip_blanks(const char *p)
     return p + strspn(p, " \t");
 }
 
-/* A backslash stays one before anything but these: names of files have them too. */
+/* A backslash escapes only these; otherwise it is part of the name. */
 static bool is_escaped(const char *p)
 {
     return p[0] == '\\' && p[1] != '\0' && strchr("()<>@,;:\\\"/[]?=", p[1]) != NULL;
 }
 
-/* Where the value at `p` ends, or NULL; as much of it as fits is in `out`, and how
- * much it is in *n. */
+/* Where the value at `p` ends, or NULL; writes as much as fits to `out`, and its length
+ * to *n. */
 static const char *read_value(const char *p, char *out, size_t room, size_t *n)
 {
     bool quoted = *p == '"';
@@ -148,7 +148,7 @@ static int read_disposition(struct multipart *m, const char *value)
     return r;
 }
 
-/* "Name: value" of `n` bytes; what is no Content-Disposition means nothing to us. */
+/* "Name: value" of `n` bytes; only Content-Disposition is used. */
 static int read_line(struct multipart *m, char *line, unsigned *found)
 {
     char *p = line;
@@ -211,8 +211,8 @@ static enum multipart_event take_head(struct multipart *m, char c, struct http_f
 
 /* ---- its data ---- */
 
-/* A delimiter has a CR only where it begins, so what turns out not to be one is data
- * up to the byte that differs. */
+/* A delimiter has a CR only at its beginning, so after a mismatch all bytes before it
+ * are data. */
 static enum multipart_event take_data(struct multipart *m, const char *p, size_t n, size_t *used,
                                       struct http_str *ret)
 {
@@ -248,21 +248,21 @@ static enum multipart_event take_preamble(struct multipart *m, const char *p, si
     struct http_str nobodys;
 
     if (take_data(m, p, n, used, &nobodys) == MULTIPART_PART_END)
-        m->state = BEHIND;
+        m->state = AFTER_BOUNDARY;
     return MULTIPART_MORE;
 }
 
-static enum multipart_event behind(struct multipart *m, char c, struct http_fault *f)
+static enum multipart_event after_boundary(struct multipart *m, char c, struct http_fault *f)
 {
-    if (m->state == BEHIND && c == '-')
+    if (m->state == AFTER_BOUNDARY && c == '-')
         m->state = DASH;
-    else if (m->state == BEHIND && c == '\r')
+    else if (m->state == AFTER_BOUNDARY && c == '\r')
         m->state = BEHIND_LF;
     else if (m->state == BEHIND_LF && c == '\n')
         m->state = HEAD;
     else if (m->state == DASH && c == '-')
         m->state = END;
-    else if (m->state != BEHIND || (c != ' ' && c != '\t'))
+    else if (m->state != AFTER_BOUNDARY || (c != ' ' && c != '\t'))
         return refuse(m, f, "multipart: a boundary is followed by something else");
     return m->state == END ? MULTIPART_END : MULTIPART_MORE;
 }
@@ -279,7 +279,7 @@ static enum multipart_event step(struct multipart *m, const char *p, size_t n, s
     case DATA:
         ev = take_data(m, p, n, used, ret);
         if (ev == MULTIPART_PART_END)
-            m->state = BEHIND;
+            m->state = AFTER_BOUNDARY;
         return ev;
     case HEAD:
         return take_head(m, *p, f);
@@ -287,9 +287,9 @@ static enum multipart_event step(struct multipart *m, const char *p, size_t n, s
         *used = n;
         return MULTIPART_END;
     case NO:
-        return refuse(m, f, "multipart: refused before");
+        return refuse(m, f, "multipart: refused already");
     default:
-        return behind(m, *p, f);
+        return after_boundary(m, *p, f);
     }
 }
 

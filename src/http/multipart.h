@@ -1,8 +1,8 @@
-/* multipart.h - multipart/form-data, taken apart piece by piece, without any I/O.
+/* multipart.h - parses multipart/form-data piece by piece, without any I/O.
  *
- * Memory stays the same whatever the size of a part: its data is handed on as it
- * comes. Strict where readers differ: CR LF everywhere, nothing but blanks behind a
- * boundary, a Content-Disposition in every part. */
+ * Memory is constant for parts of any size: data is passed on as it arrives. Strict where
+ * parsers differ: CR LF everywhere, only blanks after a boundary, a Content-Disposition
+ * in every part. */
 #ifndef HTTP_MULTIPART_H
 #define HTTP_MULTIPART_H
 
@@ -15,7 +15,7 @@
 
 struct multipart {
     unsigned state;
-    size_t matched; /* bytes of the delimiter that were just seen */
+    size_t matched; /* bytes of the delimiter that matched so far */
     size_t delimiter_len, head_len;
     bool has_filename;
     char name[MULTIPART_NAME_MAX + 1], filename[MULTIPART_FILENAME_MAX + 1]; /* of this part */
@@ -28,11 +28,11 @@ enum multipart_event {
     MULTIPART_MORE,     /* everything was used, nothing to report yet */
     MULTIPART_PART,     /* a part begins: `name` and `filename` say what it is */
     MULTIPART_DATA,     /* *ret is a piece of it, and points into p or the multipart */
-    MULTIPART_PART_END, /* that was all of it */
-    MULTIPART_END,      /* the last part is over; what still comes means nothing */
+    MULTIPART_PART_END, /* the part has ended */
+    MULTIPART_END,      /* the last part has ended; later bytes are ignored */
 };
 
-/* `type` is the value of Content-Type; 400 if it is something else. */
+/* `type` is the value of Content-Type; 400 if it is not multipart/form-data. */
 int multipart_init(struct multipart *m, const char *type, struct http_fault *f);
 
 /* Takes bytes from p until there is something to report; *used says how many. */

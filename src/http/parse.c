@@ -86,7 +86,7 @@ int http_head_end(const char *p, size_t n, size_t *scanned, size_t *ret_len, str
     size_t i = *scanned;
     const char *lf;
 
-    /* TLS, or anything else that is not HTTP, need not wait for a line to end. */
+    /* TLS and other protocols are refused before a line ends. */
     if (n > 0 && !http_is_tchar((unsigned char)p[0]))
         return http_refuse(f, 400, "this is not an HTTP request");
     while (i < n && (lf = memchr(p + i, '\n', n - i)) != NULL) {
@@ -116,7 +116,7 @@ static int parse_version(struct scan *s)
         !is_digit(v[7]))
         return http_refuse(s->f, 400, "the first line has no valid HTTP version");
     if (v[5] != '1' || v[7] > '1')
-        return http_refuse(s->f, 505, "only HTTP/1.0 and HTTP/1.1 are spoken here");
+        return http_refuse(s->f, 505, "only HTTP/1.0 and HTTP/1.1 are supported");
     s->m->minor = (unsigned)(v[7] - '0');
     s->at += 8;
     return 0;
@@ -143,11 +143,11 @@ static int parse_method(struct scan *s)
         return http_refuse(s->f, 400, "the method is malformed");
     s->at++;
     if (span_is(s->p, s->m->method, "CONNECT") || span_is(s->p, s->m->method, "TRACE"))
-        return http_refuse(s->f, 405, "this method is not offered");
+        return http_refuse(s->f, 405, "this method is not supported");
     return 0;
 }
 
-/* Bytes above 0x7f are let through: curl sends a UTF-8 path as it was typed. */
+/* Bytes above 0x7f are allowed: curl sends a UTF-8 path as it was typed. */
 static int scan_target(struct scan *s)
 {
     size_t from = s->at;
@@ -234,7 +234,7 @@ static int parse_content_length(struct scan *s, struct http_span v)
     for (size_t i = v.at; i < (size_t)v.at + v.len; i++)
         if (!is_digit(s->p[i]) || __builtin_mul_overflow(len, 10, &len) ||
             __builtin_add_overflow(len, s->p[i] - '0', &len))
-            return http_refuse(s->f, 400, "Content-Length is not a number we can count to");
+            return http_refuse(s->f, 400, "Content-Length is too large");
     if (v.len == 0 || s->p[v.at + v.len] != '\r')
         return http_refuse(s->f, 400, "Content-Length is malformed");
     s->m->content_length = len;
@@ -248,7 +248,7 @@ static int parse_transfer_encoding(struct scan *s, struct http_span v)
     if (s->m->minor == 0)
         return http_refuse(s->f, 400, "HTTP/1.0 has no Transfer-Encoding");
     if (!span_is(s->p, v, "chunked"))
-        return http_refuse(s->f, 501, "the only Transfer-Encoding understood is chunked");
+        return http_refuse(s->f, 501, "only the Transfer-Encoding chunked is supported");
     s->m->chunked = true;
     return 0;
 }
@@ -266,7 +266,7 @@ static int parse_connection(struct scan *s, struct http_span v)
 static int parse_expect(struct scan *s, struct http_span v)
 {
     if (!span_is(s->p, v, "100-continue"))
-        return http_refuse(s->f, 417, "the only expectation understood is 100-continue");
+        return http_refuse(s->f, 417, "only the expectation 100-continue is supported");
     s->m->expect_continue = s->m->minor > 0;
     return 0;
 }
@@ -327,8 +327,8 @@ static int scan_field(struct scan *s, struct http_field *field)
 
 static int parse_fields(struct scan *s)
 {
-    /* Every scan above stops at a CR at the latest, and the head ends in CR LF
-     * CR LF, so no look-ahead leaves it. */
+    /* Every scan above stops at a CR, and the head ends in CR LF CR LF, so no
+     * look-ahead reads past it. */
     while (s->p[s->at] != '\r') {
         struct http_field *field = &s->m->fields[s->m->nfields];
         field_parser parse;
@@ -349,7 +349,7 @@ static int parse_fields(struct scan *s)
     return 0;
 }
 
-/* ---- whom the request is for ---- */
+/* ---- the host ---- */
 
 static bool is_port(const char *p, size_t n)
 {
@@ -423,7 +423,7 @@ static struct scan scan_begin(const char *p, size_t n, struct http_msg *m, struc
 {
     size_t fields = offsetof(struct http_msg, fields);
 
-    memset(m, 0, fields); /* the fields themselves are counted, not cleared */
+    memset(m, 0, fields); /* the array of fields is not cleared, only its count */
     m->content_length = -1;
     return (struct scan){.p = p, .n = n, .m = m, .f = f};
 }
@@ -451,7 +451,7 @@ int http_parse_response_head(const char *p, size_t n, struct http_msg *ret, stru
     if (!is_delimited(p, n))
         return http_refuse(f, 502, "the head is not complete");
     if (parse_status_line(&s) < 0 || parse_fields(&s) < 0) {
-        f->status = 502; /* whatever is wrong, it is the answering side's */
+        f->status = 502; /* every fault is the server's */
         return -1;
     }
     return 0;

@@ -1,9 +1,8 @@
-/* parse.h - heads of requests and responses, strictly, without any I/O.
+/* parse.h - strict parsers of request and response heads, without any I/O.
  *
- * A head is judged whole: http_head_end() finds where it ends while bytes come
- * in, the parsers read it once. Nothing is repaired. What RFC 9112 lets a
- * recipient tolerate (bare LF, folded lines, blanks before a colon, more than one
- * blank in the first line) is refused, because the next program may tolerate it
+ * A head is parsed once, when it is complete: http_head_end() finds its end while bytes
+ * arrive. Nothing is repaired. Forms that RFC 9112 lets a recipient tolerate (bare LF, folded lines, blanks before a colon, more than one
+ * blank in the first line) are refused, because the next program may read them
  * differently. */
 #ifndef HTTP_PARSE_H
 #define HTTP_PARSE_H
@@ -41,8 +40,8 @@ struct http_msg {
 };
 
 /* Where the head at `p` ends. 1: *ret_len is its length with the empty line; 0:
- * not yet; -1: it can be refused already. `scanned`, 0 at first, remembers what
- * was looked at, so that a head sent byte by byte is read once. */
+ * not yet; -1: it is invalid already. `scanned`, 0 at first, counts the bytes
+ * already scanned, so that a head sent byte by byte is read once. */
 int http_head_end(const char *p, size_t n, size_t *scanned, size_t *ret_len, struct http_fault *f);
 
 /* `p` is one whole head as http_head_end() delimited it. 0, or -1 and the fault. */
@@ -53,7 +52,7 @@ int http_parse_response_head(const char *p, size_t n, struct http_msg *ret, stru
 int http_field_find(const struct http_msg *m, const char *head, const char *name,
                     struct http_span *ret);
 
-/* How the body of a response is delimited, given what was asked. */
+/* How the body of a response is delimited, given the request's method. */
 enum http_framing { HTTP_BODY_NONE, HTTP_BODY_LENGTH, HTTP_BODY_CHUNKED, HTTP_BODY_UNTIL_CLOSE };
 enum http_framing http_response_framing(const struct http_msg *m, bool head_request);
 

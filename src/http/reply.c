@@ -1,4 +1,4 @@
-/* reply.c - the answer: its head, its framing, its end. */
+/* reply.c - answers: head, framing, end. */
 #include <string.h>
 
 #include "base/log.h"
@@ -82,9 +82,10 @@ void http_reply_bare(struct http_req *r)
     r->bare = true;
 }
 
-/* A body that was announced, that nobody will read, and that may be too long to be
- * drained or is still held back by the client. Who reads one as it comes may stop with
- * the answer's end, and then it is too late to say so. */
+/* True if the request has a body that no handler reads and that may be too long to drain,
+ * or that the client still holds back: then the answer says Connection: close. Also while
+ * the handler streams the body: it may stop reading at the end of the answer, too late
+ * for that header. */
 static bool leaves_body_behind(const struct http_conn *c)
 {
     const struct http_req *r = &c->req;
@@ -117,8 +118,8 @@ static void add_connection(struct http_conn *c)
         buf_adds(&c->out, "Connection: keep-alive\r\n");
 }
 
-/* False, and a line in the log, when an answer was begun before: our own bug,
- * which must not become a second answer on the wire. */
+/* False, and a log line, if an answer was begun before: a bug of ours, which must not
+ * send a second answer. */
 static bool begin(struct http_req *r, int status, const char *type, enum reply_state framing,
                   uint64_t length)
 {
@@ -266,7 +267,7 @@ void http_reply_end(struct http_req *r)
     struct iovec iov = {.iov_base = last, .iov_len = sizeof(last) - 1};
 
     if (r->reply == REPLY_NONE || r->reply == REPLY_ENDED) {
-        if (!http_conn_of(r)->broken) /* else nothing could be begun any more */
+        if (!http_conn_of(r)->broken) /* a broken connection could not begin its answer */
             log_error("%s: an answer ended that was not begun", r->id);
         return;
     }
@@ -285,6 +286,6 @@ void http_reply_abort(struct http_req *r)
 
     http_reply_sent(r);
     if (!c->blocked)
-        http_send_flush(c); /* what was said before it went wrong */
+        http_send_flush(c); /* send the bytes queued before the failure */
     http_conn_break(c);
 }

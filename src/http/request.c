@@ -1,4 +1,4 @@
-/* request.c - the request as its handler sees it. */
+/* request.c - the request as seen by its handler. */
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -42,8 +42,8 @@ static struct http_str copied(char *to, const char *from, size_t len)
     return (struct http_str){.p = to, .len = len};
 }
 
-/* Behind every name, value, method and target stands a separator that may become
- * a NUL. Path and host are parts of a target that must stay whole: copied. */
+/* Every name, value, method and target is followed by a separator that can be
+ * overwritten with a NUL. Path and host are parts of the target and are copied. */
 static int store_head(struct http_conn *c, const char *p, size_t len)
 {
     const struct http_msg *m = &c->msg;
@@ -205,7 +205,7 @@ void http_eof_is_gone(struct http_req *r)
     struct http_conn *c = http_conn_of(r);
 
     r->eof_is_gone = true;
-    if (c->eof && r->active) /* it came before anybody asked */
+    if (c->eof && r->active) /* the EOF came before this call */
         http_conn_break(c);
 }
 

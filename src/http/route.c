@@ -10,7 +10,7 @@
 
 #define ANY_DEPTH SIZE_MAX
 
-/* The byte at *p, decoded, and *p behind it; -1 for bad encoding or a NUL. */
+/* The byte at *p, decoded; moves *p past it; -1 for bad encoding or a NUL. */
 static int next_byte(const char **p, const char *end, bool plus)
 {
     const char *s = *p;
@@ -75,7 +75,7 @@ static bool takes_rest(const char *pat, size_t len)
     return len > 4 && memcmp(pat + len - 4, "...}", 4) == 0;
 }
 
-/* 1: the path fits and the parameters are in m; 0: no; -1: a parameter is none. */
+/* 1: the path fits and the parameters are in m; 0: no; -1: a parameter is malformed. */
 static int path_fits(const char *pat, const char *path, struct route_match *m, struct err *e)
 {
     m->nparams = 0;
@@ -142,7 +142,7 @@ void route_prepare(void *rows, size_t n, size_t stride)
     }
 }
 
-/* Most rows begin alike, and differ in how many parts they have. */
+/* Most rows have the same beginning and a different number of segments. */
 static int row_fits(const struct route *row, const char *path, size_t depth, struct route_match *m,
                     struct err *e)
 {
@@ -167,7 +167,7 @@ int route_find(const void *rows, size_t n, size_t stride, const char *method, co
         if (fits != 0)
             return fits > 0 ? 0 : -1;
     }
-    /* Only whoever fails wants to know what would have done. */
+    /* The allowed methods are collected only on failure. */
     for (size_t i = 0; i < n; i++) {
         const struct route *row = row_at(rows, i, stride);
         int fits = row_fits(row, path, depth, ret, e);
@@ -178,7 +178,7 @@ int route_find(const void *rows, size_t n, size_t stride, const char *method, co
             allow_also(allow, allow_room, row->method);
     }
     if (allow[0] != '\0')
-        return err_set(e, ERR_METHOD, "%s is not offered here; use %s", method, allow);
+        return err_set(e, ERR_METHOD, "%s is not supported on this path; use %s", method, allow);
     return err_set(e, ERR_NOT_FOUND, "no such path");
 }
 

@@ -1,4 +1,4 @@
-/* route.h - from method and path to a row of somebody's table. */
+/* route.h - finds the row of a table for a method and a path. */
 #ifndef HTTP_ROUTE_H
 #define HTTP_ROUTE_H
 
@@ -13,7 +13,7 @@
 struct route {
     const char *method;
     /* "/v1/sandboxes/{id}/exec"; {name} matches one segment, {name...} at the end
-     * whatever is left, slashes and nothing at all included. */
+     * the rest, which may have slashes or be empty. */
     const char *path;
     size_t depth; /* set by route_prepare() */
 };
@@ -34,8 +34,8 @@ void route_prepare(void *rows, size_t n, size_t stride);
 int route_find(const void *rows, size_t n, size_t stride, const char *method, const char *path,
                struct route_match *ret, char *allow, size_t allow_room, struct err *e);
 
-/* What {name...} stands for, decoded; here a slash may be encoded. ERR_INVALID for
- * what is too long for `room`. */
+/* The value of {name...}, decoded; a slash in it may be encoded. ERR_INVALID if it is
+ * longer than `room`. */
 int route_rest(const struct route_match *m, char *out, size_t room, struct err *e);
 
 /* The value of `name` in a query string, percent-decoded ('+' is a blank):

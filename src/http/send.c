@@ -1,5 +1,5 @@
-/* send.c - what goes out: gathered, sent in as few system calls as possible, and
- * the rest kept until the kernel takes it. */
+/* send.c - output: gathered, sent in as few system calls as possible, and
+ * queued until the kernel takes it. */
 #include <errno.h>
 
 #include "base/own.h"
@@ -24,7 +24,7 @@ static void keep(struct http_conn *c, const struct iovec *iov, size_t n, size_t 
             buf_add(&c->out, (const char *)iov[i].iov_base + gone, iov[i].iov_len - gone);
     }
     if (c->out.failed)
-        http_conn_break(c); /* a writer that never looked at its backlog, or no memory */
+        http_conn_break(c); /* the writer ignored its backlog, or no memory */
 }
 
 /* -1: the peer is gone. */

@@ -1,4 +1,4 @@
-/* server.c - accepting, counting, draining. */
+/* server.c - accepts, counts and drains connections. */
 #include "http/server.h"
 
 #include <errno.h>
@@ -13,15 +13,16 @@
 #include "base/log.h"
 #include "base/own.h"
 #include "base/str.h"
+#include "mem/mem.h"
 
-#define ACCEPT_BATCH 64       /* so that a flood of connects cannot starve the others */
+#define ACCEPT_BATCH 64       /* a flood of connects must not starve other connections */
 #define ACCEPT_RETRY_MS 100   /* when the host has no fd or no memory for another one */
-#define CONNS_REFUSED_MAX 256 /* being told 503; above, closed without a word */
+#define CONNS_REFUSED_MAX 256 /* answered 503 at the same time; above, closed without an answer */
 
 static void on_listen(struct loop_io *io, uint32_t events);
 
-/* Inherited by every accepted socket, which saves the calls there. On a unix
- * socket they mean nothing and fail. */
+/* Inherited by every accepted socket, which saves the calls there. They
+ * fail on a unix socket, which has no such options. */
 static void set_socket_options(int fd)
 {
     static const struct {
@@ -38,10 +39,8 @@ static void set_socket_options(int fd)
 
 int http_server_new(const struct http_server_opts *opts, struct http_server **ret, struct err *e)
 {
-    struct http_server *s = calloc(1, sizeof(*s));
+    struct http_server *s = mem_zeroed(1, sizeof(*s));
 
-    if (s == NULL)
-        return err_set(e, ERR_INTERNAL, "http server: out of memory");
     s->opts = *opts;
     if (s->opts.conns_max == 0)
         s->opts.conns_max = HTTP_CONNS_MAX;
@@ -108,7 +107,7 @@ static void on_retry(struct loop_timer *t)
     loop_io_set(s->opts.loop, &s->listen, EPOLLIN);
 }
 
-/* The connection stays in the backlog and epoll would report it for ever. */
+/* The connection stays in the backlog, and epoll would report it in every turn. */
 static void wait_for_room(struct http_server *s)
 {
     if (!s->full)
@@ -151,7 +150,7 @@ static void on_listen(struct loop_io *io, uint32_t events)
         } else if (errno == EAGAIN) {
             s->full = false;
             return;
-        } /* else that one connection failed before it was ours: the next */
+        } /* else that connection failed before we accepted it: try the next */
     }
 }
 
@@ -188,7 +187,7 @@ void http_server_drain(struct http_server *s, void (*done)(void *arg), void *arg
     http_server_shrunk(s);
 }
 
-/* ---- what answers need ---- */
+/* ---- for answers ---- */
 
 void http_server_next_id(struct http_server *s, char out[HTTP_ID_MAX])
 {

@@ -32,7 +32,7 @@ static bool has_break(const char *p, size_t n)
     return memchr(p, '\n', n) != NULL || memchr(p, '\r', n) != NULL;
 }
 
-/* A field with a line break in it would be two fields: left out. */
+/* A field with a line break would be read as two fields: omit it. */
 static void add_field(struct buf *b, const char *name, const char *value)
 {
     if (value == NULL || has_break(value, strlen(value)))
@@ -42,7 +42,7 @@ static void add_field(struct buf *b, const char *name, const char *value)
     buf_addc(b, '\n');
 }
 
-/* CR LF, LF and CR each end a line, as the reader will see it. */
+/* CR LF, LF and CR each end a line for the reader. */
 static void add_lines(struct buf *b, const char *p, size_t n)
 {
     for (size_t i = 0; i < n; i++) {

@@ -4,6 +4,7 @@
 
 #include "base/own.h"
 #include "http/conn.h"
+#include "mem/mem.h"
 
 struct http_tunnel {
     struct http_conn *conn;
@@ -68,14 +69,14 @@ struct http_tunnel *http_tunnel_begin(struct http_req *r, const struct http_tunn
                                       void *arg)
 {
     struct http_conn *c = http_conn_of(r);
-    struct http_tunnel *t = calloc(1, sizeof(*t));
+    struct http_tunnel *t;
     struct buf *b = &c->out;
 
-    if (t == NULL || r->reply != REPLY_NONE || c->broken) {
-        free(t);
+    if (r->reply != REPLY_NONE || c->broken) {
         http_reply_abort(r);
         return NULL;
     }
+    t = mem_zeroed(1, sizeof(*t));
     *t = (struct http_tunnel){.conn = c, .ops = *ops, .arg = arg};
     c->tunnel = t;
     r->active = false;

@@ -1,7 +1,7 @@
 /* ws.c - WebSocket: a strict handshake, then libwslay between the connection's
  * bytes and messages. wslay never sees the socket: it is fed what was received,
- * and whatever it wants to send is taken whole into the connection's queue, so
- * its own queue is empty whenever it is not on the stack. */
+ * and all its output goes into the connection's queue at once, so its own queue is
+ * empty between calls. */
 #include <linux/sockios.h>
 #include <openssl/evp.h>
 #include <stdlib.h>
@@ -12,6 +12,7 @@
 #include "base/own.h"
 #include "base/str.h"
 #include "http/conn.h"
+#include "mem/mem.h"
 
 #define WS_CLOSE_MS 5000 /* for the peer to take more, or to answer our close frame */
 #define WS_REASON_MAX 123
@@ -23,7 +24,7 @@ struct http_ws {
     void *arg;
     const char *src; /* points into what was just received */
     size_t nsrc;
-    size_t untaken; /* when we last looked, once our close frame is queued */
+    size_t untaken; /* bytes not taken at the last check after our close frame was queued */
     bool paused, told, pinged;
 };
 
@@ -77,8 +78,8 @@ static void flush(struct http_ws *ws)
 
 /* ---- the end ---- */
 
-/* What the peer's close frame said; else what ours said when it was the peer that
- * broke the rules; else 1006. */
+/* The code of the peer's close frame; else of ours if the peer broke the protocol; else
+ * 1006. */
 static int close_code(const struct http_ws *ws)
 {
     if (wslay_event_get_close_received(ws->ctx) || !wslay_event_get_close_sent(ws->ctx) ||
@@ -130,7 +131,7 @@ static void expect_life(struct http_ws *ws, uint64_t ms)
         http_conn_deadline(ws->conn, &ws->conn->read_due_ns, ms);
 }
 
-/* Our close frame is behind what was sent before: one that reads slowly has not seen it. */
+/* Our close frame is queued after earlier data: a peer that reads slowly has not seen it yet. */
 static bool still_takes(struct http_ws *ws)
 {
     size_t before = ws->untaken;
@@ -142,8 +143,8 @@ static bool still_takes(struct http_ws *ws)
     return true;
 }
 
-/* While it is us who do not read, its silence says nothing; one that does not read
- * either is found out by the send deadline. */
+/* While we do not read, silence of the peer means nothing; the send deadline finds a peer
+ * that does not read either. */
 bool http_ws_late(struct http_conn *c)
 {
     struct http_ws *ws = c->ws;
@@ -188,7 +189,7 @@ int http_ws_take(struct http_conn *c, const char *p, size_t n, size_t *used)
         if (c->out.len > 0)
             http_send_flush(c);
         if (c->out.len > 0)
-            return 0; /* once more when the kernel has taken the close frame */
+            return 0; /* called again when the kernel has taken the close frame */
         http_ws_free(c);
         http_conn_linger(c);
         return 1;
@@ -265,9 +266,9 @@ static struct http_ws *ws_new(struct http_conn *c, const struct http_ws_ops *ops
 {
     static const struct wslay_event_callbacks cb = {
         .recv_callback = give, .send_callback = collect, .on_msg_recv_callback = message};
-    struct http_ws *ws = calloc(1, sizeof(*ws));
+    struct http_ws *ws = mem_zeroed(1, sizeof(*ws));
 
-    if (ws == NULL || wslay_event_context_server_init(&ws->ctx, &cb, ws) != 0) {
+    if (wslay_event_context_server_init(&ws->ctx, &cb, ws) != 0) {
         free(ws);
         return NULL;
     }
@@ -326,7 +327,7 @@ void http_ws_send(struct http_ws *ws, bool binary, const void *p, size_t n)
         .opcode = binary ? WSLAY_BINARY_FRAME : WSLAY_TEXT_FRAME, .msg = p, .msg_length = n};
     int r = ws->conn->broken ? 0 : wslay_event_queue_msg(ws->ctx, &m);
 
-    /* After a close frame there is nothing more to say; not an error. */
+    /* Nothing is sent after a close frame; not an error. */
     if (r < 0 && r != WSLAY_ERR_NO_MORE_MSG)
         http_conn_break(ws->conn);
     flush(ws);

@@ -10,8 +10,8 @@ void json_drop(json_t **j)
     json_decref(*j);
 }
 
-/* Counted before jansson sees the text: its own bound (2048) is for its stack,
- * ours is for whoever walks the document later. */
+/* Counted before jansson sees the text: its own bound (2048) protects its stack,
+ * ours protects code that walks the document later. */
 static bool is_too_deep(const char *text, size_t len)
 {
     unsigned depth = 0;
@@ -61,7 +61,7 @@ static bool is_within(const struct json_field *f, uint64_t v)
     return !is_bounded(f) || (v >= f->min && (f->max == 0 || v <= f->max));
 }
 
-/* Ends a taker: what was wrong with the value, naming the bounds if there are any. */
+/* The error for a wrong value; names the bounds if there are any. */
 static int expected(const struct json_field *f, const char *what, const char *unit, struct err *e)
 {
     unsigned long long min = f->min, max = f->max;

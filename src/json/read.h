@@ -44,8 +44,8 @@ struct json_field {
  * expected. null means absent. */
 int json_decode(json_t *obj, const struct json_field *fields, size_t n, void *out, struct err *e);
 
-/* Drops the fields that the table does not know: what a client sends that was
- * written for somebody else's server. */
+/* Drops the fields that the table does not know: clients written for another vendor's
+ * server send them. */
 void json_only(json_t *obj, const struct json_field *fields, size_t n);
 
 #endif

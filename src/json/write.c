@@ -13,7 +13,7 @@
 #define ESCAPED_MAX 6 /* bytes one byte may become */
 
 /* High bit set in the first byte of the word that is below 0x20, a quote, a
- * backslash or not ASCII; perhaps, by a borrow, in bytes behind it too. */
+ * backslash or not ASCII; a borrow may also set it in later bytes. */
 static uint64_t special(uint64_t w)
 {
     uint64_t quote = w ^ (ONES * '"'), back = w ^ (ONES * '\\');
@@ -43,7 +43,7 @@ static size_t broken_length(const char *s, size_t n)
     return len;
 }
 
-/* A byte that is not ASCII and what belongs to it; *used says how much. */
+/* A byte that is not ASCII, with the rest of its character; *used is its length. */
 static size_t write_wide(char *o, const char *s, size_t n, size_t *used)
 {
     int len = str_utf8_char(s, n);
@@ -116,7 +116,7 @@ static void must(bool holds)
         abort();
 }
 
-/* Before every value: it stands behind a key, in a list, or alone. */
+/* Called before every value: after a key, in a list, or at the top. */
 static void value(struct json_w *w)
 {
     must(w->object[w->depth] == w->key && (w->depth > 0 || !w->comma[0]));

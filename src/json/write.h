@@ -1,5 +1,4 @@
-/* write.h - JSON written straight into a buf; commas and escapes take care of
- * themselves. Depth is bounded by JSON_DEPTH_MAX; misuse (a value where a key
+/* write.h - writes JSON into a buf, with commas and escapes. Depth is bounded by JSON_DEPTH_MAX; misuse (a value where a key
  * belongs) aborts, since it is our bug and never input. */
 #ifndef JSON_WRITE_H
 #define JSON_WRITE_H
@@ -13,7 +12,7 @@
 #define JSON_DEPTH_MAX 32
 
 struct json_w {
-    struct buf *out; /* borrowed; look at out->failed at the end */
+    struct buf *out; /* borrowed; check out->failed at the end */
     unsigned depth;
     bool comma[JSON_DEPTH_MAX], object[JSON_DEPTH_MAX]; /* [0]: the document itself */
     bool key;                                           /* written, its value is not */
@@ -43,9 +42,9 @@ void jw_kbool(struct json_w *w, const char *key, bool v);
 /* `key`: text, or, when the bytes are not UTF-8, base64 with `key`_encoding:
  * "base64" beside it. */
 void jw_kbytes(struct json_w *w, const char *key, const void *p, size_t n);
-/* The escaped inside of a JSON string, without quotes; fast on plain text. What
- * is not UTF-8 becomes U+FFFD, one for each longest beginning of a character, as
- * browsers and Node decode it. */
+/* The contents of a JSON string, escaped, without quotes; fast on plain text. Invalid
+ * UTF-8 becomes U+FFFD, one for each maximal part of a character, as browsers and
+ * Node decode it. */
 int json_escape(struct buf *out, const char *s, size_t n);
 
 #endif

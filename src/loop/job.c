@@ -13,9 +13,9 @@
 #include "base/own.h"
 
 #define JOB_STACK (128u << 10)
-#define JOB_END_S 1 /* how long a loop that ends waits for a thread that hangs */
+#define JOB_END_S 1 /* seconds that loop_free() waits for a thread that hangs */
 
-/* Threads that hang when the loop ends keep the pool; the process ends then anyway. */
+/* A thread that hangs when the loop ends keeps the pool alive; the process ends then anyway. */
 struct pool {
     struct loop_guest guest; /* first */
     struct loop *loop;
@@ -62,7 +62,7 @@ static void *thread_main(void *arg)
     return NULL;
 }
 
-/* Signals are the loop's. A SIGPIPE of the thread's own stays pending in it. */
+/* Signals go to the loop. A SIGPIPE caused by this thread stays pending in it. */
 static bool add_thread(struct pool *p)
 {
     pthread_attr_t a;
@@ -121,7 +121,7 @@ static void close_done(struct job *w)
     free(CONTAINER_OF(w, struct closing, job));
 }
 
-/* What nobody else could free any more. */
+/* Nothing else can free this any more. */
 static void drop_all(struct list *l)
 {
     struct job *w;
@@ -185,7 +185,7 @@ void job_start(struct loop *l, struct job *w, void (*run)(struct job *w),
     struct pool *p = pool_of(l);
 
     if (p == NULL)
-        abort(); /* not even an eventfd: nothing can go on, and a new front adopts everything */
+        abort(); /* no eventfd: this process cannot work; the next front adopts everything */
     w->run = run;
     w->done = done;
     w->busy = true;

@@ -268,8 +268,8 @@ static void run_timers(struct loop *l)
     }
 }
 
-/* Only what was queued before we began: a callback that defers itself again
- * gets its next call in the next turn, and sockets are served in between. */
+/* Only callbacks queued before this point: one that defers itself again is called in
+ * the next turn, after the sockets were served. */
 static void run_laters(struct loop *l)
 {
     struct list now;

@@ -1,9 +1,9 @@
-/* loop.h - the only place that sleeps.
+/* loop.h - the event loop, the only place that sleeps.
  *
- * One epoll, timers in a heap, signals, and things to do at the end of this
- * turn. The structures live inside their users, so starting a watch allocates
- * nothing that can be forgotten. A callback may stop, restart or free any watch,
- * its own included: one that was stopped in this turn is not called any more. */
+ * One epoll, timers in a heap, signals, and callbacks deferred to the end of this
+ * turn. The structures are embedded in their users, so starting a watch allocates
+ * nothing that could leak. A callback may stop, restart or free any watch, its own
+ * included: a watch that was stopped in this turn is not called any more. */
 #ifndef LOOP_LOOP_H
 #define LOOP_LOOP_H
 
@@ -62,7 +62,7 @@ void loop_timer_stop(struct loop *l, struct loop_timer *t);
 void loop_defer(struct loop *l, struct loop_later *d, void (*cb)(struct loop_later *d));
 void loop_undefer(struct loop_later *d);
 
-/* Somebody who serves this loop and ends with it; one slot (job.c). */
+/* An object that serves this loop and is freed with it; one slot (job.c). */
 struct loop_guest {
     void (*free)(struct loop_guest *g);
 };

@@ -1,8 +1,8 @@
-/* boot.h - the one message with which the keeper brings an init to life.
+/* boot.h - the message with which the keeper starts an init.
  *
- * Sent once over a SOCK_SEQPACKET pair that init is born with (fd BOOT_FD), with
+ * Sent once over a SOCK_SEQPACKET pair that init has from its start (fd BOOT_FD), with
  * the fds of enum boot_fd attached in that order. Init answers with one struct
- * boot_answer and the pair is closed: from then on nothing joins the two. Both
+ * boot_answer and the pair is closed: from then on keeper and init share no connection. Both
  * ends are always of one build (the keeper carries its init), so this is a plain
  * struct; only INIT_VERSION must agree. */
 #ifndef WIRE_BOOT_H
@@ -11,8 +11,8 @@
 #include <stdint.h>
 
 #define BOOT_FD 3
-/* Who a sandbox with a network sends everything to: an address that nobody has, since
- * eth0 leads to the host's other end of the veth and nowhere else (keeper/network/netlink.c).
+/* The gateway of a sandbox with a network: no host has this address, since eth0 leads only
+ * to the host's end of the veth (keeper/network/netlink.c).
  * Name servers are this address and the next; see keeper/network/firewall.c. */
 #define BOOT_GATEWAY 0xa9fe0101u /* 169.254.1.1 */
 #define BOOT_RESOLV_CONF "nameserver 169.254.1.1\nnameserver 169.254.1.2\n"

@@ -1,4 +1,4 @@
-/* file.c - the descriptions that the table in file.h stands for. */
+/* file.c - descriptions of the messages in file.h. */
 #include "wire/file.h"
 
 #include "base/own.h"

@@ -1,7 +1,7 @@
-/* file.h - what is said about files: by init in its answers, and by cove-helper, whose
- * stdout is a row of these frames.
+/* file.h - messages about files: in answers of init, and on the stdout of cove-helper, which is
+ * a sequence of these frames.
  *
- * The helper runs among the tenant's processes: whoever reads this trusts nothing but
+ * The helper runs among the tenant's processes: the reader trusts nothing but
  * the bounds. Paths and names are bytes without NUL and need not be UTF-8. */
 #ifndef WIRE_FILE_H
 #define WIRE_FILE_H
@@ -9,11 +9,11 @@
 #include "wire/wire.h"
 
 #define FILE_PATH_MAX 4096u
-#define FILE_AFTER_MAX (FILE_PATH_MAX + 32u) /* a path behind a size or a time */
+#define FILE_AFTER_MAX (FILE_PATH_MAX + 32u) /* a path after a size or a time */
 #define FILE_NAME_MAX 64u                    /* of a user or a group */
 #define FILE_MODE_NONE 0x10000u              /* where a mode may be given and is not */
-#define FILE_LINE_MAX 4096u                  /* of a line that matched; the rest is left out */
-#define FILE_XATTR_MAX 65536u                /* what the kernel takes */
+#define FILE_LINE_MAX 4096u                  /* of a line that matched; the rest is dropped */
+#define FILE_XATTR_MAX 65536u                /* the kernel's maximum */
 
 enum file_line_kind { FILE_LINE_BEFORE, FILE_LINE_MATCH, FILE_LINE_AFTER };
 
@@ -29,8 +29,8 @@ enum file_line_kind { FILE_LINE_BEFORE, FILE_LINE_MATCH, FILE_LINE_AFTER };
 #define FILE_DONE_FIELDS(F, S)  F(S, U64, count, 0) F(S, U64, bytes, 0) F(S, U32, more, 1) F(S, STR, after, FILE_AFTER_MAX)
 
 /*  entry  a file; in a listing the next one
- *  line   of a search: a line that matched, or one beside it
- *  xattr  one of a file's
+ *  line   of a search: a line that matched, or a line of its context
+ *  xattr  one attribute of a file
  *  done   the last: how many, how much, whether a limit was reached and where to go on */
 #define FILE_MSGS(X) \
     X(FILE_ENTRY, file_entry, 1, FILE_ENTRY_FIELDS) \

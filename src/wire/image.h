@@ -1,6 +1,6 @@
-/* image.h - bounds of templates made from images, for all who handle them.
+/* image.h - bounds of templates made from images, for front, keeper and helper.
  *
- * The helper reads an archive inside a throw-away sandbox and prints lines; the
+ * The helper reads an archive inside a temporary sandbox and prints lines; the
  * front, which trusts none of it, reads them:
  *
  *   P DONE TOTAL TEXT   progress, in bytes
@@ -21,14 +21,14 @@
 #define IMAGE_TEMPLATES_MAX 500u /* names, aliases too; a list of all fits in the keeper's queue */
 #define IMAGE_NAME 64u           /* bytes of a name, with its NUL */
 #define IMAGE_CHAIN 64u          /* characters of a chain id */
-#define IMAGE_IMPORTS_MAX 4u     /* throw-away sandboxes at one time */
+#define IMAGE_IMPORTS_MAX 4u     /* concurrent temporary sandboxes */
 #define IMAGE_LINE_MAX (128u << 10) /* bytes of one line of the helper */
 
 #define IMAGE_LAYERS "layers" /* directory of the import's root: one per layer */
-#define IMAGE_SPOOL "spool"   /* what was received; gone in the end */
+#define IMAGE_SPOOL "spool"   /* the received archive; removed at the end */
 
 /* Whether a template may have this name: ERR_INVALID if not, ERR_CONFLICT for the
- * one that is not to be had. */
+ * reserved one. */
 int image_check_name(const char *name, struct err *e);
 
 #endif

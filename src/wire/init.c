@@ -1,4 +1,4 @@
-/* init.c - the descriptions that the table in init.h stands for. */
+/* init.c - descriptions of the messages in init.h. */
 #include "wire/init.h"
 
 #include "base/own.h"

@@ -1,9 +1,9 @@
-/* init.h - what the front and a sandbox's init say to each other.
+/* init.h - messages between the front and a sandbox's init.
  *
  * The front connects to init's socket; each connection is one conversation at a
  * time: a request, its answers, then the next. Init speaks first: `hello`. Every
  * request ends with exactly one last answer (marked below), or with `fail`.
- * Closing the connection ends the front's interest and nothing else.
+ * Closing the connection ends only the conversation.
  *
  * Output positions count the bytes of stdout and stderr together in the order
  * they arrived: the first byte a process ever printed is at 0. A cursor is the
@@ -22,8 +22,8 @@
  * version from INIT_VERSION_OLDEST on. Fields are only appended and messages only added: an older
  * init skips fields and answers `unsupported` to a request it does not know, and the missing
  * end of its answers reads as zero. tests/fixtures has the tables of each release, and test_wire.c
- * holds them against these. A change that cannot be made that way raises INIT_VERSION, and what
- * asks for it looks at the version that `hello` said. */
+ * holds them against these. A change that cannot be made that way raises INIT_VERSION, and its
+ * caller checks the version in `hello`. */
 #define INIT_VERSION 1u
 #define INIT_VERSION_OLDEST 1u
 static inline bool init_is_understood(uint32_t version)
@@ -37,10 +37,10 @@ static inline bool init_is_understood(uint32_t version)
 #define INIT_USER_MAX 64u
 #define INIT_PATH_MAX FILE_PATH_MAX
 #define INIT_FILE_MAX (64u << 10)   /* bytes of a file that init reads or writes itself */
-#define INIT_ARGS_MAX (2u << 20)    /* argv and env together: what execve takes */
+#define INIT_ARGS_MAX (2u << 20)    /* argv and env together: the maximum of execve */
 #define INIT_CHUNK_MAX (256u << 10) /* bytes of output or stdin in one message */
 #define INIT_TEXT_MAX 4096u         /* a text to wait for in a log */
-#define INIT_ARGV_SHOWN 4096u       /* of argv, kept in the record of a process */
+#define INIT_ARGV_SHOWN 4096u       /* bytes of argv kept in the record of a process */
 #define INIT_WHY_MAX 200u           /* why a session ended */
 #define INIT_SCRIPT_MAX (16u << 20) /* the text of a session's command; its stdin as well */
 #define INIT_TERM_SIDE_MAX 1000u    /* columns or rows of a terminal */
@@ -52,34 +52,34 @@ enum init_start_flags {
     INIT_START_FORGET = 1,    /* an exec: no record stays when it is over */
     INIT_START_STDIN = 2,     /* keep stdin open for `stdin`; else it reads EOF */
     INIT_START_OWN = 4,       /* this connection owns the output: `output`... `exit` follow */
-    INIT_START_HELPER = 8,    /* run our own cove-helper, whatever argv[0] says */
-    INIT_START_LEASH = 16,    /* timeout_ms is how long it may run while nobody watches it (0: not
-                               * at all); then it gets TERM, and the end of its stdin; a terminal
-                               * is killed */
-    INIT_START_FOLLOW = 32,   /* as OWN, but as a viewer: truncated may come, nobody waits */
-    INIT_START_TERMINAL = 64, /* on a pty of its own, cols x rows; stdin is what is typed */
-    INIT_START_GET = 128,     /* a terminal of that id that runs is the answer */
+    INIT_START_HELPER = 8,    /* run our own cove-helper instead of argv[0] */
+    INIT_START_LEASH = 16,    /* timeout_ms is how long it may run without a reader (0: not at
+                               * all); then it gets TERM, and EOF on stdin; a terminal is
+                               * killed */
+    INIT_START_FOLLOW = 32,   /* as OWN, but as a viewer: never waited for, may get truncated */
+    INIT_START_TERMINAL = 64, /* on a pty of its own, cols x rows; stdin is its input */
+    INIT_START_GET = 128,     /* answer with the running terminal of that id, if any */
     INIT_START_TEXT = 256,    /* session_start: argv is one text for the shell */
-    INIT_START_WHOLE = 512,   /* its end waits until nobody holds its stdout and stderr any
-                               * more; TERM, KILL and its timeout cut that short */
-    INIT_START_REUSE = 1024,  /* a process of that id that has ended makes room */
-    INIT_START_GENTLE = 2048, /* its time limit asks first: TERM, and INIT_GENTLE_MS later KILL */
-    INIT_START_LOG = 4096,    /* what it prints goes to the journal too; not of a terminal */
+    INIT_START_WHOLE = 512,   /* its end waits until its stdout and stderr are closed by all
+                               * processes; TERM, KILL and its timeout do not wait */
+    INIT_START_REUSE = 1024,  /* replaces a process of that id that has ended */
+    INIT_START_GENTLE = 2048, /* at its timeout TERM, and INIT_GENTLE_MS later KILL */
+    INIT_START_LOG = 4096,    /* its output also goes to the journal; not for a terminal */
 };
 
 enum init_attach_flags {
     INIT_ATTACH_FOLLOW = 1, /* until exit, else until now */
-    INIT_ATTACH_OWN = 2,    /* with FOLLOW: owns the output, as soon as nobody else does */
+    INIT_ATTACH_OWN = 2,    /* with FOLLOW: becomes the owner when there is none */
 };
 enum init_view_flags { INIT_VIEW_SINCE = 1, INIT_VIEW_NOW = 2 }; /* else the oldest kept */
-enum init_kill_flags { INIT_KILL_FORGET = 1 }; /* a terminal, and its record and id with it */
+enum init_kill_flags { INIT_KILL_FORGET = 1 }; /* of a terminal: remove its record too */
 enum init_signal_to { INIT_TO_ROOT, INIT_TO_TREE, INIT_TO_FOREGROUND };
 enum init_look_flags { INIT_LOOK_FOLLOW = 1, INIT_LOOK_READ = 2, INIT_LOOK_ROOT = 4 };
 enum init_write_flags {
     INIT_WRITE_APPEND = 1,
-    INIT_WRITE_PARENTS = 2, /* make the directories it is to be in */
-    INIT_WRITE_NEW = 4,     /* fail precondition if there is one */
-    INIT_WRITE_ROOT = 8,    /* with root's power; what is made belongs to the user */
+    INIT_WRITE_PARENTS = 2, /* make missing parent directories */
+    INIT_WRITE_NEW = 4,     /* fail precondition if the file exists */
+    INIT_WRITE_ROOT = 8,    /* with root's power; new files belong to the user */
 };
 enum init_fd_kind { INIT_FD_FILE = 1, INIT_FD_SOCKET };
 enum init_stream { INIT_STDOUT = 1, INIT_STDERR = 2 }; /* bits of a mask; 0 means both */
@@ -184,13 +184,13 @@ enum init_event_kind {
                                     F(S, STR, cwd, INIT_PATH_MAX) F(S, U32, flags, 0) \
                                     F(S, U64, timeout_ms, 0) F(S, U32, ring, 0)
 
-/*  row: enumerator, struct, number. Numbers are for ever.
+/*  row: enumerator, struct, number. Numbers never change.
  *
  *  start      -> started; with OWN or FOLLOW: started, output..., exit. `stdin` messages
  *                may follow on the same connection (no answer to those); init stops
  *                reading the connection while the process does not read. Without a
- *                record of that id: fail conflict. An id that begins with '.' is the
- *                front's own: in no list (but `list` with own) and in no event.
+ *                record of that id: fail conflict. An id that begins with '.' belongs
+ *                to the front: not listed (except by `list` with own), no events.
  *  (an id `@N` is the youngest process whose root is or was pid N; a cwd may begin
  *                with ~, as a path below)
  *  attach     -> (output | truncated)..., then end (value: next cursor; exited) or,
@@ -200,35 +200,35 @@ enum init_event_kind {
  *  signal     -> ok;  kill -> exit, when the tree is dead
  *  list       -> proc..., end;  get -> proc;  wait -> exit (fail timeout)
  *  wait_port  -> ok; with a path: once a GET of it is answered with a status in the range
- *  wait_log -> ok (value: position behind the match)
+ *  wait_log -> ok (value: position after the match)
  *                both fail timeout, and fail gone if process `id` ends first ("" : none)
  *  monitor    -> event... until the connection closes
- *  journal    -> line... until the connection closes: what commands started with LOG printed, from
- *                line `since` on. Lines are counted from 0; a number that is skipped is a line
- *                that was not kept. One of stream 0 is none: it only shows which are
- *                missing before it
+ *  journal    -> line... until the connection closes: output of commands started with LOG, from
+ *                line `since` on. Lines are counted from 0; a skipped number is a line
+ *                that was not kept. Stream 0 marks no line: it only shows that lines
+ *                before it are missing
  *  view       -> screen (cursor: the first byte that follows), then (output | truncated |
  *                screen, whenever the size has changed)..., exit. `stdin` and `resize` may
  *                follow on the same connection, as with start
  *  resize     -> ok
  *  (a path is absolute, or begins with ~ for the home of the user it is used as)
- *  look       -> file: what the path names; with READ also its bytes if they are few
- *  write      -> file, as it is then. Both answer `elsewhere` when it is nothing for init
- *                (another mount, a large file): then it is cove-helper's work
+ *  look       -> file: what the path names; with READ also its contents if small
+ *  write      -> file, after the write. Both answer `elsewhere` if init cannot do it
+ *                (another mount, a large file): then cove-helper does
  *  open       -> fd, of a regular file of the root filesystem, to be read
  *  connect    -> fd, a TCP connection to that port of 127.0.0.1, else of ::1; fail gone if
- *                nobody listens, fail timeout. These two come with their fd, and so only on
- *                a connection whose front takes fds (front/engine/fdpass.h) */
+ *                no process listens, fail timeout. Both send an fd, so only on a connection
+ *                on which the front receives fds (front/engine/fdpass.h) */
 /*  session_create -> session, once its shell runs; fail conflict if the id is taken
  *  session_list   -> session..., end;  session_get -> session
- *  session_delete -> ok, when nothing of it lives
- *  session_exec   -> started, when it is queued; with OWN: started, output..., exit. What of
- *                text and stdin (in this order) is not in `data` follows in session_more,
- *                and the answer comes when all of it is there. Its id in everything else
- *                is SESSION/ID: attach, get, wait, wait_log
+ *  session_delete -> ok, when all its processes are dead
+ *  session_exec   -> started, when it is queued; with OWN: started, output..., exit. The
+ *                rest of text and stdin (in this order) after `data` follows in session_more,
+ *                and the answer comes after the last byte. In other requests its id is
+ *                SESSION/ID: attach, get, wait, wait_log
  *  session_interrupt -> ok (value 1: a command was running);  session_commands -> proc..., end
- *  session_start  -> started: a process from the state that the session has when its turn
- *                comes, that is, when the commands before it are over */
+ *  session_start  -> started: a process with the session's state (cwd, environment) after all
+ *                commands queued before it have ended */
 #define INIT_ANSWERS(X) \
     X(INIT_HELLO,     init_hello,     1,  INIT_HELLO_FIELDS) \
     X(INIT_FAIL,      init_fail,      2,  INIT_FAIL_FIELDS) \

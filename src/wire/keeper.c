@@ -1,4 +1,4 @@
-/* keeper.c - the descriptions that the table in keeper.h stands for. */
+/* keeper.c - descriptions of the messages in keeper.h. */
 #include "wire/keeper.h"
 
 #include "base/own.h"

@@ -1,9 +1,9 @@
-/* keeper.h - what the front may ask the keeper for, and nothing else.
+/* keeper.h - the requests that the front may send to the keeper, and their answers.
  *
- * One socket, many requests at a time, matched by seq. This table is the whole
- * of what somebody who has taken over the front can do. `when` says in which
+ * One socket, many concurrent requests, matched by seq. An attacker who has taken over
+ * the front can do what this table allows and nothing else. `when` says in which
  * state of the conversation a request is allowed (OpenSSH's monitor): before the
- * front has asked for the list of what exists, nothing may be changed.
+ * front has asked for the list of sandboxes, it may change nothing.
  *
  * EXTEND  A new operation: a row here, a row in keeper/host/ops.c, a caller in
  *         front/engine, a seed in fuzz/seeds/wire_keeper. */
@@ -25,7 +25,7 @@
 enum keeper_state { KEEPER_RUNNING, KEEPER_STOPPED, KEEPER_PAUSED, KEEPER_DAMAGED };
 
 /* clang-format off */
-/* answers and news */
+/* answers and notices */
 #define KEEPER_FAIL_FIELDS(F, S)     F(S, STR, code, 32) F(S, STR, message, KEEPER_TEXT_MAX)
 #define KEEPER_OK_FIELDS(F, S)       F(S, U64, value, 0)
 #define KEEPER_SANDBOX_FIELDS(F, S)  F(S, STR, id, KEEPER_ID_MAX) F(S, U32, state, KEEPER_DAMAGED) \
@@ -88,42 +88,41 @@ enum keeper_state { KEEPER_RUNNING, KEEPER_STOPPED, KEEPER_PAUSED, KEEPER_DAMAGE
 #define KEEPER_RECOVER_FIELDS(F, S)  F(S, STR, id, KEEPER_ID_MAX) F(S, STR, boot_id, 64) F(S, STR, network, 16) \
                                      LIMITS(WIRE_LIMIT, F, S) F(S, U64, created_ms, 0)
 
-/*  list      -> sandbox..., end     what exists and was given out; with the settings of its image
+/*  list      -> sandbox..., end     sandboxes that were given out; with the settings of their image
  *                                   only if asked for
  *  create    -> sandbox             running, its init listening; or fail. From `snapshot` if one
  *                                   is named, else from `template`
  *  boot      -> sandbox             a stopped one, on its old disk; fail conflict if running
- *  destroy   -> ok                  it is dead and its record says so; the rest is torn down later
+ *  destroy   -> ok                  its processes are dead, its record says so; teardown continues
  *  templates -> template..., end
- *  refresh   -> progress..., ok     builds it anew; sandboxes on the old one keep it
+ *  refresh   -> progress..., ok     builds it again; existing sandboxes keep the old version
  *  stat      -> stats
- *  halt      -> ok                  its processes are gone, its files kept; its state is stopped
- *  pause     -> ok                  nothing a tenant started runs any more, and all of it is there;
- *                                   paused already is ok
- *  thaw      -> ok                  it goes on where it was; running already is ok
- *  snapshot  -> snap                its files as they are at one moment; it goes on afterwards
- *  snapshots -> snap..., end        those that are wanted
- *  unsnap    -> ok                  it is wanted no more, and goes when nothing stands on it
- *  sample    -> point..., end       what each running sandbox uses, and has used since its boot;
- *                                   of that one only, if `id` is not ""
+ *  halt      -> ok                  its processes are dead, its files kept; its state is stopped
+ *  pause     -> ok                  the tenant's processes are frozen; ok if it was paused already
+ *  thaw      -> ok                  its processes run again; ok if it was running already
+ *  snapshot  -> snap                its files at one moment; then it continues
+ *  snapshots -> snap..., end        snapshots that a client wants
+ *  unsnap    -> ok                  no client wants it; removed after its last user
+ *  sample    -> point..., end       usage of each running sandbox, now and since its boot; only of
+ *                                   `id` if it is not ""
  *  ready     (no answer)            the front has joined and serves requests
- *  import    -> sandbox             a throw-away one with an empty root, for cove-helper; it ends
+ *  import    -> sandbox             a temporary one with an empty root, for cove-helper; it ends
  *                                   with commit, with destroy, or with this front
- *  commit    -> ok                  what it unpacked becomes the template `name`, or without a name
- *                                   a snapshot with the id of the import; it is dead then,
- *                                   whatever the answer. `layers` are chain ids, lowest first
- *  alias     -> ok                  one more name for a template
- *  forget    -> ok                  a template's name is gone; fail conflict while it is in use
- *  rules     -> ok                  what it may reach, all of it at once (wire/rules.h)
- *  traffic   -> count..., end       what went over each network since its boot
- *  mount     -> ok                  a directory that the operator named, at a place inside; it is gone
- *                                   with the next boot
- *  unmount   -> ok                  fail not_found if none of those is there
- *  flush     -> ok                  what was given before is on the disk: a client may hear of it
+ *  commit    -> ok                  its files become the template `name`, or without a name a
+ *                                   snapshot with the id of the import; its processes are dead,
+ *                                   also if this fails. `layers` are chain ids, lowest first
+ *  alias     -> ok                  adds a name to a template
+ *  forget    -> ok                  removes a name of a template; fail conflict while it is in use
+ *  rules     -> ok                  replaces the rules of its network (wire/rules.h)
+ *  traffic   -> count..., end       traffic of each sandbox since its boot
+ *  mount     -> ok                  a directory listed by the operator, mounted inside until the
+ *                                   next boot
+ *  unmount   -> ok                  fail not_found if no such mount is there
+ *  flush     -> ok                  all records written before are on the disk: clients may be told
  *  told      (no answer)            a client was told of this sandbox or snapshot: its row is on the disk
- *  recover   -> sandbox             a damaged one becomes what it was, running or stopped; its record
- *                                   is made of what the front was told and what is found
- *  died      (news, seq 0)          an init ended without being asked to */
+ *  recover   -> sandbox             a damaged one is running or stopped again; its record is made
+ *                                   from the front's row and the kernel's state
+ *  died      (notice, seq 0)        an init ended without a request */
 #define KEEPER_MSGS(X) \
     X(KEEPER_FAIL,      keeper_fail,      1,  KEEPER_FAIL_FIELDS) \
     X(KEEPER_OK,        keeper_ok,        2,  KEEPER_OK_FIELDS) \

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-/* As it lies in the bytes. */
+/* One rule in the list of bytes. */
 struct packed {
     uint32_t addr;
     uint16_t first, last;

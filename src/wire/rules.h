@@ -1,4 +1,4 @@
-/* rules.h - what a sandbox may reach: allowed and denied networks, as numbers.
+/* rules.h - the network rules of a sandbox: allowed and denied networks, as numbers.
  *
  * A list is WIRE_RULE bytes per rule, in the order it was given; the same bytes go
  * over the wire and into the front's row. Nothing textual crosses the wall: the

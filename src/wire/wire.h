@@ -3,12 +3,12 @@
  * A frame is a fixed head and then the fields of one message in the order of its
  * row: u32 and u64 as the host stores them (both ends are one machine), str and
  * bytes as u32 length and bytes, strv as u32 count, u32 length and that many
- * NUL-terminated strings. Decoding trusts nothing: every length is checked
+ * NUL-terminated strings. The decoder trusts nothing: every length is checked
  * against the field's max and the frame, strings hold no NUL but the last byte.
  *
- * Evolution: fields are only ever appended to a row. A decoder takes missing
- * ones at the end as zero or empty and skips bytes behind the last it knows; a
- * type it does not know is for the caller to skip or refuse. */
+ * Evolution: fields are only ever appended to a row. A decoder reads missing
+ * fields at the end as zero or empty and skips bytes after the last field it knows; the
+ * caller skips or refuses unknown types. */
 #ifndef WIRE_WIRE_H
 #define WIRE_WIRE_H
 
@@ -20,13 +20,13 @@
 #include "base/err.h"
 
 #define WIRE_HEAD 12u
-#define WIRE_FRAME_MAX (4u << 20) /* bytes behind the head */
+#define WIRE_FRAME_MAX (4u << 20) /* bytes after the head */
 
 struct wire_head {
-    uint32_t len; /* bytes behind the head */
+    uint32_t len; /* bytes after the head */
     uint16_t type;
     uint16_t zero;
-    uint32_t seq; /* chosen by who asks; every answer carries the same */
+    uint32_t seq; /* chosen by the requester; repeated in every answer */
 };
 
 struct wire_bytes {
@@ -34,7 +34,7 @@ struct wire_bytes {
     uint32_t len;
 };
 
-/* `count` strings, each with its NUL, one behind the other. */
+/* `count` strings, each with its NUL, one after the other. */
 struct wire_strv {
     const char *p;
     uint32_t len, count;
@@ -67,8 +67,8 @@ struct wire_msg {
 #define WIRE_MEMBER(s, type, name, max) WIRE_C_##type name;
 #define WIRE_FIELD(s, type, name, max) {#name, WIRE_##type, offsetof(struct s, name), (max)},
 
-/* Appends one whole frame. ERR_INVALID if a field is over its max: the sender's
- * input check is then missing, and the peer would refuse it anyway. */
+/* Appends one whole frame. ERR_INVALID if a field is over its max: a check of
+ * the sender's input is missing, and the peer would refuse it anyway. */
 int wire_put(struct buf *out, const struct wire_msg *m, uint32_t seq, const void *msg,
              struct err *e);
 

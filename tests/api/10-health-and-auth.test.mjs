@@ -1,4 +1,4 @@
-// Who may ask, and what everybody may know.
+// Health, authentication, and the form of errors.
 import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import path from 'node:path';
@@ -12,7 +12,7 @@ before(async () => {
 });
 after(() => d?.stop());
 
-test('the ready line names the URL, and what a client wants to export follows', () => {
+test('serve prints its URL and the variables for clients', () => {
   assert.match(d.output, /ready/);
   assert.ok(d.output.includes(d.url));
   assert.ok(d.output.includes(`export COVE_URL=${d.url} COVE_API_KEY=`));
@@ -37,7 +37,7 @@ test('HEAD is answered like GET, without a body', async () => {
   assert.equal(a.bytes.length, 0);
 });
 
-test('without a key nothing else is answered', async () => {
+test('every other route needs a key', async () => {
   for (const url of ['/v1/sandboxes', '/v1/templates', '/v1/events', '/v1/openapi.json', '/metrics'])
     await d.fails(401, 'unauthorized', 'GET', url, undefined, { key: null });
   await d.fails(401, 'unauthorized', 'POST', '/v1/sandboxes', {}, { key: null });
@@ -48,7 +48,7 @@ test('a 401 says how to do better', async () => {
   assert.match(a.headers['www-authenticate'], /^Bearer/);
 });
 
-test('a key that is not ours is refused, however alike', async () => {
+test('an unknown key is refused, however similar', async () => {
   const last = d.key.at(-1) === 'a' ? 'b' : 'a';
   for (const key of ['x', 'cove_', d.key.slice(0, -1), d.key.slice(0, -1) + last, d.key + 'a', d.key.toUpperCase(), 'ü'.repeat(9)].map((k) => encodeURI(k)))
     await d.fails(401, 'unauthorized', 'GET', '/v1/sandboxes', undefined, { key });
@@ -84,7 +84,7 @@ test('a body that is not JSON, has unknown fields, wrong types or a key twice sa
   await d.fails(400, 'invalid', 'POST', '/v1/sandboxes', '[]', { headers: json });
 });
 
-test('a body that is too long is refused, and the daemon lives', async () => {
+test('a body over the maximum is refused and the daemon keeps running', async () => {
   const e = await d.call('POST', '/v1/sandboxes', { metadata: { a: 'x'.repeat(4 << 20) } }).catch((err) => err);
   if (e instanceof Error) assert.match(e.code ?? '', /ECONNRESET|EPIPE/);
   else assert.equal(e.status, 413);
@@ -101,7 +101,7 @@ test('metrics are text for Prometheus', async () => {
     assert.match(line, /^(# (HELP|TYPE) .+|[a-zA-Z_:][\w:]*(\{[^}]*\})? -?[0-9.eE+-]+)$/);
 });
 
-test('the key file is for root only, and the state directory shows nothing to others', () => {
+test('only root can read the key file and the state directory', () => {
   const key = fs.statSync(path.join(d.dir, 'api-key'));
   assert.equal(key.mode & 0o777, 0o600);
   assert.equal(key.uid, 0);

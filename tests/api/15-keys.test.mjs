@@ -42,7 +42,7 @@ test('a key sees only its own sandboxes, and only an admin manages keys', async 
   await d.del(`/v1/sandboxes/${sandbox.id}`, { key: a.key });
 });
 
-test('a revoked key opens nothing, also after a restart; its sandboxes are found and ended', async () => {
+test('a revoked key is refused, also after a restart; an admin finds and deletes its sandboxes', async () => {
   const made = await d.post('/v1/keys');
   const sandbox = await d.post('/v1/sandboxes', {}, { key: made.key });
   await d.del(`/v1/keys/${made.id}`);
@@ -59,7 +59,7 @@ test('a revoked key opens nothing, also after a restart; its sandboxes are found
   assert.ok(sandbox.id);
 });
 
-test('who is in with a key that is revoked is out', async () => {
+test('revoking a key closes its open connections', async () => {
   const { id, key } = await d.post('/v1/keys', { name: 'leaver' });
   const box = await d.post('/v1/sandboxes', {}, { key });
   await d.post(`/v1/sandboxes/${box.id}/terminals`, { id: 't' }, { key });
@@ -78,7 +78,7 @@ test('who is in with a key that is revoked is out', async () => {
   ours.socket.destroy();
 });
 
-test('what cannot be is said', async () => {
+test('invalid key requests are refused with a reason', async () => {
   assert.match((await d.fails(409, 'conflict', 'DELETE', '/v1/keys/root')).message, /api-key/);
   await d.fails(400, 'invalid', 'POST', '/v1/keys', { name: 'n'.repeat(65) });
   await d.fails(400, 'invalid', 'POST', '/v1/keys', { name: 7 });

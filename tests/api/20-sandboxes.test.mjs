@@ -1,4 +1,4 @@
-// Sandboxes: make, see, find, keep, end.
+// Sandboxes: create, get, list, timeouts, delete.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { poll, startDaemon } from '../lib/cove.mjs';
@@ -11,7 +11,7 @@ after(() => d?.stop());
 
 const S = '/v1/sandboxes';
 
-test('a sandbox made with nothing said has the defaults', async () => {
+test('a sandbox created without options has the defaults', async () => {
   const a = await d.call('POST', S, {});
   const s = a.json;
   assert.equal(a.status, 201);
@@ -75,7 +75,7 @@ test('df inside shows the sandbox\'s own disk, not the host\'s', async () => {
   await d.del(`${S}/${s.id}`);
 });
 
-test('what makes no sense is refused and nothing is made', async () => {
+test('an invalid create is refused and makes no sandbox', async () => {
   const before_ = (await d.get(S)).sandboxes.length;
   for (const body of [
     { limits: { memory: 1 } }, { limits: { cpu_milli: 0 } }, { limits: { pids: 10 ** 12 } },
@@ -108,7 +108,7 @@ test('a sandbox that does not exist is 404 everywhere', async () => {
   }
 });
 
-test('delete is final: the second is 404, and nothing of it runs', async () => {
+test('a deleted sandbox is 404 and has no process left', async () => {
   const s = await d.sandbox();
   await d.process(s.id, ['sleep', '1000']);
   const a = await d.call('DELETE', `${S}/${s.id}`);
@@ -128,7 +128,7 @@ test('a delete while a command runs ends the command\'s call with an error', asy
   assert.ok([404, 409, 410, 503].includes(a.status), `${a.status} ${a.text}`);
 });
 
-test('several at once are several', async () => {
+test('concurrent creates make different sandboxes', async () => {
   const made = await Promise.all(Array.from({ length: 8 }, () => d.sandbox()));
   assert.equal(new Set(made.map((s) => s.id)).size, 8);
   assert.equal(new Set(made.map((s) => s.boot_id)).size, 8);
@@ -167,7 +167,7 @@ test('a list is filtered by metadata, state and template; all filters must hold'
   await d.del(`${S}/${b.id}`);
 });
 
-test('nonsense in a query says what was expected', async () => {
+test('an invalid query parameter is refused with the expected values', async () => {
   for (const q of ['limit=0', 'limit=-1', 'limit=ten', 'limit=100000', 'state=asleep', 'cursor=%00', 'cursor=nonsense', 'colour=red', 'limit=1&limit=2', 'metadata.a=%zz'])
     await d.fails(400, 'invalid', 'GET', `${S}?${q}`);
 });

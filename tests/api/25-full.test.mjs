@@ -1,4 +1,4 @@
-// What happens when there is no more: a clear answer, and room again afterwards.
+// A host at its limits: a clear error, and service again afterwards.
 import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import path from 'node:path';
@@ -13,7 +13,7 @@ after(() => d?.stop());
 
 const S = '/v1/sandboxes';
 
-test('a host that is full says so with Retry-After, and takes the next one when one has gone', async () => {
+test('a full host answers 503 with Retry-After, and creates again after a delete', async () => {
   const made = [];
   for (let i = 0; i < 3; i++) made.push(await d.sandbox());
   const a = await d.call('POST', S, {});
@@ -30,7 +30,7 @@ test('a host that is full says so with Retry-After, and takes the next one when 
   for (const s of [...made.slice(1), again]) await d.del(`${S}/${s.id}`);
 });
 
-test('forks of which some do not fit: those that were made are printed, and the status says no', async () => {
+test('a fork that does not fit prints the sandboxes it made and fails', async () => {
   const { id } = await d.sandbox();
   for (const json of [false, true]) {
     const r = await d.cli(['fork', ...(json ? ['--json'] : []), '-n', '4', id]);
@@ -43,7 +43,7 @@ test('forks of which some do not fit: those that were made are printed, and the 
   await d.del(`${S}/${id}`);
 });
 
-test('many who come at once to a full host are all answered', async () => {
+test('a full host answers all concurrent creates', async () => {
   const all = await Promise.all(Array.from({ length: 40 }, () => d.call('POST', S, {})));
   const made = all.filter((a) => a.status === 201);
   assert.ok(made.length <= 3 && made.length >= 1, `${made.length} made`);
@@ -98,7 +98,7 @@ test('a sandbox out of processes still answers, and recovers', async () => {
   await d.del(`${S}/${s.id}`);
 });
 
-test('a command that is killed for want of memory says so', async () => {
+test('a command killed by the OOM killer is reported as such', async () => {
   const s = await poll('there is room', () => d.sandbox());
   const r = await d.exec(s.id, ['python3', '-c', 'x = [bytearray(1 << 20) for i in range(1000)]']);
   assert.equal(r.signal, 'SIGKILL');
@@ -108,7 +108,7 @@ test('a command that is killed for want of memory says so', async () => {
   await d.del(`${S}/${s.id}`);
 });
 
-test('a kill for want of memory is laid to nobody who died of something else', async () => {
+test('only the command that the OOM killer killed is reported as such', async () => {
   const s = await poll('there is room', () => d.sandbox());
   const P = `${S}/${s.id}/processes`;
   const hog = () => d.exec(s.id, 'python3 -c "x = [bytearray(1 << 20) for i in range(1000)]"; echo $?');

@@ -1,4 +1,4 @@
-// Pause and resume: time stands still in a sandbox, and goes on.
+// Pause and resume of sandboxes.
 import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import http from 'node:http';
@@ -29,7 +29,7 @@ async function counted(id) {
   return Number(r.stdout);
 }
 
-test('processes stand still while paused and go on where they were, under the same pids', async () => {
+test('a pause freezes processes; a resume continues them with the same pids', async () => {
   const s = await d.sandbox();
   const p = await d.process(s.id, COUNT, { id: 'count' });
   await poll('it counts', async () => (await counted(s.id)) > 3);
@@ -48,7 +48,7 @@ test('processes stand still while paused and go on where they were, under the sa
   await d.del(`${S}/${s.id}`);
 });
 
-test('nothing is executed while it is paused: what a busy loop printed does not change', async () => {
+test('no process runs while its sandbox is paused', async () => {
   const s = await d.sandbox();
   await d.process(s.id, 'i=0; while :; do echo $((i++)); done', { id: 'busy' });
   const logs = () => d.call('GET', `${S}/${s.id}/processes/busy/logs`, undefined, { headers: { accept: 'application/octet-stream' } });
@@ -61,7 +61,7 @@ test('nothing is executed while it is paused: what a busy loop printed does not 
   await d.del(`${S}/${s.id}`);
 });
 
-test('what is asked of a paused sandbox is refused clearly, what only looks is answered, and nothing resumes it', async () => {
+test('a paused sandbox refuses commands, answers reads, and stays paused', async () => {
   const s = await d.sandbox();
   await d.process(s.id, ['sleep', '1000'], { id: 'job' });
   const paused = await pause(s.id);
@@ -96,7 +96,7 @@ test('the timeout of a process stands still', async () => {
   await d.del(`${S}/${s.id}`);
 });
 
-test('without its memory it is stopped: files stay, processes do not, and it boots anew', async () => {
+test('a pause without memory keeps files, ends processes, and the resume boots', async () => {
   const s = await d.sandbox({ timeout_ms: FAR });
   await d.exec(s.id, 'echo kept > /workspace/f');
   await d.process(s.id, ['sleep', '1000'], { id: 'job' });
@@ -111,7 +111,7 @@ test('without its memory it is stopped: files stay, processes do not, and it boo
   await d.del(`${S}/${s.id}`);
 });
 
-test('a resumed sandbox lives as long as it was made for, or as told', async () => {
+test('a resumed sandbox gets its original lifetime or the one in the call', async () => {
   const s = await d.sandbox({ timeout_ms: FAR });
   const left = (x) => Date.parse(x.ends_at) - Date.now();
   await pause(s.id);
@@ -169,7 +169,7 @@ test('auto-pause and auto-resume under load: every command gets its answer', asy
   await d.del(`${S}/${s.id}`);
 });
 
-test('of several at a time one wins, the others wait or are told', async () => {
+test('of concurrent pauses and resumes one wins, the others wait or are refused', async () => {
   const s = await d.sandbox();
   const all = await Promise.all(['pause', 'pause', 'resume', 'pause', 'resume'].map((what) => d.call('POST', `${S}/${s.id}/${what}`)));
   for (const a of all) assert.ok([200, 409].includes(a.status), a.text);
@@ -190,7 +190,7 @@ test('a paused sandbox can be deleted, also while it is being paused', async () 
   assert.ok([200, 404, 410].includes(p.status), p.text);
 });
 
-test('a stream that is attached goes silent and goes on', async () => {
+test('an open stream pauses and resumes with its sandbox', async () => {
   const s = await d.sandbox();
   await d.process(s.id, 'for i in $(seq 1 1000000); do echo $i; sleep 0.005; done', { id: 'p' });
   const events = await d.sse(`${S}/${s.id}/processes/p/logs?follow=true`);
@@ -205,7 +205,7 @@ test('a stream that is attached goes silent and goes on', async () => {
   await d.del(`${S}/${s.id}`);
 });
 
-test('in the middle of an upload, a session command and a terminal: they wait, and go on', async () => {
+test('an upload, a session command and a terminal continue after a pause', async () => {
   const s = await d.sandbox();
   const at = `${S}/${s.id}`;
   const session = await openSession(d, s.id);
@@ -254,7 +254,7 @@ test('the CLI pauses and resumes several, with and without their memory', async 
   for (const s of [a, b]) await d.del(`${S}/${s.id}`);
 });
 
-test('nothing a tenant does keeps it from being paused, nor makes it move while it is', async () => {
+test('a tenant cannot prevent a pause or run during it', async () => {
   const s = await d.sandbox();
   for (const command of [
     'kill -STOP $$', // stopped already
@@ -286,7 +286,7 @@ test('input that makes no sense is refused', async () => {
   await d.del(`${S}/${s.id}`);
 });
 
-test('the memory of a paused sandbox goes back to the host as far as that goes, and nothing of it is lost', { timeout: 60_000 }, async () => {
+test('the host reclaims memory of a paused sandbox without losing data', { timeout: 60_000 }, async () => {
   const s = await d.sandbox();
   await d.exec(s.id, 'head -c 80000000 /dev/urandom > /workspace/big; sync; sha256sum /workspace/big > /workspace/sum; cat /workspace/big > /dev/null');
   const used = () => {

@@ -1,4 +1,4 @@
-// Snapshots and forks: files as they were, for new sandboxes to start from.
+// Snapshots and forks.
 import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import { after, before, test } from 'node:test';
@@ -22,7 +22,7 @@ const sh = async (id, text) => {
 };
 const drop = (...all) => Promise.all(all.map((s) => d.del(s.sandbox ? `/v1/snapshots/${s.id}` : `${S}/${s.id}`)));
 
-test('a new sandbox starts as the snapshot says, and neither notices the other', async () => {
+test('sandboxes made from one snapshot start equal and are independent', async () => {
   const a = await d.sandbox();
   await sh(a.id, 'echo one > /workspace/f; sudo rm -rf /usr/share/doc; sudo mkdir /usr/share/doc; sudo chown user /etc/hostname || true');
   const snap = await take(a.id);
@@ -43,7 +43,7 @@ test('a new sandbox starts as the snapshot says, and neither notices the other',
   await drop(a, b, c, snap);
 });
 
-test('what an overlay marks is kept through layers: removed, replaced, renamed, links, modes, owners, attributes', async () => {
+test('a chain of snapshots keeps removals, replacements, renames, links, modes, owners and attributes', async () => {
   const a = await d.sandbox();
   await sh(a.id, `cd /workspace && mkdir -p d/e && echo x > d/e/f && ln d/e/f hard && ln -s d/e/f soft && mkfifo pipe &&
     printf '#!/bin/sh\\necho ran\\n' > tool && chmod 4755 tool && setfattr -n user.note -v hello tool 2>/dev/null; true`);
@@ -58,7 +58,7 @@ test('what an overlay marks is kept through layers: removed, replaced, renamed, 
   await drop(a, b, c, one, two);
 });
 
-test('of paused and stopped sandboxes too; they stay what they are', async () => {
+test('a snapshot of a paused or stopped sandbox does not change its state', async () => {
   const a = await d.sandbox();
   await sh(a.id, 'echo kept > /workspace/f');
   await d.process(a.id, ['sleep', '1000']);
@@ -198,7 +198,7 @@ test('named, listed, filtered, in pages; of several of a name the newest is mean
   for (const q of ['limit=0', 'cursor=nonsense', 'what=1']) await d.fails(400, 'invalid', 'GET', `/v1/snapshots?${q}`);
 });
 
-test('a fork makes as many as asked for, alike and independent, and the original goes on', async () => {
+test('a fork makes the requested number of independent copies, and the original keeps running', async () => {
   const a = await d.sandbox({ env: { SECRET: 'shared' }, metadata: { job: 'fork' }, timeout_ms: 600_000, limits: { memory: 256 * 2 ** 20 } });
   await sh(a.id, 'echo here > /workspace/f');
   await d.process(a.id, ['sleep', '1000'], { id: 'job' });
@@ -222,7 +222,7 @@ test('a fork makes as many as asked for, alike and independent, and the original
   await poll('its layers are gone with the last of them', () => inventory(d).snapshotDisks.length === 0);
 });
 
-test('what a snapshot holds is not the sandbox\'s to pay: it may write as much again', async () => {
+test('data held by a snapshot does not count against the disk limit of its sandbox', async () => {
   const a = await d.sandbox({ limits: { disk: 64 * 2 ** 20 } });
   const fill = 'dd if=/dev/urandom of=/workspace/big bs=1M count=48 conv=fsync status=none';
   await sh(a.id, fill);
@@ -236,7 +236,7 @@ test('what a snapshot holds is not the sandbox\'s to pay: it may write as much a
   await drop(a, b, snap);
 });
 
-test('an export that a signal ends leaves no file behind', async () => {
+test('an export ended by a signal leaves no file', async () => {
   const front = d.frontPid();
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) {
     const file = `${d.dir}/${signal}.tar.zst`;
@@ -279,7 +279,7 @@ test('the CLI takes, lists, shows, uses and deletes snapshots, and forks', async
   await drop(a, b, ...forks);
 });
 
-test('a snapshot goes out as one file and comes in again, here or elsewhere, as it was', async () => {
+test('an exported snapshot is imported unchanged, on the same or another host', async () => {
   const layer = tar([
     { name: 'p', data: staticProbe(), mode: 0o755 },
     { name: 'etc/' },

@@ -1,4 +1,4 @@
-// What sandboxes use, point by point, and what happened to them, in words.
+// Usage samples and logs of sandboxes.
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -51,7 +51,7 @@ test('points tell of processor, memory, disk and processes; not while it is paus
   for (const s of [busy, idle]) await d.del(`${S}/${s.id}`);
 });
 
-test('nobody waits for the disk because points and logs are written', { timeout: 60_000 }, async () => {
+test('writing samples and logs delays no request', { timeout: 60_000 }, async () => {
   const s = await d.sandbox();
   const count = async () => (await metrics(s.id)).length;
   await poll('a point', count, { deadline: 20_000, every: 100 });
@@ -105,7 +105,7 @@ test('the log tells of its life and its processes, in both directions, by level 
   for (const what of ['logs', 'metrics']) await d.fails(404, 'not_found', 'GET', `${S}/${s.id}/${what}`);
 });
 
-test('questions that make no sense are refused', async () => {
+test('invalid queries of logs and metrics are refused', async () => {
   const s = await d.sandbox();
   for (const q of ['direction=sideways', 'level=loud', 'cursor=x', 'limit=0', 'limit=1001', 'search=', 'what=1']) await d.fails(400, 'invalid', 'GET', `${S}/${s.id}/logs?${q}`);
   for (const q of ['since=x', 'limit=0', 'what=1']) await d.fails(400, 'invalid', 'GET', `${S}/${s.id}/metrics?${q}`);
@@ -113,7 +113,7 @@ test('questions that make no sense are refused', async () => {
 });
 
 // The pruning is looked at when entries are written, once a minute: the first one is at the start.
-test('points and entries beyond their bounds are gone, the oldest first', { timeout: 60_000 }, async () => {
+test('samples and log entries over their maximum are deleted, the oldest first', { timeout: 60_000 }, async () => {
   const e = await startDaemon({ args: ['--metrics-every', '1s'] });
   try {
     const s = await e.sandbox();

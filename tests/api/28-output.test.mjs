@@ -1,5 +1,5 @@
-// What commands print, kept in the log of a sandbox that wants it: line by line, bounded,
-// and whatever becomes of who started them and of the daemon.
+// Output of commands in the log of a sandbox (log_output): by line, bounded, also when the
+// client or the daemon is gone.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { poll, startDaemon } from '../lib/cove.mjs';
@@ -29,7 +29,7 @@ const lines = async (id) => (await log(id)).filter(isOutput);
 const texts = async (id) => (await lines(id)).map((e) => e.message);
 const has = (id, text) => poll(`"${text}" is in the log`, async () => (await texts(id)).includes(text));
 
-test('of an exec, a process and a session: line by line, in order, with who said it', async () => {
+test('output of an exec, a process and a session is logged by line, in order, with its source', async () => {
   const s = await d.sandbox({ log_output: true });
   assert.equal(s.log_output, true);
   await d.exec(s.id, 'echo one; echo two; echo bad >&2; printf "no end"');
@@ -66,7 +66,7 @@ test('of an exec, a process and a session: line by line, in order, with who said
   await d.del(`${S}/${s.id}`);
 });
 
-test('not of a terminal, nor of git, files and other work of ours; and not of a sandbox that does not want it', async () => {
+test('output of terminals, git, file calls and sandboxes without log_output is not logged', async () => {
   const [s, off] = [await d.sandbox({ log_output: true }), await d.sandbox()];
   assert.equal(off.log_output, false);
   await d.post(`${S}/${s.id}/terminals`, { id: 't', command: 'echo on a screen; sleep 100' });
@@ -83,7 +83,7 @@ test('not of a terminal, nor of git, files and other work of ours; and not of a 
   for (const x of [s, off]) await d.del(`${S}/${x.id}`);
 });
 
-test('long lines come in pieces, bytes that are no text as what they are', async () => {
+test('long lines are logged in pieces, and bytes that are not UTF-8 verbatim', async () => {
   const s = await d.sandbox({ log_output: true });
   await d.exec(s.id, `head -c 10000 /dev/zero | tr '\\0' x; echo; printf 'a\\xff\\0\\033[31mb\\n'; printf '\\r\\n'; printf 'ä%.0s' $(seq 3000); echo; echo end`);
   await has(s.id, 'end');
@@ -98,7 +98,7 @@ test('long lines come in pieces, bytes that are no text as what they are', async
   await d.del(`${S}/${s.id}`);
 });
 
-test('also when who started it is gone or does not read, and over the death of the front and the keeper', { timeout: 60_000 }, async () => {
+test('output is logged without a reader and across kills of front and keeper', { timeout: 60_000 }, async () => {
   const s = await d.sandbox({ log_output: true });
   const gone = new AbortController();
   const exec = fetch(`${d.url}${S}/${s.id}/exec`, { method: 'POST', signal: gone.signal, headers: { authorization: `Bearer ${d.key}`, 'content-type': 'application/json' }, body: JSON.stringify({ command: 'echo begun; until [ -e /tmp/go ]; do sleep 0.05; done; echo alone' }) }).catch(() => {});
@@ -123,7 +123,7 @@ test('also when who started it is gone or does not read, and over the death of t
   await d.del(`${S}/${s.id}`);
 });
 
-test('a new boot begins anew; a paused one stands still; a fork has it too', async () => {
+test('logging continues after a boot, a pause and in a fork', async () => {
   const s = await d.sandbox({ log_output: true });
   await d.exec(s.id, 'echo before; touch /workspace/f');
   await has(s.id, 'before');
@@ -146,7 +146,7 @@ test('a new boot begins anew; a paused one stands still; a fork has it too', asy
   for (const x of [s, fork]) await d.del(`${S}/${x.id}`);
 });
 
-test('what a command printed before its end is in the log of a sandbox that is stopped right behind it', async () => {
+test('a stop right after a command does not lose its logged output', async () => {
   const s = await d.sandbox({ log_output: true });
   await d.exec(s.id, 'echo of an exec');
   await d.post(`${S}/${s.id}/pause`, { memory: false });
@@ -158,7 +158,7 @@ test('what a command printed before its end is in the log of a sandbox that is s
   await d.del(`${S}/${s.id}`);
 });
 
-test('a flood is cut, what was dropped is said, and neither the log nor anybody else suffers', { timeout: 90_000 }, async () => {
+test('a flood of output is cut with a count of dropped lines, and does not hurt other sandboxes', { timeout: 90_000 }, async () => {
   const [s, other] = [await d.sandbox({ log_output: true }), await d.sandbox({ log_output: true })];
   const LINES = 400_000;
   await d.exec(other.id, 'echo mine');

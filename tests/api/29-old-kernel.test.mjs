@@ -1,5 +1,5 @@
-// The kernel of Debian 12 lacks what newer ones have, and Cove has another way for each of
-// it (docs/architecture.md). Here those ways are taken on whatever kernel there is.
+// The kernel of Debian 12 lacks features of newer ones, and Cove has a fallback for each
+// (docs/architecture.md). These tests use the fallbacks on any kernel.
 import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import os from 'node:os';
@@ -29,7 +29,7 @@ const sh = async (id, text) => {
 };
 const put = (id, file, body, query = '') => d.api('PUT', `${S}/${id}/files?path=${file}${query}`, Buffer.from(body));
 
-test('overlays are made of layers with paths, and none of those stays attached', async () => {
+test('overlays are made from layers with paths, and no layer stays mounted', async () => {
   const all = await Promise.all(Array.from({ length: 12 }, () => d.sandbox()));
   assert.match(await sh(all[0].id, 'cat /proc/self/mountinfo'), /overlay cove rw,lowerdir=\/proc\/self\/fd\/\d+,/);
   for (const s of all) assert.equal(await sh(s.id, 'sudo rm /etc/issue; sudo mv /usr/share/doc /usr/share/papers; echo $(id -un)'), 'user\n');
@@ -63,7 +63,7 @@ test('as many layers as ever: more than one word of fsconfig holds', async () =>
   await d.del(`${S}/${s.id}`);
 });
 
-test('files arrive whole, take the place of others and are copied, and nothing is left beside them', async () => {
+test('files are written, replaced and copied without leaving temporary files', async () => {
   const { id } = await d.sandbox();
   const big = Buffer.alloc(3 << 20, 'abc');
   await put(id, '/workspace/new', big, '&atomic=1');

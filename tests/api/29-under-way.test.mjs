@@ -1,5 +1,5 @@
-// Pauses in the middle of things: whatever is under way stands still, goes on, and loses nothing; and
-// many sandboxes whose time ends all the while somebody wants something of them.
+// Pauses during streams, transfers and terminals lose nothing; and calls to many sandboxes whose
+// lifetimes end at the same time.
 import assert from 'node:assert/strict';
 import crypto from 'node:crypto';
 import http from 'node:http';
@@ -27,7 +27,7 @@ async function someTime(ms) {
   await poll('time has passed', () => Date.now() - since > ms);
 }
 
-test('a stream: every byte comes once and in order, however often it is paused', async () => {
+test('a stream delivers every byte once and in order across pauses', async () => {
   const s = await d.sandbox();
   const N = 200_000;
   const events = await d.sse(`${S}/${s.id}/exec`, { method: 'POST', body: { argv: ['seq', '1', String(N)] } });
@@ -44,7 +44,7 @@ test('a stream: every byte comes once and in order, however often it is paused',
   await d.del(`${S}/${s.id}`);
 });
 
-test('an upload: it waits, goes on, and the file is whole', async () => {
+test('an upload across a pause arrives complete', async () => {
   const s = await d.sandbox();
   const piece = crypto.randomBytes(1 << 20);
   const hash = crypto.createHash('sha256');
@@ -75,7 +75,7 @@ test('an upload: it waits, goes on, and the file is whole', async () => {
   await d.del(`${S}/${s.id}`);
 });
 
-test('a download: it waits, goes on, and is whole', async () => {
+test('a download across a pause arrives complete', async () => {
   const s = await d.sandbox();
   const want = (await d.exec(s.id, 'head -c 20000000 /dev/urandom > /workspace/f; sha256sum < /workspace/f')).stdout.slice(0, 64);
   const res = await new Promise((resolve, reject) => {
@@ -108,7 +108,7 @@ test('a command of a session: its time stands still, its output is whole, its sh
   await d.del(`${S}/${s.id}`);
 });
 
-test('a terminal: what is typed while it is paused arrives, what it shows goes on', async () => {
+test('a terminal receives input typed during a pause and keeps its output', async () => {
   const s = await d.sandbox();
   const t = await d.post(`${S}/${s.id}/terminals`, { argv: ['bash', '--norc', '--noprofile', '-i'], env: { PS1: 'prompt> ' } });
   const w = await Ws.connect(d, `${S}/${s.id}/terminals/${t.id}/connect`);

@@ -1,5 +1,5 @@
-// A host that cannot give a disk with a limit, and an operator who accepts that: pause,
-// snapshots and forks work all the same, by copying what was written.
+// A host without btrfs, accepted by the operator (no-disk-limit): pause, snapshots and forks
+// work, by copying files.
 import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import path from 'node:path';
@@ -21,7 +21,7 @@ const sh = async (id, text) => {
   return r.stdout;
 };
 
-test('a snapshot is a copy of what was written, and new sandboxes stand on it', async () => {
+test('without btrfs a snapshot is a copy, and new sandboxes start from it', async () => {
   assert.match(d.log, /WITHOUT A LIMIT/);
   const a = await d.sandbox();
   await sh(a.id, 'cd /workspace; echo one > f; ln f g; sudo rm /etc/issue; sudo mkdir /opt/d; sudo chown 5:6 /opt/d; truncate -s 1G hole');
@@ -39,7 +39,7 @@ test('a snapshot is a copy of what was written, and new sandboxes stand on it', 
   for (const s of [a, b, ...forks.map((f) => f.sandbox)]) await d.del(`${S}/${s.id}`);
 });
 
-test('a tree that is deeper than any path goes with its sandbox', async () => {
+test('a tree deeper than PATH_MAX is deleted with its sandbox', async () => {
   const a = await d.sandbox();
   await sh(a.id, `python3 -c '
 import os
@@ -56,7 +56,7 @@ for i in range(1000):
   await poll('nothing of it is left', () => !fs.existsSync(disk), { deadline: 60_000 });
 });
 
-test('cove stop --all ends everything without being told again what was accepted', async () => {
+test('cove stop --all works without --accept', async () => {
   const s = await d.sandbox();
   const r = await run(wrap[0], [...wrap.slice(1), BIN, 'stop', '--all', '--state', d.dir]);
   assert.equal(r.status, 0, r.stderr);

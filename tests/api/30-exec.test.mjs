@@ -1,4 +1,4 @@
-// exec: one command, stateless. What goes in, what comes out, how it ends.
+// exec: one stateless command, its input, output and exit.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { SANITIZED, bytesOf, poll, startDaemon, within } from '../lib/cove.mjs';
@@ -58,7 +58,7 @@ test('an end by signal says which', async () => {
   assert.equal((await sh('kill -9 $$')).signal, 'SIGKILL');
 });
 
-test('nothing of one command reaches the next but files', async () => {
+test('only files pass from one exec to the next', async () => {
   await sh('cd /tmp; export LEAK=1; f() { :; }; umask 077; echo file >/workspace/f');
   const r = await sh('pwd; echo ${LEAK-none}; type f >/dev/null 2>&1 || echo no f; umask; cat /workspace/f');
   assert.equal(r.stdout, '/workspace\nnone\nno f\n0022\nfile\n');
@@ -135,7 +135,7 @@ test('a lot of stdin through a filter does not lock up', async () => {
   assert.equal(r.stdout_truncated, false);
 });
 
-test('stdin that nobody reads does not hold the command', async () => {
+test('unread stdin does not block the end of a command', async () => {
   const r = await sh(['true'], { stdin: 'x'.repeat(1 << 20) });
   assert.equal(r.exit_code, 0);
 });
@@ -155,7 +155,7 @@ test('bytes are verbatim: NUL, no newline at the end, invalid UTF-8 as base64 wi
   assert.equal(esc.stdout, '"\\\t\r\n\u001b[1m\u2028\ud83d\ude00');
 });
 
-test('a timeout kills the whole tree, returns what was printed, and says so with 124', async () => {
+test('a timeout kills the whole tree and returns the output and exit code 124', async () => {
   const t = Date.now();
   const r = await sh('echo before; echo err >&2; (setsid sleep 999 & echo $! >/workspace/pid); trap "" TERM; sleep 999', { timeout_ms: 500 });
   assert.ok(Date.now() - t < 8000);
@@ -173,7 +173,7 @@ test('a command that ends in time is not timed out', async () => {
   assert.equal(r.exit_code, 0);
 });
 
-test('a command that ends just in time has its own exit code, and one that does not is killed', async () => {
+test('a command that ends just before its timeout keeps its exit code', async () => {
   for (let i = 0; i < 160; i++) {
     const r = await sh(['sleep', '0.02'], { timeout_ms: 20 + (i % 8) });
     const want = r.timed_out ? [124, 'SIGKILL'] : [0, null];
@@ -189,7 +189,7 @@ test('the exit of the command ends the call even when a child holds the pipe', a
   await sh('kill $(cat /workspace/bg)', { user: 'root' });
 });
 
-test('what was written before the exit is delivered, all of it', async () => {
+test('all output written before the exit is delivered', async () => {
   for (let i = 0; i < 5; i++) {
     const r = await sh('seq 100000; sleep 100 &', { max_output: 4 << 20 });
     assert.equal(r.stdout.length, 588_895);
@@ -235,14 +235,14 @@ test('a stream starts before the command ends, keeps the order and ends with the
   assert.ok(all[0].data.pid > 1);
 });
 
-test('a stream never cuts a character in two, and sends what is no character as base64', async () => {
+test('a stream never splits a character, and sends invalid UTF-8 as base64', async () => {
   const s = await d.sse(E, { method: 'POST', body: { argv: ['python3', '-c', 'import sys,time\nfor b in "añ€😀".encode():\n  sys.stdout.buffer.write(bytes([b])); sys.stdout.buffer.flush(); time.sleep(0.02)\nsys.stdout.buffer.write(b"\\xff\\xe2\\x82")'] } });
   const events = await within(20_000, 'the stream', s.all());
   for (const e of events) if (e.event === 'stdout' && e.data.encoding === undefined) assert.ok(!e.data.data.includes('\ufffd'));
   assert.deepEqual(output(events, 'stdout'), Buffer.concat([Buffer.from('añ€😀'), Buffer.from([0xff, 0xe2, 0x82])]));
 });
 
-test('a stream has no gap, whoever reads it how slowly', async () => {
+test('a stream to a slow reader has no gap', async () => {
   const s = await d.sse(E, { method: 'POST', body: { command: 'seq 3000000' } });
   await within(5000, 'the first', s.until('stdout')).then(async (first) => {
     await new Promise((r) => s.res.pause() && setTimeout(r, 300)); // a reader that does not read, for a while
@@ -261,7 +261,7 @@ test('a stream of a command that cannot start is an error, not a stream', async 
   assert.match(e.text, /cannot_start/);
 });
 
-test('a client that goes away kills nothing', async () => {
+test('a client that disconnects does not kill its command', async () => {
   await sh('rm -f /workspace/done');
   const s = await d.sse(E, { method: 'POST', body: { command: 'echo started; sleep 0.5; seq 200000; echo done >/workspace/done' } });
   await s.until('stdout');
@@ -269,7 +269,7 @@ test('a client that goes away kills nothing', async () => {
   await poll('it ended by itself', async () => (await sh('cat /workspace/done')).stdout === 'done\n');
 });
 
-test('a client that goes away takes nothing of the stdin it gave along', async () => {
+test('a client that disconnects does not take back the stdin it sent', async () => {
   await sh('rm -f /workspace/read');
   // the flood waits for the client, and goes on when it has left: only then is stdin read
   const s = await d.sse(E, {

@@ -1,4 +1,4 @@
-// The disk of a sandbox: its own, of the size it was given, and a real one.
+// The disk of a sandbox and its limit.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { startDaemon } from '../lib/cove.mjs';
@@ -17,7 +17,7 @@ test('df shows the limit, not the disk of the host', async () => {
   assert.equal(Number(r.stdout), 64 << 20);
 });
 
-test('what is written is seen by df, by path and by file descriptor', async () => {
+test('df shows written bytes, by path and by file descriptor', async () => {
   const r = await python(`
 import os
 def free(v): return v.f_bavail * v.f_frsize
@@ -53,7 +53,7 @@ for path in ["/root/secret", "/root/nothing"]:
   assert.equal(r.stdout, 'denied\ndenied\n', r.stderr);
 });
 
-test('a full disk is an error inside, and room again when something is removed', async () => {
+test('a full disk is ENOSPC inside, and removing a file makes room', async () => {
   const r = await python(`
 import errno, os
 try:
@@ -81,7 +81,7 @@ test('removing a directory of the template and making it again works', async () 
   assert.equal(r.stdout, 'x\n', r.stderr);
 });
 
-test('the disk of a deleted sandbox shows nothing to the next one', async () => {
+test('a reused disk shows no data of the deleted sandbox', async () => {
   const first = await d.post('/v1/sandboxes', {});
   await d.exec(first.id, 'echo mine > /workspace/left; sudo touch /etc/left; sudo rm /usr/bin/awk');
   await d.del(`/v1/sandboxes/${first.id}`);

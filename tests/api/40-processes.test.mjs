@@ -1,4 +1,4 @@
-// Processes: commands with a life.
+// Processes: commands with an id, a record and kept output.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { poll, startDaemon, within } from '../lib/cove.mjs';
@@ -20,7 +20,7 @@ const exits = (pid) => wait(pid, { timeout_ms: 20_000 });
 const logs = (pid, q = '') => d.get(`${P}/${pid}/logs${q}`);
 const follow = (pid, q = '', opts = {}) => d.sse(`${P}/${pid}/logs?follow=1${q}`, opts);
 
-test('starting answers once it is launched, with what it is', async () => {
+test('starting a process answers after its exec, with its record', async () => {
   const a = await d.call('POST', P, { argv: ['sleep', '1000'] });
   const p = a.json;
   assert.equal(a.status, 201);
@@ -55,7 +55,7 @@ test('an unknown process is 404 everywhere', async () => {
   await d.fails(404, 'not_found', 'POST', `${P}/unknown/stdin`, 'x');
 });
 
-test('a caller may choose the id; a second one of that name is refused and the first goes on', async () => {
+test('a second process with the same id is refused and the first keeps running', async () => {
   const p = await start('echo first; sleep 1000', { id: 'my.own_id-1' });
   assert.equal(p.id, 'my.own_id-1');
   await wait(p.id, { for: 'log', text: 'first\n', timeout_ms: 5000 });
@@ -77,7 +77,7 @@ test('of many starts with one id at the same moment exactly one runs', async () 
   await d.post(`${P}/race/kill`, { grace_ms: 0 });
 });
 
-test('the list has running and finished ones', async () => {
+test('the list has running and finished processes', async () => {
   const a = await start(['sleep', '1000']);
   const b = await start(['false']);
   await exits(b.id);
@@ -90,7 +90,7 @@ test('the list has running and finished ones', async () => {
   await d.post(`${P}/${a.id}/kill`, { grace_ms: 0 });
 });
 
-test('an exec leaves no process behind in the list', async () => {
+test('an exec leaves no process in the list', async () => {
   const before_ = (await d.get(P)).processes.length;
   await d.exec(id, 'true');
   assert.equal((await d.get(P)).processes.length, before_);
@@ -113,7 +113,7 @@ test('the exit record says code, signal, timed_out and core', async () => {
   assert.equal(killed.signal, 'SIGKILL');
 });
 
-test('an exit record is the same however one learns of it', async () => {
+test('wait, get, list and streams report the same exit record', async () => {
   const p = await start('echo x; exit 9');
   const waited = await exits(p.id);
   const got = (await d.get(`${P}/${p.id}`)).exit;
@@ -153,7 +153,7 @@ test('one stream can be asked for alone', async () => {
   assert.equal(output(only).toString(), 'err\n');
 });
 
-test('logs are JSON too, in pages, with the position to go on from', async () => {
+test('logs are also served as JSON pages with the next position', async () => {
   const p = await start('echo one; read x; echo two >&2; printf "\\377"; printf "x%.0s" {1..100}', { stdin: true });
   await wait(p.id, { for: 'log', text: 'one\n', timeout_ms: 5000 });
   const a = await logs(p.id);
@@ -173,7 +173,7 @@ test('logs are JSON too, in pages, with the position to go on from', async () =>
   await d.fails(400, 'invalid', 'GET', `${P}/${p.id}/logs?follow=1`);
 });
 
-test('follow shows what comes until the exit', async () => {
+test('follow streams output until the exit', async () => {
   const p = await start('while read x; do echo "got $x"; done; exit 5', { stdin: true });
   const f = await follow(p.id);
   await d.call('POST', `${P}/${p.id}/stdin`, 'a\n');
@@ -208,7 +208,7 @@ test('a follow resumed with Last-Event-ID misses no byte and repeats none', asyn
   assert.equal(got.toString(), want);
 });
 
-test('a viewer that asks for what is no longer kept is told so', async () => {
+test('a cursor before the oldest kept byte is reported as truncated', async () => {
   const p = await start('seq 1000000');
   await exits(p.id);
   const all = await (await d.sse(`${P}/${p.id}/logs?since=0`)).all();
@@ -220,7 +220,7 @@ test('a viewer that asks for what is no longer kept is told so', async () => {
   assert.equal(record.output.end - record.output.first, output(all).length);
 });
 
-test('a process nobody looks at never waits for anybody', async () => {
+test('a process without viewers never blocks on its output', async () => {
   const p = await start('seq 2000000; echo end');
   assert.equal((await exits(p.id)).code, 0);
 });
@@ -278,7 +278,7 @@ test('a signal to a process that has ended is 410', async () => {
   await d.fails(410, 'gone', 'POST', `${P}/${p.id}/signal`, { signal: 'TERM' });
 });
 
-test('kill ends the whole tree, also what tried to escape', async () => {
+test('kill ends the whole tree, including daemonized children', async () => {
   const p = await start('(setsid bash -c "trap \\"\\" TERM; echo escaped; while :; do sleep 0.1; done" &) ; (sleep 1234 & disown); echo up; sleep 1234');
   await wait(p.id, { for: 'log', text: 'escaped', timeout_ms: 5000 });
   await wait(p.id, { for: 'log', text: 'up', timeout_ms: 5000 });
@@ -304,7 +304,7 @@ test('a process that ignores TERM is killed when its grace ends', async () => {
   assert.equal(e.signal, 'SIGKILL');
 });
 
-test('killing a process that has ended ends what it left behind and tells the old exit', async () => {
+test('killing an ended process ends its children and returns the recorded exit', async () => {
   const p = await start('sleep 4321 & echo up; exit 6');
   assert.equal((await exits(p.id)).code, 6);
   const a = await d.call('POST', `${P}/${p.id}/kill`, { grace_ms: 0 });
@@ -315,7 +315,7 @@ test('killing a process that has ended ends what it left behind and tells the ol
   }
 });
 
-test('more callers than a sandbox takes at once are told so, and a process they wait for can be killed', async () => {
+test('waits over the maximum are refused, and the process can still be killed', async () => {
   const p = await start(['sleep', '1000']);
   const answers = Array.from({ length: 600 }, () => d.call('POST', `${P}/${p.id}/wait`, {}));
   const refused = await Promise.any(answers);
@@ -376,7 +376,7 @@ test('finished processes are kept with their logs, but not without bound', async
   await d.del(`/v1/sandboxes/${own.id}`);
 });
 
-test('a process started as a stream is owned by that call: no gap, and a record stays', async () => {
+test('a process started as a stream has no gap, and its record is kept', async () => {
   const s = await d.sse(P, { method: 'POST', body: { command: 'seq 1000000; exit 4', id: 'owned' } });
   const all = await within(60_000, 'the stream', s.all());
   assert.ok(!all.some((e) => e.event === 'truncated'));
@@ -414,7 +414,7 @@ http.server.HTTPServer(('127.0.0.1', 8080), H).serve_forever()`]);
   assert.equal((await wait({ path: 'nothing' })).status, 400);
 });
 
-test('one that was killed has exited, though who reads its output does not take it', async () => {
+test('a killed process is reported as exited although its owner does not read', async () => {
   const s = await d.sse(P, { method: 'POST', body: { id: 'unread', argv: ['yes'] } });
   s.res.pause();
   let end = -1;

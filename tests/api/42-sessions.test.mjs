@@ -1,4 +1,4 @@
-// Sessions: shells that remember.
+// Sessions: shells that keep their state between commands.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { poll, startDaemon, within } from '../lib/cove.mjs';
@@ -35,7 +35,7 @@ test('a session is created, shown, listed and deleted', async () => {
   assert.equal(await alive(a.json.pid), false);
 });
 
-test('lists of what is inside a sandbox come in pages, and miss nothing', async () => {
+test('lists of processes, sessions and terminals are paged without gaps', async () => {
   const box = (await d.sandbox()).id;
   const lists = {
     sessions: (n) => d.post(`/v1/sandboxes/${box}/sessions`, { id: n }),
@@ -71,7 +71,7 @@ test('lists of what is inside a sandbox come in pages, and miss nothing', async 
   await d.call('DELETE', `/v1/sandboxes/${box}`);
 });
 
-test('bad input is refused with what is wrong, and leaves nothing', async () => {
+test('invalid input is refused with a reason and makes no session', async () => {
   await d.fails(400, 'invalid', 'POST', S, { id: 'a/b' });
   await d.fails(400, 'invalid', 'POST', S, { cwd: 'relative' });
   await d.fails(422, 'cannot_start', 'POST', S, { id: 'x', cwd: '/no/such' });
@@ -86,7 +86,7 @@ test('bad input is refused with what is wrong, and leaves nothing', async () => 
   await s.delete();
 });
 
-test('a session that never began is not there, nor is anything of it, and its id is free', async () => {
+test('a session that failed to start leaves nothing and its id is free', async () => {
   await d.exec(id, 'echo "sleep 1234 & exit 3" > /tmp/ends');
   for (const env of [{ SHELLOPTS: 'noexec' }, { BASH_ENV: '/tmp/ends' }]) {
     const error = await d.fails(422, 'cannot_start', 'POST', S, { id: 'x', env });
@@ -99,7 +99,7 @@ test('a session that never began is not there, nor is anything of it, and its id
 });
 
 for (const [what, program] of [['another program', 'cp /bin/true /bin/bash'], ['another shell', 'cp /bin/dash /bin/bash'], ['a script', 'printf "#!/bin/sh\\nexec /bin/real \\"\\$@\\"\\n" > /bin/bash; chmod 755 /bin/bash']])
-  test(`a sandbox whose bash is ${what} has no sessions, and says so`, async () => {
+  test(`sessions are refused with a reason if bash is ${what}`, async () => {
     const box = (await d.sandbox()).id;
     await d.exec(box, `mv /bin/bash /bin/real; ${program}`, { user: 'root' });
     const error = await d.fails(422, 'cannot_start', 'POST', `/v1/sandboxes/${box}/sessions`, {});
@@ -124,7 +124,7 @@ test('BASH_ENV is read where the session begins, and may go elsewhere', async ()
   await s.delete();
 });
 
-test('what a shell remembers is there in the next command', async () => {
+test('shell state is kept for the next command', async () => {
   const s = await open({ env: { GIVEN: 'at the start' } });
   await s.exec('cd /usr/lib; plain=1; export EXPORTED=2; arr=(a b "c d"); f() { echo "f: $1"; }; alias hi="echo alias"; set -o pipefail; shopt -s nullglob; umask 027');
   assert.equal(
@@ -158,7 +158,7 @@ test('output is verbatim, and the two streams are apart', async () => {
   await s.delete();
 });
 
-test('stdin is what was given, or its end', async () => {
+test('stdin of a session command is the given bytes, or EOF', async () => {
   const s = await open();
   assert.equal((await s.exec('read x; echo "[$x] $?"')).stdout, '[] 1\n');
   assert.equal((await s.exec('read x; echo "[$x]"; cat', { stdin: 'one\ntwo\nthree' })).stdout, '[one]\ntwo\nthree');
@@ -205,7 +205,7 @@ test('commands of a session run one after the other, sessions side by side', asy
   await t.delete();
 });
 
-test('commands that wait get there one right behind the other, small and large', async () => {
+test('queued commands run in order, small and large', async () => {
   const s = await open();
   const sizes = [0, 1, 5000, 70_000, 300_000];
   await d.exec(id, 'rm -f /tmp/gate; mkfifo /tmp/gate; chmod 666 /tmp/gate', { user: 'root' });
@@ -222,7 +222,7 @@ test('commands that wait get there one right behind the other, small and large',
   await s.delete();
 });
 
-test('a background child delays nothing, and its later output is kept', async () => {
+test('a background child does not delay the command, and its later output is kept', async () => {
   const s = await open();
   await d.exec(id, 'rm -f /tmp/late; mkfifo /tmp/late; chmod 666 /tmp/late', { user: 'root' });
   const a = await within(5000, 'bg', s.exec('(read x < /tmp/late; echo later $x) & echo now', { id: 'bg' }));
@@ -238,7 +238,7 @@ test('a background child delays nothing, and its later output is kept', async ()
   await s.delete();
 });
 
-test('a timeout kills what the command started, not what earlier ones left; the shell keeps its state', async () => {
+test('a timeout kills the processes of its command only; the shell keeps its state', async () => {
   const s = await open();
   await s.exec('v=kept; cd /usr; sleep 1000 & echo $! > /tmp/earlier; disown');
   const earlier = (await d.exec(id, 'cat /tmp/earlier')).stdout.trim();
@@ -267,7 +267,7 @@ test('a default timeout is the session\'s, and one of a call is that call\'s', a
   await s.delete();
 });
 
-test('interrupt ends the running command with 130 and waits for nobody', async () => {
+test('an interrupt ends the running command with 130', async () => {
   const s = await open();
   assert.deepEqual(await s.interrupt(), { interrupted: false });
   const run = s.exec('v=1; echo started; sleep 1000', { id: 'long' });
@@ -281,7 +281,7 @@ test('interrupt ends the running command with 130 and waits for nobody', async (
   await s.delete();
 });
 
-test('a command that will not stop takes the shell with it, and that is said', async () => {
+test('a command that ignores its interrupt ends the shell, and the session reports that', async () => {
   const s = await open();
   const a = await s.exec('trap "" RTMAX; while :; do :; done', { timeout_ms: 200 });
   assert.equal(a.exit_code, 124);
@@ -342,7 +342,7 @@ test('the last word of a shell is heard although its end is known first', async 
   for (const s of busy) await s.delete();
 });
 
-test('what a shell that exits has in the background lives until the session is deleted', async () => {
+test('background children of a shell that exits live until the session is deleted', async () => {
   for (const end of ['exit 3', 'set -e; [[ 1 == 2 ]]; exit 3', 'kill -9 $BASHPID']) {
     const s = await open();
     const pid = (await s.exec(`sleep 1000 & echo $!; ${end}`)).stdout.trim();
@@ -391,7 +391,7 @@ const ENDS = {
   'set -o posix; . /no/such': 1,
 };
 for (const [command, code] of Object.entries(ENDS))
-  test(`the same shell goes on, with its jobs and all it knows, after ${command}`, async () => {
+  test(`the shell keeps its jobs and state after ${command}`, async () => {
     const s = await open({ restart: true });
     await d.exec(id, 'echo "exit 3" > /tmp/exits; echo false > /tmp/fails');
     await s.exec('sleep 1000 & v=42; set -- p q; trap "echo usr2" USR2; trap ":" EXIT; kept() { echo kept; }');
@@ -412,7 +412,7 @@ for (const [command, code] of Object.entries(ENDS))
     await s.delete();
   });
 
-test('a command that exits a thousand times leaves no process, no open file and no memory behind', async () => {
+test('a thousand commands that exit leak no process, fd or memory', async () => {
   const s = await open({ restart: true });
   const left = 'pgrep -c -x bash; ls /proc/$$/fd > /tmp/fds; wc -l < /tmp/fds; grep VmRSS /proc/$$/status | tr -dc 0-9';
   const ways = ['exit 3', 'f() { local q=7; exit 3; }; f >/dev/null', 'set -e; (exit 3)', 'set +e; set -u; : $no; exit 3'];
@@ -445,7 +445,7 @@ test('an EXIT trap runs when the shell exits, for as long as the command may, an
   await s.delete();
 });
 
-test('what a command that ended its shell left behind outlives a later timeout', async () => {
+test('children of a command that ended its shell survive a later timeout', async () => {
   const s = await open({ restart: true });
   await s.exec('exit 1');
   await s.exec('sleep 1000 & echo $! >/tmp/left; exit 1');
@@ -454,7 +454,7 @@ test('what a command that ended its shell left behind outlives a later timeout',
   await s.delete();
 });
 
-test('set -e and set -u stop the command there; the session goes on with them on', async () => {
+test('set -e and set -u end the command and stay set in the session', async () => {
   const s = await open();
   await s.exec('v=1');
   let a = await s.exec('set -e; v=2; false; echo no');
@@ -471,7 +471,7 @@ test('set -e and set -u stop the command there; the session goes on with them on
   await s.delete();
 });
 
-test('an exec, a kill and the like end it with what happened', async () => {
+test('a shell that is replaced, killed or exits ends the session with the reason', async () => {
   const cases = [
     ['exec true', /exited with 0/],
     ['exec sh -c "exit 5"', /exited with 5/],
@@ -513,7 +513,7 @@ test('a session command can be streamed as it runs', async () => {
   await s.delete();
 });
 
-test('a client that leaves ends nothing, and the result is there by its id', async () => {
+test('a command continues when its client disconnects, and its result can be read by id', async () => {
   const s = await open();
   await d.exec(id, 'rm -f /tmp/gate3; mkfifo /tmp/gate3; chmod 666 /tmp/gate3', { user: 'root' });
   const looker = await d.sse(`${s.url}/exec`, { method: 'POST', body: { command: 'echo a; read x < /tmp/gate3; echo b; v=9', id: 'kept' } });
@@ -640,7 +640,7 @@ test('a process starts from the state of the session and writes nothing back', a
   await s.delete();
 });
 
-test('deleting a session ends the running command, and what it and others left', async () => {
+test('deleting a session ends its running command and all background children', async () => {
   const s = await open();
   await s.exec('sleep 2000 & setsid sleep 2001 &');
   const run = d.call('POST', `${s.url}/exec`, { command: 'sleep 2002' });
@@ -651,7 +651,7 @@ test('deleting a session ends the running command, and what it and others left',
   assert.equal((await d.exec(id, 'pgrep -f "^sleep 200[012]"')).stdout, '');
 });
 
-test('sessions that are deleted while their commands are being stopped take nothing along', async () => {
+test('deleting a session during an interrupt does not affect other sessions', async () => {
   const box = (await d.sandbox()).id;
   const before = await openSession(d, box);
   const one = async (i) => {

@@ -1,5 +1,5 @@
-// What a command may do to its shell: none of it wedges the session, loses its state, or
-// puts a word of ours into what is printed.
+// Hostile commands in a session: none of them blocks the session, loses its state, or prints
+// text of ours.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { startDaemon, within } from '../lib/cove.mjs';
@@ -125,7 +125,7 @@ for (const [command, code, { out } = {}] of KEPT) {
 }
 
 for (const text of ['echo "open', 'fi', 'x=$(', '[[ a =~ ( ]]', 'cat <<E\n$(', 'f() {'])
-  test(`with set -e, what bash cannot read ends nothing: ${JSON.stringify(text)}`, async () => {
+  test(`with set -e a syntax error does not end the session: ${JSON.stringify(text)}`, async () => {
     const s = await openSession(d, id);
     await s.exec('set -e; kept=yes');
     for (let i = 0; i < 3; i++) assert.equal((await within(10_000, 'the command', s.exec(text))).session, 'running');
@@ -136,7 +136,7 @@ for (const text of ['echo "open', 'fi', 'x=$(', '[[ a =~ ( ]]', 'cat <<E\n$(', '
   });
 
 for (const text of ['[[', '[[ a &&', '[[ a ==', 'case x in', '((', 'x=$(', '${'])
-  test(`what bash cannot read does no harm to the next: ${JSON.stringify(text)}`, async () => {
+  test(`a syntax error does not affect the next command: ${JSON.stringify(text)}`, async () => {
     const s = await openSession(d, id);
     for (const mode of ['true', 'set -e', 'set +e -o posix']) {
       await s.exec(mode);
@@ -148,14 +148,14 @@ for (const text of ['[[', '[[ a &&', '[[ a ==', 'case x in', '((', 'x=$(', '${']
     await s.delete();
   });
 
-test('a DEBUG trap is the next command\'s too, and sees nothing of ours', async () => {
+test('a DEBUG trap persists and sees only the client\'s commands', async () => {
   const s = await openSession(d, id);
   await s.exec("trap 'echo \"[$BASH_COMMAND]\"' DEBUG");
   assert.equal(await s.out('echo a\necho b'), '[echo a]\na\n[echo b]\nb\n');
   await s.delete();
 });
 
-test('set -x shows the command and nothing else', async () => {
+test('set -x traces only the client\'s command', async () => {
   const s = await openSession(d, id);
   await s.exec('set -x');
   assert.match((await s.exec('echo a')).stderr, /^\++ echo a\n$/);
@@ -171,7 +171,7 @@ test('errors name the line of the command', async () => {
   await s.delete();
 });
 
-test('ten megabytes of command are run, and what is longer than allowed is refused', async () => {
+test('a command of ten megabytes runs, and one over the maximum is refused', async () => {
   const s = await openSession(d, id);
   const words = `x='${'abcdefghi '.repeat(1 << 20)}'`;
   assert.equal((await s.exec(`${words}; echo \${#x}`)).stdout, `${10 << 20}\n`);
@@ -192,7 +192,7 @@ test('five megabytes of lines arrive whole and in order', async () => {
   await s.delete();
 });
 
-test('with set -m, what was being started when a command was stopped is no part of the next', async () => {
+test('with set -m a job that was starting at an interrupt is not part of the next command', async () => {
   const s = await openSession(d, id);
   await s.exec('set -m');
   const fds = 'ls /proc/$$/fd > /tmp/fds; wc -l < /tmp/fds';
@@ -223,7 +223,7 @@ test('a stop while bash reads a long text costs no memory, and the next is read 
   await s.delete();
 });
 
-test('nobody is told of what a stop killed: not in that command, nor in the next', async () => {
+test('an interrupt prints no job messages, in its command or the next', async () => {
   const s = await openSession(d, id);
   for (const mode of ['set +m', 'set -b', 'set -e'])
     for (const command of ['sleep 1000', 'sleep 1000 | cat', 'sleep 1000 & sleep 1000', 'f() { (sleep 1000); }; f', 'sleep 1000 & wait', 'while :; do (sleep 1000); done', 'coproc sleep 1000; sleep 1000']) {
@@ -239,7 +239,7 @@ test('nobody is told of what a stop killed: not in that command, nor in the next
   await s.delete();
 });
 
-test('a stop that comes behind a call is not the next one\'s, whatever that call was', async () => {
+test('an interrupt that arrives after a command does not interrupt the next one', async () => {
   const s = await openSession(d, id);
   const { pid } = await s.get();
   const calls = {
@@ -272,7 +272,7 @@ test('a child that fails in its arithmetic has failed', async () => {
   await s.delete();
 });
 
-test('what cannot be survived ends it with what happened, and within its time', async () => {
+test('a fatal command ends the session with the reason, in bounded time', async () => {
   for (const [command, code, opts] of [
     ['set -r', 0, {}],
     ['ulimit -n 4', undefined, { timeout_ms: 500 }],
@@ -309,7 +309,7 @@ const shells = {
   CDPATH: 'CDPATH=/usr',
 };
 for (const [what, setup] of Object.entries(shells))
-  test(`cwd, env and stdin of one call do not stick with ${what}`, async () => {
+  test(`cwd, env and stdin of a call do not persist with ${what}`, async () => {
     const s = await openSession(d, id);
     await s.exec(setup);
     const before = await s.out('echo "${A-unset}"; pwd');
@@ -328,7 +328,7 @@ test('env of a call is there although both names that we could use are functions
   await s.delete();
 });
 
-test('a session goes on although somebody says to us what is no reply', async () => {
+test('a forged reply does not end the session', async () => {
   const s = await openSession(d, id);
   await s.exec('dir=$(readlink /proc/$$/fd/701); dir=${dir%/*}; trap "sleep 0.05" DEBUG');
   await s.exec('(trap - DEBUG; while [[ ! -e /tmp/enough ]]; do echo x > $dir/s; sleep 0.005; done) > /dev/null 2>&1 &');
@@ -337,7 +337,7 @@ test('a session goes on although somebody says to us what is no reply', async ()
   await s.delete();
 });
 
-test('what a command does to the fds between us and its shell is put right', async () => {
+test('the shell repairs its control fds after a command changed them', async () => {
   const s = await openSession(d, id);
   await s.exec('v=42');
   for (const fds of ['700>&- 701>&- 702>&-', '700</dev/null 701</dev/null 702</dev/zero', '700</ 701>/tmp/x 702>&1'])
@@ -352,7 +352,7 @@ test('what a command does to the fds between us and its shell is put right', asy
   await s.delete();
 });
 
-test('how bash was made to load what is ours is nowhere to be seen, and LD_PRELOAD is its caller\'s', async () => {
+test('our LD_PRELOAD is not visible inside, and the client\'s LD_PRELOAD is kept', async () => {
   const look = 'tr "\\0" "\\n" < /proc/$$/environ | grep -a -e /proc/ -e LD_; printenv LD_PRELOAD; export -p | grep LD_; ls /proc/$$/fd > /tmp/fds; head -n 4 /tmp/fds | xargs';
   for (const [env, seen] of [
     [{}, '0 1 2 700\n'],
@@ -366,7 +366,7 @@ test('how bash was made to load what is ours is nowhere to be seen, and LD_PRELO
   }
 });
 
-test('commands that a DEBUG trap forbids are not run, and the session goes on', async () => {
+test('commands that a DEBUG trap skips are not run, and the session continues', async () => {
   const s = await openSession(d, id);
   await s.exec("v=42; shopt -s extdebug; trap '[[ $BASH_COMMAND != echo* ]]' DEBUG");
   const a = await s.exec('echo no');
@@ -375,7 +375,7 @@ test('commands that a DEBUG trap forbids are not run, and the session goes on', 
   await s.delete();
 });
 
-test('a session begins in a directory whose path is nothing but quotes', async () => {
+test('a session starts in a directory whose path has only quotes', async () => {
   const dir = `/tmp${`/${"'".repeat(250)}`.repeat(15)}`;
   assert.equal((await d.exec(id, 'mkdir -p "$D"', { env: { D: dir } })).exit_code, 0);
   const s = await openSession(d, id, { cwd: dir });
@@ -383,7 +383,7 @@ test('a session begins in a directory whose path is nothing but quotes', async (
   await s.delete();
 });
 
-test('a shell that cannot speak to us any more ends at once, and burns nothing', async () => {
+test('a shell that cannot reply any more ends at once without using CPU', async () => {
   const box = (await d.sandbox()).id;
   const s = await openSession(d, box, { user: 'root' });
   await s.exec('rm -rf /dev/cove/* 2> /dev/null; :');
@@ -409,7 +409,7 @@ const stops = {
 };
 for (const [what, command] of Object.entries(stops))
   for (const [whose, setup] of [['a shell', ':'], ['a shell that was ended before', 'set -e; false']])
-    test(`a command of ${whose} that is stopped in ${what} is left for good, and the shell lives`, async () => {
+    test(`a command of ${whose} that is interrupted in ${what} does not continue, and the shell lives`, async () => {
       const s = await openSession(d, id);
       await s.exec(`v=42; set -- p q r; ${setup}`);
       await s.exec('set +e');
@@ -428,7 +428,7 @@ for (const [what, command] of Object.entries(stops))
       await s.delete();
     });
 
-test('what a shell knows besides is there after a command that was stopped or failed in its arithmetic', async () => {
+test('aliases, traps and options are kept after an interrupt or an arithmetic error', async () => {
   const s = await openSession(d, id);
   await s.exec('sleep 1000 & echo $! > /tmp/job; trap "echo usr1" USR1; trap ":" DEBUG; trap "echo back" RETURN; r() { (exit 5); return; }');
   const known = 'echo $$ $BASHPID $!; jobs; trap -p; r; echo $?; echo $BASH_COMMAND';
@@ -447,7 +447,7 @@ test('what a shell knows besides is there after a command that was stopped or fa
   await s.delete();
 });
 
-test('a DEBUG trap that shows what is run hears of commands, and does not speak for the shell', async () => {
+test('a DEBUG trap that prints commands does not break the protocol', async () => {
   const s = await openSession(d, id, { restart: true });
   assert.equal((await s.exec(`trap 'echo "+ $BASH_COMMAND" >&2' DEBUG; echo hi`)).stderr, '+ echo hi\n');
   for (const [command, code] of [['false', 1], ['a["no number"]=1', 1], ['set -T; f() { (exit 3); }; f', 3], ['sleep 1000', 124], ['exit 4', 4]]) {
@@ -479,7 +479,7 @@ test('$? is the last command\'s, whatever that one brought along', async () => {
   await s.delete();
 });
 
-test('set -v shows the text of the command and nothing else', async () => {
+test('set -v prints only the client\'s command', async () => {
   const s = await openSession(d, id);
   await s.exec('set -v');
   for (const call of [{}, { cwd: '/usr' }, { env: { A: '1' } }, { stdin: 'x' }, {}]) {
@@ -517,7 +517,7 @@ const ENDS_INSIDE = {
   'an exit in a callback': ["mapfile -c 1 -C 'f a b c' lines <<< line", 'exit 1'],
 };
 for (const [what, [command, leaf]] of Object.entries(ENDS_INSIDE))
-  test(`all that a function has to undo is undone after ${what}`, async () => {
+  test(`bash\'s unwinding of a function completes after ${what}`, async () => {
     const s = await openSession(d, id, { restart: true });
     await s.exec(`v=42; set -- p q; trap "echo bye" EXIT; trap : ERR DEBUG RETURN; f() { local - v=7 IFS=:; set -f; g x > /dev/null; }; g() { local v=8; ${leaf}; }`);
     const known = 'echo "$# $v <${FUNCNAME[*]}> ${#BASH_SOURCE[@]} ${IFS@Q} $-"; trap -p EXIT ERR DEBUG RETURN; echo /proc/$$/fd/*; local no';
@@ -541,7 +541,7 @@ test('a trap is run again after a command that was left in another one within it
   await s.delete();
 });
 
-test('FUNCNAME is nothing outside of functions, whatever failed in one', async () => {
+test('FUNCNAME is empty after a function failed', async () => {
   const s = await openSession(d, id);
   await s.exec('set -o posix; readonly RO=1; f() { A=1 RO=2 true; }');
   for (const command of ["eval 'f'", "mapfile -c 1 -C 'eval \"f\";:' lines <<< line", 'f']) {
@@ -577,7 +577,7 @@ test('jobs that a stop killed while they were waited for run no more', async () 
   await s.delete();
 });
 
-test('what is left in the middle of a `time` crashes nothing, and set -e still shows its time', async () => {
+test('leaving a `time` command early does not crash, and set -e still prints its time', async () => {
   const s = await openSession(d, id);
   const uses = 'unset -f f; g() { echo "$1"; x=$(echo); }; g on; y=(1 2 3 4)';
   for (const leaf of ['while :; do :; done', 'while :; do (:); done', 'echo ${no:?}', 'echo $((1 / 0))'])
@@ -600,7 +600,7 @@ test('variables before a command that did not come to be are not the next one\'s
   await s.delete();
 });
 
-test('variables of one call mean to bash what they mean, and only for that call', async () => {
+test('special variables of a call take effect for that call only', async () => {
   const s = await openSession(d, id);
   await s.exec("words=a:b; c() { printf '<%s>' \"$@\"; }; mkdir -p /tmp/first; ln -sf /bin/true /tmp/first/false; false; :");
   for (const [env, command, then, usually] of [
@@ -617,7 +617,7 @@ test('variables of one call mean to bash what they mean, and only for that call'
   await s.delete();
 });
 
-test('a call with a readonly variable says so and leaves it as it was', async () => {
+test('a call that sets a readonly variable prints an error and does not change it', async () => {
   const s = await openSession(d, id);
   await s.exec('readonly R=old');
   const a = await s.exec('echo $R', { env: { R: 'new' } });
@@ -644,7 +644,7 @@ test('traps are there after a command that ended its shell', async () => {
   await s.delete();
 });
 
-test('an EXIT trap that is set and taken away leaves the session as it was', async () => {
+test('setting and removing an EXIT trap does not change the session', async () => {
   const s = await openSession(d, id);
   await s.exec('trap "echo bye" EXIT; set -e');
   assert.match(await s.out('trap -p EXIT'), /^trap -- 'echo bye' EXIT\n$/);
@@ -661,7 +661,7 @@ test('an EXIT trap that is set and taken away leaves the session as it was', asy
 
 /** What makes the shell take another way to its commands than `builtin eval`. */
 for (const it of ['enable -n eval', 'enable -n command', 'enable -n builtin', 'enable -n test']) {
-  test(`with set -e and ${it} a session goes on`, async () => {
+  test(`a session continues with set -e and ${it}`, async () => {
     const s = await openSession(d, id);
     await s.exec(`set -e; ${it}`);
     for (let i = 0; i < 3; i++) {
@@ -682,7 +682,7 @@ test('a call with a cwd that is slow to begin does not wait for ever, with set -
   await s.delete();
 });
 
-test('what is ours around a call is neither traced nor debugged', async () => {
+test('our code around a command is not traced and triggers no DEBUG trap', async () => {
   const s = await openSession(d, id);
   const call = { env: { A: '1' }, cwd: '/usr' };
   await s.exec('set -x');

@@ -31,7 +31,7 @@ test('create, exec, list, delete: the state is kept and the status is the comman
   assert.equal((await cove(['list', id])).stdout.split('\n').length, 2);
 });
 
-test('what is missing or wrong is said, with the status of its kind', async () => {
+test('errors of session commands are printed with their exit status', async () => {
   assert.equal((await cove([])).status, 64);
   assert.equal((await cove(['frobnicate', id])).status, 64);
   assert.match((await cove(['exec', id])).stderr, /SESSION is missing/);
@@ -46,7 +46,7 @@ test('what is missing or wrong is said, with the status of its kind', async () =
   await cove(['delete', id, 'dup']);
 });
 
-test('Ctrl-C interrupts the command, and the session goes on', async () => {
+test('Ctrl-C interrupts the command and keeps the session', async () => {
   await cove(['create', '--id', 'c', id]);
   const child = d.cliSpawn(['session', 'exec', id, 'c', '--', 'v=1; echo here; sleep 1000']);
   const done = finished(child);
@@ -74,7 +74,7 @@ test('Ctrl-C interrupts the command also with --json', async () => {
   await cove(['delete', id, 'j']);
 });
 
-test('a restart of the daemon goes unnoticed', async () => {
+test('the command survives a restart of the daemon', async () => {
   await cove(['create', '--id', 'r', id]);
   await d.exec(id, 'rm -f /tmp/gate; mkfifo /tmp/gate; chmod 666 /tmp/gate', { user: 'root' });
   const waits = cove(['exec', id, 'r', '--', 'echo before; read x < /tmp/gate; echo after; (exit 5)']);

@@ -1,5 +1,5 @@
 // Ports of a sandbox over HTTP: by host, by headers; streaming, upgrades, and servers
-// inside that do what no server should.
+// inside that break the protocol.
 import assert from 'node:assert/strict';
 import http from 'node:http';
 import { after, before, test } from 'node:test';
@@ -41,14 +41,14 @@ c.sendall(b'HTTP/1.1 200 OK\\r\\nX-Here: yes\\r\\nContent-Length: %d\\r\\n\\r\\n
   assert.equal((await ask(8000, { host: hostOf(8000, `${box.id}-cove`) })).status, 200);
 });
 
-test('a query is passed on as it is, also one of nothing', async () => {
+test('a query is relayed unchanged, also an empty one', async () => {
   for (const path of ['/?', '/a?', '/a??', '/a?b', '/a']) {
     const text = await rawRequest(d, `GET ${path} HTTP/1.1\r\nHost: ${hostOf(8000)}\r\nConnection: close\r\n\r\n`);
     assert.equal(text.split('\r\n\r\n')[1].split(' HTTP')[0], `GET ${path}`);
   }
 });
 
-test('::1 is reached too', async () => {
+test('a server on ::1 is reached', async () => {
   await serveInside(d, box.id, 8006, rawServer(8006, `read_head(c)\nc.sendall(b'HTTP/1.1 200 OK\\r\\nContent-Length: 2\\r\\n\\r\\nv6')`, '::1'));
   assert.equal((await ask(8006)).text, 'v6');
 });
@@ -63,7 +63,7 @@ test('a host names a sandbox whatever headers say, and headers count only where 
   await d.del(`/v1/sandboxes/${other.id}`);
 });
 
-test('half a name, a wrong one, a closed port: told in JSON', async () => {
+test('a malformed host, an unknown sandbox and a closed port are JSON errors', async () => {
   const cases = [
     [400, { 'e2b-sandbox-id': box.id }, /missing header E2b-Sandbox-Port/],
     [400, { 'e2b-sandbox-port': '80' }, /missing header E2b-Sandbox-Id/],
@@ -84,7 +84,7 @@ test('half a name, a wrong one, a closed port: told in JSON', async () => {
   assert.deepEqual((await ask(80, { host: hostOf(80, 'nosuch') })).json, { sandboxId: 'nosuch', message: 'The sandbox was not found', code: 502 });
 });
 
-test('a port on which nobody listens is closed, also when the kernel chooses it for our own end', async () => {
+test('a port without a listener is refused, also when the kernel chooses it as our source port', async () => {
   const port = 45_678;
   const choose = (range) => run('nsenter', [`--net=/proc/${initOf(d, box.id).pid}/ns/net`, 'sh', '-c', `echo ${range} >/proc/sys/net/ipv4/ip_local_port_range`]);
   const p = await d.process(box.id, ['sleep', '1000']);
@@ -187,7 +187,7 @@ open('/tmp/left', 'w').write('yes')`));
   await poll('the server sees it', async () => (await d.exec(box.id, 'cat /tmp/left')).stdout === 'yes');
 });
 
-test('an upgrade becomes a tunnel, both ways, with what came right behind the head', async () => {
+test('an upgrade becomes a tunnel, including bytes sent right after the head', async () => {
   await serveInside(d, box.id, 8004, rawServer(8004, `
 h = read_head(c)
 if b'Upgrade: echo' not in h or b'Connection: Upgrade' not in h:
@@ -258,7 +258,7 @@ test('a server inside that speaks nonsense is a 502, and never two answers', asy
   }
 });
 
-test('an answer that breaks off is cut, and bytes behind an answer are nobody\'s', async () => {
+test('an incomplete answer is cut, and bytes after an answer are dropped', async () => {
   const cut = [
     'HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nshort',
     'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n',
@@ -279,7 +279,7 @@ test('an answer that breaks off is cut, and bytes behind an answer are nobody\'s
   assert.match(c.text, /X-Here: yes/);
 });
 
-test('a server that answers before it has the whole body: the client is told that its connection ends', async () => {
+test('an answer before the end of the body says Connection: close', async () => {
   await serveInside(d, box.id, 8205, rawServer(8205, `read_head(c)\nc.sendall(b'HTTP/1.1 413 No\\r\\nContent-Length: 4\\r\\n\\r\\nmuch')`));
   for (const framing of ['Content-Length: 1000000', 'Transfer-Encoding: chunked']) {
     const c = await rawConnection(d, `POST / HTTP/1.1\r\nHost: ${hostOf(8205)}\r\n${framing}\r\n\r\n`);

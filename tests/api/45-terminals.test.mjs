@@ -1,4 +1,4 @@
-// Terminals: processes with a screen that stays when nobody looks.
+// Terminals: processes on a pty that keep running without viewers.
 import assert from 'node:assert/strict';
 import crypto from 'node:crypto';
 import { after, before, test } from 'node:test';
@@ -33,7 +33,7 @@ async function shell() {
   return [t, w];
 }
 
-test('a terminal is a login bash of 80x24 in the default directory, and says what it is', async () => {
+test('a terminal is by default a login bash of 80x24 in the default directory', async () => {
   const a = await d.call('POST', T, {});
   assert.equal(a.status, 201, a.text);
   const t = a.json;
@@ -74,7 +74,7 @@ test('a terminal is a process: listed, read and typed into as one', async () => 
   await assert.rejects(connect(other.id), { status: 404 });
 });
 
-test('bad input is refused with a reason and leaves nothing behind', async () => {
+test('invalid input is refused with a reason and makes no terminal', async () => {
   const before_ = (await d.get(T)).terminals.length;
   await d.fails(400, 'invalid', 'POST', T, { cols: 0 });
   await d.fails(400, 'invalid', 'POST', T, { rows: 1001 });
@@ -103,7 +103,7 @@ test('bad input is refused with a reason and leaves nothing behind', async () =>
   await remove(t.id);
 });
 
-test('an id in use is refused; get_or_create makes exactly one, however many ask', async () => {
+test('an id in use is refused; concurrent get_or_create make exactly one terminal', async () => {
   await create({ id: 'one' });
   await d.fails(409, 'conflict', 'POST', T, { id: 'one' });
   const asked = { id: 'many', get_or_create: true, command: 'echo "$$" >> /tmp/started; exec sleep 1000' };
@@ -126,7 +126,7 @@ test('get_or_create replaces a terminal that has ended', async () => {
   await remove('again');
 });
 
-test('jobs are controlled: ^C interrupts, ^Z stops, fg goes on', async () => {
+test('job control works: ^C interrupts, ^Z stops, fg continues', async () => {
   const [t, w] = await shell();
   w.send("sh -c 'echo slee''ping; exec sleep 1000'\n");
   await w.shows('sleeping');
@@ -166,7 +166,7 @@ test('a new size is seen inside as SIGWINCH and by the other viewers', async () 
   await other.says('exit');
 });
 
-test('a message that makes no sense is answered with an error, and the viewer stays', async () => {
+test('an invalid message is answered with an error and the viewer stays connected', async () => {
   const [t, w] = await opened({ command: 'read x; echo got $x' });
   for (const [text, part] of [['{', ''], ['[]', ''], ['{"type":"dance"}', 'dance'], ['{"type":"resize","cols":0,"rows":1}', 'cols'],
     ['{"type":"resize","cols":1}', 'rows'], [`{"type":"${'x'.repeat(5000)}"}`, 'at most']]) {
@@ -182,7 +182,7 @@ test('a message that makes no sense is answered with an error, and the viewer st
   assert.equal((await d.get(`${T}/${t.id}`)).cols, 80);
 });
 
-test('many look at once; a newcomer gets the screen replayed, one with a cursor what it missed, one from now nothing', async () => {
+test('a new viewer gets a replay, one with a cursor the missed part, one from now nothing', async () => {
   const [t, w] = await opened({ command: 'echo first; read x; echo second; read x; echo third' });
   await w.shows('first\r\n');
   const cursor = (await w.says('ready')).cursor + w.count;
@@ -220,7 +220,7 @@ test('questions to the terminal are not asked again when old output is replayed,
   await remove(t.id);
 });
 
-test('a read-only viewer sees everything and changes nothing', async () => {
+test('a read-only viewer sees all output and cannot type or resize', async () => {
   const [t, w] = await opened({ command: 'read x; echo got $x' });
   const ro = await connect(t.id, '?readonly=1');
   assert.equal((await ro.says('ready')).read_only, true);
@@ -234,7 +234,7 @@ test('a read-only viewer sees everything and changes nothing', async () => {
   assert.deepEqual((({ cols }) => cols)(await d.get(`${T}/${t.id}`)), 80);
 });
 
-test('a read-only viewer looks at a paused sandbox and leaves it so; one that may type wakes it, if that is wanted', async () => {
+test('a read-only viewer does not wake a paused sandbox; one that may type does with auto_resume', async () => {
   const s = await d.sandbox({ auto_resume: true });
   const at = `/v1/sandboxes/${s.id}`;
   await d.post(`${at}/terminals`, { id: 't', argv: ['sh', '-c', 'echo there; cat'] });
@@ -261,7 +261,7 @@ test('all that was printed comes before the exit, though a child keeps the termi
   assert.equal((await w.closed()).code, 1000);
 });
 
-test('a terminal runs on when nobody looks, and a viewer that is cut off is nobody', async () => {
+test('a terminal keeps running without viewers, also after a viewer was cut off', async () => {
   const [t, w] = await opened({ command: 'echo up; read x; echo on; read x' });
   await w.shows('up');
   w.cut();
@@ -299,7 +299,7 @@ test('lines pasted into a program that reads lines arrive too', async () => {
   await remove(t.id);
 });
 
-test('what was sent before a close arrives, be it many small messages or a large paste', async () => {
+test('input sent before a close arrives, as many small messages or one large paste', async () => {
   for (const [messages, size] of [[2000, 2], [40, 65536]]) {
     const [t, w] = await opened({ command: `stty raw -echo; echo go; head -c ${messages * size} | wc -c` });
     await w.shows('go');
@@ -312,7 +312,7 @@ test('what was sent before a close arrives, be it many small messages or a large
   }
 });
 
-test('a viewer that stops reading is dropped with 4408, slows nobody, and comes back with its cursor', async () => {
+test('a viewer that stops reading is closed with 4408 and can resume with its cursor', async () => {
   const [t, w] = await opened({ command: 'read x; head -c 30000000 /dev/zero | tr "\\0" y; echo; echo done; read x' });
   const lazy = await connect(t.id);
   await lazy.says('ready');
@@ -355,7 +355,7 @@ test('deleting kills the whole tree, answers when it is dead, and frees the id',
   await remove('gone');
 });
 
-test('a program that never reads its terminal, floods it, or closes it hurts nobody', async () => {
+test('a program that floods, closes or never reads its terminal does not hurt others', async () => {
   const [flood] = await Promise.all([
     create({ argv: ['sh', '-c', 'while :; do seq 100000; done'] }),
     create({ command: 'exec <&- >&- 2>&-; sleep 1000', id: 'closed' }),

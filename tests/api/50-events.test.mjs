@@ -1,4 +1,4 @@
-// News: what happened to your sandboxes, as it happens, without a gap.
+// The stream of events of sandboxes, without a gap.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { poll, startDaemon, within } from '../lib/cove.mjs';
@@ -34,7 +34,7 @@ test('a stream tells of creation, processes and deletion, in order', async () =>
   s.close();
 });
 
-test('a stream that was cut goes on from its last id', async () => {
+test('a cut stream of events resumes after its last id', async () => {
   const s = await d.sse(V);
   const a = await d.sandbox();
   const [first] = await next(s, 'sandbox.created');
@@ -50,7 +50,7 @@ test('a stream that was cut goes on from its last id', async () => {
   await d.del(`/v1/sandboxes/${b.id}`);
 });
 
-test('without an id only what is new is told', async () => {
+test('without an id only new events are sent', async () => {
   const old = await d.sandbox();
   const s = await d.sse(V);
   await d.del(`/v1/sandboxes/${old.id}`);
@@ -70,7 +70,7 @@ test('one sandbox can be watched alone', async () => {
   s.close();
 });
 
-test('a timeout is told, and what it did', async () => {
+test('the end of a lifetime is an event with its action', async () => {
   const s = await d.sse(V);
   const box = await d.sandbox({ timeout_ms: 100 });
   const seen = await next(s, (e) => e.event === 'sandbox.deleted' && e.data.sandbox === box.id);
@@ -115,7 +115,7 @@ test('events keep their numbers over a restart of the front', async () => {
   again.close();
 });
 
-test('who goes on after a restart is told at once that something may be missing, and once', async () => {
+test('a client that resumes after a restart is told once that events may be missing', async () => {
   const s = await d.sse(V);
   const a = await d.sandbox();
   const [first] = await next(s, 'sandbox.created');

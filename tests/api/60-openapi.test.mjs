@@ -1,4 +1,4 @@
-// The document says what the server does, no less and no more.
+// The OpenAPI document matches the server.
 import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import path from 'node:path';
@@ -43,7 +43,7 @@ test('it is OpenAPI 3.1.0', () => {
   assert.equal(doc.info.title, 'Cove');
 });
 
-test('every route of the server is in it, and nothing else', () => {
+test('the document has exactly the routes of the server', () => {
   const source = routesInSource();
   assert.ok(source.size > 15, [...source].join('\n'));
   assert.deepEqual([...routesInDocument()].sort(), [...source].sort());
@@ -77,7 +77,7 @@ test('every operation has an id of its own, a summary, a success and an error', 
   }
 });
 
-test('every documented route answers something else than 404 or 405', async () => {
+test('every documented route exists', async () => {
   const s = await d.sandbox();
   await d.exec(s.id, 'git init -q . && git -c user.name=a -c user.email=a commit -q --allow-empty -m x');
   const p = await d.process(s.id, ['sleep', '1000'], { id: 'here' });

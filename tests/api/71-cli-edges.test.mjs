@@ -1,5 +1,5 @@
-// The command line where things go wrong: streams that are closed or full, names that
-// mean harm to a terminal, arguments that make no sense, servers that are none.
+// Errors of the command line: closed or full streams, hostile file names, invalid
+// arguments, servers that are not Cove.
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import fs from 'node:fs';
@@ -31,7 +31,7 @@ const sandboxes = async () => (await d.get('/v1/sandboxes?limit=1000')).sandboxe
 // eslint-disable-next-line no-control-regex
 const CONTROL = /[\x00-\x09\x0b-\x1f\x7f-\x9f]/;
 
-test('output that cannot be written is said, with status 74', async () => {
+test('a failed write to stdout is an error with status 74', async () => {
   for (const args of ['list', 'list --json', 'ps $ID', 'version', 'help', 'create --help', 'template show base']) {
     const r = await sh(`$COVE ${args} > /dev/full`);
     assert.equal(r.status, 74, `${args}: ${r.stderr}`);
@@ -39,7 +39,7 @@ test('output that cannot be written is said, with status 74', async () => {
   }
 });
 
-test('a log ends when it cannot be written, also one that is followed', async () => {
+test('logs end when stdout fails, also with -f', async () => {
   for (const args of ['logs $ID', 'logs --json $ID', 'logs -f $ID']) {
     const r = await sh(`$COVE ${args} > /dev/full`);
     assert.equal(r.status, 75, `${args}: ${r.stderr}`);
@@ -47,7 +47,7 @@ test('a log ends when it cannot be written, also one that is followed', async ()
   }
 });
 
-test('a stream that was closed is nobody else\'s', async () => {
+test('a closed stdout or stderr is an error', async () => {
   for (const args of ['exec $ID -- echo hi', 'run -- echo hi', 'cat $ID:/etc/hostname', 'list', 'logs $ID', 'cp $ID:/etc/hostname -']) {
     const r = await sh(`$COVE ${args} >&-`);
     assert.notEqual(r.status, 0, args);
@@ -68,7 +68,7 @@ test('a stdin that cannot be read is not an empty one', async () => {
   }
 });
 
-test('a stdin that somebody made non-blocking is waited for', async () => {
+test('exec works with non-blocking stdin', async () => {
   await cove(['session', 'create', '--id', 'slow', id]);
   const nonblock = 'use Fcntl; fcntl(STDIN, F_SETFL, O_NONBLOCK); exec @ARGV';
   for (const args of [['exec', id, 'cat'], ['session', 'exec', '-i', id, 'slow', 'cat']]) {
@@ -80,7 +80,7 @@ test('a stdin that somebody made non-blocking is waited for', async () => {
   }
 });
 
-test('nor do files that are copied mind', async () => {
+test('cp works with non-blocking stdio', async () => {
   const nonblock = 'use Fcntl; fcntl($_, F_SETFL, O_NONBLOCK) for STDIN, STDOUT; exec @ARGV';
   const start = (args) => spawn('perl', ['-e', nonblock, BIN, ...args], { env: d.cliEnv() });
   const put = start(['cp', '-', `${id}:late`]);
@@ -119,7 +119,7 @@ test('no name and no message can send a terminal anything', async () => {
   assert.equal(JSON.parse(listed.stdout).files[0].name, name);
 });
 
-test('names of files are shown on a terminal without what it would obey', async () => {
+test('file names are printed without terminal escape sequences', async () => {
   await cove(['exec', id, 'bash', '-c', "mkdir c1; touch c1/$'a\\u009b1mb'"]);
   const pane = new Pane(`${BIN} ls ${id}:c1`, { env: d.cliEnv() });
   try {
@@ -147,7 +147,7 @@ test('a value that is not UTF-8 is refused, and not left out', async () => {
   assert.deepEqual(await sandboxes(), [id]);
 });
 
-test('an argument too many is refused before anything is done', async () => {
+test('a surplus argument is refused before any request', async () => {
   await cove(['session', 'create', '--id', 'one', id]);
   for (const args of [['create', id, 'two'], ['list', id, 'x'], ['delete', id, 'one', 'two'], ['interrupt', id, 'one', 'x']]) {
     const r = await cove(['session', ...args]);
@@ -157,7 +157,7 @@ test('an argument too many is refused before anything is done', async () => {
   assert.match((await cove(['session', 'list', id])).stdout, /^one /m);
 });
 
-test('options that contradict each other are refused before anything is done', async () => {
+test('contradicting options are refused before any request', async () => {
   const child = d.cliSpawn(['exec', id, 'sh', '-c', 'echo up; exec sleep 1000']);
   const end = finished(child);
   await new Promise((resolve) => child.stdout.once('data', resolve));
@@ -189,7 +189,7 @@ test('a cursor is one value, whatever is in it', async () => {
   }
 });
 
-test('an answer of something that is no Cove is told, and crashes nothing', async () => {
+test('an answer of another server is an error and not a crash', async () => {
   const stranger = net.createServer((c) => {
     c.on('error', () => {});
     c.once('data', () => c.end('HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}'));
@@ -225,7 +225,7 @@ test('an answer without words has some of ours', async () => {
   }
 });
 
-test('what is searched for in a log may be further back than one answer looks', async () => {
+test('logs --search reads further pages until it has enough entries', async () => {
   const entry = (n) => ({ cursor: String(n), at: '2026-01-31T12:00:00.000Z', level: 'info', message: `needle ${n}`, fields: {} });
   const pages = { '': { entries: [], next_cursor: '9' }, 9: { entries: [entry(8), entry(7)], next_cursor: '6' }, 6: { entries: [entry(5), entry(4)], next_cursor: '3' } };
   const server = http.createServer((req, res) => {
@@ -258,7 +258,7 @@ const waits = (child) =>
     return /^SigBlk:\s+0*4003$/m.test(status) && /^State:\s+S/m.test(status);
   });
 
-test('Ctrl-C ends what waits for a server that does not answer', async () => {
+test('Ctrl-C ends a command whose server does not answer', async () => {
   for (const args of [['exec', id, 'true'], ['run', 'true'], ['session', 'exec', id, 'slow', 'true']]) {
     const r = await whileStuck(async () => {
       const child = d.cliSpawn(args);
@@ -272,7 +272,7 @@ test('Ctrl-C ends what waits for a server that does not answer', async () => {
   }
 });
 
-test('a second Ctrl-C ends also what nobody can be told to end', async () => {
+test('a second Ctrl-C ends the client when the server cannot be told', async () => {
   const child = d.cliSpawn(['exec', id, 'sh', '-c', 'echo up; exec sleep 1000']);
   const end = finished(child, { deadline: 40_000 });
   await new Promise((resolve) => child.stdout.once('data', resolve));

@@ -1,4 +1,4 @@
-// The command line when its connection to the daemon breaks between two words.
+// The command line when its connection to the daemon breaks.
 import assert from 'node:assert/strict';
 import net from 'node:net';
 import { after, before, test } from 'node:test';
@@ -53,7 +53,7 @@ function first(pattern, cut = () => {}) {
 /** Each of these breaks, once. */
 const each = (...fates) => (line, way) => fates.map((f) => f(line, way)).find(Boolean);
 
-test('a command whose start nobody answered is found again when the daemon is back', async () => {
+test('a command whose start was not answered is found again when the daemon is back', async () => {
   const daemonGoes = async (way) => {
     const { port } = way.address();
     way.close();
@@ -65,7 +65,7 @@ test('a command whose start nobody answered is found again when the daemon is ba
   assert.deepEqual([r.status, r.stdout, r.stderr], [3, 'once\n', '']);
 });
 
-test('the end of stdin is told again', async () => {
+test('the end of stdin is sent again after a break', async () => {
   let told = 0;
   const fate = (line) => {
     if (!/stdin\?close=1 /.test(line)) return undefined;
@@ -78,7 +78,7 @@ test('the end of stdin is told again', async () => {
   assert.deepEqual([r.status, r.stdout, r.stderr], [0, '', '']);
 });
 
-test('a part of stdin that may be lost is said, also after another break', async () => {
+test('stdin that may be lost is reported, also after another break', async () => {
   const r = await byWayOf(each(first(/^POST \S+\/processes /), first(/\/stdin /)), (cove) =>
     cove(['exec', id, 'sh', '-c', 'cat; exec sleep 1000'], { input: 'half' }));
   assert.equal(r.status, 75, r.stderr);
@@ -90,7 +90,7 @@ test('run deletes its sandbox when the daemon is back', async () => {
   assert.deepEqual([r.status, r.stdout, r.stderr], [0, 'ok\n', '']);
 });
 
-test('Ctrl-C ends what waits for the rest of an answer, or for a request to be taken', async () => {
+test('Ctrl-C ends a command that waits for an answer or for its request to be sent', async () => {
   const half = 'HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 9\r\n\r\n{';
   const asked = [];
   const stuck = net.createServer((c) => {

@@ -1,4 +1,4 @@
-// `cove shell` in a real terminal, and what stands on its screen.
+// `cove shell` in a real terminal.
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import fs from 'node:fs';
@@ -130,7 +130,7 @@ test('detaching leaves it running, gives the terminal back out of vi, and --atta
   done(p);
 });
 
-test('whoever types is heard while a program prints faster than the terminal takes it', async () => {
+test('input arrives while a program prints faster than the terminal reads', async () => {
   const p = shell('--id flooding');
   await p.shows(/\$ ?$/m);
   p.type(`yes "$(printf '\\033[2J\\033[Hflood')"\n`); // a screen for twelve bytes
@@ -165,7 +165,7 @@ test('attaching again does not type what the local terminal once answered to the
   done(p);
 });
 
-test('what was typed right before the keys to detach is not lost', async () => {
+test('input right before the detach keys is not lost', async () => {
   const p = shell('--id left');
   await p.shows(/\$ ?$/m);
   p.tmux('set-buffer', 'touch /tmp/typed\n\x1dd'); // one paste is one read
@@ -175,7 +175,7 @@ test('what was typed right before the keys to detach is not lost', async () => {
   done(p);
 });
 
-test('keys to detach with can be chosen, and what only begins like them arrives', async () => {
+test('--detach-keys sets the keys, and their incomplete prefix is sent', async () => {
   const p = pane(`shell --detach-keys ctrl-p,ctrl-q ${id} -- bash --norc --noprofile -c 'stty -icanon -echo; echo go; dd bs=1 count=4 2>/dev/null | od -An -tx1; sleep 1000'`);
   await p.shows('go');
   p.press('C-p');
@@ -204,7 +204,7 @@ test('two windows on one terminal; a read-only one only looks', async () => {
   done(ro);
 });
 
-test('a restart of the daemon goes unnoticed', async () => {
+test('the command survives a restart of the daemon', async () => {
   const p = shell('--id survivor');
   await p.shows(/\$ ?$/m);
   p.type('x=remembered; for i in 1 2 3; do echo tick $i; done\n');
@@ -244,7 +244,7 @@ test('while the daemon is away ctrl-c gives up; a signal to the client gives the
   done(q);
 });
 
-test('a signal ends the client though nobody reads its terminal any more', async () => {
+test('a signal ends the client although its terminal is not read', async () => {
   const p = shell('--id unread');
   await p.shows(/\$ ?$/m);
   const pid = Number(execFileSync('pgrep', ['-P', p.tmux('list-panes', '-F', '#{pane_pid}').trim()], { encoding: 'utf8' }));
@@ -271,7 +271,7 @@ test('a signal ends the client though nobody reads its terminal any more', async
   done(p);
 });
 
-test('what cannot be is said, and the status says so too', async () => {
+test('invalid shell calls are errors with their exit status', async () => {
   const p = pane(`shell ${id} -- no-such-program`);
   await p.shows(/not found in this sandbox/);
   await p.shows('status=65');
@@ -286,7 +286,7 @@ test('what cannot be is said, and the status says so too', async () => {
   assert.match(r.stderr, /not a terminal/);
 });
 
-test('exec -t and run -t have a terminal; what run made is gone afterwards', async () => {
+test('exec -t and run -t have a terminal, and run deletes its sandbox', async () => {
   const p = pane(`exec -t ${id} sh -c 'tty; exit 9'`);
   await p.shows(/^\/dev\/pts\/\d+\nstatus=9/m);
   const n = (await d.get('/v1/sandboxes')).sandboxes.length;

@@ -1,4 +1,4 @@
-// The daemon may go and come back; what was acknowledged is still there.
+// A restart of the daemon keeps everything acknowledged.
 import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import { after, before, test } from 'node:test';
@@ -68,7 +68,7 @@ test('a timeout that passed while the daemon was away is kept to when it is back
   await poll('it is gone', async () => (await d.call('GET', `${S}/${s.id}`)).status === 404);
 });
 
-test('what was deleted stays deleted', async () => {
+test('a deleted sandbox stays deleted after a restart', async () => {
   const s = await d.sandbox();
   await d.del(`${S}/${s.id}`);
   await d.kill9('both');
@@ -124,7 +124,7 @@ test('stop ends the daemon and leaves the sandboxes; serve finds them again', as
   await d.del(`${S}/${s.id}`);
 });
 
-test('stop --all ends the sandboxes too; their files are there afterwards', async () => {
+test('stop --all ends the sandboxes and keeps their files', async () => {
   const { s, at } = await busy();
   await d.exec(s.id, 'echo kept >/workspace/file; sync');
   const r = await run(BIN, ['stop', '--all', '--state', d.dir]);
@@ -139,7 +139,7 @@ test('stop --all ends the sandboxes too; their files are there afterwards', asyn
   await d.del(at);
 });
 
-test('stop without a daemon is no error, twice neither', async () => {
+test('stop --all without a daemon succeeds, also twice', async () => {
   await d.end();
   for (const args of [['--all', '--state', d.dir], ['--state', d.dir, '--all']]) {
     const r = await run(BIN, ['stop', ...args]);

@@ -1,4 +1,4 @@
-// templates: any image in, sandboxes out. The archives are written here, by hand.
+// Templates from images. The archives are made by the tests.
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import fs from 'node:fs';
@@ -43,7 +43,7 @@ test('a rootfs tar becomes a template, and a sandbox starts from it', async () =
   await d.del(`/v1/sandboxes/${id}`);
 });
 
-test('what an archive says of owners, modes, links, times and attributes is kept', async () => {
+test('a template keeps owners, modes, links, times and attributes of its archive', async () => {
   await add('kept', tar([
     probe,
     { name: './a/b/' , mode: 0o2750, uid: 12, gid: 34 },
@@ -66,7 +66,7 @@ test('what an archive says of owners, modes, links, times and attributes is kept
   assert.equal(await p(id, 'xattr', '/attr', 'user.note'), 'kept');
 });
 
-test('gzip and zstd are told by their bytes', async () => {
+test('gzip and zstd are detected by their magic bytes', async () => {
   const plain = tar([probe, { name: 'how', data: 'packed' }]);
   for (const [name, pack] of [['gz', gzip], ['zst', zstd]]) {
     await add(name, pack(plain));
@@ -168,7 +168,7 @@ test('user, workdir and env of the image are where commands start', async () => 
   assert.equal(await p(id, 'pwd'), '/app\n');
 });
 
-test('without bash, passwd or libc a call says what is missing', async () => {
+test('calls in an image without bash, passwd or libc say what is missing', async () => {
   await add('bare', tar([probe]));
   const { id } = await on('bare');
   assert.equal((await d.exec(id, ['/p', 'id'])).stdout, '0:0\n');
@@ -186,7 +186,7 @@ test('a name that is taken means the new one; sandboxes keep the old', async () 
   assert.equal(await p(old, 'cat', '/v'), '1');
 });
 
-test('an alias is one more name; the template goes with its last', async () => {
+test('a template is deleted with its last name', async () => {
   await add('one', tar([probe, { name: 'alias', data: 'me' }]));
   const two = await d.post('/v1/templates/one/alias', { alias: 'two' });
   const one = await d.get('/v1/templates/one');
@@ -208,14 +208,14 @@ test('an alias is one more name; the template goes with its last', async () => {
   await d.fails(409, 'conflict', 'POST', '/v1/templates/x1/alias', { alias: 'x2' });
 });
 
-test('names: base is not to be had, and odd ones are refused before a byte is read', async () => {
+test('reserved and invalid template names are refused before the body is read', async () => {
   await d.fails(409, 'conflict', 'PUT', '/v1/templates/base', tar([probe]));
   await d.fails(409, 'conflict', 'DELETE', '/v1/templates/base');
   for (const name of ['.hidden', 'a%2Fb', 'a%20b', '-x', 'x'.repeat(64)]) await d.fails(400, 'invalid', 'PUT', `/v1/templates/${name}`, tar([probe]));
   await d.fails(400, 'invalid', 'POST', '/v1/templates/tiny/alias', { alias: '../x' });
 });
 
-test('what is no image is refused with what is wrong, and nothing is left', async () => {
+test('an archive that is not an image is refused with a reason and leaves nothing', async () => {
   const stores = storesOf().length;
   const layer = tar([probe]);
   const two = [layer, tar([{ name: 'x', data: 'x' }])];
@@ -341,7 +341,7 @@ test('the CLI adds a file, a directory and stdin, and shows, aliases and deletes
   }
 });
 
-test('build says clearly what this host lacks, and takes no odd words', async () => {
+test('template build reports missing tools and refuses invalid arguments', async () => {
   const url = '/v1/templates/built/build';
   const e = await d.fails(501, 'unsupported', 'POST', url, { debootstrap: { suite: 'bookworm', packages: ['curl'] } });
   assert.match(JSON.stringify(e), /no debootstrap|no network/);

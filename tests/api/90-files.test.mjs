@@ -24,7 +24,7 @@ const sh = async (command, opts) => {
   return r.stdout;
 };
 
-test('what was written is read, by absolute, relative and home paths', async () => {
+test('a written file is read back by absolute, relative and home paths', async () => {
   const f = await put('/workspace/a.txt', 'hello\n');
   assert.equal(f.path, '/workspace/a.txt');
   assert.deepEqual([f.name, f.type, f.size, f.mode, f.owner, f.group], ['a.txt', 'file', 6, '0644', 'user', 'user']);
@@ -37,7 +37,7 @@ test('what was written is read, by absolute, relative and home paths', async () 
   assert.equal((await read('a.txt')).headers['content-type'], 'text/plain; charset=utf-8');
 });
 
-test('an empty file, and one that becomes shorter', async () => {
+test('empty files and files that become shorter are written correctly', async () => {
   await put('e', 'something long');
   await put('e', 'short');
   assert.equal((await read('e')).text, 'short');
@@ -95,7 +95,7 @@ test('append, parents, mode and owner', async () => {
   await d.fails(403, 'denied', 'PUT', url('mine', { owner: 'root' }), Buffer.from('x'));
 });
 
-test('of those who append at the same time none is lost, and each is in one piece', async () => {
+test('concurrent appends are all kept, each in one piece', async () => {
   const bodies = ['a', 'b', 'c', 'd', 'e'].map((c, i) => Buffer.alloc(i < 3 ? 300_000 : 1000, c));
   for (let round = 0; round < 5; round++) {
     await put('together', '');
@@ -106,7 +106,7 @@ test('of those who append at the same time none is lost, and each is in one piec
   }
 });
 
-test('of those who write at the same time one wins, whole; with If-Match only one', async () => {
+test('of concurrent writes one wins completely; with If-Match only one succeeds', async () => {
   const bodies = [[300_001, 'a'], [200_003, 'b'], [100, 'c'], [70_000, 'd'], [500_000, 'e'], [4096, 'f']].map(([n, c]) => Buffer.alloc(n, c));
   for (let round = 0; round < 12; round++) {
     await Promise.all(bodies.map((b) => put('race', b)));
@@ -131,7 +131,7 @@ test('a program that holds a lock on a file delays a write and does not stop it'
   await d.post(`/v1/sandboxes/${s.id}/processes/holder/kill`, { grace_ms: 0 });
 });
 
-test('a mode is what was asked for, however it is written and whoever owns it', async () => {
+test('a written file has the requested mode, for any kind of write and owner', async () => {
   for (const [i, body] of [Buffer.from('x'), Buffer.alloc(200_000)].entries()) {
     for (const [mode, o] of [['4755', {}], ['2755', { append: 1 }], ['4711', { atomic: 1 }], ['1640', {}], ['6755', { owner: 'user', user: 'root' }]]) {
       for (const round of ['new', 'over']) {
@@ -146,7 +146,7 @@ test('a mode is what was asked for, however it is written and whoever owns it', 
   }
 });
 
-test('conditions: what does not hold changes nothing', async () => {
+test('a failed precondition changes nothing', async () => {
   const f = await put('c', 'first', {}, { 'if-none-match': '*' });
   await d.fails(412, 'precondition', 'PUT', url('c'), Buffer.from('x'), { headers: { 'if-none-match': '*' } });
   await d.fails(412, 'precondition', 'PUT', url('c'), Buffer.alloc(100_000), { headers: { 'if-none-match': '*' } });
@@ -197,7 +197,7 @@ test('ranges', async () => {
   }
 });
 
-test('HEAD says what GET would, and sends nothing', async () => {
+test('HEAD has the headers of GET and no body', async () => {
   await put('h.html', '<p>'.repeat(50_000));
   const a = await d.call('HEAD', url('h.html'));
   assert.equal(a.status, 200);
@@ -214,7 +214,7 @@ test('download names the file', async () => {
   assert.equal(a.headers['content-disposition'], `attachment; filename="a _b_ __.txt"; filename*=UTF-8''a%20%22b%22%20%C3%A9.txt`);
 });
 
-test('a body in gzip is inflated; one that is not is refused and nothing changes', async () => {
+test('a gzip body is inflated, and an invalid one is refused without changes', async () => {
   const text = Buffer.from('inflate me '.repeat(100_000));
   await put('z', zlib.gzipSync(text), {}, { 'content-encoding': 'gzip' });
   assert.ok((await read('z')).bytes.equals(text));
@@ -264,7 +264,7 @@ test('through a link that leads nowhere the file is made where it leads', async 
   }
 });
 
-test('a path that ends in a slash names no file, and nothing is made of it', async () => {
+test('a path with a trailing slash is not a file and makes none', async () => {
   await put('nofile', 'x');
   for (const body of ['x', 'x'.repeat(100_000)])
     for (const o of [{}, { parents: 1 }, { atomic: 1 }])
@@ -272,7 +272,7 @@ test('a path that ends in a slash names no file, and nothing is made of it', asy
   assert.equal(await sh('ls -d slash 2>/dev/null || cat nofile'), 'x');
 });
 
-test('what is not a regular file is refused at once, and /proc is a stream', async () => {
+test('devices and pipes are refused at once, and /proc files are streamed', async () => {
   await sh('rm -f fifo; mkfifo fifo; python3 -c "import socket; socket.socket(socket.AF_UNIX).bind(\'/workspace/sock\')"');
   for (const path of ['fifo', 'sock', '/workspace', '/dev/null', '/dev/zero', '/dev/shm']) await d.fails(400, 'invalid', 'GET', url(path));
   for (const path of ['fifo', '/workspace']) await d.fails(400, 'invalid', 'PUT', url(path), Buffer.from('x'));
@@ -328,7 +328,7 @@ test('precise errors', async () => {
   assert.equal((await read('/etc/shadow', {}, { user: 'root' })).status, 200);
 });
 
-test('a client that leaves in the middle of an upload leaves nothing', async () => {
+test('a client that disconnects during an upload leaves no file', async () => {
   await put('kept', 'old');
   await new Promise((resolve, reject) => {
     const r = http.request(d.url + url('kept'), { method: 'PUT', headers: { authorization: `Bearer ${d.key}`, 'content-length': 10 << 20 } });

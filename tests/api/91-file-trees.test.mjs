@@ -65,7 +65,7 @@ test('list: order, depth, hidden, pages', async () => {
   await d.fails(403, 'denied', 'GET', url('/list', { path: '/root' }));
 });
 
-test('what comes and goes meanwhile is no failure of a list or a copy', async () => {
+test('files that appear or vanish do not fail a list or a copy', async () => {
   await sh('mkdir -p flux');
   await d.process(s.id, ['python3', '-c', `
 import os
@@ -95,7 +95,7 @@ test('list by size and time', async () => {
   await d.fails(400, 'invalid', 'GET', url('/list', { path: 'o', reverse: 1 }));
 });
 
-test('a hundred thousand entries, and nobody else waits', { timeout: 120_000 }, async () => {
+test('listing a hundred thousand entries does not delay other requests', { timeout: 120_000 }, async () => {
   await sh('mkdir many; cd many; python3 -c "for i in range(100000): open(\'f%06d\' % i, \'w\').close()"');
   const listing = list('/workspace/many', { limit: 100000 });
   let others = 0;
@@ -149,13 +149,13 @@ python3 -c "import os; os.setxattr('cp/d/f', 'user.k', b'v')"`);
   assert.equal(await sh('ls -A cp'), 'big\nbig2\nd\nd2\n', 'a failed copy leaves nothing');
 });
 
-test('a copy that fails leaves nothing, whatever modes it has copied', async () => {
+test('a failed copy leaves nothing, also with read-only directories', async () => {
   await sh('mkdir -p cf/from/a/b cf/from/z; touch cf/from/a/b/f; chmod 555 cf/from/a/b cf/from/a; python3 -c "import socket; socket.socket(socket.AF_UNIX).bind(\'cf/from/z/s\')"');
   await d.fails(400, 'invalid', 'POST', url('/copy', { path: 'cf/from', to: 'cf/to' }));
   assert.equal(await sh('ls -A cf'), 'from\n');
 });
 
-test('the front killed in the middle of a copy leaves nothing of it', async () => {
+test('a kill of the front during a copy leaves nothing of it', async () => {
   await sh('mkdir -p ck/from/t; cd ck/from/t; seq 30000 | xargs touch');
   const answer = d.call('POST', url('/copy', { path: 'ck/from', to: 'ck/to' })).catch(() => {});
   await poll('it is being copied', async () => (await d.exec(s.id, 'ls -dA ck/.cove*/t')).exit_code === 0);
@@ -244,7 +244,7 @@ test('a regular expression that never ends is ended', async () => {
   await d.fails(408, 'timeout', 'POST', url('/search', { path: 'se', regex: '(a*)*(a*)*(a*)*\\1\\2\\3b', timeout: 1 }));
 });
 
-test('nothing can be laid in wait where a new file is made beside an old one', async () => {
+test('a tenant cannot place a link where a temporary file is made', async () => {
   // names that a guess would find: of every process that there may be
   await sh(`mkdir -p w/d w/e /dev/shm/w; echo kept > w/kept; touch w/a w/b; python3 -c "
 import os

@@ -61,7 +61,7 @@ os.setxattr(b"n/\\xff\\xfe", "user.mine", b"v")`]);
   assert.equal(await sh('diff --no-dereference -r n n2 && readlink n2/l | wc -c && python3 -c \'import os; print(os.getxattr(b"n2/\\xff\\xfe", "user.mine"))\''), "301\nb'v'\n");
 });
 
-test('what is wrong with the path is said before any byte', async () => {
+test('an invalid path of an archive is an error before any byte', async () => {
   await sh('mkdir -p /root/secret && chmod 700 /root/secret', 'root');
   await sh('touch plain');
   await d.fails(404, 'not_found', 'GET', url({ path: '/workspace/none' }));
@@ -94,7 +94,7 @@ test('a failure in the middle cuts the connection', async () => {
   await assert.rejects(get({ path: 'm' }), /aborted|ECONNRESET|socket hang up/);
 });
 
-test('what is mounted below is left out, and nothing there can block it', async () => {
+test('an archive omits mounts below, which cannot block it', async () => {
   const a = await d.call('GET', url({ path: '/', user: 'root', exclude: 'usr' }), undefined, { timeout: 60_000 });
   assert.equal(a.status, 200, a.text);
   const names = list(a.bytes).map((l) => l.replace(/^. \d+ /, ''));
@@ -102,7 +102,7 @@ test('what is mounted below is left out, and nothing there can block it', async 
   assert.equal(names.filter((n) => /^\.\/(proc|sys|dev)\/./.test(n)).length, 0);
 });
 
-test('a reader that does not read makes the helper wait, and one that leaves ends it', async () => {
+test('a reader that stops blocks the helper, and one that disconnects ends it', async () => {
   await sh('mkdir -p big && head -c 30000000 /dev/zero > big/f');
   const rss = () => Number(/VmRSS:\s+(\d+)/.exec(fs.readFileSync(`/proc/${d.frontPid()}/status`, 'utf8'))[1]);
   const before = rss();
@@ -135,7 +135,7 @@ test('laid over: directories stay, files are replaced, other files are left alon
   assert.match(e.message, /both a directory and something else/);
 });
 
-test('what comes out goes in again, attributes of what may not be written too', async () => {
+test('an archive unpacks to the same tree, including attributes of read-only files', async () => {
   await sh(`mkdir -p attr/d; echo x > attr/f; python3 -c "
 import os
 for n in 'attr/f', 'attr/d': os.setxattr(n, 'user.k', b'v')"; chmod 444 attr/f; chmod 555 attr/d`);
@@ -155,7 +155,7 @@ test('owners as the archive says are root\'s to ask for', async () => {
   await d.fails(403, 'denied', 'PUT', url({ path: 'own3', parents: 1, owners: 1 }), bytes);
 });
 
-test('atomic: the directory becomes the archive, or stays as it is', async () => {
+test('an atomic unpack replaces the directory completely or not at all', async () => {
   await sh('mkdir -p at/dir && echo old > at/dir/f');
   const r = await put({ path: 'at/dir', atomic: 1 }, tar([{ name: 'g', data: 'new' }]));
   assert.deepEqual(r, { entries: 1, bytes: 3, skipped: 0 });
@@ -172,7 +172,7 @@ test('atomic: the directory becomes the archive, or stays as it is', async () =>
   assert.match(left.left, /^at\/\.cove-[a-z0-9]{16}$/);
 });
 
-test('a full disk is 507, and what is atomic leaves no trace', async () => {
+test('a full disk is 507, and an atomic unpack leaves nothing then', async () => {
   await sh('mkdir -p full && echo kept > full/f');
   const bomb = gzip(tar([{ name: 'zeros', data: Buffer.alloc(100 << 20) }]));
   await d.fails(507, 'disk_full', 'PUT', url({ path: 'full', atomic: 1 }), bomb);
@@ -181,7 +181,7 @@ test('a full disk is 507, and what is atomic leaves no trace', async () => {
   assert.equal(await sh('ls -A full; dd if=/dev/zero of=room bs=1M count=8 2>/dev/null && rm room'), 'f\n');
 });
 
-test('a client that dies in the middle leaves nothing', async () => {
+test('an atomic unpack leaves nothing when its client disconnects', async () => {
   await sh('mkdir -p dies && echo kept > dies/f');
   // up to a border between two entries, behind which there are only zeros: it looks whole
   const bytes = tar([{ name: 'a', data: Buffer.alloc(200_000) }, { name: 'b', data: 'b' }]).subarray(0, 512 + 200_192);
@@ -196,7 +196,7 @@ test('a client that dies in the middle leaves nothing', async () => {
   }
 });
 
-test('the front killed in the middle leaves nothing either', async () => {
+test('an atomic unpack leaves nothing when the front is killed', async () => {
   await sh('mkdir -p killed && echo kept > killed/f');
   const req = http.request(d.url + url({ path: 'killed', atomic: 1 }), { method: 'PUT', headers: { authorization: `Bearer ${d.key}`, 'content-length': 1 << 20 } });
   req.on('error', () => {});

@@ -1,4 +1,4 @@
-// Files on a disk that is full: nothing half-written is seen, and the daemon is unhurt.
+// Files on a disk that is full: no half-written file is visible, and the daemon keeps running.
 import assert from 'node:assert/strict';
 import crypto from 'node:crypto';
 import zlib from 'node:zlib';
@@ -26,7 +26,7 @@ const full = async (what) => {
   assert.deepEqual([a.status, a.json?.error?.code], [507, 'disk_full'], a.text);
 };
 
-test('an upload larger than the disk is refused and leaves what was there', async () => {
+test('an upload larger than the disk is refused and keeps the old file', async () => {
   const old = crypto.randomBytes(300_000);
   await put('f', old);
   await full(put('f', Buffer.alloc(40 * MiB, 1)));
@@ -38,7 +38,7 @@ test('an upload larger than the disk is refused and leaves what was there', asyn
   assert.equal(await sh('ls -A /workspace'), 'f\n');
 });
 
-test('an append that finds no room for all of it leaves what was there', async () => {
+test('an append that does not fit keeps the old contents', async () => {
   for (const size of [200_000, 3 * MiB + 1]) {
     const old = Buffer.alloc(size, 'o');
     await put('log', old);

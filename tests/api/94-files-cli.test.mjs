@@ -82,7 +82,7 @@ test('directories, with links and odd names, both ways and between', async () =>
   assert.equal(await sh('cat "passed/a b/c/f"', t.id), '1\n');
 });
 
-test('a directory comes out again over what it left the first time', async () => {
+test('cp of a directory over its earlier copy replaces the files', async () => {
   await sh('rm -rf twice; mkdir -m 750 twice; mkdir -m 700 twice/own; echo 1 > twice/own/f; ln -s f twice/own/l; ln -s f twice/own/m');
   fs.mkdirSync(here('outs'));
   await ok(['cp', `${s.id}:twice`, here('outs')]);
@@ -94,7 +94,7 @@ test('a directory comes out again over what it left the first time', async () =>
   assert.equal(fs.readFileSync(here('outs/twice/own/f'), 'utf8'), '1\n');
 });
 
-test('what is copied to and is no file keeps its mode', async () => {
+test('cp to a device or pipe keeps its mode', async () => {
   await sh('echo private > p; chmod 600 p');
   await run('mkfifo', ['-m', '666', here('fifo')]);
   const reader = run('cat', [here('fifo')]);
@@ -103,7 +103,7 @@ test('what is copied to and is no file keeps its mode', async () => {
   assert.equal(fs.statSync(here('fifo')).mode & 0o777, 0o666);
 });
 
-test('what a sandbox names leads nowhere but below the target', async () => {
+test('names from a sandbox cannot lead outside the target of cp', async () => {
   await sh(`rm -rf evil; mkdir -p evil/d; echo inside > evil/d/f`);
   fs.mkdirSync(here('target/evil'), { recursive: true });
   fs.mkdirSync(here('outside'));

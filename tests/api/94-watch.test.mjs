@@ -1,4 +1,4 @@
-// What happens in a directory, told without a gap.
+// Watches of directories, without a gap.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { poll, startDaemon } from '../lib/cove.mjs';
@@ -49,7 +49,7 @@ test('create, modify, attrib, move and delete, each with its path', async () => 
   r.close();
 });
 
-test('not recursive: what is in a directory below is not told', async () => {
+test('a watch that is not recursive reports nothing of subdirectories', async () => {
   await sh('mkdir -p nr/sub');
   const r = await open({ path: '/workspace/nr' });
   await sh('cd nr; touch sub/x; mkdir new; touch new/y; touch last');
@@ -92,7 +92,7 @@ open('half/last${i}', 'w').close()
   r.close();
 });
 
-test('a move has both ends; one that leaves or enters the tree is a delete or a create', async () => {
+test('a move has both paths; a move out of or into the tree is a delete or a create', async () => {
   await sh('mkdir -p mv/x/y outside && touch mv/x/y/f outside/o');
   const r = await open({ path: 'mv', recursive: 1 });
   await sh('mv mv/x mv/z && touch mv/z/y/f');
@@ -104,7 +104,7 @@ test('a move has both ends; one that leaves or enters the tree is a delete or a 
   r.close();
 });
 
-test('of directories of one name, one after the other, none is told of once it has left', async () => {
+test('a directory that has left the tree is not reported any more, also if its name is reused', async () => {
   await sh('mkdir -p names/d names/held away2');
   const r = await open({ path: 'names', recursive: 1, coalesce_ms: 0 });
   await sh('mv names/d away2/1; mkdir names/d');
@@ -118,7 +118,7 @@ test('of directories of one name, one after the other, none is told of once it h
   r.close();
 });
 
-test('who follows what is told knows every file, however often a path was another one meanwhile', async () => {
+test('the events lead to the final tree, also if a path changes its kind repeatedly', async () => {
   const ways = {
     'made again': 'mkdir e; rmdir e; mkdir e; touch e/f',
     'made again, after it had left': 'mkdir e; mv e $OUT/e; mkdir e; mkdir e/d; touch e/d/f',
@@ -144,7 +144,7 @@ test('who follows what is told knows every file, however often a path was anothe
   }
 });
 
-test('includes and excludes choose what is told', async () => {
+test('includes and excludes select the reported paths', async () => {
   await sh('mkdir -p g/src g/node_modules');
   const r = await d.sse(`${url({ path: 'g', recursive: 1 })}&include=*.c&include=src/**&include=last&exclude=node_modules&exclude=./src/skip`);
   await r.until('ready');
@@ -153,7 +153,7 @@ test('includes and excludes choose what is told', async () => {
   r.close();
 });
 
-test('the same again within the window is told once', async () => {
+test('a repeated change within the window is reported once', async () => {
   await sh('mkdir -p co');
   const r = await open({ path: 'co', coalesce_ms: 2000 });
   await sh('cd co; : > f; for i in $(seq 100); do echo $i >> f; done; touch last');
@@ -170,7 +170,7 @@ test('names that are not UTF-8 are base64', async () => {
   r.close();
 });
 
-test('what is wrong is a status: missing, no directory, not allowed, not known', async () => {
+test('a watch of a missing, forbidden or non-directory path is an error status', async () => {
   await sh('touch plain; mkdir -m 700 -p /workspace/mine');
   await sh('mkdir -m 700 /root/w', 'root');
   await d.fails(404, 'not_found', 'GET', url({ path: 'none' }));
@@ -187,7 +187,7 @@ test('what is wrong is a status: missing, no directory, not allowed, not known',
   await d.fails(400, 'invalid', 'POST', `/v1/sandboxes/${s.id}/processes`, { argv: ['true'], id: '.mine' });
 });
 
-test('a reader that comes back with the last id misses nothing', async () => {
+test('a reader that resumes with its last id misses no event', async () => {
   await sh('mkdir -p back');
   const r = await open({ path: 'back' });
   await sh('touch back/one');
@@ -218,7 +218,7 @@ test('also when the front was killed meanwhile', async () => {
   again.close();
 });
 
-test('one that comes back too late gets a new watch, and is told so', async () => {
+test('a reader that resumes too late gets a new watch and is told so', async () => {
   await sh('mkdir -p late');
   const r = await open({ path: 'late' });
   r.close();
@@ -228,7 +228,7 @@ test('one that comes back too late gets a new watch, and is told so', async () =
   again.close();
 });
 
-test('a reader that is away for too long is told that something is lost', async () => {
+test('a reader that was away too long is told that events were lost', async () => {
   await sh('mkdir -p flood');
   const w = await d.post(W, { path: 'flood', coalesce_ms: 0 });
   await d.exec(s.id, ['python3', '-c', `
@@ -250,7 +250,7 @@ open("last", "w").close()`]);
   await d.del(`${W}/${w.id}`);
 });
 
-test('when the kernel could not keep up that is told, and new directories are found all the same', async () => {
+test('an overflow of the kernel queue is reported, and new directories are still found', async () => {
   await sh('mkdir -p queue/old/here queue/old/away/below away3');
   const r = await open({ path: 'queue', recursive: 1, coalesce_ms: 0 });
   await sh('pkill -STOP cove-helper');
@@ -271,7 +271,7 @@ os.rename("old/away", "../away3/gone")`]);
   r.close();
 });
 
-test('it ends when the directory goes away', async () => {
+test('a watch ends when its directory is removed', async () => {
   for (const [how, reason] of [['rm -r gone', 'deleted'], ['mv gone gone2', 'moved']]) {
     await sh('rm -rf gone gone2; mkdir -p gone/sub');
     const r = await open({ path: 'gone', recursive: 1 });
@@ -282,7 +282,7 @@ test('it ends when the directory goes away', async () => {
   }
 });
 
-test('it ends, rather than miss something, when a directory above it was moved', async () => {
+test('a watch ends when a directory above it is moved', async () => {
   await sh('mkdir -p above/it/old');
   const r = await open({ path: 'above/it', recursive: 1 });
   await sh('mv above aside; touch aside/it/old/f; mkdir aside/it/new; touch aside/it/new/f');
@@ -312,7 +312,7 @@ test('a watch that is kept: made, listed, read page by page, ended', async () =>
   await d.fails(400, 'invalid', 'GET', `${W}/${w.id}/events?since=x`);
 });
 
-test('one that nobody reads ends by itself', async () => {
+test('a watch without readers ends by itself', async () => {
   const w = await d.post(W, { path: 'a', idle_timeout_ms: 1000 });
   await poll('it is gone', async () => !(await d.get(W)).watches.some((x) => x.id === w.id));
 });

@@ -1,4 +1,4 @@
-// What may be asked of files, watches, git and archives, one more of it each; and what is found inside.
+// Limits of file, watch, git and archive calls, each at one over the limit.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { startDaemon } from '../lib/cove.mjs';
@@ -73,7 +73,7 @@ test('an expression that takes all memory ends with a word', async () => {
   assert.match(e.message, /regex: /);
 });
 
-test('of a file of users 1 MiB is read: who comes later has no name', async () => {
+test('only the first MiB of /etc/passwd is read', async () => {
   await sh(`cp /etc/passwd /tmp/passwd; echo 'early:x:4001:4001::/:/bin/sh' >> /etc/passwd; yes '# nobody at all, and that in many lines' | head -c 1100000 >> /etc/passwd; echo >> /etc/passwd; echo 'late:x:4002:4002::/:/bin/sh' >> /etc/passwd; touch e l; chown 4001 e; chown 4002 l`, { user: 'root' });
   const { files } = await d.get(url('files/list', { path: '.' }));
   const owner = (name) => files.find((f) => f.name === name).owner;

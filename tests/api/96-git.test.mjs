@@ -1,4 +1,4 @@
-// git as it is inside, told as JSON.
+// The git of a sandbox, as JSON.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { startDaemon } from '../lib/cove.mjs';
@@ -75,7 +75,7 @@ test('status and diff: a submodule', async () => {
   assert.match(diff.files[0].patch, /\+Subproject commit [0-9a-f]{40}/);
 });
 
-test('diff: the files, what is staged, between commits; renames, binaries, modes, types', async () => {
+test('diff shows the worktree, the index and commits, with renames, binaries, modes and types', async () => {
   await sh(`git init -q df; cd df; seq 50 > big; echo a > f; printf 'a\\0b' > bin; echo t > type; git add .; git commit -qm one;
     git mv big large; echo 51 >> large; echo b >> f; printf 'a\\0c' > bin; chmod +x type; git add -A; echo c >> f; rm type; ln -s f type; echo 'diff --git a/x b/x' > fake; git add -N fake`);
   const staged = await get('diff', { path: 'df', staged: 1 });
@@ -99,7 +99,7 @@ test('diff: the files, what is staged, between commits; renames, binaries, modes
   await fails(400, 'invalid', 'diff', { path: 'df', to: 'HEAD' });
 });
 
-test('diff: bounds of each file and of all, said where they are reached', async () => {
+test('diff reports where the bound of a file or of all files is reached', async () => {
   await sh('git init -q bd; cd bd; for i in 1 2 3; do echo > f$i; done; git add .; git commit -qm one; for i in 1 2 3; do seq 10000 > f$i; done; echo x > f4; git add f4');
   const each = await get('diff', { path: 'bd', from: 'HEAD', max_file_bytes: 1000 });
   assert.deepEqual(each.files.map((f) => [f.path, f.patch.length <= 1000, f.patch_truncated ?? false, f.added]), [['f1', true, true, 10000], ['f2', true, true, 10000], ['f3', true, true, 10000], ['f4', true, false, 1]]);
@@ -110,7 +110,7 @@ test('diff: bounds of each file and of all, said where they are reached', async 
   assert.equal(all.files.length, 4);
 });
 
-test('log: pages that stay in place, files, ranges, an empty one', async () => {
+test('log has stable pages, files, ranges, and works in an empty repository', async () => {
   await sh(`git init -q lg; cd lg`);
   assert.deepEqual(await get('log', { path: 'lg' }), { commits: [], next: null });
   await sh(`cd lg; for i in $(seq 7); do echo $i > f$((i % 2)); git add .; git commit -qm "c$i" -m "body of $i"; done; git tag v1; git checkout -q -b side HEAD~3; echo s > s; git add s; GIT_AUTHOR_NAME=$'J\\xc3\\xbcrgen' git commit -qm side; git checkout -q main`);
@@ -134,7 +134,7 @@ test('log: pages that stay in place, files, ranges, an empty one', async () => {
   await fails(400, 'invalid', 'log', { path: 'lg', after: 'x' });
 });
 
-test('show: a commit and what it changed, the first one and a merge too', async () => {
+test('show has a commit and its changes, also of the first commit and of a merge', async () => {
   await sh(`git init -q sh; cd sh; echo 1 > a; git add a; git commit -qm first; git checkout -q -b b; echo 2 > b; git add b; git commit -qm onb; git checkout -q main; echo 3 > c; git add c; git commit -qm onmain; git merge -q --no-edit b`);
   const merge = await get('show', { path: 'sh' });
   assert.equal(merge.commit.parents.length, 2);
@@ -146,7 +146,7 @@ test('show: a commit and what it changed, the first one and a merge too', async 
   await fails(404, 'not_found', 'show', { path: 'sh', ref: 'deadbeef' });
 });
 
-test('commit: everything, some files, what is staged; an author; nothing', async () => {
+test('commit takes all changes, some files or the index, and refuses an empty commit', async () => {
   await sh('git init -q cm; cd cm; echo 1 > a; echo 1 > b; echo 1 > c');
   const all = await d.post(`${G}/commit`, { path: 'cm', message: 'all\n\nwith "quotes" and ümlauts\n# no comment', all: true, author: { name: 'Ada', email: 'ada@example.com' } });
   assert.equal(all.message.trim(), 'all\n\nwith "quotes" and ümlauts\n# no comment');
@@ -168,7 +168,7 @@ test('commit: everything, some files, what is staged; an author; nothing', async
   await d.post(`${G}/commit`, { path: 'cm', message: 'x', allow_empty: true, no_verify: true });
 });
 
-test('what is wrong with the repository is said', async () => {
+test('errors of the repository are reported', async () => {
   await sh('mkdir -p none');
   await fails(404, 'not_found', 'status', { path: 'none' });
   await fails(404, 'not_found', 'status', { path: 'missing' });
@@ -181,7 +181,7 @@ test('what is wrong with the repository is said', async () => {
   assert.equal((await get('status', { path: '~/home' })).clean, true);
 });
 
-test('a repository\'s own settings do not change what is read, and run nothing while it is looked at', async () => {
+test('settings of the repository do not change the output and run no program', async () => {
   await sh(`git init -q evil; cd evil; echo 1 > f; git add f; git commit -qm one; echo 2 > f;
     git config core.fsmonitor 'touch /workspace/ran-fsmonitor; false'; git config diff.external 'touch /workspace/ran-external; false'; git config core.pager 'touch /workspace/ran-pager';
     git config diff.noprefix true; git config color.ui always; git config status.relativePaths true; git config log.showSignature true; git config diff.x.textconv 'touch /workspace/ran-textconv; cat'; echo '* diff=x' > .gitattributes`);
@@ -217,7 +217,7 @@ test('clone: branch, depth, target, progress', async () => {
   assert.deepEqual([events.at(-1).event, events.at(-1).data.branch], ['done', 'main']);
 });
 
-test('clone: what goes wrong is said', async () => {
+test('a failed clone is reported with git\'s reason', async () => {
   const url = 'git://127.0.0.1/one.git';
   const bad = (status, code, body) => d.fails(status, code, 'POST', `${G}/clone`, body);
   await bad(409, 'conflict', { url, path: 'one' });

@@ -224,7 +224,7 @@ test('a daemon that is killed and started again at once finds lock, port, databa
   await bare.stop();
 });
 
-test(`kill -9 at ${ROUNDS} random instants loses nothing and leaks nothing`, async (t) => {
+test(`kill -9 at ${ROUNDS} random instants loses no sandbox and leaks nothing`, async (t) => {
   const dice = new Dice();
   t.diagnostic(`COVE_CHAOS_SEED=${dice.seed}`);
   await dice.guard(async () => {

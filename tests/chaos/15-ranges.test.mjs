@@ -1,5 +1,5 @@
 // A range of ids, and with it an interface's name and an address, belongs to one sandbox at a
-// time, also while keepers are killed: a new one must not lease what an old sandbox still has.
+// time, also while keepers are killed: a new keeper must not lease a range that an old sandbox still has.
 import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import { after, before, test } from 'node:test';

@@ -1,5 +1,5 @@
-// One daemon per state directory, one program per port: the second is told so
-// and the first notices nothing.
+// One daemon per state directory, one program per port: the second is refused
+// and the first keeps running.
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import fs from 'node:fs';
@@ -28,7 +28,7 @@ async function failsIn(port) {
   return r;
 }
 
-test('a second daemon on a state directory is refused, and the first goes on', async () => {
+test('a second daemon on a state directory is refused, and the first keeps running', async () => {
   const s = await d.sandbox();
   const p = await d.process(s.id, ['sleep', '1000']);
   const before_ = await settled(d);
@@ -44,14 +44,14 @@ test('a second daemon on a state directory is refused, and the first goes on', a
   await d.del(`/v1/sandboxes/${s.id}`);
 });
 
-test('the port of another daemon is refused by name, and nothing is left of the attempt', async () => {
+test('the port of another daemon is refused by name and leaves no state', async () => {
   const r = await failsIn(d.port);
   assert.equal(r.status, 75);
   assert.match(r.stderr, new RegExp(`^cove serve: listen on 127\\.0\\.0\\.1:${d.port}: the port is in use by another program$`, 'm'));
   assert.equal((await d.call('GET', '/health')).status, 200);
 });
 
-test('the port of any other program too', async () => {
+test('the port of any other program is refused by name', async () => {
   const other = net.createServer().listen(0, '127.0.0.1');
   await new Promise((r) => other.once('listening', r));
   const { port } = other.address();
@@ -63,7 +63,7 @@ test('the port of any other program too', async () => {
 
 const AGAIN = 50;
 
-test('a daemon that was killed is followed at once, on its directory and its port', async () => {
+test('a killed daemon can be restarted at once on its directory and port', async () => {
   const s = await d.sandbox();
   for (let i = 0; i < AGAIN; i++) {
     const work = [d.sandbox(), d.exec(s.id, 'dd if=/dev/zero of=file bs=64k count=16 conv=fsync 2>/dev/null')].map((p) => p.catch(() => {}));
@@ -119,7 +119,7 @@ ${text}`, dir, ...args], { stdio: ['pipe', 'pipe', 'inherit'] });
   return { dir, holder };
 }
 
-test('one that is killed and has a thread left is waited for', async () => {
+test('a killed daemon with a remaining thread is waited for', async () => {
   // the first thread ends, as after a kill while another one waits for the disk
   const { dir, holder } = await locked(`
 open('/proc/self/comm', 'w').write('cove-keeper'); f.write(f'{os.getpid()}\\n'); f.flush()
@@ -131,7 +131,7 @@ ctypes.CDLL(None).syscall(60, 0)`);
   await waitsFor(holder, dir, () => holder.stdin.end());
 });
 
-test('a child of one that is gone is waited for, also if its pid is reused', async () => {
+test('a child of a killed daemon is waited for, also if its pid is reused', async () => {
   const { dir, holder } = await locked(`
 f.write(sys.argv[2] + '\\n'); f.flush(); print('held', flush=True); sys.stdin.read()`, String(process.pid));
   await waitsFor(holder, dir, () => holder.stdin.end());

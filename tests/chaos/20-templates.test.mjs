@@ -1,6 +1,6 @@
 // kill -9 of the front, the keeper or both while templates are added, replaced and
-// deleted: a name means the old version or the new one, whole, and nothing is left
-// of what did not come to be.
+// deleted: a name has the complete old or new version, and incomplete ones are
+// removed.
 import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import path from 'node:path';
@@ -50,7 +50,7 @@ async function nothingElse() {
   });
 }
 
-test('a template is the old or the new one, whoever is killed and when', async (t) => {
+test('a kill during a refresh leaves the old or the new template', async (t) => {
   const dice = new Dice();
   t.diagnostic(`COVE_CHAOS_SEED=${dice.seed}`);
   await d.api('PUT', '/v1/templates/t', image(0));

@@ -1,4 +1,4 @@
-// Hosts that are arranged in unusual ways.
+// Hosts with unusual configurations.
 import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import os from 'node:os';

@@ -1,5 +1,5 @@
-// A machine that has run out of something: what cannot be looked at is not taken for
-// gone, and what was asked for is done once there is enough again.
+// A host that has run out of fds or memory: sandboxes that cannot be examined are not
+// taken for gone, and requests complete when there is enough again.
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import fs from 'node:fs';
@@ -31,7 +31,7 @@ async function withoutFds(pid, fn) {
   }
 }
 
-test('what is deleted ends, also when the keeper cannot open a file', async () => {
+test('a delete completes although the keeper cannot open files', async () => {
   const s = await d.sandbox();
   const init = initsOf(d.dir).get(s.id);
   await settled(d);
@@ -42,7 +42,7 @@ test('what is deleted ends, also when the keeper cannot open a file', async () =
   await settled(d);
 });
 
-test('a daemon that may not open enough files to see what there is does not start, and ends nothing', async () => {
+test('a daemon with too few fds does not start and ends no sandbox', async () => {
   const [running, paused] = [await d.sandbox(), await d.sandbox()];
   await d.process(running.id, ['sleep', '1000'], { id: 'job' });
   await d.post(`${S}/${paused.id}/pause`);
@@ -100,7 +100,7 @@ function fillUp(d) {
   fs.closeSync(fill);
 }
 
-test('disks that lost the blocks below them say so; what they had is there after stop --all', async (t) => {
+test('lost blocks of the disk image are reported, and files are there after stop --all', async (t) => {
   const small = await onSmallDisk(t, '320M', ['--disk-pool', '256M']);
   const s = await small.sandbox();
   await small.exec(s.id, 'echo kept >/workspace/f; sync');
@@ -132,7 +132,7 @@ test('in a full state directory sandboxes can still be deleted, paused and given
   fs.unlinkSync(path.join(small.dir, 'fill'));
 });
 
-test('connections that ask for nothing do not take the last file from those that do', async (t) => {
+test('idle connections do not use up the fds of active ones', async (t) => {
   const few = await startDaemon({ wrap: ['prlimit', '--nofile=1024:1024'] });
   const { id } = await few.sandbox();
   const some = () => Promise.all(Array.from({ length: 32 }, () => few.exec(id, ['sleep', '0.3'])));

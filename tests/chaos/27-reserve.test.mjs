@@ -1,4 +1,4 @@
-// A host whose disk fills up: what was acknowledged is there, what runs goes on, and
+// A host whose disk fills up: acknowledged data is kept, sandboxes keep running, and
 // everything works again when there is room. Each daemon here has a small ext4 of its own.
 import assert from 'node:assert/strict';
 import crypto from 'node:crypto';
@@ -85,7 +85,7 @@ async function shown(d) {
 
 const full = (d, method, url, body) => d.fails(507, 'disk_full', method, url, body);
 
-test('what was acknowledged is there after the host filled up, a kill and a restart', async (t) => {
+test('acknowledged data survives a full host, a kill and a restart', async (t) => {
   const { h, d } = await onHost(t, 1500 * MiB, ['--disk-pool', '1G']);
   const s = await d.sandbox();
   const bytes = crypto.randomBytes(3 * MiB);
@@ -99,7 +99,7 @@ test('what was acknowledged is there after the host filled up, a kill and a rest
   assert.ok(got.bytes.equals(bytes), `${got.bytes.length} bytes`);
 });
 
-test('on a host without room tenants see a full disk, creates are refused, and all goes on when there is room', async (t) => {
+test('on a full host tenants see ENOSPC and creates are refused, until there is room', async (t) => {
   const { h, d } = await onHost(t, 2048 * MiB, ['--disk-pool', '1500M', '--disk-reserve', '128M']);
   const [a, b, c] = [await d.sandbox(), await d.sandbox(), await d.sandbox()];
   const kept = crypto.randomBytes(MiB);
@@ -146,7 +146,7 @@ test('on a host without room tenants see a full disk, creates are refused, and a
   assert.ok(isBacked(d));
 });
 
-test('a fast writer is never told that the disk is full while the host has room', async (t) => {
+test('a fast writer gets no ENOSPC while the host has room', async (t) => {
   const { d } = await onHost(t, 4096 * MiB, ['--disk-pool', '3G', '--disk-reserve', '256M']);
   const s = await d.sandbox();
   assert.ok(sizes(d).btrfs < 512 * MiB);
@@ -180,7 +180,7 @@ test('an image that an earlier release made, as large as the pool and sparse, is
   assert.ok(isBacked(d));
 });
 
-test('a host that cannot allocate ahead is told of, and refuses creates before it is full', async (t) => {
+test('a host without fallocate is reported, and refuses creates before it is full', async (t) => {
   const { h, d } = await onHost(t, 340 * MiB, ['--disk-pool', '2G', '--disk-reserve', '128M'], 'ext2');
   const s = await d.sandbox();
   assert.match(d.log, /cannot allocate ahead/);
@@ -196,7 +196,7 @@ test('a host that cannot allocate ahead is told of, and refuses creates before i
   await poll('creates work again', async () => (await d.call('POST', S, {})).status === 201);
 });
 
-test('what is deleted goes back to the host', async (t) => {
+test('space of deleted files returns to the host', async (t) => {
   const { h, d } = await onHost(t, 2048 * MiB, ['--disk-pool', '1500M', '--disk-reserve', '128M']);
   const before = h.free();
   const s = await d.sandbox();

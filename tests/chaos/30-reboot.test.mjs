@@ -86,7 +86,7 @@ test('sandboxes of a restarted host are stopped, with their files, and resume', 
   await settled(d);
 });
 
-test('what was resumed survives the next kill like any other, even the loss of /run/cove', async () => {
+test('a resumed sandbox survives the next kill, also with /run/cove lost', async () => {
   const [s] = (await d.get(S)).sandboxes;
   await d.kill9('both');
   await powerOn();

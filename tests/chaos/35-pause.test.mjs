@@ -1,5 +1,5 @@
-// kill -9 around and in the middle of pauses: what was told holds, the kernel agrees,
-// and nothing in a paused sandbox notices.
+// kill -9 around and in the middle of pauses: the acknowledged state holds, the kernel agrees,
+// and processes in a paused sandbox do not run.
 import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import path from 'node:path';
@@ -30,7 +30,7 @@ async function kill(who) {
   else await d.restart();
 }
 
-test('a paused sandbox is paused after every kind of kill, and goes on with what it had', async () => {
+test('a paused sandbox stays paused across kills and resumes with its processes', async () => {
   const s = await d.sandbox({ timeout_ms: 600_000, on_timeout: 'pause' });
   const job = await d.process(s.id, 'trap "echo woken" USR1; echo up; while :; do sleep 0.01; done', { id: 'job' });
   const says = async (text) => (await d.call('GET', `${S}/${s.id}/processes/job/logs`)).text.includes(text);

@@ -1,5 +1,5 @@
-// kill -9 in the middle of snapshots, forks and creations from them: what was
-// acknowledged is there, nothing else is, and the original runs.
+// kill -9 in the middle of snapshots, forks and creations from them: only
+// acknowledged ones exist afterwards, and the original runs.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { Dice, instant, inventory, isBroken, listAll, settled } from '../lib/chaos.mjs';
@@ -36,7 +36,7 @@ async function sweptSnapshots() {
   });
 }
 
-test('a kill at any moment of a snapshot: it is whole or not there, and the sandbox goes on', async () => {
+test('a kill during a snapshot leaves it complete or absent, and the sandbox runs', async () => {
   const dice = new Dice();
   await dice.guard(async () => {
     const s = await d.sandbox();
@@ -67,7 +67,7 @@ test('a kill at any moment of a snapshot: it is whole or not there, and the sand
   });
 });
 
-test('a kill at any moment of a fork: what it made is listed, or nothing of it is left', async () => {
+test('a kill during a fork leaves listed sandboxes or nothing', async () => {
   const dice = new Dice();
   await dice.guard(async () => {
     const s = await d.sandbox();
@@ -92,7 +92,7 @@ test('a kill at any moment of a fork: what it made is listed, or nothing of it i
   });
 });
 
-test('a kill in the middle of an export leaves no sandbox behind', async () => {
+test('a kill during an export leaves no sandbox', async () => {
   const s = await d.sandbox();
   const snap = await d.post(`${S}/${s.id}/snapshots`);
   for (const who of ['front', 'both']) {

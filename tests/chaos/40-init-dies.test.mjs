@@ -50,7 +50,7 @@ test('an init killed from the host stops its sandbox, with the reason, and it re
   await d.del(`${S}/${w.s.id}`);
 });
 
-test('who asks before that is known is told that it has ended, and not that it is slow', async () => {
+test('a call right after the death of init is `gone`, not `unresponsive`', async () => {
   const w = await watched();
   process.kill(d.keeperPid(), 'SIGSTOP');
   try {
@@ -79,7 +79,7 @@ test('an init that died while no daemon ran is found at the next start', async (
   await settled(d);
 });
 
-test('an init that dies while its front is dead is told by the next', async () => {
+test('the next front reports an init that died while no front ran', async () => {
   const s = await d.sandbox();
   await d.exec(s.id, 'echo precious > /workspace/file');
   const init = initsOf(d.dir).get(s.id);

@@ -1,4 +1,4 @@
-// The process in which inits are born is nobody's single point of failure.
+// The nursery may be killed or stopped at any time.
 import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import { after, before, test } from 'node:test';
@@ -21,7 +21,7 @@ async function gone(all) {
   await settled(d, { pool: 0 });
 }
 
-test('killed while it is bearing, it is replaced and everybody is served', async () => {
+test('a nursery killed during a clone is replaced and all creates succeed', async () => {
   await gone([await d.sandbox()]);
   const first = nursery();
   const coming = Array.from({ length: 30 }, () => d.sandbox());
@@ -34,7 +34,7 @@ test('killed while it is bearing, it is replaced and everybody is served', async
   await gone(all);
 });
 
-test('one that does not answer is replaced, and nobody waits forever', async () => {
+test('a nursery that does not answer is replaced', async () => {
   await gone([await d.sandbox()]);
   const first = nursery();
   process.kill(first.pid, 'SIGSTOP');
@@ -44,7 +44,7 @@ test('one that does not answer is replaced, and nobody waits forever', async () 
   await gone([s]);
 });
 
-test('what was asked for goes down in order when its keeper is killed during a birth', async () => {
+test('a keeper killed during a clone leaves nothing after the next start', async () => {
   await gone([await d.sandbox()]);
   const old = nursery();
   process.kill(old.pid, 'SIGSTOP');
@@ -57,7 +57,7 @@ test('what was asked for goes down in order when its keeper is killed during a b
   assert.deepEqual((await settled(d, { pool: 0 })).all, []);
 });
 
-test('it holds nothing of the daemon and shows no mounts of the host', async () => {
+test('the nursery has no fds of the daemon and no mounts of the host', async () => {
   const s = await d.sandbox();
   const { pid } = nursery();
   const fds = fs.readdirSync(`/proc/${pid}/fd`).map((f) => fs.readlinkSync(`/proc/${pid}/fd/${f}`));

@@ -1,5 +1,4 @@
-// Load beyond the limits is refused with a word on when to come back, and the
-// daemon goes on.
+// Load over the limits is refused with Retry-After, and the daemon keeps running.
 import assert from 'node:assert/strict';
 import net from 'node:net';
 import { after, before, test } from 'node:test';
@@ -21,7 +20,7 @@ async function removeAll() {
   for (const s of (await d.get(S)).sandboxes) await d.del(`${S}/${s.id}`);
 }
 
-test('creations beyond what may wait are answered 503 with Retry-After', async () => {
+test('creates over creates-max are answered 503 with Retry-After', async () => {
   const few = await startDaemon({ args: ['--creates-max', '2', '--pool', '0'] });
   const all = await Promise.all(Array.from({ length: 40 }, () => few.call('POST', S, {})));
   const made = all.filter((a) => a.status === 201);
@@ -32,7 +31,7 @@ test('creations beyond what may wait are answered 503 with Retry-After', async (
   await few.stop();
 });
 
-test('no more sandboxes than the maximum, however they are asked for', async () => {
+test('concurrent creates never exceed sandboxes-max', async () => {
   const made = [];
   await Promise.all(Array.from({ length: 12 }, async () => {
     for (let tries = 0; tries < 10; tries++) {
@@ -64,7 +63,7 @@ test('a stopped sandbox leaves its place, and needs one to run again', async () 
   assert.deepEqual((await settled(d, { pool: 0 })).all, []);
 });
 
-test('a flood of connections is told 503 or closed, and the daemon goes on', async () => {
+test('a flood of connections is answered 503 or closed, and the daemon keeps running', async () => {
   const heard = [];
   const socks = Array.from({ length: 600 }, () => {
     const s = net.connect(d.port, '127.0.0.1');

@@ -87,7 +87,7 @@ test('streams that are open do not keep the daemon from ending', async () => {
   await livesOn(b);
 });
 
-test('cove stop ends a running daemon and is content when there is none', async () => {
+test('cove stop ends a running daemon and succeeds without one', async () => {
   const b = await busy();
   const r = await stop();
   assert.deepEqual([r.status, r.stderr], [0, '']);
@@ -112,7 +112,7 @@ test('cove stop --all after the daemon was killed ends everything', async () => 
   await isStopped(b);
 });
 
-test('cove stop --all twice, and on what was never served', async () => {
+test('cove stop --all succeeds twice and on a directory that was never served', async () => {
   await d.end();
   assert.equal((await stop('--all')).status, 0);
   assert.equal((await stop('--all')).status, 0);
@@ -125,7 +125,7 @@ test('cove stop --all twice, and on what was never served', async () => {
   await d.restart();
 });
 
-test('what does not go down does not keep the daemon from ending, and goes down after the next start', async () => {
+test('a sandbox that cannot be torn down does not block the end of the daemon', async () => {
   const s = await d.sandbox();
   const [held] = cgroupsNamed(`cove-${tagOf(d.dir)}`).map((g) => path.join(g, s.id, 'held')).filter((g) => fs.existsSync(path.dirname(g)));
   fs.mkdirSync(held);

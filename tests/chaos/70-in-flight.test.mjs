@@ -1,4 +1,4 @@
-// What runs when somebody dies goes on without them; what was half made goes.
+// Running commands survive a kill of front or keeper; unfinished operations are undone.
 import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import path from 'node:path';
@@ -18,7 +18,7 @@ const WAITS = 'mkfifo /workspace/go && echo began && read -r word < /workspace/g
 const goOn = (id) => d.exec(id, 'echo finished > /workspace/go; until [ -s /workspace/done ]; do sleep 0.01; done; cat /workspace/done', { timeout_ms: 10_000 });
 
 for (const who of ['front', 'keeper', 'both']) {
-  test(`a command whose ${who} was killed in the middle of its stream goes on`, async () => {
+  test(`a command continues when the ${who} is killed during its stream`, async () => {
     const s = await d.sandbox();
     const p = await d.process(s.id, ['sleep', '1000'], { id: 'job' });
     const stream = await d.sse(`${S}/${s.id}/exec`, { method: 'POST', body: { command: WAITS } });

@@ -24,7 +24,7 @@ const ways = {
 };
 
 for (const [who, kill] of Object.entries(ways)) {
-  test(`a command that runs while ${who} is killed is answered by its id, whole`, async () => {
+  test(`the complete result of a command can be read by its id after a kill of ${who}`, async () => {
     await d.exec(id, 'rm -f /tmp/gate; mkfifo /tmp/gate; chmod 666 /tmp/gate', { user: 'root' });
     const s = await openSession(d, id);
     await s.exec('v=before; cd /usr; f() { echo "$v"; }');

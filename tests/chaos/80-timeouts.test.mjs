@@ -1,4 +1,4 @@
-// Time passes while no daemon is there to see it.
+// Timeouts that pass while no daemon runs.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { settled } from '../lib/chaos.mjs';
@@ -14,7 +14,7 @@ after(() => d?.stop());
 const gone = async (id) => (await d.call('GET', `${S}/${id}`)).status === 404;
 const past = (s) => poll('its time is over', () => Date.now() > Date.parse(s.ends_at));
 
-test('a sandbox whose time passed while the daemon was down ends when it is back', async () => {
+test('a sandbox whose lifetime ended while the daemon was down ends at its next start', async () => {
   const [del, halt, stays] = [await d.sandbox({ timeout_ms: 400 }), await d.sandbox({ timeout_ms: 400, on_timeout: 'stop' }), await d.sandbox({ timeout_ms: 600_000 })];
   await d.exec(halt.id, 'echo precious > /workspace/file');
   await d.kill9('both');
@@ -36,7 +36,7 @@ test('a sandbox whose time passed while the daemon was down ends when it is back
 });
 
 for (const who of ['front', 'keeper', 'both']) {
-  test(`a ${who} killed at the moment of a timeout changes nothing of how it ends`, async () => {
+  test(`a kill of the ${who} at the moment of a timeout does not change the action`, async () => {
     const [del, halt] = [await d.sandbox({ timeout_ms: 100 }), await d.sandbox({ timeout_ms: 100, on_timeout: 'stop' })];
     await past(del);
     await d.kill9(who);

@@ -1,5 +1,5 @@
 // Damaged and missing files: a bad record puts one sandbox into quarantine and destroys nothing, a bad
-// database is said clearly and touches nothing.
+// database is reported and nothing is changed.
 import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import path from 'node:path';
@@ -59,7 +59,7 @@ const damages = {
 const doctor = async () => (await d.cli(['doctor', '--state', d.dir])).stdout;
 
 for (const [what, damage] of Object.entries(damages)) {
-  test(`${what} does not destroy a sandbox: it is in quarantine, and recovered it runs on`, async () => {
+  test(`${what} puts a sandbox into quarantine, and recover makes it run again`, async () => {
     const [bad, good] = [await d.sandbox(), await d.sandbox()];
     const init = initsOf(d.dir).get(bad.id);
     await d.exec(bad.id, 'echo kept > /workspace/f');
@@ -114,7 +114,7 @@ test('a stopped sandbox whose record is damaged keeps its files', async () => {
   await settled(d);
 });
 
-test('a damaged sandbox is not deleted by its timeout, neither before nor right after it is recovered', async () => {
+test('the timeout of a damaged sandbox does not delete it, also right after its recovery', async () => {
   const s = await d.sandbox({ timeout_ms: 3_600_000 });
   await d.post(`${S}/${s.id}/timeout`, { timeout_ms: 300 });
   await d.kill9('both');
@@ -129,7 +129,7 @@ test('a damaged sandbox is not deleted by its timeout, neither before nor right 
   await settled(d);
 });
 
-test('a damaged sandbox can be deleted, and nothing of it is left', async () => {
+test('deleting a damaged sandbox leaves nothing', async () => {
   const [up, down] = [await d.sandbox(), await d.sandbox()];
   await d.post(`${S}/${down.id}/pause`, { memory: false });
   const init = initsOf(d.dir).get(up.id);
@@ -158,7 +158,7 @@ test('without DIR/run a running sandbox is damaged, not running with every call 
   await settled(d);
 });
 
-test('`stop --all` ends what runs of a damaged sandbox and keeps its files', async () => {
+test('`stop --all` ends the processes of a damaged sandbox and keeps its files', async () => {
   const s = await d.sandbox();
   await d.exec(s.id, 'echo kept > /workspace/f');
   const init = initsOf(d.dir).get(s.id);
@@ -175,7 +175,7 @@ test('`stop --all` ends what runs of a damaged sandbox and keeps its files', asy
   await settled(d);
 });
 
-test('a record of a newer release ends the start, and nothing is touched', async () => {
+test('a record of a newer release refuses the start without changes', async () => {
   const s = await d.sandbox();
   const init = initsOf(d.dir).get(s.id);
   await d.end();
@@ -216,7 +216,7 @@ test('one damaged copy of a snapshot\'s record is mended from the other', async 
   await settled(d);
 });
 
-test('a damaged second copy of a record is mended too: it is there when the first is damaged later', async () => {
+test('a damaged second copy of a record is repaired', async () => {
   const t = await onTemplate('twice');
   const snap = await take(d, t.s.id);
   const files = [['snapshots', snap.id], ['images', 'versions', t.version], ['images', 'names', 'twice']];
@@ -237,7 +237,7 @@ test('a damaged second copy of a record is mended too: it is there when the firs
   await settled(d);
 });
 
-test('a snapshot without any record is damaged and kept; without a row it was never told of, and goes', async () => {
+test('a snapshot without a record is kept if it has a row, else removed', async () => {
   const a = await d.sandbox();
   await d.exec(a.id, 'echo kept > /workspace/f');
   const [lost, found] = [await take(d, a.id), await take(d, a.id)];
@@ -256,7 +256,7 @@ test('a snapshot without any record is damaged and kept; without a row it was ne
   await settled(d);
 });
 
-test('with both copies damaged a snapshot is kept, and what stands on it runs on', async () => {
+test('a snapshot with both records damaged is kept, and sandboxes on it run', async () => {
   const a = await d.sandbox();
   await d.exec(a.id, 'echo kept > /workspace/f');
   const [bad, good] = [await take(d, a.id), await take(d, a.id)];
@@ -276,7 +276,7 @@ test('with both copies damaged a snapshot is kept, and what stands on it runs on
   assert.deepEqual(fs.readdirSync(file('snapshots')), []);
 });
 
-test('what was kept only for something damaged goes with it', async () => {
+test('layers kept for a damaged sandbox are removed with it', async () => {
   const a = await d.sandbox();
   const [bad, good] = [await take(d, a.id), await take(d, a.id)];
   const b = await d.sandbox({ snapshot: bad.id });
@@ -324,7 +324,7 @@ test('one damaged copy of a template\'s files is mended from the other', async (
   await settled(d);
 });
 
-test('with both copies damaged a template is kept, and what stands on it runs on', async () => {
+test('a template with both records damaged is kept, and sandboxes on it run', async () => {
   const t = await onTemplate('lost');
   await d.kill9('both');
   const whole = fs.readFileSync(file('images', 'versions', t.version));
@@ -369,7 +369,7 @@ test('a damaged name of a template does not cost its layers', async () => {
   await settled(d);
 });
 
-test('without its lock a state directory is not served, and the error says what to do', async () => {
+test('a state directory without its lock file is refused with instructions', async () => {
   await d.end();
   fs.renameSync(file('lock'), file('lock.aside'));
   const r = await run(BIN, ['serve', '--listen', '127.0.0.1:0', '--state', d.dir, '--base', BASE, '--network', 'none'], { deadline: 15_000 });
@@ -379,7 +379,7 @@ test('without its lock a state directory is not served, and the error says what 
   await d.restart();
 });
 
-test('what runs of a sandbox that its record calls stopped is ended, not booted a second time beside it', async () => {
+test('a running sandbox whose record says stopped is ended and not booted twice', async () => {
   const s = await d.sandbox();
   await d.exec(s.id, 'echo kept > /workspace/f');
   await d.post(`${S}/${s.id}/pause`, { memory: false });
@@ -402,7 +402,7 @@ test('what runs of a sandbox that its record calls stopped is ended, not booted 
   await settled(d);
 });
 
-test('what cannot be recorded is not done, and can be asked for again', async (t) => {
+test('an operation whose record cannot be written fails and can be repeated', async (t) => {
   const writable = async (yes) => (await run('chattr', [yes ? '-i' : '+i', file('sandboxes')])).status === 0;
   const s = await d.sandbox();
   await d.process(s.id, ['sleep', '1000'], { id: 'job' });
@@ -423,7 +423,7 @@ test('what cannot be recorded is not done, and can be asked for again', async (t
   await settled(d);
 });
 
-test('names in the state directory that are nobody\'s do not keep it from being served', async () => {
+test('unknown names in the state directory do not prevent the start', async () => {
   await d.kill9('both');
   fs.writeFileSync(file('run', 'stray'), '');
   fs.appendFileSync(file('sandboxes'), 'not a record');
@@ -431,7 +431,7 @@ test('names in the state directory that are nobody\'s do not keep it from being 
   await settled(d);
 });
 
-test('a damaged or missing tag is mended from its copy; with neither it is not served: nothing would be found by another', async () => {
+test('a damaged tag is repaired from its copy; without both the start is refused', async () => {
   const s = await d.sandbox();
   const init = initsOf(d.dir).get(s.id);
   await d.end();
@@ -463,7 +463,7 @@ test('a damaged or missing tag is mended from its copy; with neither it is not s
   await settled(d);
 });
 
-test('a lost database does not destroy what exists: it is not served, until the loss is accepted', async () => {
+test('a lost database refuses the start until the loss is accepted', async () => {
   const [up, down] = [await d.sandbox({ metadata: { a: 'b' } }), await d.sandbox()];
   await d.exec(up.id, 'echo kept > /workspace/f');
   const job = await d.process(up.id, ['sleep', '1000']);
@@ -505,7 +505,7 @@ test('a lost database does not destroy what exists: it is not served, until the 
   assert.deepEqual((await settled(d)).all, []);
 });
 
-test('rows that a damaged log or an older database lacks cost no sandbox and no snapshot that a client was told of', async (t) => {
+test('rows lost in SQLite destroy no sandbox and no snapshot that a client was told of', async (t) => {
   const e = await startDaemon(); // its log holds nothing but this
   t.after(() => e.stop());
   const at = (name) => path.join(e.dir, 'front', name);

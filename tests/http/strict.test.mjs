@@ -1,9 +1,9 @@
 // strict.test.mjs - the same raw bytes to our server and to nginx.
 //
-// Whatever nginx refuses (4xx, 5xx, or closing without a word) we refuse; what is
-// well formed both accept. Where we are stricter than nginx the case says so by
-// being listed as malformed. nginx stands in front of a second server of its own,
-// so that it reads bodies; without nginx installed our half still runs.
+// We refuse everything that nginx refuses (4xx, 5xx, or closing without an answer), and
+// both accept well-formed requests. Cases where we are stricter than nginx are listed as
+// malformed. nginx proxies to a second server of its own, so that it reads bodies;
+// without nginx installed our half still runs.
 import assert from 'node:assert/strict';
 import { spawn, spawnSync } from 'node:child_process';
 import { mkdtempSync, existsSync, rmSync, writeFileSync } from 'node:fs';

@@ -1,5 +1,5 @@
-// Calls for files are done in the name of a user inside: with nobody else's power, and
-// what they leave behind lends that user's power to nobody.
+// File calls run as a user inside: with only that user's rights, and the files they leave
+// give other users no rights.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { startDaemon } from '../lib/cove.mjs';
@@ -15,7 +15,7 @@ after(() => d?.stop());
 const url = (what, query) => `/v1/sandboxes/${id}/files${what}?${new URLSearchParams(query)}`;
 const sh = async (command, user = 'root') => (await d.exec(id, command, { user })).stdout;
 
-test('who has ids that a sandbox does not have is nobody, and not root', async () => {
+test('unknown ids map to nobody and not to root', async () => {
   for (const user of ['70000:0', '70000:1000', '70000', '0:70000', '4294967294:0']) {
     const e = await d.fails(400, 'invalid', 'GET', url('', { path: '/etc/shadow', user }));
     assert.match(e.message, /ids in a sandbox are 0 to 65535/);
@@ -45,7 +45,7 @@ test('a file that is replaced does not run as its owner any more', async () => {
   assert.equal(await sh("stat -c '%a %u' /home/user/over"), '755 1000\n');
 });
 
-test('an archive leaves no program that runs as who unpacked it', async () => {
+test('an archive cannot leave a setuid program of the user who unpacked it', async () => {
   const entries = [{ name: 's', data: 'x', mode: 0o6755, uid: 4000, gid: 4000 }];
   for (const atomic of [0, 1]) {
     await d.api('PUT', `/v1/sandboxes/${id}/archive?${new URLSearchParams({ path: '/home/user/unpacked', user: 'user', atomic, parents: 1 })}`, tar(entries));

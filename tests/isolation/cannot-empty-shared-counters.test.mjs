@@ -1,5 +1,5 @@
-// A sandbox that takes all it can get of something takes it from itself: the next
-// sandbox, and the host, still have theirs.
+// A sandbox that uses up a kernel resource uses up only its own share: other sandboxes and
+// the host keep theirs.
 import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import { after, before, test } from 'node:test';
@@ -136,7 +136,7 @@ for (const [what, kind] of [['tcp', 'TCP'], ['udp', 'UDP']])
   });
 
 for (const what of ['netlink', 'raw', 'packet'])
-  test(`memory of ${what} sockets, which counts to nobody`, async () => {
+  test(`memory of ${what} sockets, which no cgroup counts`, async () => {
     await holding(what, async ({ end, taken, full, ...rings }) => {
       assert.equal(end, 'ENOBUFS');
       assert.ok(Number(taken) > 100 && Number(taken) <= 256, taken);
@@ -148,7 +148,7 @@ for (const what of ['netlink', 'raw', 'packet'])
     assert.match((await d.exec(a.id, ['python3', '-c', 'import socket\nprint(socket.if_nameindex())'])).stdout, /lo/, 'and its own are back');
   });
 
-test('what nobody freed: shared memory does not outlive its limit, nor end the sandbox', async () => {
+test('unfreed shared memory stays within its limit and does not end the sandbox', async () => {
   const s = await d.sandbox({ limits: { memory: MEMORY } });
   await attacks.put(d, s.id, 'hog');
   const r = await d.exec(s.id, ['/tmp/hog', 'shm'], { user: 'root', timeout_ms: 60_000 });

@@ -1,5 +1,5 @@
-// A template's archive is anybody's. None of these may write outside of its own
-// layer, leave anything behind, or take more than a sandbox's share.
+// A template's archive is untrusted: it cannot write outside its own layer, leave anything,
+// or use more than a sandbox's limits.
 import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import path from 'node:path';
@@ -62,7 +62,7 @@ test('a link that is replaced by a file is replaced, not followed', async () => 
   await poll('nothing is left', () => inventory().images.length === clean.images.length);
 });
 
-test('cannot make hard links to what is not in the archive', async () => {
+test('cannot make hard links to files outside the archive', async () => {
   for (const link of ['/etc/shadow', '../../etc/shadow', 'etc/shadow', 'a/../../x']) await refused([{ name: 'x', type: 'hard', link }], /absolute|leads out|not a file of this archive/);
   await refused([{ name: 'dir/' }, { name: 'x', type: 'hard', link: 'dir' }], /not a file of this archive/);
   await refused([{ name: 'l', type: 'symlink', link: '/etc' }, { name: 'x', type: 'hard', link: 'l/passwd' }], /not a file of this archive/);
@@ -91,7 +91,7 @@ test('cannot belong to users that a sandbox does not have', async () => {
   await refused([{ name: 'x', data: '1', uid: 4294967295 }], /id in a sandbox is 65535/);
 });
 
-test('cannot remove what is not below it', async () => {
+test('cannot remove files outside its directory', async () => {
   const bad = (name) => dockerSave([tar([probe]), tar([{ name }])]);
   for (const name of ['.wh.', '.wh..', '.wh...', 'a/.wh...']) {
     const e = await d.fails(400, 'invalid', 'PUT', '/v1/templates/hostile', bad(name));

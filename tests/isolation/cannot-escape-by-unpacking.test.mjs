@@ -1,5 +1,5 @@
-// An archive that is unpacked into a directory may be anybody's, and so may the
-// directory. None of these may make or change anything outside of it.
+// An archive and the directory it is unpacked into are untrusted: nothing outside the
+// directory is made or changed.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { startDaemon } from '../lib/cove.mjs';
@@ -27,7 +27,7 @@ async function refused(entries, pattern, { status = 400, code = 'invalid', ...qu
   assert.equal(await sh('cd /workspace; ls -A . out; cat out/f; find in -mindepth 1 -delete'), '.:\nin\nout\n\nout:\nf\nsafe\n');
 }
 
-test('cannot name what is not in the directory', async () => {
+test('cannot name files outside the directory', async () => {
   for (const name of ['../out/f', 'a/../../out/f', '..', './../x']) await refused([{ name, data: 'x', type: 'file' }], /leads out/);
   for (const name of ['/workspace/out/f', '//x']) await refused([{ name, data: 'x' }], /absolute/);
 });
@@ -43,7 +43,7 @@ test('cannot leave a link that leads out, by itself or by another', async () => 
   assert.equal(await sh('cd /workspace/in; readlink l; rm -r *'), '/etc\n');
 });
 
-test('cannot write through a link, one of its own or one that is there', async () => {
+test('cannot write through a link of the archive or of the directory', async () => {
   await refused([{ name: 'd/x/' }, { name: 'd/l', type: 'symlink', link: 'x' }, { name: 'd/l/f', data: 'x' }], /is a link or a file/);
   await refused([{ name: 'o', type: 'symlink', link: '/workspace/out' }, { name: 'o/f', data: 'x' }], /is a link or a file/, { links: 'any' });
   await sh('ln -s ../out /workspace/in/there');
@@ -53,7 +53,7 @@ test('cannot write through a link, one of its own or one that is there', async (
   assert.equal(await sh('cat /workspace/out/f; stat -c %a /workspace/out; rm -r /workspace/in/*'), 'safe\n755\n');
 });
 
-test('cannot make hard links to what is not in the directory', async () => {
+test('cannot make hard links to files outside the directory', async () => {
   for (const link of ['/workspace/out/f', '../out/f', 'a/../../out/f']) await refused([{ name: 'x', type: 'hard', link }], /absolute|leads out/);
   await refused([{ name: 'x', type: 'hard', link: 'none' }], /not a file of this archive/);
 });
@@ -99,7 +99,7 @@ for i in itertools.count():
   assert.equal(await sh('ls -A /workspace/out; find / -xdev -name "f[0-9]*" -newer /workspace/out/f -path "*/e/*" 2>/dev/null | grep -v ^/workspace/in | wc -l'), 'f\n0\n');
 });
 
-test('cannot read with the user\'s rights what only root may', async () => {
+test('cannot read root\'s files with the user\'s rights', async () => {
   await sh('mkdir -m 700 /root/s && echo secret > /root/s/f && mkdir /workspace/mix && cp -r /root/s /workspace/mix', 'root');
   await d.fails(403, 'denied', 'GET', `/v1/sandboxes/${s.id}/archive?path=/root/s`);
   await d.fails(403, 'denied', 'GET', `/v1/sandboxes/${s.id}/archive?path=/workspace/mix`);

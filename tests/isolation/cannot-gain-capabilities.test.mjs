@@ -25,7 +25,7 @@ after(async () => {
 
 const sh = (command, opts) => d.exec(id, command, opts);
 
-test('root has exactly the fourteen, and nobody else any', async () => {
+test('root has exactly the fourteen capabilities, and other users none', async () => {
   const root = await attack(d, id, 'caps', ['show']);
   for (const set of ['CapPrm', 'CapEff', 'CapBnd']) assert.equal(mask(root[set]), FOURTEEN, set);
   for (const set of ['CapInh', 'CapAmb']) assert.equal(mask(root[set]), 0n, set);

@@ -98,7 +98,7 @@ test('by very many very small writes', async () => {
   assert.deepEqual([r.stdout.length, r.stderr.length], [100_000, 100_000]);
 });
 
-test('by not reading what is sent to it', async () => {
+test('by not reading what the daemon sends', async () => {
   const p = await d.process(id, ['sleep', '1000'], { stdin: true });
   const P = `/v1/sandboxes/${id}/processes/${p.id}`;
   const reqs = Array.from({ length: 4 }, () => {
@@ -134,7 +134,7 @@ test('by a thousand commands that cannot start', async () => {
   assert.equal((await d.exec(id, 'ls /proc/1/task | wc -l; cat /proc/self/cgroup | wc -l')).exit_code, 0);
 });
 
-test('by hostile files that say who users are', async () => {
+test('by hostile passwd and group files', async () => {
   const s = (await d.sandbox()).id;
   // dash: bash itself asks who it is and would wait for a pipe
   const root = (c) => d.exec(s, ['sh', '-c', c], { user: 'root', timeout_ms: 20_000 });

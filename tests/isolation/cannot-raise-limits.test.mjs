@@ -1,5 +1,5 @@
-// Limits hold, they are the ones that were asked for, and root inside does not
-// raise them; what goes beyond them is what ends, not the sandbox.
+// The requested limits hold, and root inside cannot raise them; a process over them ends,
+// not the sandbox.
 import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import path from 'node:path';
@@ -36,7 +36,7 @@ async function alive() {
 
 const number = (...files) => fs.readFileSync(cgroupWith(d, id, ...files), 'utf8').trim();
 
-test('the kernel was told what was asked for', () => {
+test('the kernel has the requested limits', () => {
   const cpu = number('cpu.max', 'cpu.cfs_quota_us').split(' ');
   const period = cpu[1] ?? number('cpu.cfs_period_us');
   assert.equal(Number(cpu[0]) / Number(period), 0.3);
@@ -56,7 +56,7 @@ test('every process of a sandbox is in its groups', async () => {
   await d.post(`/v1/sandboxes/${id}/processes/${p.id}/kill`, { grace_ms: 0 });
 });
 
-test('memory: the hog is killed, and nothing else', async () => {
+test('memory: only the hog is killed', async () => {
   for (const user of ['root', 'user']) {
     const r = await root(['/tmp/hog', 'memory'], { user });
     assert.equal(r.stdout, 'began ok\n');
@@ -74,7 +74,7 @@ test('memory: the hog is killed, and nothing else', async () => {
   await alive();
 });
 
-test('pids: a fork bomb stays within them, hurts nobody and is deleted', async () => {
+test('pids: a fork bomb stays within its limit and can be deleted', async () => {
   const s = await d.sandbox({ limits: { pids: 48 } });
   await attacks.put(d, s.id, 'hog');
   const p = await d.process(s.id, ['/tmp/hog', 'bomb'], { user: 'root' });

@@ -1,4 +1,4 @@
-// A session's result is as honest as its user; another user's is out of reach, and so is
+// A user can forge results of its own session, but not of another user's, and cannot hurt
 // the daemon.
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
@@ -23,7 +23,7 @@ test('cannot open, list or change the directory of another user\'s session', asy
   await s.delete();
 });
 
-test('cannot answer for another user\'s command, nor read it, nor signal its shell', async () => {
+test('cannot forge, read or signal another user\'s session command', async () => {
   const s = await openSession(d, id, { user: 'root' });
   const pid = (await s.get()).pid;
   const run = s.exec('secret=hidden; sleep 1; exit 5');
@@ -32,7 +32,7 @@ test('cannot answer for another user\'s command, nor read it, nor signal its she
   await s.delete();
 });
 
-test('can lie about its own result, once per command, and harm nobody else', async () => {
+test('can forge only its own result, once per command', async () => {
   const s = await openSession(d, id);
   const other = await openSession(d, id);
   const dir = (await s.exec('d=$(readlink /proc/$$/fd/701); echo "${d%/*}"')).stdout.trim();
@@ -79,7 +79,7 @@ for (const word of ['e0', 'q0'])
     await s.delete();
   });
 
-test('says once that it ends, and does not: what comes later is believed', async () => {
+test('a forged announcement of an exit does not change later results', async () => {
   const s = await openSession(d, id);
   for (let i = 0; i < 3; i++) assert.equal((await s.exec('d=$(ls -l /proc/$$/fd | grep -o "/dev/cove/.*/s"); echo e0 > $d; (exit 4)')).exit_code, 4);
   assert.equal((await s.exec('exit 5')).session, 'ended');
@@ -87,7 +87,7 @@ test('says once that it ends, and does not: what comes later is believed', async
   await s.delete();
 });
 
-test('cannot survive the end of its session, however it hides', async () => {
+test('cannot survive the end of its session by hiding', async () => {
   const s = await openSession(d, id);
   await s.exec('setsid bash -c "trap \'\' TERM INT HUP; (sleep 3000 & sleep 3001) & disown" & nohup sleep 3002 > /dev/null 2>&1 & (sleep 3003 &)');
   await s.exec('while :; do (sleep 3004 &); done', { timeout_ms: 200 });

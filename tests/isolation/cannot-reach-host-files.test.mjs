@@ -49,7 +49,7 @@ for i in 0 3 4 5 6 7 8 9 10; do ln -s /proc/1/fd/$i fd$i; ln -s /proc/self/fd/$i
   assert.equal(fs.readFileSync(CANARY, 'utf8'), TEXT);
 });
 
-test("init's memory, fds and program, as whoever", async () => {
+test("init's memory, fds and program, as any user", async () => {
   for (const user of ['user', 'root']) {
     for (const p of ['/proc/1/mem', '/proc/1/environ', '/proc/1/maps', '/proc/1/exe', '/proc/1/root/etc/shadow', ...[0, 3, 4, 5, 6, 7, 8, 9].map((n) => `/proc/1/fd/${n}`), ...[3, 4, 5, 6, 7, 8].map((n) => `/tmp/fd${n}`)]) {
       const a = await get(p, { user });
@@ -71,7 +71,7 @@ test('by a name with NUL, and by a path over 4,096 bytes', async () => {
   }
 });
 
-test("with user's identity, what user may not: read, write, list, move, copy", async () => {
+test("files that the user may not read, write, list, move or copy", async () => {
   await sh('ln -sf /root/secret /workspace/ln; ln -sf /root /workspace/lnd');
   for (const p of ['/root/secret', '/workspace/ln', '/workspace/lnd/secret', '/proc/self/root/root/secret']) {
     for (const what of ['', '/stat']) if (what === '' || p !== '/workspace/ln') assert.equal((await d.call('GET', url(what, { path: p }))).status, 403, p);

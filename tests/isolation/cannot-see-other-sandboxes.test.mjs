@@ -1,4 +1,4 @@
-// Two sandboxes of one daemon share nothing that either could notice.
+// Two sandboxes of one daemon share nothing observable.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { attack, Attacks, initOf, insideOf, logOf, refused } from '../lib/attack.mjs';
@@ -89,7 +89,7 @@ while at < len(seen):
 print('used:', *sorted(used), flush=True)
 `;
 
-test('what the other does with its devices, by watches and locks', async () => {
+test('another sandbox\'s use of its devices, by watches and locks', async () => {
   const P = `/v1/sandboxes/${b.id}/processes`;
   const lurker = await d.process(b.id, ['python3', '-c', LURK], { user: 'root', stdin: true });
   await d.post(`${P}/${lurker.id}/wait`, { for: 'log', text: 'lurking' });
@@ -106,7 +106,7 @@ test('boot ids differ, and are the sandbox\'s own', async () => {
   assert.notEqual(ids[0], ids[1]);
 });
 
-test('a sandbox that comes after finds nothing of the one before', async () => {
+test('a new sandbox finds nothing of a deleted one', async () => {
   const first = await d.sandbox();
   await d.exec(first.id, 'echo x >/workspace/BEFORE; echo x >/dev/shm/BEFORE; rm -rf /opt; chmod 777 / /root; chown user /; setfattr -n user.evil -v x /; touch -d 2001-01-01 /; echo evil:x:0:0::/:/bin/sh >>/etc/passwd', { user: 'root' });
   await d.del(`/v1/sandboxes/${first.id}`);

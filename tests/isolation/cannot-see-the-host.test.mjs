@@ -57,7 +57,7 @@ test('the host\'s files', async () => {
   }
 });
 
-test('what the host keeps to itself: keys, accounts, machine id, credentials of package sources', async () => {
+test('the host\'s keys, accounts, machine id and credentials of package sources', async () => {
   const shadow = fs.readFileSync('/etc/shadow', 'utf8').split('\n').map((l) => l.split(':')[1]).filter((h) => h && h.length > 5);
   const inside = await root('cat /etc/passwd /etc/shadow /etc/machine-id /etc/apt/sources.list /etc/apt/sources.list.d/* /etc/apt/auth.conf* /etc/apt/apt.conf.d/* 2>/dev/null; ls /etc/ssh /etc/ssl/private /root /home /usr/local/bin /usr/etc 2>/dev/null');
   for (const h of shadow) assert.ok(!inside.stdout.includes(h), 'a password of the host');

@@ -1,5 +1,5 @@
-// However a process hides, ignores or multiplies: a kill of it, its timeout and
-// the deletion of its sandbox leave nothing of it. Seen from the host.
+// Processes that hide, ignore signals or multiply: a kill, a timeout and the delete of the
+// sandbox leave none of them. Seen from the host.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { Attacks, initOf, insideOf } from '../lib/attack.mjs';
@@ -66,7 +66,7 @@ test('not the end of init itself', async () => {
   await poll('and it is told', async () => (await d.get(`/v1/sandboxes/${s}`)).state === 'stopped');
 });
 
-test('what an exec left in the background is killed with its sandbox only', async () => {
+test('a background process of an exec is killed only with its sandbox', async () => {
   const s = await fresh();
   const r = await d.exec(s, '/tmp/stubborn daemonized >/dev/null & sleep 1000 & echo started', { user: 'root' });
   assert.equal(r.stdout, 'started\n');

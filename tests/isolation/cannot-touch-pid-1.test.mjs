@@ -40,7 +40,7 @@ for (const user of ['root', 'user']) {
     await alive();
   });
 
-  test(`${user} opens nothing of init in /proc`, async () => {
+  test(`${user} cannot open init's files in /proc`, async () => {
     const got = await attack(d, id, 'pid1', ['files'], { user });
     assert.equal(Object.keys(got).length, 41);
     const open = Object.entries(got).filter(([, v]) => !['EACCES', 'EPERM'].includes(v));
@@ -62,7 +62,7 @@ for (const user of ['root', 'user']) {
 }
 
 // init answers statfs for everybody inside, in their memory
-test('questions that lie neither mislead nor hold nor end init', async () => {
+test('forged seccomp requests do not mislead, block or end init', async () => {
   for (const user of ['root', 'user']) {
     refused(await attack(d, id, 'statfs', ['lies'], { user }), {
       plain: 'ok', 'no path': 'EFAULT', 'path in the kernel': 'EFAULT', 'path over the edge': 'EFAULT', 'endless path': 'ENAMETOOLONG', 'empty path': 'ENOENT',

@@ -1,5 +1,4 @@
-// Nobody inside, root or not, makes a namespace, mounts, reaches the kernel's
-// sharper tools, or gets at a device.
+// No user inside can make a namespace, mount, use dangerous system calls, or open a device.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { attack, Attacks, refused } from '../lib/attack.mjs';
@@ -33,7 +32,7 @@ for (const user of ['root', 'user']) {
     });
   });
 
-  test(`${user} mounts nothing, the old way or the new, and unmounts no mask`, async () => {
+  test(`${user} cannot mount with the old or new calls, or unmount masks`, async () => {
     const got = await attack(d, id, 'calls', ['mounts'], { user });
     const late = ['statmount', 'listmount', 'open_tree_attr']; // calls that the filter's library may not know
     assert.equal(Object.keys(got).length, 27);

@@ -1,4 +1,4 @@
-// A watch sees with the eyes of the user it is made for, and with no others.
+// A watch has only the rights of its user.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { startDaemon } from '../lib/cove.mjs';
@@ -49,7 +49,7 @@ test('cannot read a watch of another sandbox', async () => {
   await d.fails(404, 'not_found', 'DELETE', `/v1/sandboxes/${other.id}/watches/${w.id}`);
 });
 
-test('cannot hurt the front by what it writes in the place of a helper', async () => {
+test('cannot hurt the front with forged helper output', async () => {
   const w = await d.post(`/v1/sandboxes/${s.id}/watches`, { path: '/workspace' });
   // the helper's own stdout, by its name in /proc: the user runs the helper and may
   await d.exec(s.id, ['python3', '-c', `

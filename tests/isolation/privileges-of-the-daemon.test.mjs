@@ -1,5 +1,5 @@
-// What each part of the daemon may do, read from the kernel: the front nothing, the
-// keeper what it needs, init no more inside than its own.
+// Privileges of each process, read from the kernel: none for the front, those needed for
+// the keeper, and init's only inside its sandbox.
 import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import path from 'node:path';
@@ -44,7 +44,7 @@ test('the front is cove, without a capability and without a way to get one', () 
   assert.equal(s.NoNewPrivs, '1');
 });
 
-test('the front knows the hash of a key and nothing else by its environment', () => {
+test('the front\'s environment has only the hash of a key', () => {
   const env = fs.readFileSync(`/proc/${d.frontPid()}/environ`, 'latin1').split('\0').filter(Boolean);
   assert.deepEqual(env.map((e) => e.split('=')[0]), ['COVE_KEY_SHA256']);
   assert.ok(!fs.readFileSync(`/proc/${d.frontPid()}/cmdline`, 'latin1').includes(d.key));
@@ -62,7 +62,7 @@ test('the front reads none of root\'s files', async () => {
   assert.equal(r.stdout, 'own\ntried\n', r.stderr);
 });
 
-test('the keeper is root without what it does not need', () => {
+test('the keeper is root with only the capabilities it needs', () => {
   const s = statusOf(d.keeperPid());
   assert.deepEqual(s.Uid.split(/\s+/).map(Number).slice(0, 3), [0, 0, 0]);
   const eff = bits(s.CapEff);
@@ -106,7 +106,7 @@ test('init holds no fd of the host but those it was given', () => {
   for (const l of odd) assert.ok(!l.includes(d.dir), l);
 });
 
-test('the pool waits behind the same walls', () => {
+test('pooled sandboxes have the same isolation', () => {
   const tag = fs.readFileSync(path.join(d.dir, 'tag'), 'utf8').trim();
   const pooled = [...recordsOf(d.dir).keys()].filter((r) => r !== id);
   for (const p of pooled) {

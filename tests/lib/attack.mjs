@@ -1,5 +1,5 @@
-// attack.mjs - what the isolation tests share: attack programs compiled here and
-// run inside, and what the host sees of a sandbox meanwhile.
+// attack.mjs - shared by the isolation tests: attack programs compiled here and
+// run inside, and the host's view of a sandbox.
 //
 // An attack prints one line per attempt, `NAME RESULT`, where RESULT is `ok`, the
 // name of an errno, or a value, and `done` as its last line. A test that expects
@@ -58,7 +58,7 @@ export function results(text) {
   }));
 }
 
-/** Runs /tmp/NAME inside and returns what it found out. */
+/** Runs /tmp/NAME inside and returns its results. */
 export async function attack(d, id, name, args = [], opts = {}) {
   const r = await d.exec(id, [`/tmp/${name}`, ...args], { user: 'root', timeout_ms: 60_000, max_output: 4 << 20, ...opts });
   assert.equal(r.exit_code, 0, `${name} ${args.join(' ')}: ${r.signal} ${r.stdout.slice(-2000)}${r.stderr.slice(-2000)}`);

@@ -1,5 +1,5 @@
-// chaos.mjs - what the tests of survival share: randomness that can be replayed,
-// the instant of a kill, and everything the kernel and the disk hold of a daemon.
+// chaos.mjs - shared by the chaos tests: randomness that can be replayed, the
+// instant of a kill, and everything of a daemon in the kernel and on the disk.
 import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import path from 'node:path';
@@ -37,7 +37,7 @@ export class Dice {
     return list[this.below(list.length)];
   }
 
-  /** Puts the seed into whatever goes wrong inside. */
+  /** Adds the seed to errors thrown inside. */
   async guard(fn) {
     try {
       return await fn();
@@ -53,7 +53,7 @@ export function instant(ms) {
   return new Promise((r) => setTimeout(r, ms));
 }
 
-/** True for a call that broke because the daemon died, whatever became of it. */
+/** True for a call that broke because the daemon died; it may have succeeded. */
 export function isBroken(e) {
   return ['ECONNRESET', 'ECONNREFUSED', 'EPIPE', 'ERR_STREAM_PREMATURE_CLOSE'].includes(e.code) ||
     /socket hang up|aborted|stream ended before|other side closed/.test(e.message);
@@ -124,7 +124,7 @@ export function inventory(d) {
       // it has just ended
     }
   }
-  // what the host mounts reaches the keeper too and is no business of ours
+  // mounts of the host propagate to the keeper: ignore them
   const mounts = fs.readFileSync(`/proc/${d.keeper.pid}/mountinfo`, 'utf8').split('\n').filter((l) => l.includes(` ${d.dir}/`)).length;
   // mounted where only the keeper sees them
   const disks = names(`/proc/${d.keeper.pid}/root${d.dir}/disk`);
@@ -156,7 +156,7 @@ export async function listAll(d) {
   }
 }
 
-/** What exists must be what is listed and the pool, in every respect. */
+/** Exactly the listed sandboxes and the pool must exist. */
 function compare(all, found, pool) {
   const up = all.filter((s) => s.state !== 'stopped').map((s) => s.id);
   const down = all.filter((s) => s.state === 'stopped').map((s) => s.id);
@@ -175,7 +175,7 @@ function compare(all, found, pool) {
   for (const [dir, ids] of Object.entries(found.groups)) assert.deepEqual(ids, alive, `groups in ${dir}`);
 }
 
-/** Waits until nothing exists but what is listed and a full pool; returns both. */
+/** Waits until only the listed sandboxes and a full pool exist; returns both. */
 export async function settled(d, { pool = 2, deadline = 15_000 } = {}) {
   return poll('everything that exists is listed or pooled', async () => {
     const all = await listAll(d);

@@ -1,11 +1,10 @@
-// cloudflare.mjs - the Cloudflare plane by plain HTTP: what a client would send, and
-// everything that comes back.
+// cloudflare.mjs - the Cloudflare plane over plain HTTP.
 import assert from 'node:assert/strict';
 import crypto from 'node:crypto';
 
 const LETTERS = 'abcdefghijklmnopqrstuvwxyz234567';
 
-/** An id as a client may invent it. */
+/** A random id, as clients make them. */
 export function anyId() {
   return [...crypto.randomBytes(20)].map((b) => LETTERS[b & 31]).join('');
 }
@@ -19,7 +18,7 @@ export function eventsOf(text) {
   });
 }
 
-/** What a command printed and how it ended. */
+/** The output and exit of a command. */
 export function resultOf(events) {
   const of = (name) => events.filter((e) => e.event === name);
   const bytes = (name) => Buffer.concat(of(name).map((e) => Buffer.from(e.data, 'base64')));

@@ -1,5 +1,5 @@
-// cove.mjs - the harness: start a daemon of one's own, talk to it, and prove at
-// the end that nothing of it is left in the kernel.
+// cove.mjs - the harness: starts a daemon for a test, talks to it, and checks at the
+// end that nothing of it is left in the kernel.
 //
 // Every daemon has its own state directory, port and tag; only the template is
 // shared (COVE_TEST_BASE), since building it takes seconds. Tests wait for events
@@ -65,7 +65,7 @@ export function finished(child, { input, deadline = 120_000 } = {}) {
   child.stdout.on('data', (d) => out.push(d));
   child.stderr.on('data', (d) => err.push(d));
   if (input !== undefined) {
-    child.stdin.on('error', () => {}); // it may not want it
+    child.stdin.on('error', () => {}); // it may not read it
     child.stdin.end(input);
   }
   const done = new Promise((resolve, reject) => {
@@ -114,8 +114,8 @@ export class Daemon {
     this.port = 0;
     this.log = '';
     this.complaints = [];
-    this.frontsLost = 0; // that somebody or something ended...
-    this.frontsKilled = 0; // ...and that we did
+    this.frontsLost = 0; // ended for any reason...
+    this.frontsKilled = 0; // ...and ended by this test
   }
 
   async start() {
@@ -229,7 +229,7 @@ export class Daemon {
     return this.api('DELETE', url, undefined, opts);
   }
 
-  /** Asserts that a call fails with this status and code, in the one shape errors have. */
+  /** Asserts that a call fails with this status and code, in the common format of errors. */
   async fails(status, code, method, url, body, opts) {
     const a = await this.call(method, url, body, opts);
     assert.equal(a.status, status, `${method} ${url}: ${a.text}`);
@@ -322,7 +322,7 @@ export class Daemon {
     return within(30_000, 'the daemon ends after SIGTERM', this.exited);
   }
 
-  /** `cove stop --all`, then the proof that nothing is left, then the directory goes. */
+  /** `cove stop --all`, checks that nothing is left, removes the directory. */
   async stop() {
     this.agent?.destroy();
     const tag = tagOf(this.dir);
@@ -342,7 +342,7 @@ export class Daemon {
   }
 }
 
-/** What everything of this daemon in the kernel is named after. */
+/** The tag in the names of this daemon's kernel objects. */
 export function tagOf(dir) {
   try {
     return fs.readFileSync(path.join(dir, 'tag'), 'utf8').trim();

@@ -1,4 +1,4 @@
-// host.mjs - what the kernel knows: processes, cgroups, mounts, loop devices.
+// host.mjs - the kernel's state: processes, cgroups, mounts, loop devices.
 import fs from 'node:fs';
 import path from 'node:path';
 
@@ -109,7 +109,7 @@ export function statusOf(pid) {
   }));
 }
 
-/** Everything that is still there of a daemon that should be gone. */
+/** Everything left of a daemon that should be gone. */
 export async function leftovers(dir, tag) {
   const left = [];
   for (const p of processes()) {

@@ -1,5 +1,5 @@
-// image.mjs - archives written by hand: tar, `docker save`, OCI layouts. Nothing
-// here is polite: it writes whatever a test asks for, hostile names included.
+// image.mjs - makes archives: tar, `docker save`, OCI layouts. Names and contents
+// are not checked: tests make hostile ones.
 import { execFileSync } from 'node:child_process';
 import crypto from 'node:crypto';
 import fs from 'node:fs';

@@ -45,7 +45,7 @@ function page(req, res) {
   req.resume().on('end', () => res.end(`${JSON.stringify({ local: localAddress, remote: remoteAddress })}\n`));
 }
 
-/** The question with one A record behind it: 198.51.100.10. */
+/** The question with one A record after it: 198.51.100.10. */
 function answer(q) {
   let end = 12;
   while (q[end] !== 0) end += q[end] + 1;
@@ -75,7 +75,7 @@ async function answers() {
       s.end(Buffer.concat([Buffer.from([a.length >> 8, a.length & 255]), a]));
     });
   }), 53, '0.0.0.0');
-  // a socket per address: one for all would answer from another address than was asked
+  // a socket per address: one for all would answer from the wrong address
   const udp = (port, fn) => Promise.all(addresses.map((address) => new Promise((resolve) => {
     const s = dgram.createSocket('udp4', (b, from) => fn(s, b, from));
     s.bind(port, address, resolve);
@@ -88,7 +88,7 @@ async function answers() {
     saw('udp', '', from.address, b.toString().slice(0, 100));
     s.send(b, from.port, from.address);
   });
-  // what is sent to everybody arrives at no address of one's own
+  // broadcasts arrive at none of these addresses
   await new Promise((resolve) => {
     const s = dgram.createSocket({ type: 'udp4', reuseAddr: true }, (b, from) => saw('udp', 'any', from.address, b.toString().slice(0, 100)));
     s.bind(5353, '0.0.0.0', () => {

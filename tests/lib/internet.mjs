@@ -1,10 +1,10 @@
-// internet.mjs - an internet of our own: network namespaces that hold a host, on
-// which a daemon runs, and everybody it could reach. Nothing ever leaves them.
+// internet.mjs - a simulated internet: network namespaces with a host, on which a
+// daemon runs, and all its peers. No packet leaves them.
 //
 //   sandbox -- veth -- [host: out0 203.0.113.2, lan0 192.168.50.1] -- [world: out0 203.0.113.1, and all addresses below]
 //
-// What answers in the world is internet-world.mjs: HTTP, DNS, UDP echo, on every
-// address; it says who asked. The world also counts packets that must not come.
+// internet-world.mjs is the server of the world: HTTP, DNS, UDP echo, on every address;
+// its answers have the client's address. The world also counts packets that must not come.
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import fs from 'node:fs';
@@ -21,7 +21,7 @@ export const METADATA = '169.254.169.254';
 export const DB = '10.1.2.3';
 export const HOST_OUT = '203.0.113.2';
 export const HOST_LAN = '192.168.50.1';
-/** Somebody answers at each of these, and a sandbox must not reach one. */
+/** A server answers at each of these addresses, and a sandbox must not reach it. */
 export const PRIVATE = [DNS, METADATA, DB, '172.16.5.5', '192.168.77.7', '100.64.1.1', '198.18.0.1', '192.0.0.10', '192.168.50.2', '10.200.255.7'];
 export const GATEWAY = '169.254.1.1';
 
@@ -55,7 +55,7 @@ export class Internet {
     const { host, world } = this;
     for (const ns of [host, world]) {
       await sh('ip', 'netns', 'add', ns);
-      // addresses of IPv6 come late, by themselves, and would look like traces of somebody
+      // addresses of IPv6 come late, by themselves, and would look like leftovers
       await this.sh(ns, 'sh', '-c', 'echo 1 >/proc/sys/net/ipv6/conf/default/accept_dad; echo 1 >/proc/sys/net/ipv6/conf/default/addr_gen_mode');
       await this.sh(ns, 'ip', 'link', 'set', 'lo', 'up');
     }
@@ -65,7 +65,7 @@ export class Internet {
     await this.#addresses(world, { out0: ['203.0.113.1/24'], lan0: ['192.168.50.2/24'], lo: [WEB, WEB2, ...PRIVATE.filter((a) => a !== '192.168.50.2')].map((a) => `${a}/32`) });
     await this.sh(host, 'ip', 'route', 'add', 'default', 'via', '203.0.113.1');
     await this.sh(world, 'ip', 'route', 'add', 'default', 'via', HOST_OUT);
-    // so that IPv6 would find its way, if anybody let it
+    // so that IPv6 would work if it were not filtered
     await this.sh(host, 'sh', '-c', 'echo 1 >/proc/sys/net/ipv6/conf/all/forwarding');
     await this.sh(host, 'ip', 'addr', 'add', '2001:db8::2/64', 'dev', 'out0', 'nodad');
     await this.sh(world, 'ip', 'addr', 'add', '2001:db8::1/64', 'dev', 'out0', 'nodad');
@@ -94,7 +94,7 @@ export class Internet {
     await this.sh(this.host, 'nft', '-f', file);
   }
 
-  /** Rules that are none of Cove's business; they count what the host forwards for others. */
+  /** Rules of other programs; they count what the host forwards for others. */
   async #hostRules() {
     const file = path.join(this.dir, 'host.nft');
     fs.writeFileSync(file, `table inet filter {
@@ -150,7 +150,7 @@ export class Internet {
     return this.#ask(who, '/seen');
   }
 
-  /** One more line for everybody who waits at /drip. */
+  /** Sends one more line to all clients of /drip. */
   drop() {
     return this.#ask('world', '/drop');
   }
@@ -184,7 +184,7 @@ export class Internet {
     return d.start();
   }
 
-  /** Everything of the host that a daemon might leave something in. */
+  /** All state of the host that a daemon may change. */
   async traces() {
     const ruleset = JSON.parse(await this.sh(this.host, 'nft', '-j', 'list', 'ruleset')).nftables.filter((o) => !o.metainfo);
     for (const o of ruleset) for (const v of Object.values(o)) if (v && typeof v === 'object') delete v.handle;

@@ -1,7 +1,6 @@
-/* old-kernel PROGRAM [ARG...] - runs it, and whatever it starts, on what looks like the
- * kernel of Debian 12 where that lacks something Cove has another way for: layers of an
- * overlay as fds (fsconfig), and files without a name (O_TMPFILE), which 6.1 has
- * everywhere but in overlays. */
+/* old-kernel PROGRAM [ARG...] - runs it and its children with a seccomp filter that removes
+ * features that the kernel of Debian 12 lacks and Cove has fallbacks for: overlay layers as
+ * fds (fsconfig), and nameless files (O_TMPFILE), which 6.1 has except in overlays. */
 #include <errno.h>
 #include <linux/audit.h>
 #include <linux/filter.h>

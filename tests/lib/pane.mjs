@@ -1,5 +1,5 @@
-// pane.mjs - a real terminal for a program, by tmux: keys are pressed, and what stands
-// on the screen can be read.
+// pane.mjs - runs a program in a real terminal (tmux): sends keys and reads the
+// screen.
 import { execFileSync } from 'node:child_process';
 import crypto from 'node:crypto';
 import { poll } from './cove.mjs';

@@ -9,7 +9,7 @@ export async function serveInside(d, id, port, code) {
   return p;
 }
 
-/** Accepts connections for ever and lets `handle(c)`, which is python, answer each in a thread. */
+/** Accepts connections until it is killed and lets `handle(c)`, which is python, answer each in a thread. */
 export function rawServer(port, handle, host = '127.0.0.1') {
   return `
 import socket, threading, time, sys
@@ -44,7 +44,7 @@ export function answers(port, texts) {
   return rawServer(port, `c.sendall([${all.join(', ')}][int(read_head(c).split()[1][1:])])`);
 }
 
-/** A connection to the daemon on which a test says exactly what it wants. */
+/** A connection to the daemon for raw bytes. */
 export async function rawConnection(d, text) {
   const socket = net.connect(d.port, '127.0.0.1');
   const c = { socket, text: '', ended: false };

@@ -1,5 +1,5 @@
-// ws.mjs - a WebSocket client for tests: headers of one's own, bytes counted, and a
-// tap that can be closed, as no client of a browser has.
+// ws.mjs - a WebSocket client for tests: custom headers, counted bytes, and reading
+// that can be stopped.
 import crypto from 'node:crypto';
 import http from 'node:http';
 import { within } from './cove.mjs';
@@ -175,7 +175,7 @@ export class Ws {
     return this.closed();
   }
 
-  /** Without a word. */
+  /** Destroys the socket without a close frame. */
   cut() {
     this.socket.destroy();
   }

@@ -1,5 +1,5 @@
-// A sandbox with egress reaches the internet by address and by name, and nobody
-// there sees more than the host. When the daemon is gone, so is every trace of it.
+// A sandbox with egress reaches the internet by address and by name, and peers
+// see only the host's address. When the daemon ends, the host's network is restored.
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import fs from 'node:fs';
@@ -36,7 +36,7 @@ async function refusal(args) {
   return r.stderr;
 }
 
-test('egress is the default, and the sandbox says so', async () => {
+test('egress is the default and shown in the sandbox', async () => {
   const s = await d.get(`/v1/sandboxes/${id}`);
   assert.equal(s.network, 'egress');
   const n = await d.get(`/v1/sandboxes/${id}/network`);
@@ -66,7 +66,7 @@ t = socket.create_connection(('${GATEWAY}', 53), 3); t.sendall(struct.pack('>H',
   assert.deepEqual([...who], [HOST_OUT]);
 });
 
-test('UDP and ping work too', async () => {
+test('UDP and ping work', async () => {
   assert.deepEqual(await tries(d, id, [['udp', WEB, 9999]]), ['ok']);
   const r = await d.exec(id, ['python3', '-c', `
 import socket
@@ -92,7 +92,7 @@ test('a sandbox without a network has a loopback only', async () => {
   }
 });
 
-test('what went over the network is counted', async () => {
+test('network traffic is counted', async () => {
   const values = async () => Object.fromEntries([...(await d.call('GET', '/metrics')).text.matchAll(new RegExp(`^cove_sandbox_network_(\\w+)_total\\{sandbox="${id}"\\} (\\d+)$`, 'gm'))].map((m) => [m[1], Number(m[2])]));
   const was = await values();
   assert.deepEqual(Object.keys(was).sort(), ['in_bytes', 'in_packets', 'out_bytes', 'out_packets']);
@@ -102,7 +102,7 @@ test('what went over the network is counted', async () => {
   assert.ok(is.in_packets > was.in_packets && is.in_bytes > was.in_bytes);
 });
 
-test('a sandbox goes within seconds, also one that still has something to say to somebody who is silent', async () => {
+test('a delete takes seconds, also with unacknowledged data to a silent peer', async () => {
   const s = await d.sandbox();
   const { address } = await d.get(`/v1/sandboxes/${s.id}/network`);
   const route = () => net.sh(net.host, 'ip', 'route', 'show', address);
@@ -148,7 +148,7 @@ test('a server that gives no egress says why, and gives none', async () => {
   }
 });
 
-test('nothing of the host is changed when everything is stopped', async () => {
+test('the host\'s network settings are restored by stop --all', async () => {
   const during = await net.traces();
   assert.notDeepEqual(during.ruleset, clean.ruleset);
   assert.ok(during.links.some((l) => l.startsWith('cv')));
@@ -171,7 +171,7 @@ test('two daemons share a host, and the last to leave puts it back', async () =>
   for (const what of Object.keys(clean)) assert.deepEqual(left[what], clean[what], what);
 });
 
-test('what a killed daemon left is put back too', async () => {
+test('settings left by a killed daemon are restored', async () => {
   const a = await net.daemon();
   await a.sandbox({ network: { deny: ['0.0.0.0/0'] } });
   await a.kill9('both');

@@ -1,5 +1,5 @@
-// Allow and deny lists of one sandbox: what they mean, that they change at once and
-// whole, that open connections which stay allowed notice nothing, and that they last.
+// Allow and deny lists of one sandbox: their meaning, that they change at once and
+// completely, keep allowed connections open, and persist.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { DB, GATEWAY, HOST_OUT, Internet, METADATA, poll, tries, WEB, WEB2 } from '../lib/internet.mjs';
@@ -25,7 +25,7 @@ async function drip(id, to) {
   return p.id;
 }
 
-test('a denied network is refused, and nothing else', async () => {
+test('only the denied network is refused', async () => {
   const s = await d.sandbox({ network: { deny: ['198.51.100.11'] } });
   assert.equal(s.network, 'egress');
   assert.deepEqual(await tries(d, s.id, [['tcp', WEB, 80], ['tcp', WEB2, 80], ['udp', WEB2, 9999]]), ['ok', 'ECONNREFUSED', 'timeout']);
@@ -41,7 +41,7 @@ test('an allow decides before a deny', async () => {
   assert.equal(r.stdout, '200');
 });
 
-test('what is shown is what was given', async () => {
+test('rules are shown as they were given', async () => {
   const lists = { allow: ['198.51.100.0/24:80', '198.51.100.7'], deny: ['0.0.0.0/0', '203.0.113.0/24:1-1024'] };
   const s = await d.sandbox({ network: lists });
   const n = await d.get(`/v1/sandboxes/${s.id}/network`);
@@ -56,7 +56,7 @@ test('what is shown is what was given', async () => {
   assert.deepEqual((await d.get(`/v1/sandboxes/${c.stdout.trim()}/network`)).allow, [WEB]);
 });
 
-test('what is not a rule is refused, and nothing changes', async () => {
+test('an invalid rule is refused and the rules stay', async () => {
   const s = await d.sandbox({ network: { deny: [WEB2] } });
   for (const bad of ['', 'example.com', '1.2.3', '1.2.3.4/33', '1.2.3.4/8', '01.2.3.4', '1.2.3.4:0', '1.2.3.4:9-8', '1.2.3.4:70000', '1.2.3.4 ', '::1', '1.2.3.4; flush ruleset', '1.2.3.4:80 accept']) {
     await d.fails(400, 'invalid', 'PUT', `/v1/sandboxes/${s.id}/network`, { allow: [bad] });
@@ -76,7 +76,7 @@ test('as many rules as are allowed work', async () => {
   assert.deepEqual(await tries(d, s.id, [['tcp', WEB, 80], ['tcp', WEB2, 80]]), ['ok', 'ok']);
 });
 
-test('no tenant allows itself what the operator refuses', async () => {
+test('a tenant cannot allow ranges that the operator refuses', async () => {
   const s = await d.sandbox({ network: { allow: ['0.0.0.0/0', METADATA, '10.0.0.0/8', DB] } });
   assert.deepEqual(await tries(d, s.id, [['tcp', METADATA, 80], ['tcp', DB, 80], ['tcp', '192.168.77.7', 80]]), Array(3).fill('ECONNREFUSED'));
 });
@@ -89,7 +89,7 @@ test('the ranges that the operator opened are open, and can be denied', async ()
   assert.deepEqual(await tries(d, s.id, to), ['ECONNREFUSED', 'ECONNREFUSED', 'ok', 'ECONNREFUSED']);
 });
 
-test('open connections that stay allowed go on, those that are denied end', async () => {
+test('a rule change ends denied connections and keeps allowed ones', async () => {
   const { id } = await d.sandbox();
   const [stays, ends] = [await drip(id, WEB), await drip(id, WEB2)];
   await rule(id, { allow: [WEB], deny: ['0.0.0.0/0'] });
@@ -102,7 +102,7 @@ test('open connections that stay allowed go on, those that are denied end', asyn
   await poll('and on', async () => (await log(id, stays)) === 'first\nnext\nnext\n');
 });
 
-test('who is denied is not heard any more either', async () => {
+test('packets from a denied peer are dropped', async () => {
   const { id } = await d.sandbox();
   const p = await d.process(id, ['python3', '-c', `
 import socket
@@ -163,7 +163,7 @@ test('rules and connections outlive the daemon', async () => {
   assert.deepEqual(await tries(d, id, [['tcp', WEB, 80], ['tcp', WEB2, 80]]), ['ok', 'ECONNREFUSED']);
 });
 
-test('walls and rules are there again when somebody empties the firewall', async () => {
+test('rules are restored after the firewall is flushed', async () => {
   const { id } = await d.sandbox({ network: { deny: [WEB2] } });
   const to = [['tcp', WEB, 80], ['tcp', WEB2, 80], ['tcp', METADATA, 80]];
   await net.sh(net.host, 'nft', 'flush', 'ruleset');
@@ -177,7 +177,7 @@ test('walls and rules are there again when somebody empties the firewall', async
   assert.deepEqual(await tries(d, id, to), ['ok', 'ECONNREFUSED', 'ECONNREFUSED']);
 });
 
-test('rules that are given in the moment in which the firewall is emptied are the ones that hold', async () => {
+test('rules set while the firewall is flushed take effect', async () => {
   const { id } = await d.sandbox({ network: { deny: [WEB2] } });
   process.kill(d.keeperPid(), 'SIGSTOP'); // who then hears of both at once, and of the rules first
   const given = d.call('PUT', `/v1/sandboxes/${id}/network`, { deny: [WEB] });
@@ -190,7 +190,7 @@ test('rules that are given in the moment in which the firewall is emptied are th
   assert.deepEqual(await tries(d, id, [['tcp', WEB, 80], ['tcp', WEB2, 80]]), ['ECONNREFUSED', 'ok']);
 });
 
-test('nothing of a sandbox stays in the firewall when it is gone', async () => {
+test('a deleted sandbox leaves no firewall rules', async () => {
   for (const s of (await d.get('/v1/sandboxes?limit=100')).sandboxes) await d.del(`/v1/sandboxes/${s.id}`);
   await poll('its chain is gone', async () => !/chain sandbox_/.test(await net.sh(net.host, 'nft', 'list', 'ruleset')));
   assert.doesNotMatch(await net.sh(net.host, 'nft', 'list', 'ruleset'), /jump sandbox_/);

@@ -22,7 +22,7 @@ async function create(more) {
   return a.json.sandboxID;
 }
 
-test('allowOut beats denyOut; without internet only what is allowed is reached', async () => {
+test('allowOut wins over denyOut; without internet only allowed ranges are reached', async () => {
   assert.deepEqual(await web(await create({})), ['ok', 'ok']);
   assert.deepEqual(await web(await create({ network: { denyOut: [WEB2] } })), ['ok', 'ECONNREFUSED']);
   assert.deepEqual(await web(await create({ allow_internet_access: false })), ['ECONNREFUSED', 'ECONNREFUSED']);

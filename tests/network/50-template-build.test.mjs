@@ -1,6 +1,6 @@
-// A template from Debian's packages, built by debootstrap in a throw-away sandbox
-// that has a network. The world's mirror hands out what this machine's own apt would
-// fetch; where that cannot be reached there is nothing to build from.
+// A template from Debian's packages, built by debootstrap in a temporary sandbox
+// with a network. The mirror serves the packages of this machine's own apt sources; the
+// tests are skipped if those cannot be reached.
 import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import http from 'node:http';
@@ -60,7 +60,7 @@ test('a template is built from packages, with progress, and works', { timeout: 4
   await d.del(`/v1/sandboxes/${s.id}`);
 });
 
-test('a suite that does not exist is said, and leaves nothing', { timeout: 120_000 }, async (t) => {
+test('an unknown suite is an error and leaves nothing', { timeout: 120_000 }, async (t) => {
   if (!reachable) return t.skip('no mirror can be reached');
   const r = await d.cli(['template', 'build', 'nope', '--debootstrap', 'bookwurm', '--mirror', MIRROR]);
   assert.notEqual(r.status, 0);

@@ -1,4 +1,4 @@
-// A damaged sandbox with a network: its walls stand and its address is nobody else's until it is recovered.
+// A damaged sandbox with a network: its rules stay and its address is not reused until it is recovered.
 import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import path from 'node:path';

@@ -1,5 +1,5 @@
-// /run/cove is removed under daemons that run: what the kernel has decides. `cove stop --all` leaves
-// nothing behind, the host does not become a router, and no two sandboxes get the same ids.
+// /run/cove is removed while daemons run: the kernel's state decides. `cove stop --all` leaves
+// nothing, the host does not become a router, and no two sandboxes get the same ids.
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import fs from 'node:fs';
@@ -66,7 +66,7 @@ test('after a kill, stop --all removes the table and puts forwarding back', asyn
   assert.deepEqual(await net.traces(), clean);
 });
 
-test('without a kill too', async () => {
+test('stop --all without a kill removes the table too', async () => {
   const d = await daemon();
   await d.sandbox();
   await lose();

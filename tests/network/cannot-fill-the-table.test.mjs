@@ -1,5 +1,4 @@
-// One tenant has a bounded number of connections, whatever it does; the others and
-// the host keep theirs.
+// The number of connections of a tenant is bounded; other tenants and the host keep theirs.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { Internet, poll, WEB, WEB2 } from '../lib/internet.mjs';
@@ -45,7 +44,7 @@ test('when connections end there is room again', async () => {
   await poll('room again', async () => (await d.exec(a.id, `curl -s -m 1 -o /dev/null -w %{http_code} http://${WEB}/`)).stdout === '200');
 });
 
-test('a flood of packets to many ports fills nothing', async () => {
+test('a flood of packets to many ports does not fill the table', async () => {
   const before = await tracked();
   await d.exec(b.id, ['python3', '-c', `
 import socket
@@ -58,7 +57,7 @@ for i in range(3000):
   assert.equal((await net.sh(net.host, 'curl', '-s', '-m', '3', '-o', '/dev/null', '-w', '%{http_code}', `http://${WEB}/`)), '200');
 });
 
-test('names count too', async () => {
+test('DNS queries count against the limit', async () => {
   const before = await tracked();
   await d.exec(b.id, ['python3', '-c', `
 import socket

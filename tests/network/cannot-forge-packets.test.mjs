@@ -1,6 +1,6 @@
-// Root inside has raw sockets. With them a tenant does not send as somebody else, does
-// not speak for the gateway or a neighbour, does not pass a fragment or an IPv6
-// packet, and gets no frame of anything else past the host's end of its veth.
+// Root inside has raw sockets. With them a tenant cannot send with another source address,
+// answer for the gateway or a neighbour, or get a fragment, an IPv6 packet or any other
+// frame past the host's end of its veth.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { GATEWAY, HOST_LAN, HOST_OUT, Internet, tries, WEB } from '../lib/internet.mjs';
@@ -52,7 +52,7 @@ test('an honest packet, made by hand, arrives', async () => {
   assert.equal(await heard('honest'), 2);
 });
 
-test('the sender of a packet is not somebody else', async () => {
+test('cannot send packets with another source address', async () => {
   const others = [b.address, HOST_OUT, HOST_LAN, GATEWAY, '198.51.100.99', '127.0.0.1', '0.0.0.0', '10.200.9.9', '255.255.255.255', WEB];
   await forge(a, `
 for src in ${JSON.stringify(others)}:
@@ -76,7 +76,7 @@ for dst in ['127.0.0.1', '${HOST_OUT}', '${HOST_LAN}', '${b.address}', '10.0.0.5
   assert.deepEqual((await net.seen('host')).filter((s) => s.text === 'by hand'), []);
 });
 
-test('ARP is spoken to nobody: neither for the gateway nor for a neighbour', async () => {
+test('cannot send ARP for the gateway or a neighbour', async () => {
   const was = await net.sh(net.host, 'ip', 'neigh');
   const answers = await forge(a, `
 ear = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(0x806)); ear.bind(('eth0', 0x806)); ear.settimeout(0.5)

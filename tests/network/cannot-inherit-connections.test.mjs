@@ -1,5 +1,5 @@
-// An address is given to one sandbox after another. What the host still knows of the
-// connections of the last one is nothing to the next.
+// An address is given to one sandbox after another. Connections that the
+// host still tracks of the last one do not reach the next.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { HOST_OUT, Internet, poll, WEB, WEB2 } from '../lib/internet.mjs';
@@ -34,7 +34,7 @@ async function successor(id) {
   });
 }
 
-test('what is said to the last one does not reach the next', async () => {
+test('packets for a deleted sandbox do not reach the next one with its address', async () => {
   const a = await d.sandbox();
   await python(a.id, `
 s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.bind(('0.0.0.0', ${PORT}))

@@ -1,6 +1,6 @@
 // A tenant reaches no private address, no metadata, no port of the gateway but DNS,
-// nobody at once, no other sandbox, and the host by none of its addresses. Each of
-// them answers, as the host itself shows first. Nor does anybody reach a tenant.
+// no broadcast address, no other sandbox, and no address of the host. Each of them
+// answers the host itself, which is checked first. A tenant cannot be reached from outside.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { run } from '../lib/cove.mjs';
@@ -59,7 +59,7 @@ test('the host is not reached by any of its addresses', async () => {
   assert.deepEqual((await net.seen('host')).slice(was), []);
 });
 
-test('nobody hears what is sent to everybody', async () => {
+test('broadcast and multicast packets do not leave the sandbox', async () => {
   const r = await d.exec(a.id, ['python3', '-c', `
 import socket
 s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.setsockopt(socket.SOL_SOCKET, socket.SO_BROADCAST, 1)
@@ -82,14 +82,14 @@ test('another sandbox is not reached, of this daemon or another', async () => {
   }
 });
 
-test('a sandbox is not reached from outside, nor by the host', async () => {
+test('a sandbox cannot be reached from outside or from the host', async () => {
   for (const ns of [net.world, net.host]) {
     const [file, ...args] = net.in(ns, 'curl', '-s', '-m', '2', `http://${b.address}:8080/`);
     assert.notEqual((await run(file, args)).status, 0, ns);
   }
 });
 
-test('a datagram that nobody inside asked for does not come in', async () => {
+test('an unsolicited datagram is dropped', async () => {
   const p = await d.process(b.id, ['python3', '-c', `
 import socket
 s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.bind(('0.0.0.0', 7777)); s.settimeout(1.5); print('bound', flush=True)

@@ -51,7 +51,7 @@ test('a session remembers', async () => {
   await s.delete();
 });
 
-test('a terminal shows what is typed', async () => {
+test('a terminal echoes input', async () => {
   const t = await d.post(`${S}/${id}/terminals`, {});
   const ws = await Ws.connect(d, `${S}/${id}/terminals/${t.id}/connect`);
   ws.send('echo ty""ped\n');
@@ -116,7 +116,7 @@ test('the E2B plane and the Cloudflare plane answer', async () => {
   await b.delete();
 });
 
-test('the CLI runs a command, lists, copies and says what is wrong', async () => {
+test('the CLI runs a command, lists, copies and reports errors', async () => {
   assert.equal((await d.cli(['run', '--', 'echo', 'from the cli'])).stdout, 'from the cli\n');
   assert.match((await d.cli(['list'])).stdout, new RegExp(id));
   const wrong = await d.cli(['exec', 'nosuch', '--', 'true']);
@@ -124,7 +124,7 @@ test('the CLI runs a command, lists, copies and says what is wrong', async () =>
   assert.match(wrong.stderr, /^cove exec: /);
 });
 
-test('after a kill -9 of both everything is there, and a delete leaves nothing', async () => {
+test('after kill -9 of front and keeper the sandbox is there, and its delete leaves nothing', async () => {
   await d.kill9('both');
   await d.restart();
   assert.equal((await d.exec(id, ['cat', '/workspace/a/b'])).stdout, 'text');

@@ -1,8 +1,8 @@
-/* endless.h - memory that may be as much as it likes: for tests of bounds that are so large
- * that to write so much would take seconds.
+/* endless.h - fake large allocations, for tests of bounds so large that writing that much
+ * memory would take seconds.
  *
- * What is asked for at once and is big is the same few pages again and again: of what was
- * written there the last is there, the rest is not to be looked at. A test that includes
+ * A large allocation is the same few pages mapped repeatedly: only the bytes written last
+ * are there, and the contents must not be read. A test that includes
  * this is linked with --wrap (unit_wraps in meson.build). */
 #ifndef ENDLESS_H
 #define ENDLESS_H

@@ -1,7 +1,7 @@
 /* engine_rig.h - an engine between a keeper and an init that the test plays.
  *
- * Both peers are other processes in the product; here the test holds their ends
- * of the sockets and says whatever it wants to see survived. */
+ * Both peers are other processes in the product; here the test has their ends
+ * of the sockets and sends valid and hostile messages. */
 #ifndef ENGINE_RIG_H
 #define ENGINE_RIG_H
 
@@ -40,7 +40,7 @@ struct rig {
     char dir[32];
     int ready, lost, told;
     uint32_t snapshots_seq;
-    int flushes; /* of its records that the keeper was asked for, and answered */
+    int flushes; /* flushes of its records that the keeper was asked for */
     bool no_flushes;
     struct err why;
 };
@@ -157,7 +157,7 @@ static inline void keeper_ok_to(struct rig *r, uint32_t seq)
     keeper_say(r, KEEPER_OK, seq, &(struct keeper_ok){0});
 }
 
-/* Part of every create and delete, and said here for all of them. */
+/* Answers the flush that is part of every create and delete. */
 static inline void rig_answer_flush(struct rig *r)
 {
     struct wire_head head;

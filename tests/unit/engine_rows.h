@@ -1,4 +1,4 @@
-/* engine_rows.h - an engine with sandboxes in its store, and what their rows say. */
+/* engine_rows.h - an engine with sandboxes in its store, and their rows. */
 #ifndef ENGINE_ROWS_H
 #define ENGINE_ROWS_H
 

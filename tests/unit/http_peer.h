@@ -48,15 +48,18 @@ static inline int connect_peer(void)
     return fd[1];
 }
 
-static inline void begin_with(void (*h)(struct http_req *r), size_t conns_max)
+static inline void hold_time(void)
 {
-    struct http_server_opts opts = {
-        .listen_fd = -1, .on_request = dispatch, .conns_max = conns_max};
-
     now_ns = 1000000000;
     clock_hold(now_ns, 1700000000000);
-    CHECK_INT(loop_new(&loop, &e), 0);
-    opts.loop = loop;
+}
+
+/* The server and its client on `loop`, which is set. */
+static inline void serve_begin(void (*h)(struct http_req *r), size_t conns_max)
+{
+    struct http_server_opts opts = {
+        .loop = loop, .listen_fd = -1, .on_request = dispatch, .conns_max = conns_max};
+
     CHECK_INT(http_server_new(&opts, &server, &e), 0);
     handler = h;
     closed = false;
@@ -64,17 +67,31 @@ static inline void begin_with(void (*h)(struct http_req *r), size_t conns_max)
     peer = connect_peer();
 }
 
+static inline void begin_with(void (*h)(struct http_req *r), size_t conns_max)
+{
+    hold_time();
+    CHECK_INT(loop_new(&loop, &e), 0);
+    serve_begin(h, conns_max);
+}
+
 static inline void begin(void (*h)(struct http_req *r))
 {
     begin_with(h, 0);
 }
 
-static inline void end(void)
+static inline void serve_end(void)
 {
     http_server_free(server);
+    server = NULL;
     drop_fd(&peer);
-    loop_free(loop);
+    settle();
     buf_free(&got);
+}
+
+static inline void end(void)
+{
+    serve_end();
+    loop_free(loop);
     clock_release();
 }
 
@@ -121,7 +138,7 @@ static inline void say(const char *text)
     say_n(text, strlen(text));
 }
 
-/* Forgets what was heard, says `text`, and returns what comes back. */
+/* Clears the input, sends `text`, and returns the answer. */
 static inline const char *ask(const char *text)
 {
     buf_clear(&got);

@@ -1,4 +1,4 @@
-/* test_auth.c - who gets in. */
+/* test_auth.c - keys and scopes. */
 #include "unit.h"
 
 #include <stdio.h>
@@ -41,7 +41,7 @@ TEST(the_first_key_opens_as_bearer_and_bare)
     done(a);
 }
 
-TEST(anything_else_does_not)
+TEST(a_missing_wrong_or_malformed_key_is_refused)
 {
     static const char *const wrong[] = {"",          "Bearer ",        "Bearer",    "cove_ab",
                                         "cove_abc ", "Basic cove_abc", "cove_abcd", HASH_ABC};
@@ -65,7 +65,7 @@ TEST(anything_else_does_not)
     done(a);
 }
 
-TEST(a_hash_that_is_none_is_refused_at_start)
+TEST(a_malformed_hash_is_refused_at_start)
 {
     struct err e = {0};
 
@@ -146,7 +146,7 @@ TEST(a_made_key_opens_until_it_is_revoked_also_after_a_restart)
     done(a);
 }
 
-TEST(a_key_that_could_not_be_made_durable_is_none_after_a_restart_either)
+TEST(a_key_that_was_not_durable_is_unknown_after_a_restart)
 {
     struct err e = {0};
     struct auth *a = auth_with(HASH_ABC, &e);

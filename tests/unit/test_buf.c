@@ -2,7 +2,7 @@
 
 #include "base/buf.h"
 
-TEST(what_goes_in_at_the_end_comes_out_at_the_front)
+TEST(bytes_are_appended_at_the_end_and_consumed_at_the_front)
 {
     autobuf struct buf b = BUF_INIT(100);
 
@@ -16,7 +16,7 @@ TEST(what_goes_in_at_the_end_comes_out_at_the_front)
     CHECK_INT(b.off, 0);
 }
 
-TEST(an_append_that_does_not_fit_appends_nothing_now_or_later)
+TEST(after_an_append_that_does_not_fit_the_buffer_stays_failed)
 {
     autobuf struct buf b = BUF_INIT(4);
 
@@ -31,7 +31,7 @@ TEST(an_append_that_does_not_fit_appends_nothing_now_or_later)
     CHECK_STR(buf_cstr(&b), "wxyz");
 }
 
-TEST(the_bound_counts_what_is_held_not_what_went_through)
+TEST(the_bound_counts_held_bytes_and_not_consumed_ones)
 {
     autobuf struct buf b = BUF_INIT(1000);
     char piece[400];

@@ -25,11 +25,12 @@ TEST(text_and_base64_are_decoded)
     check("{\"data\":\"\\u20ac\\ud83d\\ude00\"}", "\xe2\x82\xac\xf0\x9f\x98\x80", 7);
 }
 
-TEST(events_in_unusual_form_are_decoded_too)
+TEST(events_in_unusual_form_are_decoded)
 {
     check("{ \"data\" : \"x\" }", "x", 1);
     check("{\"encoding\":\"base64\",\"data\":\"eA==\"}", "x", 1);
     check("{\"data\":\"x\",\"more\":1}", "x", 1);
+    check("{\"data\":\"x\",\"more\":\"y\"}", "x", 1);
     check("{\"data\":\"\\\",\\\"encoding\\\":\\\"base64\\\"}\"}", "\",\"encoding\":\"base64\"}",
           22);
 }

@@ -50,7 +50,7 @@ TEST(a_path_past_its_bound_is_refused)
     CHECK_INT(strlen(path(longest)), ENGINE_PATH_MAX + strlen("/workspace/"));
 }
 
-TEST(words_are_quoted_so_that_bash_reads_back_the_same)
+TEST(bash_reads_quoted_words_back_unchanged)
 {
     CHECK_STR(quote("plain-1.2/x@y:z,%+=w"), "plain-1.2/x@y:z,%+=w");
     CHECK_STR(quote(""), "$''");

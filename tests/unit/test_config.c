@@ -32,6 +32,18 @@ TEST(without_arguments_every_setting_has_its_default)
     CHECK_STR(c.listen, "127.0.0.1:7878");
     CHECK_INT(c.memory, 1ull << 30);
     CHECK_INT(c.pool, 16);
+    for (size_t i = 0; i < config_nkeys; i++) {
+        const struct config_key *k = &config_keys[i];
+        char option[CONFIG_TEXT_MAX + 64], value[CONFIG_TEXT_MAX], want[CONFIG_TEXT_MAX];
+        struct config given;
+
+        snprintf(option, sizeof(option), "--%s=%s", k->name, k->def);
+        CHECK_INT(load(&given, &e, option, NULL, NULL), 0);
+        config_value(&given, k, want);
+        config_value(&c, k, value);
+        CHECK_STR(value, want);
+        config_free(&given);
+    }
     config_free(&c);
 }
 
@@ -57,10 +69,10 @@ TEST(settings_of_earlier_releases_keep_their_meaning)
     config_free(&c);
 }
 
-TEST(what_is_wrong_is_said_with_its_name_and_its_bounds)
+TEST(an_invalid_setting_is_refused_with_its_name_and_bounds)
 {
     refused("--nope", "1", "unknown option '--nope'");
-    refused("--memory", NULL, "wants a value");
+    refused("--memory", NULL, "needs a value");
     refused("--memory", "1", "not between");
     refused("--memory", "1X", "a size such as");
     refused("--pids", "-3", "a number");

@@ -6,7 +6,7 @@
 
 static struct err e;
 
-TEST(a_signature_is_what_the_published_clients_compute)
+TEST(a_signature_equals_that_of_the_published_clients)
 {
     struct signature s = {.path = "hello.txt", .operation = "read", .user = "user"};
     char out[SIGNATURE_SIZE];
@@ -76,7 +76,7 @@ TEST(every_kind_of_error_has_a_word_and_a_status)
     }
 }
 
-TEST(what_is_internal_is_not_told)
+TEST(an_internal_error_hides_its_reason)
 {
     autobuf struct buf out = BUF_INIT(1024);
 

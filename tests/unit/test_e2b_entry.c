@@ -62,7 +62,7 @@ TEST(a_directory_is_never_of_size_zero)
     CHECK_HAS(buf_cstr(&out), "\"size\":\"4096\"");
 }
 
-TEST(a_link_has_the_type_and_the_mode_of_what_it_leads_to)
+TEST(a_link_has_the_type_and_mode_of_its_target)
 {
     struct file_info link = file("/l", S_IFLNK | 0777), to = file("/d", S_IFDIR | 0750);
 
@@ -145,7 +145,7 @@ TEST(paths_begin_in_the_home_unless_they_are_absolute)
     CHECK_HAS(e.msg, "longer than");
 }
 
-TEST(a_path_is_what_its_letters_say_and_may_lead_above_the_home)
+TEST(a_path_is_normalized_as_text_and_may_lead_above_the_home)
 {
     static const struct {
         const char *path, *at;

@@ -78,7 +78,7 @@ static void try_cell(const struct cell *c)
     rig_free(&r);
 }
 
-TEST(the_join_does_what_each_cell_of_its_table_says)
+TEST(the_join_follows_each_cell_of_its_table)
 {
     for (size_t i = 0; i < ARRAY_LEN(cells); i++)
         try_cell(&cells[i]);
@@ -126,7 +126,7 @@ static void recovered(struct rig *r, enum keeper_state state, const char *expect
     CHECK_INT(rows(r).state, row_of(expected));
 }
 
-TEST(a_recovered_sandbox_is_what_the_keeper_says_and_is_not_deleted_by_an_old_end)
+TEST(a_recovered_sandbox_has_the_keepers_state_and_is_not_deleted_by_an_expired_timeout)
 {
     struct rig r;
 
@@ -214,7 +214,7 @@ TEST(an_end_that_passed_while_the_daemon_was_down_comes_at_once)
 }
 
 /* We were killed between its boot and the row. */
-TEST(one_that_was_booted_before_we_were_killed_lives_as_long_as_it_was_made_for)
+TEST(a_sandbox_booted_before_a_kill_gets_its_original_lifetime)
 {
     struct rig r;
     struct keeper_sandbox box = keeper_box("sb", KEEPER_RUNNING);
@@ -327,7 +327,7 @@ static void hear(void *arg, const struct engine_event *ev)
     strcat(strcat(h->kinds, ev->kind), " ");
 }
 
-TEST(events_are_replayed_after_a_cursor_and_their_numbers_go_on_after_a_restart)
+TEST(events_are_replayed_after_a_cursor_and_keep_their_numbering_after_a_restart)
 {
     struct rig r;
     int listen_fd;
@@ -452,7 +452,7 @@ TEST(a_flood_of_events_from_one_init_is_slowed_down)
 
 /* ---- a keeper that is gone, or worse ---- */
 
-TEST(a_keeper_that_closes_is_told_once_as_lost)
+TEST(a_closed_connection_of_the_keeper_is_reported_once)
 {
     struct rig r;
 
@@ -465,7 +465,7 @@ TEST(a_keeper_that_closes_is_told_once_as_lost)
     rig_free(&r);
 }
 
-TEST(an_answer_that_nobody_asked_for_is_the_end_of_the_keeper)
+TEST(an_unexpected_answer_of_the_keeper_ends_the_connection)
 {
     struct rig r;
 

@@ -73,7 +73,7 @@ static bool keeper_was_asked(struct rig *r)
     return peer_has(&r->keeper, &head, &body);
 }
 
-TEST(nobody_is_told_of_a_sandbox_that_is_not_on_the_disk_and_the_loop_goes_on_meanwhile)
+TEST(a_create_is_answered_after_the_flush_and_the_loop_does_not_wait_for_it)
 {
     struct rig r;
     struct told t = {0}, other = {0};
@@ -95,7 +95,7 @@ TEST(nobody_is_told_of_a_sandbox_that_is_not_on_the_disk_and_the_loop_goes_on_me
     rig_free(&r);
 }
 
-TEST(no_sandbox_is_destroyed_before_it_is_on_the_disk_that_nobody_wants_it)
+TEST(a_sandbox_is_destroyed_only_after_its_delete_is_on_the_disk)
 {
     struct rig r;
     struct told t = {0}, gone = {0};
@@ -146,7 +146,7 @@ TEST(rows_that_come_during_a_flush_share_the_next_one)
     rig_free(&r);
 }
 
-TEST(a_sandbox_whose_row_cannot_be_flushed_is_destroyed_and_its_maker_told)
+TEST(a_sandbox_whose_row_cannot_be_flushed_is_destroyed_and_its_create_fails)
 {
     struct rig r;
     struct told t = {0};
@@ -164,7 +164,7 @@ TEST(a_sandbox_whose_row_cannot_be_flushed_is_destroyed_and_its_maker_told)
     rig_free(&r);
 }
 
-TEST(of_a_new_sandbox_the_record_of_the_keeper_is_flushed_too)
+TEST(a_create_also_flushes_the_keepers_record)
 {
     struct rig r;
     struct told t = {0}, gone = {0};
@@ -186,7 +186,7 @@ TEST(of_a_new_sandbox_the_record_of_the_keeper_is_flushed_too)
     rig_free(&r);
 }
 
-TEST(a_sandbox_whose_record_cannot_be_flushed_is_destroyed_and_its_maker_told)
+TEST(a_sandbox_whose_record_cannot_be_flushed_is_destroyed_and_its_create_fails)
 {
     struct rig r;
     struct keeper_fail fail = {.code = "internal", .message = "flush records: bad"};
@@ -205,7 +205,7 @@ TEST(a_sandbox_whose_record_cannot_be_flushed_is_destroyed_and_its_maker_told)
     rig_free(&r);
 }
 
-TEST(a_delete_that_cannot_be_flushed_is_told_and_can_be_tried_again)
+TEST(a_delete_that_cannot_be_flushed_fails_and_can_be_repeated)
 {
     struct rig r;
     struct told t = {0}, bad = {0}, good = {0};
@@ -227,7 +227,7 @@ TEST(a_delete_that_cannot_be_flushed_is_told_and_can_be_tried_again)
     rig_free(&r);
 }
 
-TEST(an_engine_that_ends_forgets_who_waits_for_the_disk)
+TEST(freeing_the_engine_drops_calls_that_wait_for_the_disk)
 {
     struct rig r;
     struct told t[2] = {0};

@@ -1,4 +1,4 @@
-/* test_engine_idle.c - sandboxes that are paused when nobody uses them. */
+/* test_engine_idle.c - sandboxes that are paused when they are not used. */
 #include "engine_rig.h"
 
 #include "front/engine/internal.h"
@@ -47,7 +47,7 @@ static int64_t asked_after(struct rig *r, uint64_t ms)
     return -1;
 }
 
-TEST(one_that_nobody_uses_is_paused_after_its_time)
+TEST(an_unused_sandbox_is_paused_after_its_idle_time)
 {
     struct rig r;
     struct peer monitor;
@@ -58,7 +58,7 @@ TEST(one_that_nobody_uses_is_paused_after_its_time)
     stop(&r, &monitor, listen_fd);
 }
 
-TEST(one_that_is_not_to_be_paused_never_is)
+TEST(a_sandbox_without_an_idle_time_is_never_paused)
 {
     struct rig r;
     struct peer monitor;
@@ -107,7 +107,7 @@ TEST(an_open_stream_keeps_it_running_and_its_end_is_a_use)
     stop(&r, &monitor, listen_fd);
 }
 
-TEST(one_that_somebody_holds_is_not_idle_until_it_is_released)
+TEST(a_held_sandbox_is_not_idle_until_it_is_released)
 {
     struct rig r;
     struct peer monitor;

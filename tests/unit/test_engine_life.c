@@ -1,7 +1,7 @@
 /* test_engine_life.c - a sandbox is made, ends, is resumed and deleted. */
 #include "engine_rows.h"
 
-TEST(a_created_sandbox_is_durable_before_it_is_told_and_survives_a_restart)
+TEST(a_created_sandbox_is_durable_before_the_answer_and_survives_a_restart)
 {
     struct rig r;
     int listen_fd;
@@ -61,7 +61,7 @@ TEST(a_create_that_the_store_refuses_is_destroyed_and_answered)
     rig_free(&r);
 }
 
-TEST(more_creations_than_configured_are_told_to_try_again)
+TEST(creates_over_the_maximum_are_unavailable)
 {
     struct rig r;
     struct create_opts o = {.key = KEY};
@@ -81,7 +81,7 @@ TEST(more_creations_than_configured_are_told_to_try_again)
     rig_free(&r);
 }
 
-TEST(a_sandbox_that_comes_after_the_client_was_told_it_took_too_long_is_destroyed)
+TEST(a_sandbox_that_arrives_after_its_create_timed_out_is_destroyed)
 {
     struct rig r;
     struct create_opts o = {.key = KEY};
@@ -268,7 +268,7 @@ TEST(a_timeout_that_says_stop_halts_and_keeps_the_sandbox)
 }
 
 /* The end that has come is not that of the life that follows. */
-TEST(a_resume_while_it_is_being_stopped_makes_it_live_as_long_as_it_was_made_for)
+TEST(a_resume_during_a_stop_gives_the_original_lifetime)
 {
     struct rig r;
     int listen_fd;

@@ -30,7 +30,7 @@ static bool keeper_is_idle(struct rig *r)
     return !peer_has(&r->keeper, &head, &body);
 }
 
-TEST(a_name_makes_one_sandbox_however_many_ask_at_once)
+TEST(concurrent_calls_with_one_name_make_one_sandbox)
 {
     struct rig r;
     struct told t[50] = {0};
@@ -97,7 +97,7 @@ TEST(a_name_is_free_the_moment_its_sandbox_is_to_be_deleted)
     rig_free(&r);
 }
 
-TEST(who_wants_it_gone_while_it_is_made_waits_for_it_and_then_it_goes)
+TEST(a_delete_during_a_create_waits_for_the_create)
 {
     struct rig r;
     struct told first = {0}, gone = {0};
@@ -115,7 +115,7 @@ TEST(who_wants_it_gone_while_it_is_made_waits_for_it_and_then_it_goes)
     rig_free(&r);
 }
 
-TEST(who_asks_after_one_who_wants_it_gone_is_told_to_ask_again)
+TEST(a_call_after_a_pending_delete_of_its_name_is_refused)
 {
     struct rig r;
     struct told first = {0}, gone = {0}, after = {0};
@@ -153,7 +153,7 @@ static void prepare(struct engine *g, const struct sandbox *s, engine_done_cb *d
     preparing.arg = arg;
 }
 
-TEST(nobody_has_a_new_one_before_it_is_prepared)
+TEST(a_new_sandbox_is_not_used_before_it_is_prepared)
 {
     static const struct create_opts prepared = {.key = KEY, .prepare = prepare};
     struct rig r;
@@ -177,7 +177,7 @@ TEST(nobody_has_a_new_one_before_it_is_prepared)
     rig_free(&r);
 }
 
-TEST(a_name_that_means_nothing_can_be_deleted_and_makes_nothing)
+TEST(deleting_an_unknown_name_makes_no_sandbox)
 {
     struct rig r;
     struct told gone = {0};
@@ -190,7 +190,7 @@ TEST(a_name_that_means_nothing_can_be_deleted_and_makes_nothing)
     rig_free(&r);
 }
 
-TEST(when_it_cannot_be_made_all_are_told_and_the_next_one_tries_again)
+TEST(a_failed_create_fails_all_waiting_calls_and_the_next_call_tries_again)
 {
     struct rig r;
     struct told a = {0}, b = {0}, gone = {0};
@@ -213,7 +213,7 @@ TEST(when_it_cannot_be_made_all_are_told_and_the_next_one_tries_again)
     rig_free(&r);
 }
 
-TEST(a_sandbox_deleted_by_its_id_before_those_who_wait_are_told_leaves_no_name)
+TEST(a_sandbox_deleted_by_id_during_its_create_leaves_no_name)
 {
     struct rig r;
     struct told t = {0}, gone = {0};
@@ -237,7 +237,7 @@ TEST(a_sandbox_deleted_by_its_id_before_those_who_wait_are_told_leaves_no_name)
     rig_free(&r);
 }
 
-TEST(a_name_past_its_bound_is_refused_and_an_engine_that_ends_forgets_who_waits)
+TEST(a_name_over_its_bound_is_refused_and_freeing_the_engine_drops_waiting_calls)
 {
     struct rig r;
     struct told t = {0}, never = {0};

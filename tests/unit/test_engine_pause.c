@@ -1,4 +1,4 @@
-/* test_engine_pause.c - a sandbox is paused and goes on, and who wants it meanwhile. */
+/* test_engine_pause.c - pause and resume, and calls during them. */
 #include "engine_rows.h"
 
 #include "front/engine/internal.h"
@@ -37,7 +37,7 @@ TEST(the_row_follows_a_pause_and_a_resume)
 
 /* One that has no room now may have some later; after a restart of the host only the row
  * knows that what was paused has no end. */
-TEST(a_row_that_the_store_refuses_follows_once_it_does_not)
+TEST(a_row_that_could_not_be_written_is_written_later)
 {
     struct rig r;
     int listen_fd;
@@ -87,7 +87,7 @@ static void told_exit(void *arg, const struct process_exit *m, const struct err 
     told_done(arg, e);
 }
 
-TEST(a_resume_that_the_keeper_refuses_leaves_it_paused_and_whoever_waits_waiting)
+TEST(after_a_refused_resume_the_sandbox_stays_paused_and_queued_calls_wait)
 {
     struct rig r;
     int listen_fd;
@@ -217,7 +217,7 @@ TEST(a_start_that_was_not_sent_before_a_pause_is_refused_and_does_not_hold_it_up
     rig_free(&r);
 }
 
-TEST(connecting_to_one_that_runs_only_makes_it_live_longer)
+TEST(connecting_to_a_running_sandbox_only_extends_its_lifetime)
 {
     struct rig r;
     int listen_fd;

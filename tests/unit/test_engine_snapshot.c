@@ -65,7 +65,7 @@ static void scene_free(struct scene *s)
     rig_free(&s->r);
 }
 
-TEST(a_snapshot_has_a_row_before_anybody_is_told_of_it)
+TEST(a_snapshot_has_a_row_before_the_answer)
 {
     struct snapped a = {0};
     struct told gone = {0};
@@ -193,7 +193,7 @@ TEST(of_a_fork_each_works_or_fails_by_itself_and_the_snapshot_is_let_go)
     scene_free(&s);
 }
 
-TEST(a_fork_without_a_snapshot_makes_nothing)
+TEST(a_fork_whose_snapshot_fails_makes_no_sandbox)
 {
     struct fork_opts o = {.count = 2}, none = {.count = 0}, many = {.count = FORK_MAX + 1};
     struct keeper_fail no = {.code = "disk_full", .message = "no room"};

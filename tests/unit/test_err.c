@@ -13,7 +13,7 @@ TEST(every_kind_has_a_word_a_status_and_an_exit_code_of_its_own_or_shared)
     }
 }
 
-TEST(a_word_nobody_knows_is_internal)
+TEST(an_unknown_code_is_internal)
 {
     CHECK_INT(err_from_code("surprise"), ERR_INTERNAL);
     CHECK_INT(err_from_code(NULL), ERR_INTERNAL);

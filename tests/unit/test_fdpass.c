@@ -147,7 +147,7 @@ TEST(a_tcp_socket_arrives_and_does_not_linger)
     close(other);
 }
 
-TEST(what_is_not_what_was_asked_for_is_refused)
+TEST(an_fd_of_another_kind_is_refused)
 {
     struct scene s;
     int other, tcp = tcp_pair(&other), pair[2], pipe_fds[2];
@@ -227,7 +227,7 @@ static uint64_t longest_turn(struct rig *r, const int *n)
     return worst;
 }
 
-TEST(the_loop_never_waits_for_the_close_of_what_was_passed)
+TEST(the_loop_never_waits_for_the_close_of_a_passed_fd)
 {
     struct init_fd m = {.kind = INIT_FD_SOCKET};
     struct scene s;
@@ -257,7 +257,7 @@ TEST(the_loop_never_waits_for_the_close_of_what_was_passed)
     scene_close(&s);
 }
 
-TEST(a_failure_is_told_as_init_says_it)
+TEST(a_failure_keeps_the_kind_and_text_of_init)
 {
     struct init_fail m = {.code = "gone", .message = "nothing listens on port 80"};
     struct scene s;
@@ -295,7 +295,7 @@ TEST(silence_nonsense_and_a_closed_connection_end_it)
     scene_close(&s);
 }
 
-TEST(a_cancelled_question_answers_nobody_and_closes_what_comes)
+TEST(a_cancelled_request_calls_nothing_back_and_closes_its_fd)
 {
     struct init_fd m = {.kind = INIT_FD_SOCKET};
     struct scene s;
@@ -314,7 +314,7 @@ TEST(a_cancelled_question_answers_nobody_and_closes_what_comes)
     scene_close(&s);
 }
 
-TEST(a_sandbox_that_is_not_there_is_told_from_the_loop)
+TEST(an_unknown_sandbox_is_reported_from_the_loop)
 {
     struct passed got = {.fd = -1};
     struct scene s;

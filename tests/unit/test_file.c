@@ -107,7 +107,7 @@ TEST(a_path_is_made_absolute_and_the_user_is_the_sandboxs)
     scene_close(&s);
 }
 
-TEST(a_path_that_is_none_is_refused_from_the_loop)
+TEST(an_invalid_path_is_refused_from_the_loop)
 {
     char longest[FILE_PATH_MAX + 2];
     struct file_at bad[] = {at("", NULL), at(longest, NULL), at("/a", ""), at("/a", longest),
@@ -223,7 +223,7 @@ static void helper_exit(struct scene *s, uint32_t seq, unsigned code)
     init_say(&s->p, INIT_EXIT, seq, &(struct init_exit){.id = "x", .code = code});
 }
 
-TEST(what_is_elsewhere_is_a_stream_of_the_helpers)
+TEST(a_file_that_init_cannot_read_is_streamed_by_the_helper)
 {
     struct file_at a = at("/proc/x", NULL);
     struct scene s;
@@ -242,7 +242,7 @@ TEST(what_is_elsewhere_is_a_stream_of_the_helpers)
     scene_close(&s);
 }
 
-TEST(a_stream_can_be_cancelled_while_it_is_told)
+TEST(a_stream_can_be_cancelled_in_its_own_callback)
 {
     struct file_at a = at("/proc/x", NULL);
     struct scene s;
@@ -330,7 +330,7 @@ TEST(records_come_in_pieces_of_any_size)
     scene_close(&s);
 }
 
-TEST(nonsense_of_the_helper_ends_the_call_and_nothing_else)
+TEST(invalid_output_of_the_helper_ends_only_its_call)
 {
     struct buf kinds[4];
     char junk[64];
@@ -370,7 +370,7 @@ TEST(a_helper_that_ends_without_its_last_word_has_failed)
     scene_close(&s);
 }
 
-TEST(work_can_be_cancelled_while_it_is_told)
+TEST(work_can_be_cancelled_in_its_own_callback)
 {
     autobuf struct buf b = BUF_INIT(1u << 20);
     struct scene s;
@@ -416,7 +416,7 @@ TEST(a_small_body_is_one_message_to_init)
     scene_close(&s);
 }
 
-TEST(what_init_does_not_write_goes_to_the_helper_with_all_its_bytes)
+TEST(a_file_that_init_cannot_write_is_written_by_the_helper_completely)
 {
     struct file_write_opts o = {.mode = FILE_MODE_NONE};
     struct file_at a = at("/dev/shm/a", NULL);
@@ -443,7 +443,7 @@ TEST(what_init_does_not_write_goes_to_the_helper_with_all_its_bytes)
     scene_close(&s);
 }
 
-TEST(a_write_that_is_cancelled_is_told_to_nobody)
+TEST(a_cancelled_write_calls_nothing_back)
 {
     struct file_write_opts o = {.mode = FILE_MODE_NONE};
     struct file_at a = at("/a", NULL);

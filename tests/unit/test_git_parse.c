@@ -95,7 +95,7 @@ TEST(a_status_that_makes_no_sense_is_refused)
     }
 }
 
-TEST(nothing_between_two_nuls_is_longer_than_its_bound)
+TEST(a_token_over_its_bound_is_an_error)
 {
     static char many[GIT_TOKEN_MAX + 10];
     struct git_status s;

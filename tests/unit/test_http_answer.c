@@ -1,4 +1,4 @@
-/* test_http_answer.c - responses that a stranger writes, piece by piece. */
+/* test_http_answer.c - untrusted responses, piece by piece. */
 #include "unit.h"
 
 #include "base/own.h"
@@ -44,7 +44,7 @@ static struct got take(const char *text, bool to_head, bool upgrade)
     return g;
 }
 
-TEST(a_length_ends_it_and_what_follows_is_left)
+TEST(a_body_with_a_length_ends_there_and_later_bytes_are_not_used)
 {
     struct got g = take("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhelloREST", false, false);
 
@@ -64,7 +64,7 @@ TEST(chunks_end_it)
     CHECK_STR(g.body, "hello!");
 }
 
-TEST(the_end_of_the_connection_ends_only_what_has_no_other_end)
+TEST(the_end_of_the_connection_ends_only_a_body_without_a_length)
 {
     CHECK_INT(take("HTTP/1.0 200 OK\r\n\r\nold", false, false).last, ANSWER_END);
     CHECK_INT(take("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhel", false, false).last,
@@ -76,7 +76,7 @@ TEST(the_end_of_the_connection_ends_only_what_has_no_other_end)
     CHECK_INT(take("", false, false).last, ANSWER_BAD);
 }
 
-TEST(what_has_no_body_has_none_whatever_it_says)
+TEST(answers_without_a_body_ignore_their_length_headers)
 {
     CHECK_INT(take("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n", true, false).last, ANSWER_END);
     CHECK_STR(take("HTTP/1.1 204 No\r\nContent-Length: 5\r\n\r\nhello", false, false).body, "");
@@ -105,7 +105,7 @@ TEST(a_protocol_changes_only_if_it_was_asked_for)
     CHECK_INT(take(text, false, false).last, ANSWER_BAD);
 }
 
-TEST(what_two_programs_could_read_differently_is_refused)
+TEST(ambiguous_answers_are_refused)
 {
     static const char *const bad[] = {
         "HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 1\r\n\r\na",

@@ -91,7 +91,7 @@ TEST(every_chunked_body_is_judged_as_the_table_says)
     buf_free(&body);
 }
 
-TEST(what_follows_the_last_chunk_is_left_alone)
+TEST(bytes_after_the_last_chunk_are_not_used)
 {
     CHECK_INT(decode("0\r\n\r\nGET / HTTP/1.1", 19, 19), 0);
     CHECK_INT(rest, 14);

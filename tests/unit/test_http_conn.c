@@ -198,7 +198,7 @@ TEST(headers_are_strings_and_several_of_one_name_are_joined)
 
 /* ---- refusals ---- */
 
-TEST(a_malformed_request_is_told_why_and_cut_off)
+TEST(a_malformed_request_is_answered_with_the_reason_and_closed)
 {
     start(answer_at_once);
     CHECK_HAS(ask("GET / HTTP/1.1\r\nHost: x\r\nContent-Length: 1,1\r\n\r\nGET / HTTP/1.1\r\n"),
@@ -212,7 +212,7 @@ TEST(a_malformed_request_is_told_why_and_cut_off)
     finish();
 }
 
-TEST(a_refused_client_may_go_on_sending_and_still_reads_its_answer)
+TEST(a_refused_client_that_keeps_sending_still_reads_its_answer)
 {
     static char much[1u << 20];
 
@@ -261,7 +261,7 @@ TEST(a_refused_client_that_never_closes_is_cut_off)
     finish();
 }
 
-TEST(a_bad_chunk_is_refused_and_the_handler_told)
+TEST(a_bad_chunk_is_refused_and_the_handler_is_called)
 {
     start(collect_100);
     CHECK_HAS(ask(CHUNKED "5\r\nhello\r\nx\r\n"), "400 Bad Request");
@@ -270,7 +270,7 @@ TEST(a_bad_chunk_is_refused_and_the_handler_told)
     finish();
 }
 
-TEST(one_connection_too_many_is_told_503)
+TEST(a_connection_over_the_maximum_is_answered_503)
 {
     int second;
 
@@ -372,7 +372,7 @@ TEST(without_a_free_fd_accepting_waits_instead_of_spinning)
 
 /* ---- bodies ---- */
 
-TEST(a_body_is_collected_however_it_is_framed)
+TEST(a_body_is_collected_with_a_length_or_chunked)
 {
     start(collect_100);
     CHECK_HAS(ask(POST("5") "hello"), "\r\n\r\nhello");
@@ -407,7 +407,7 @@ TEST(a_chunked_body_that_grows_too_large_is_413)
     finish();
 }
 
-TEST(one_hundred_continue_is_said_only_when_the_body_is_wanted)
+TEST(one_hundred_continue_is_sent_when_the_handler_reads_the_body)
 {
     start(keep);
     ask("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\nExpect: 100-continue\r\n\r\n");
@@ -420,7 +420,7 @@ TEST(one_hundred_continue_is_said_only_when_the_body_is_wanted)
     finish();
 }
 
-TEST(one_hundred_continue_is_not_said_to_a_client_that_did_not_wait)
+TEST(one_hundred_continue_is_not_sent_to_a_client_that_did_not_wait)
 {
     start(collect_100);
     CHECK_HAS(
@@ -440,7 +440,7 @@ TEST(a_body_refused_before_it_was_asked_for_closes_the_connection)
     finish();
 }
 
-TEST(a_small_body_nobody_read_is_drained_and_the_connection_kept)
+TEST(a_small_unread_body_is_drained_and_the_connection_kept)
 {
     start(answer_at_once);
     ask(POST("5"));
@@ -449,7 +449,7 @@ TEST(a_small_body_nobody_read_is_drained_and_the_connection_kept)
     finish();
 }
 
-TEST(a_body_of_unknown_length_that_nobody_read_closes_the_connection_after_the_answer)
+TEST(an_unread_body_of_unknown_length_closes_the_connection_after_the_answer)
 {
     start(answer_at_once);
     CHECK_HAS(ask(CHUNKED "5\r\nhello\r\n"), "Connection: close\r\n");
@@ -457,7 +457,7 @@ TEST(a_body_of_unknown_length_that_nobody_read_closes_the_connection_after_the_a
     finish();
 }
 
-TEST(a_large_body_nobody_read_closes_the_connection_after_the_answer)
+TEST(a_large_unread_body_closes_the_connection_after_the_answer)
 {
     static char much[300000];
 
@@ -469,7 +469,7 @@ TEST(a_large_body_nobody_read_closes_the_connection_after_the_answer)
     finish();
 }
 
-TEST(an_endless_chunked_body_nobody_read_is_not_drained_for_ever)
+TEST(an_endless_unread_chunked_body_is_drained_up_to_a_bound)
 {
     static char chunk[4096 + 16];
     int n = snprintf(chunk, sizeof(chunk), "1000\r\n%04096d\r\n", 0);
@@ -525,7 +525,7 @@ TEST(a_paused_body_is_left_with_the_kernel)
     finish();
 }
 
-TEST(a_streamed_body_arrives_whole_and_its_end_is_told)
+TEST(a_streamed_body_arrives_completely_and_on_end_is_called)
 {
     start(stream);
     say(POST("10"));
@@ -591,7 +591,7 @@ TEST(a_client_that_only_stopped_sending_still_gets_its_answer)
     finish();
 }
 
-TEST(where_that_means_gone_it_may_have_happened_before_it_was_said)
+TEST(eof_is_gone_also_applies_to_an_eof_that_came_before)
 {
     for (int late = 0; late <= 1; late++) {
         start(keep);
@@ -621,7 +621,7 @@ TEST(a_client_that_stops_in_the_middle_of_its_body_is_gone)
     finish();
 }
 
-TEST(a_client_that_leaves_in_the_middle_of_its_head_leaves_nothing)
+TEST(a_client_that_closes_in_the_middle_of_its_head_leaks_nothing)
 {
     start(answer_at_once);
     say("GET / HT");
@@ -934,7 +934,7 @@ static void on_drained(void *arg)
     drained = true;
 }
 
-TEST(draining_closes_what_is_idle_and_lets_the_rest_end)
+TEST(draining_closes_idle_connections_and_lets_requests_end)
 {
     int idle;
 

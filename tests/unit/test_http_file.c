@@ -64,7 +64,7 @@ static void finish(void)
     drop_fd(&file);
 }
 
-TEST(a_file_goes_out_whole_and_the_connection_goes_on)
+TEST(a_file_is_sent_completely_and_the_connection_is_kept)
 {
     start(0, SIZE);
     for (int i = 0; i < 2; i++) {
@@ -179,7 +179,7 @@ static uint64_t drink(void)
     return n;
 }
 
-TEST(a_long_file_does_not_keep_a_thread_from_whoever_waits_for_one)
+TEST(a_long_file_gives_its_thread_to_waiting_jobs)
 {
     struct job others[JOB_THREADS_MAX - 1] = {0}, one = {0};
     uint64_t drunk = 0;

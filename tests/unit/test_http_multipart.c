@@ -94,7 +94,7 @@ static const struct {
 };
 /* clang-format on */
 
-TEST(a_body_is_read_the_same_however_it_is_cut)
+TEST(a_body_is_parsed_the_same_for_any_cuts)
 {
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         int r = judge(cases[i].text);

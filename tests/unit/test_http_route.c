@@ -45,12 +45,12 @@ TEST(a_row_is_found_by_method_and_path)
     CHECK_STR(m.params[1], "b");
 }
 
-TEST(a_row_for_get_serves_head_too)
+TEST(a_row_for_get_serves_head)
 {
     CHECK_INT(find("HEAD", "/v1/sandboxes/x"), 3);
 }
 
-TEST(a_wrong_method_says_which_ones_there_are)
+TEST(a_wrong_method_lists_the_allowed_ones)
 {
     CHECK_INT(find("PUT", "/v1/sandboxes/x"), -ERR_METHOD);
     CHECK_STR(allow, "GET, DELETE");

@@ -257,7 +257,7 @@ static void accept_draining(struct http_req *r)
     ws = http_ws_accept(r, NULL, &ops, NULL);
 }
 
-TEST(a_backlog_is_seen_and_its_end_is_told)
+TEST(a_backlog_is_counted_and_on_drain_is_called)
 {
     static char piece[100000];
 
@@ -276,7 +276,7 @@ TEST(a_backlog_is_seen_and_its_end_is_told)
 
 /* ---- the end ---- */
 
-TEST(a_close_is_answered_and_its_code_told)
+TEST(a_close_is_answered_and_its_code_reported)
 {
     hello(accept_quiet);
     frame(0x88, "\x03\xe9gone", 6, 0x11);
@@ -318,7 +318,7 @@ TEST(our_close_does_not_wait_for_ever)
     finish();
 }
 
-TEST(who_still_takes_what_came_before_our_close_gets_all_of_it)
+TEST(a_slow_reader_gets_all_data_before_our_close)
 {
     static char piece[100000];
     char some[65536];
@@ -343,7 +343,7 @@ TEST(who_still_takes_what_came_before_our_close_gets_all_of_it)
     finish();
 }
 
-TEST(who_takes_nothing_of_what_came_before_our_close_is_gone)
+TEST(a_peer_that_reads_nothing_after_our_close_is_dropped)
 {
     static char piece[1000000];
 

@@ -105,7 +105,7 @@ TEST(the_newest_bytes_stay_and_positions_go_on_when_the_oldest_are_evicted)
     CHECK_INT(budget.used, 0);
 }
 
-TEST(nothing_the_owner_has_not_taken_is_evicted)
+TEST(bytes_that_the_owner_has_not_taken_are_not_evicted)
 {
     struct ring r;
     size_t n;

@@ -320,7 +320,7 @@ TEST(the_next_owner_makes_the_process_wait_and_misses_nothing)
     bench_close(&b);
 }
 
-TEST(a_viewer_that_comes_too_late_is_told_what_it_missed)
+TEST(a_viewer_that_comes_too_late_gets_truncated)
 {
     struct bench b = bench_open();
     struct init_start m = peer_words("v", 0, "head", "-c", "100000", "/dev/zero", NULL);
@@ -461,7 +461,7 @@ TEST(a_process_is_found_by_pid_and_REUSE_frees_the_id_of_an_ended_one)
     bench_close(&b);
 }
 
-TEST(a_timeout_kills_the_whole_tree_and_keeps_what_was_printed)
+TEST(a_timeout_kills_the_whole_tree_and_keeps_the_output)
 {
     struct bench b = bench_open();
     struct init_start m = peer_words("slow", INIT_START_OWN, "/bin/sh", "-c",
@@ -545,7 +545,7 @@ TEST(children_that_outlive_their_process_can_be_killed)
     bench_close(&b);
 }
 
-TEST(stdin_reaches_the_process_and_its_end_too)
+TEST(stdin_and_its_end_reach_the_process)
 {
     struct bench b = bench_open();
     struct init_stdin in = {.id = "", .data = {"hello ", 6}};

@@ -59,7 +59,7 @@ static int write_in_vain(void)
     return file_write(root, &m, &answer, &e);
 }
 
-TEST(only_the_unfilled_file_is_removed_however_directories_are_swapped)
+TEST(only_the_incomplete_file_is_removed_also_when_directories_are_swapped)
 {
     pthread_t t;
 

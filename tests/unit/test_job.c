@@ -56,7 +56,7 @@ TEST(work_runs_in_a_thread_and_ends_on_the_loop)
     loop_free(l);
 }
 
-TEST(a_job_that_hangs_holds_up_nobody_else)
+TEST(a_job_that_hangs_does_not_delay_other_jobs)
 {
     struct task hung = {0}, j = {0};
     struct loop *l;

@@ -67,7 +67,7 @@ static void check_escape(const char *in, size_t n, const char *want)
     buf_free(&out);
 }
 
-TEST(what_json_cannot_hold_is_escaped)
+TEST(special_characters_are_escaped)
 {
     check_escape("a\"b\\c/d\n\r\t\b\f\x01\x1f\x7f", 15,
                  "a\\\"b\\\\c/d\\n\\r\\t\\b\\f\\u0001\\u001f\x7f");
@@ -78,7 +78,7 @@ TEST(what_json_cannot_hold_is_escaped)
 
 #define FFFD "\xef\xbf\xbd"
 
-TEST(what_is_not_utf8_becomes_one_replacement_per_broken_character)
+TEST(invalid_utf8_becomes_one_replacement_per_broken_character)
 {
     check_escape("\xff", 1, FFFD);
     check_escape("a\xe2\x82z", 4, "a" FFFD "z");
@@ -127,7 +127,7 @@ TEST(every_byte_sequence_becomes_valid_json)
     buf_free(&out);
 }
 
-TEST(bytes_that_are_not_text_travel_as_base64_and_say_so)
+TEST(bytes_that_are_not_utf8_are_base64_with_an_encoding_field)
 {
     begin();
     jw_open(&w);
@@ -226,7 +226,7 @@ TEST(fields_are_filled_and_defaults_stay)
     CHECK(!got.on);
 }
 
-TEST(every_bad_field_is_named_with_what_was_expected)
+TEST(every_bad_field_is_named_with_the_expected_value)
 {
     CHECK_STR(decode("{}"), "name: required");
     CHECK_STR(decode("{\"name\":null}"), "name: required");
@@ -253,7 +253,7 @@ TEST(every_bad_field_is_named_with_what_was_expected)
     doc = NULL;
 }
 
-TEST(what_the_table_does_not_know_can_be_dropped_before_it_is_decoded)
+TEST(unknown_fields_can_be_dropped_before_decoding)
 {
     static const char text[] = "{\"x\":{\"y\":1},\"name\":\"n\",\"z\":null}";
 

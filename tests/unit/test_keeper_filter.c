@@ -105,7 +105,7 @@ TEST(x32_and_i386_calls_are_refused)
 }
 
 /* SOCK_PACKET is a type of AF_INET's that makes a packet socket. */
-TEST(init_decides_about_sockets_whose_memory_is_not_counted)
+TEST(sockets_whose_memory_no_cgroup_counts_need_permission_of_init)
 {
     const int flags[] = {0, SOCK_CLOEXEC, SOCK_NONBLOCK, SOCK_CLOEXEC | SOCK_NONBLOCK};
     struct keeper k = compiled();
@@ -125,7 +125,7 @@ TEST(init_decides_about_sockets_whose_memory_is_not_counted)
     free(k.filter);
 }
 
-TEST(dangerous_socket_options_are_refused)
+TEST(forbidden_socket_options_are_refused)
 {
     struct keeper k = compiled();
 

@@ -211,7 +211,7 @@ TEST(a_range_stays_leased_while_its_record_cannot_be_written)
     done(&r);
 }
 
-TEST(a_range_with_a_sandbox_or_an_interface_is_not_leased)
+TEST(a_range_in_use_by_a_sandbox_or_a_link_is_not_leased)
 {
     struct rig r;
     struct sandbox *a, *b;
@@ -232,7 +232,7 @@ TEST(a_range_with_a_sandbox_or_an_interface_is_not_leased)
     done(&r);
 }
 
-TEST(a_sweep_waits_for_sandboxes_whose_range_is_unknown)
+TEST(a_sweep_waits_for_sandboxes_with_unknown_ranges)
 {
     struct rig r;
     struct sandbox *a;
@@ -250,7 +250,7 @@ TEST(a_sweep_waits_for_sandboxes_whose_range_is_unknown)
     done(&r);
 }
 
-TEST(a_lost_file_is_made_again_with_all_leases)
+TEST(a_lost_file_is_made_again_with_the_current_leases)
 {
     struct rig r;
     struct sandbox *a, *b;

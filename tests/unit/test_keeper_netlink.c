@@ -171,7 +171,7 @@ TEST(a_callback_that_fails_is_not_called_again_and_the_end_is_still_read)
     CHECK_INT(a.error, ENOMEM);
 }
 
-TEST(truncated_and_lost_messages_are_errors)
+TEST(incomplete_and_lost_messages_are_errors)
 {
     struct datagram d = {0};
     int seen;
@@ -196,7 +196,7 @@ TEST(truncated_and_lost_messages_are_errors)
     CHECK_INT(a.error, EBADMSG);
 }
 
-/* Against the kernel, which lets every user read links. */
+/* Against the kernel, which lets anybody look at links. */
 TEST(a_failed_call_does_not_affect_the_next)
 {
     struct netlink *nl = NULL;

@@ -104,7 +104,7 @@ static off_t where_of(const struct sandbox *sb)
     return (off_t)sb->place * RECORD_PLACE;
 }
 
-TEST(a_record_reads_back_as_it_was_saved)
+TEST(a_saved_record_is_read_back_unchanged)
 {
     struct rig r = {0};
     struct sandbox *sb;

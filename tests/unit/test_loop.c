@@ -121,7 +121,7 @@ static void on_later(struct loop_later *l)
         loop_defer(loop, l, on_later);
 }
 
-TEST(deferred_work_runs_once_and_what_defers_itself_waits_a_turn)
+TEST(deferred_work_runs_once_and_work_that_defers_itself_runs_in_the_next_turn)
 {
     struct named_later a = {.name = 'a', .again = true}, b = {.name = 'b'};
 
@@ -181,7 +181,7 @@ static void on_ready(struct loop_io *io, uint32_t events)
     note(events & EPOLLHUP ? 'h' : 'r');
 }
 
-TEST(a_watch_for_nothing_still_hears_of_a_hangup)
+TEST(a_watch_without_events_still_reports_a_hangup)
 {
     struct loop_io io = {.fd = -1};
     int fd[2];

@@ -31,7 +31,7 @@ TEST(a_thing_is_found_by_its_name_until_it_is_taken_out)
     map_free(&m);
 }
 
-TEST(taking_out_what_is_not_in_it_changes_nothing)
+TEST(removing_a_missing_key_changes_nothing)
 {
     struct thing a = {.name = "a"}, b = {.name = "b"};
     struct map m;

@@ -9,7 +9,7 @@ static const char *kept(void)
     return buf_cstr(&c.head);
 }
 
-TEST(what_fits_is_kept_whole)
+TEST(output_that_fits_is_kept_completely)
 {
     collect_init(&c, 10);
     collect_add(&c, "hello", 5);
@@ -30,7 +30,7 @@ TEST(of_too_much_the_beginning_and_the_end_stay)
     collect_free(&c);
 }
 
-TEST(one_huge_piece_is_the_same_as_many_small_ones)
+TEST(one_huge_piece_gives_the_same_result_as_many_small_ones)
 {
     collect_init(&c, 6);
     collect_add(&c, "abcdefghijklmnopqrstuvwxyz", 26);

@@ -35,7 +35,7 @@ TEST(text_is_a_new_size_within_bounds)
     CHECK_HAS(e.msg, "cols");
 }
 
-TEST(text_that_is_not_that_says_what_it_is_not)
+TEST(an_invalid_text_message_is_refused_with_a_reason)
 {
     CHECK_INT(own(""), -1);
     CHECK_INT(own("[]"), -1);
@@ -70,7 +70,7 @@ TEST(ttyd_begins_with_a_size_that_may_be_missing)
     CHECK_INT(ttyd(true, "[]"), -1);
 }
 
-TEST(ttyd_says_what_a_message_is_with_its_first_byte)
+TEST(the_first_byte_of_a_ttyd_message_is_its_type)
 {
     CHECK_INT(ttyd(false, "0ls\n"), 0);
     CHECK_INT(f.act, FRAME_INPUT);

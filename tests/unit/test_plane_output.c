@@ -38,7 +38,7 @@ TEST(a_character_is_never_cut_between_two_events)
     CHECK_STR(output_id(&o, id), "5");
 }
 
-TEST(the_other_stream_does_not_mix_with_what_is_held)
+TEST(held_bytes_of_one_stream_are_not_mixed_with_the_other_stream)
 {
     o = (struct output){0};
     CHECK_STR(take(1, EURO, 2), "nothing");
@@ -79,7 +79,7 @@ TEST(a_stream_resumed_from_any_id_misses_no_byte_and_repeats_none)
     CHECK_STR(output_id(&o, id), "7");
 }
 
-TEST(an_id_that_is_none_of_ours_is_refused)
+TEST(an_invalid_event_id_is_refused)
 {
     static const char *const bad[] = {
         "",

@@ -32,7 +32,7 @@ static int decode(const char *query)
     return json_decode(doc, fields, ARRAY_LEN(fields), &in, &e);
 }
 
-TEST(each_parameter_becomes_what_its_field_wants)
+TEST(each_parameter_is_converted_to_the_type_of_its_field)
 {
     CHECK_INT(decode("limit=7&follow=1&state=a%20b+c"), 0);
     CHECK_INT(in.limit, 7);
@@ -59,7 +59,7 @@ TEST(metadata_is_given_name_by_name)
     CHECK_STR(json_string_value(json_object_get(in.metadata, "=")), "&");
 }
 
-TEST(what_makes_no_sense_is_refused_by_name)
+TEST(an_invalid_parameter_is_refused_by_name)
 {
     static const char *const bad[][2] = {
         {"limit=0", "limit"},

@@ -158,7 +158,7 @@ TEST(a_command_starts_prints_and_ends_and_its_connection_is_used_again)
     scene_free(&c);
 }
 
-TEST(what_is_sent_has_our_environment_then_the_sandboxes_then_the_calls)
+TEST(variables_of_the_call_override_those_of_the_sandbox_and_the_defaults)
 {
     struct sandbox sb = {.env = "A=box\0B=box", .env_len = 12};
     struct process_opts o = {.command = "x", .env = "B=call\0PATH=/mine", .env_len = 18};
@@ -181,7 +181,7 @@ TEST(what_is_sent_has_our_environment_then_the_sandboxes_then_the_calls)
     command_free(&c);
 }
 
-TEST(what_cannot_be_sent_is_refused_with_a_reason)
+TEST(an_invalid_command_is_refused_with_a_reason)
 {
     static const char *const empty[] = {NULL}, *const nameless[] = {"", NULL};
     static const struct {
@@ -226,7 +226,7 @@ TEST(a_command_too_large_for_execve_is_refused)
     free(huge);
 }
 
-TEST(an_unknown_sandbox_and_a_stopped_one_are_told_from_the_loop)
+TEST(an_unknown_or_stopped_sandbox_is_reported_from_the_loop)
 {
     struct scene c;
     struct process_opts o = {.command = "true"};
@@ -322,7 +322,7 @@ static void run_with_input(struct scene *c, size_t len)
     CHECK_INT(input.len, 0);
 }
 
-TEST(all_of_stdin_arrives_though_nobody_looks_any_more)
+TEST(all_of_stdin_arrives_after_the_stream_was_closed)
 {
     struct scene c;
     size_t n = 0;
@@ -341,7 +341,7 @@ TEST(all_of_stdin_arrives_though_nobody_looks_any_more)
     scene_free(&c);
 }
 
-TEST(a_command_that_nobody_looks_at_may_end_or_vanish_before_it_has_its_stdin)
+TEST(a_command_may_end_before_it_has_its_stdin_after_the_stream_was_closed)
 {
     struct scene c;
 
@@ -372,7 +372,7 @@ TEST(an_empty_stdin_is_an_end_of_file)
     scene_free(&c);
 }
 
-TEST(stdin_is_fed_in_pieces_and_its_feeder_is_told_when_it_is_gone)
+TEST(stdin_is_fed_in_pieces_and_on_drain_is_called)
 {
     struct scene c;
     static char data[INIT_CHUNK_MAX + 10];
@@ -416,7 +416,7 @@ TEST(a_paused_stream_delivers_nothing_and_loses_nothing)
     scene_free(&c);
 }
 
-TEST(a_viewer_is_told_of_a_gap_and_goes_on_behind_it)
+TEST(a_viewer_is_told_of_a_gap_and_continues_after_it)
 {
     struct scene c;
     union rig_msg m;
@@ -450,7 +450,7 @@ TEST(a_deleted_sandbox_ends_its_calls_with_gone)
     scene_free(&c);
 }
 
-TEST(a_stream_closed_inside_its_own_callback_says_nothing_more)
+TEST(a_stream_closed_in_its_own_callback_calls_nothing_back)
 {
     struct scene c;
 
@@ -750,16 +750,20 @@ TEST(a_wait_has_its_own_time_and_the_deadline_on_top)
     scene_free(&c);
 }
 
-TEST(a_cancelled_wait_calls_nobody)
+TEST(a_cancelled_wait_calls_nothing_back_and_closes_its_connection)
 {
     struct scene c;
     struct told t = {0};
     struct process_call *w;
+    union rig_msg m;
 
     scene_new(&c);
     w = process_wait((struct ref){c.r.g, KEY, "sb1"}, "p1", 0, waited, &t);
+    c.init = init_accept(&c.r, c.listen_fd);
+    init_hello_to(&c.init);
+    init_hear(&c.r, &c.init, INIT_WAIT, &m);
     process_cancel(w);
-    rig_settle(&c.r);
+    RIG_UNTIL(&c.r, peer_is_closed(&c.init));
     CHECK_INT(t.n, 0);
     scene_free(&c);
 }

@@ -50,7 +50,7 @@ static void refused(const struct cidr *to, unsigned char deny, unsigned char zer
     CHECK_INT(e.kind, ERR_INVALID);
 }
 
-TEST(numbers_that_no_text_stands_for_are_refused)
+TEST(rules_with_impossible_numbers_are_refused)
 {
     static const struct cidr good = {.prefix = 8};
 

@@ -29,7 +29,7 @@ TEST(the_examples_of_the_standard_come_out)
               "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
 }
 
-TEST(it_does_not_matter_in_which_pieces_bytes_come)
+TEST(the_hash_does_not_depend_on_the_pieces)
 {
     char text[300];
     char whole[SHA256_HEX];

@@ -1,4 +1,4 @@
-/* test_store.c - what was told to clients is still there after a crash. */
+/* test_store.c - the database survives a crash. */
 #include "unit.h"
 
 #include <fcntl.h>
@@ -87,7 +87,7 @@ static struct found all(struct store *s)
     return f;
 }
 
-TEST(a_row_comes_back_as_it_was_after_reopening)
+TEST(a_row_is_read_back_unchanged_after_reopening)
 {
     const char *path = fresh("back");
     struct store *s = open_ok(path);
@@ -167,7 +167,7 @@ TEST(a_rollback_leaves_nothing)
 }
 
 /* Without a flush it is in the kernel's hands all the same. */
-TEST(what_is_committed_lightly_outlives_the_process_and_the_next_commit_is_flushed_again)
+TEST(a_light_commit_survives_the_process_and_the_next_commit_is_flushed)
 {
     const char *path = fresh("light");
     struct store *s = open_ok(path);
@@ -219,7 +219,7 @@ TEST(a_counter_never_gives_a_number_twice_even_after_a_crash)
     store_close(s);
 }
 
-TEST(a_second_process_is_refused_and_told_why)
+TEST(a_second_process_is_refused_with_a_reason)
 {
     const char *path = fresh("locked");
     struct store *s = open_ok(path);
@@ -295,19 +295,23 @@ static void count_point(void *arg, const struct store_point *p)
     CHECK(p->at_ms > last[1]); /* oldest first */
     last[0]++;
     last[1] = p->at_ms;
+    last[2] = last[2] == 0 ? p->at_ms : last[2];
 }
+
+static uint64_t oldest_point; /* of the last points_of() */
 
 static uint64_t points_of(struct store *s, uint64_t sandbox, size_t limit)
 {
     struct store_span span = {.sandbox = sandbox, .until_ms = UINT64_MAX, .limit = limit};
-    uint64_t seen[2] = {0};
+    uint64_t seen[3] = {0};
     struct err e;
 
     CHECK_INT(store_point_each(s, &span, count_point, seen, &e), 0);
+    oldest_point = seen[2];
     return seen[0];
 }
 
-TEST(points_that_are_too_old_or_too_many_go_the_oldest_first)
+TEST(samples_that_are_too_old_or_too_many_are_pruned_oldest_first)
 {
     struct store *s = open_ok(fresh("points"));
     struct err e;
@@ -319,8 +323,10 @@ TEST(points_that_are_too_old_or_too_many_go_the_oldest_first)
     CHECK_INT(points_of(s, 1, 7), 7);
     CHECK_INT(store_points_prune(s, 41, 1000, &e), 0);
     CHECK_INT(points_of(s, 1, 1000) + points_of(s, 2, 1000), 60);
+    CHECK_INT(oldest_point, 41);
     CHECK_INT(store_points_prune(s, 0, 10, &e), 0);
     CHECK_INT(points_of(s, 1, 1000) + points_of(s, 2, 1000), 10);
+    CHECK_INT(oldest_point, 91);
     store_close(s);
 }
 
@@ -383,7 +389,7 @@ static uint64_t logs_of(struct store *s, uint64_t sandbox, uint64_t *ret_output)
     return n[0];
 }
 
-TEST(of_what_was_printed_each_sandbox_has_so_much_and_it_goes_before_what_happened)
+TEST(logged_output_has_a_maximum_per_sandbox_and_is_pruned_before_events)
 {
     struct store *s = open_ok(fresh("output"));
     struct store_sandbox row = row_of("sb");

@@ -3,7 +3,7 @@
 #include "base/buf.h"
 #include "base/str.h"
 
-TEST(a_number_is_digits_and_nothing_else)
+TEST(a_number_has_only_digits)
 {
     uint64_t v = 7;
 

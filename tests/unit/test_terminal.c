@@ -124,7 +124,7 @@ TEST(a_viewer_hears_of_the_screen_its_output_gaps_sizes_and_the_end)
     leave(&c);
 }
 
-TEST(what_is_typed_and_a_new_size_arrive_in_order)
+TEST(input_and_resizes_arrive_in_order)
 {
     struct scene c;
     union rig_msg m;

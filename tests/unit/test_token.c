@@ -1,4 +1,4 @@
-/* test_token.c - what opens one sandbox. */
+/* test_token.c - tokens of sandboxes. */
 #include "unit.h"
 
 #include <fcntl.h>
@@ -27,7 +27,7 @@ static void leave(void)
     rmdir(dir);
 }
 
-TEST(a_token_is_the_same_after_a_restart_and_opens_nothing_else)
+TEST(a_token_is_stable_and_valid_for_one_sandbox_and_use)
 {
     char first[TOKEN_SIZE], again[TOKEN_SIZE], other[TOKEN_SIZE];
     struct token_mint *m = NULL;
@@ -75,7 +75,7 @@ TEST(two_servers_have_different_secrets)
     leave();
 }
 
-TEST(a_damaged_secret_is_said_and_not_replaced)
+TEST(a_damaged_secret_is_reported_and_not_replaced)
 {
     struct token_mint *m = NULL;
     struct err e = {0};

@@ -32,7 +32,7 @@ TEST(each_kind_of_line_is_read)
     CHECK_INT(ev.kind, WATCH_END);
 }
 
-TEST(nothing_else_is)
+TEST(rejects_malformed_lines)
 {
     static const char *const bad[] = {"",
                                       "ready ",

@@ -15,7 +15,7 @@ static const char *body_of(struct buf *b, struct wire_head *head)
     return body;
 }
 
-TEST(what_is_put_comes_out_the_same)
+TEST(a_message_is_decoded_as_it_was_encoded)
 {
     autobuf struct buf b = BUF_INIT(1 << 20), argv = BUF_INIT(1 << 10);
     struct init_start in = {.id = "p1",
@@ -49,7 +49,7 @@ TEST(what_is_put_comes_out_the_same)
     CHECK(wire_strv_next(&out.argv, &at) == NULL);
 }
 
-TEST(fields_missing_at_the_end_are_empty_and_unknown_ones_behind_it_are_skipped)
+TEST(missing_fields_at_the_end_are_empty_and_unknown_later_ones_are_skipped)
 {
     autobuf struct buf b = BUF_INIT(1 << 16);
     struct init_started in = {.id = "x", .pid = 7, .started_ms = 8}, out;
@@ -97,7 +97,7 @@ TEST(a_string_with_a_nul_inside_or_without_its_end_is_refused)
     CHECK_INT(wire_get(init_msg(INIT_GET), empty, 4, &out, &e), -1);
 }
 
-TEST(a_list_whose_count_lies_is_refused)
+TEST(a_list_with_a_wrong_count_is_refused)
 {
     autobuf struct buf b = BUF_INIT(1 << 16), argv = BUF_INIT(100);
     struct init_start in = {.id = "x"}, out;
@@ -124,7 +124,7 @@ TEST(a_number_above_its_bound_is_refused)
     CHECK_HAS(e.msg, "signal");
 }
 
-TEST(a_field_over_its_max_is_not_sent_and_leaves_nothing_in_the_buffer)
+TEST(a_field_over_its_max_is_not_encoded_and_the_buffer_stays)
 {
     autobuf struct buf b = BUF_INIT(1 << 20);
     char id[200];

@@ -33,7 +33,7 @@ static const char *value(const char *name)
     return text;
 }
 
-TEST(those_of_the_prefix_become_what_is_said_and_others_stay)
+TEST(attributes_of_the_prefix_are_replaced_and_others_kept)
 {
     if (!open_file())
         skip();

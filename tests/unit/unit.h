@@ -1,4 +1,4 @@
-/* unit.h - what every unit test begins with.
+/* unit.h - included by every unit test.
  *
  * TEST(a_sentence_that_must_hold) { ... } registers itself; CHECK fails the case
  * with its file and line. One file is one program, and its main() is here. */
@@ -9,7 +9,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-/* cmocka.h wants the four above to be there first */
+/* cmocka.h needs the four above first */
 #include <cmocka.h>
 #include <string.h>
 

@@ -141,7 +141,7 @@ for (const release of releases) {
       for (const s of m.list.filter((s) => s.state !== 'stopped')) assert.ok(isAlive(inits.get(s.id)), `the init of ${s.id} runs on`);
     });
 
-    test('it refuses to start on what this build has written, and touches nothing', async () => {
+    test('the old release refuses to start on this build\'s state and does not change it', async () => {
       await d.end();
       const inits = initsOf(d.dir);
       const r = await run(old, ['serve', '--listen', '127.0.0.1:0', '--state', d.dir, '--base', BASE, '--network', 'none', ...ARGS], { deadline: 30_000 });
@@ -154,7 +154,7 @@ for (const release of releases) {
       await check(d, m);
     });
 
-    test('what it made can be paused, booted, forked and deleted', async () => {
+    test('sandboxes of the old release can be paused, booted, forked and deleted', async () => {
       await use(d, m);
       await d.kill9('both');
       await d.restart();

@@ -18,7 +18,7 @@ after(async () => {
   await net?.close();
 });
 
-test('a connection that was open before the upgrade goes on after it, and rules hold', async () => {
+test('a connection and its rules survive the upgrade', async () => {
   const s = await d.sandbox({ network: { deny: [WEB2] } });
   const log = async () => (await d.get(`/v1/sandboxes/${s.id}/processes/drip/logs`)).chunks.map((c) => c.data).join('');
   const address = async () => (await d.exec(s.id, 'ip -4 -o addr show eth0 || hostname -I')).stdout;

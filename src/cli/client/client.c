@@ -17,6 +17,7 @@
 #include "cli/client/path.h"
 #include "http/chunk.h"
 #include "http/parse.h"
+#include "mem/mem.h"
 #include "json/read.h"
 
 #define CONNECT_MS 10000
@@ -196,8 +197,6 @@ static int send_request(int fd, const struct server *s, const struct call *c, st
     size_t len = json != NULL ? strlen(json) : c->len;
     bool v6 = strchr(s->host, ':') != NULL;
 
-    if (c->json != NULL && json == NULL)
-        return err_set(e, ERR_INTERNAL, "out of memory");
     buf_addf(&head, "%s %s HTTP/1.1\r\nHost: %s%s%s:%s\r\n", c->method, c->path, v6 ? "[" : "",
              s->host, v6 ? "]" : "", s->port);
     buf_addf(&head, "Authorization: Bearer %s\r\nAccept: %s\r\n", s->key,
@@ -282,10 +281,8 @@ static int read_head(struct reply *r, struct err *e)
 
 int reply_ask(const struct server *s, const struct call *c, struct reply **ret, struct err *e)
 {
-    autoreply struct reply *r = calloc(1, sizeof(*r));
+    autoreply struct reply *r = mem_zeroed(1, sizeof(*r));
 
-    if (r == NULL)
-        return err_set(e, ERR_INTERNAL, "out of memory");
     buf_init(&r->in, HTTP_HEAD_MAX + 2 * RECEIVE);
     r->fd = dial(s, e);
     if (r->fd < 0 || send_request(r->fd, s, c, e) < 0)

@@ -11,6 +11,7 @@
 #include "base/own.h"
 #include "base/str.h"
 #include "http/http.h"
+#include "mem/mem.h"
 
 #define KEY_BYTES 16
 #define MESSAGE_MAX (2u << 20) /* the server sends far smaller ones */
@@ -145,8 +146,8 @@ int ws_new(struct reply *r, const char *key, const struct ws_ops *ops, void *arg
 
     if (check_answer(r, key, e) < 0)
         return -1;
-    w = calloc(1, sizeof(*w));
-    if (w == NULL || wslay_event_context_client_init(&w->ctx, &cb, w) != 0) {
+    w = mem_zeroed(1, sizeof(*w));
+    if (wslay_event_context_client_init(&w->ctx, &cb, w) != 0) {
         free(w);
         return err_set(e, ERR_INTERNAL, "out of memory");
     }

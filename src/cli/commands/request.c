@@ -78,8 +78,7 @@ int request_pairs(const struct args *a, const char *option, const char *key, jso
     const char *pair;
     size_t at = 0;
 
-    if (json_object_set_new(body, key, obj) < 0)
-        return err_set(e, ERR_INTERNAL, "out of memory");
+    json_object_set_new(body, key, obj);
     while ((pair = args_next(a, option, &at)) != NULL) {
         const char *eq = strchr(pair, '='), *value = eq != NULL ? eq + 1 : getenv(pair);
         char name[256];
@@ -137,31 +136,34 @@ static int read_count(const char *text, uint64_t *ret)
 static int request_limits(const struct args *a, json_t *body, struct err *e)
 {
     /* clang-format off */
+    enum { CORES, SIZE, N };
     static const struct {
-        const char *option, *key;
         int (*read)(const char *text, uint64_t *ret);
         const char *want;
-    } rows[] = {
-        {"cpu",    "cpu_milli", read_cores, "a number of cores such as 0.5 or 2"},
-        {"memory", "memory",    str_size,   "a size such as 512M or 2G"},
-        {"pids",   "pids",      read_count, "a number"},
-        {"disk",   "disk",      str_size,   "a size such as 512M or 2G"},
-        {"nofile", "nofile",    read_count, "a number"},
+    } values[] = {
+        [CORES] = {read_cores, "a number of cores such as 0.5 or 2"},
+        [SIZE]  = {str_size,   "a size such as 512M or 2G"},
+        [N]     = {read_count, "a number"},
     };
+#define ROW(A, B, member, name, type, def, min, max, setting, api, value, ...) {name, #member, value},
+    static const struct {
+        const char *option, *key;
+        unsigned value;
+    } rows[] = {LIMITS(ROW, _, _)};
+#undef ROW
     /* clang-format on */
     json_t *limits = json_object();
 
-    if (json_object_set_new(body, "limits", limits) < 0)
-        return err_set(e, ERR_INTERNAL, "out of memory");
+    json_object_set_new(body, "limits", limits);
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         const char *text = args_value(a, rows[i].option);
         uint64_t v;
 
         if (text == NULL)
             continue;
-        if (rows[i].read(text, &v) < 0 || v > INT64_MAX)
+        if (values[rows[i].value].read(text, &v) < 0 || v > INT64_MAX)
             return err_set(e, ERR_INVALID, "--%s: '%.60s' is not %s", rows[i].option, text,
-                           rows[i].want);
+                           values[rows[i].value].want);
         json_object_set_new(limits, rows[i].key, json_integer((json_int_t)v));
     }
     return 0;
@@ -176,8 +178,7 @@ static int request_list(const struct args *a, const char *option, json_t *body, 
     while ((value = args_next(a, option, &at)) != NULL) {
         if (list == NULL) {
             list = json_array();
-            if (json_object_set_new(body, option, list) < 0)
-                return err_set(e, ERR_INTERNAL, "out of memory");
+            json_object_set_new(body, option, list);
         }
         if (json_array_append_new(list, json_string(value)) < 0)
             return err_set(e, ERR_INVALID, "--%s is not UTF-8", option);
@@ -211,8 +212,7 @@ int request_argv(const struct args *a, int first, json_t *body, struct err *e)
     if (first >= a->noperands)
         return 0;
     argv = json_array();
-    if (json_object_set_new(body, "argv", argv) < 0)
-        return err_set(e, ERR_INTERNAL, "out of memory");
+    json_object_set_new(body, "argv", argv);
     for (int i = first; i < a->noperands; i++)
         if (json_array_append_new(argv, json_string(a->operands[i])) < 0)
             return err_set(e, ERR_INVALID, "argument %d of the command is not UTF-8", i - first);

@@ -5,6 +5,7 @@
 #ifndef CLI_COMMANDS_REQUEST_H
 #define CLI_COMMANDS_REQUEST_H
 
+#include "base/limits.h"
 #include "cli/cmd.h"
 #include "json/read.h"
 
@@ -14,14 +15,11 @@
     {0, "allow",    "CIDR",  "allow this destination, such as 192.0.2.0/24:80-443; wins over --deny; repeatable"}, \
     {0, "deny",     "CIDR",  "deny this destination; 0.0.0.0/0 is everything; repeatable"}
 /* properties of a new sandbox: create, run */
+#define REQUEST_LIMIT_OPT(A, B, member, name, type, def, min, max, setting, api, value, words) {0, name, #value, words},
 #define REQUEST_SANDBOX_OPTS \
     {0, "template", "NAME",  "template to start from [base]"}, \
     {0, "meta",     "K=V",   "add a label; repeatable"}, \
-    {0, "cpu",      "CORES", "CPU limit, such as 0.5 or 2"}, \
-    {0, "memory",   "SIZE",  "memory limit, such as 512M or 2G"}, \
-    {0, "pids",     "N",     "limit of processes and threads"}, \
-    {0, "disk",     "SIZE",  "limit of bytes written to its disk, such as 2G"}, \
-    {0, "nofile",   "N",     "limit of open files per process"}, \
+    LIMITS(REQUEST_LIMIT_OPT, _, _) \
     {0, "network",  "MODE",  "egress, or none (loopback only)"}, \
     REQUEST_RULE_OPTS
 /* user, directory and environment of a command: run, exec, shell, session */

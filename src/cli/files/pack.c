@@ -10,6 +10,7 @@
 
 #include "base/buf.h"
 #include "base/own.h"
+#include "mem/mem.h"
 
 #define BLOCK 512u
 #define PIECE (256u << 10)
@@ -230,12 +231,8 @@ static int add(struct pack *p, const FTSENT *f, struct err *e)
 struct pack *pack_open(const char *dir, struct err *e)
 {
     char *const paths[] = {(char *)(uintptr_t)dir, NULL};
-    struct pack *p = calloc(1, sizeof(*p));
+    struct pack *p = mem_zeroed(1, sizeof(*p));
 
-    if (p == NULL) {
-        err_set(e, ERR_INTERNAL, "out of memory");
-        return NULL;
-    }
     p->fd = -1;
     p->root = strlen(dir);
     buf_init(&p->out, HEAD_MAX * 2);

@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "cli/client/path.h"
 #include "cli/run/remote.h"
+#include "mem/mem.h"
 
 struct feed {
     atomic_int users; /* the caller and the thread; the last one frees */
@@ -115,12 +116,10 @@ void feed_free(struct feed *f)
 int feed_start(const struct server *s, const char *sandbox, const char *process, struct feed **ret,
                struct err *e)
 {
-    struct feed *f = calloc(1, sizeof(*f));
+    struct feed *f = mem_zeroed(1, sizeof(*f));
     pthread_t thread;
     int r;
 
-    if (f == NULL)
-        return err_set(e, ERR_INTERNAL, "out of memory");
     atomic_init(&f->users, 2);
     f->s = *s;
     path_process(f->path, sandbox, process, "stdin");

@@ -388,12 +388,10 @@ static int start(struct remote *r, json_t *request, struct err *e)
     return reply != NULL ? consume(r, reply, e) : 0;
 }
 
-static int add_id(char id[ID_SIZE], json_t *request, struct err *e)
+static void add_id(char id[ID_SIZE], json_t *request)
 {
     id_random(id, ID_SIZE - 1);
-    if (json_object_set_new(request, "id", json_string(id)) < 0)
-        return err_set(e, ERR_INTERNAL, "out of memory");
-    return 0;
+    json_object_set_new(request, "id", json_string(id));
 }
 
 static int run(const struct server *s, const char *sandbox, const char *session, json_t *request,
@@ -409,8 +407,7 @@ static int run(const struct server *s, const char *sandbox, const char *session,
                        .piece = BUF_INIT(SSE_EVENT_MAX),
                        .heard_ms = clock_mono_ms()};
 
-    if (add_id(process, request, e) < 0)
-        return -1;
+    add_id(process, request);
     if ((start(&r, request, e) < 0 && !client_is_broken(e)) || follow(&r, e) < 0)
         r.status = -1;
     feed_free(r.feed);
@@ -420,8 +417,7 @@ static int run(const struct server *s, const char *sandbox, const char *session,
 
 int remote_run(const struct server *s, const char *sandbox, json_t *request, struct err *e)
 {
-    if (json_object_set_new(request, "stdin", json_boolean(!isatty(STDIN_FILENO))) < 0)
-        return err_set(e, ERR_INTERNAL, "out of memory");
+    json_object_set_new(request, "stdin", json_boolean(!isatty(STDIN_FILENO)));
     return run(s, sandbox, NULL, request, e);
 }
 
@@ -441,7 +437,8 @@ int remote_result(const struct server *s, const char *sandbox, const char *sessi
     autoreply struct reply *reply = NULL;
     struct pollfd fds[] = {{.events = POLLIN}, {.fd = signal_fd, .events = POLLIN}};
 
-    if (add_id(id, request, e) < 0 || reply_ask(s, &c, &reply, e) < 0)
+    add_id(id, request);
+    if (reply_ask(s, &c, &reply, e) < 0)
         return -1;
     fds[0].fd = reply_fd(reply);
     while (poll(fds, 2, -1) < 0 || fds[0].revents == 0)

@@ -12,6 +12,7 @@
 #include "base/list.h"
 #include "base/str.h"
 #include "front/store/store.h"
+#include "mem/mem.h"
 
 #define AUTH_ID_MAX 64
 #define AUTH_ID_PREFIX "key"
@@ -35,14 +36,10 @@ struct auth {
 
 _Static_assert(AUTH_HASH == STORE_HASH, "both are SHA-256");
 
-static struct key *add(struct auth *a, const struct store_key *k, struct err *e)
+static struct key *add(struct auth *a, const struct store_key *k)
 {
-    struct key *n = calloc(1, sizeof(*n));
+    struct key *n = mem_zeroed(1, sizeof(*n));
 
-    if (n == NULL) {
-        err_set(e, ERR_INTERNAL, "keys: out of memory");
-        return NULL;
-    }
     memcpy(n->hash, k->hash, AUTH_HASH);
     n->admin = k->admin || strcmp(k->id, AUTH_ROOT) == 0;
     n->created_ms = k->created_ms;
@@ -59,7 +56,8 @@ static int keep(void *arg, const struct store_key *k, struct err *e)
         return 0;
     if (strlen(k->id) >= AUTH_ID_MAX || strlen(k->name) > AUTH_NAME_MAX)
         return err_set(e, ERR_INTERNAL, "a key's id or name is too long");
-    return add(arg, k, e) == NULL ? -1 : 0;
+    add(arg, k);
+    return 0;
 }
 
 static int nibble(char c)
@@ -95,10 +93,8 @@ static int put_first(struct store *store, const char *first_hash, struct err *e)
 
 int auth_new(struct store *store, const char *first_hash, struct auth **ret, struct err *e)
 {
-    struct auth *a = calloc(1, sizeof(*a));
+    struct auth *a = mem_zeroed(1, sizeof(*a));
 
-    if (a == NULL)
-        return err_set(e, ERR_INTERNAL, "auth: out of memory");
     a->store = store;
     list_init(&a->keys);
     list_init(&a->revoked);
@@ -219,7 +215,7 @@ static struct key *put_new(struct auth *a, const char *key, const char *name, bo
 
     id_random(id + strlen(id), AUTH_ID_RANDOM);
     if (hash_of(key, row.hash, e) == 0 && store_key_put(a->store, &row, e) == 0)
-        k = add(a, &row, e);
+        k = add(a, &row);
     if (k == NULL) /* its row may be there, if only the disk did not confirm it */
         store_key_delete(a->store, id, &ignored);
     return k;

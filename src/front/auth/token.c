@@ -12,6 +12,7 @@
 #include "base/id.h"
 #include "base/own.h"
 #include "base/str.h"
+#include "mem/mem.h"
 
 #define TOKEN_FILE_NEW TOKEN_FILE ".new"
 #define TOKEN_TEXT_MAX 128
@@ -56,11 +57,9 @@ static int take(int fd, struct token_mint *m, struct err *e)
 
 int token_open(int dir_fd, struct token_mint **ret, struct err *e)
 {
-    autofree struct token_mint *m = calloc(1, sizeof(*m));
+    autofree struct token_mint *m = mem_zeroed(1, sizeof(*m));
     autofd int fd = -1;
 
-    if (m == NULL)
-        return err_set(e, ERR_INTERNAL, "tokens: out of memory");
     if (faccessat(dir_fd, TOKEN_FILE, F_OK, 0) < 0 && make(dir_fd, e) < 0)
         return err_wrap(e, "tokens");
     fd = openat(dir_fd, TOKEN_FILE, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);

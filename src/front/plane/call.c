@@ -12,6 +12,7 @@
 #include "front/plane/output.h"
 #include "front/plane/surface.h"
 #include "loop/job.h"
+#include "mem/mem.h"
 
 #define ANSWER_MAX (1u << 30) /* the sum of what handlers keep is far below */
 
@@ -90,12 +91,8 @@ static void gone(struct http_req *r, void *arg)
 
 struct call *call_new(struct plane *p, struct http_req *r)
 {
-    struct call *c = calloc(1, sizeof(*c));
+    struct call *c = mem_zeroed(1, sizeof(*c));
 
-    if (c == NULL) {
-        http_reply(r, err_http(ERR_UNAVAILABLE), "text/plain", "out of memory\n", 14);
-        return NULL;
-    }
     c->plane = p;
     c->r = r;
     c->loop = http_loop(r);
@@ -108,14 +105,8 @@ struct call *call_new(struct plane *p, struct http_req *r)
 
 void *call_state(struct call *c, size_t size, void (*drop)(void *state))
 {
-    struct err e;
-
     c->drop = drop;
-    c->state = calloc(1, size);
-    if (c->state == NULL) {
-        err_set(&e, ERR_INTERNAL, "out of memory");
-        call_fail(c, &e);
-    }
+    c->state = mem_zeroed(1, size);
     return c->state;
 }
 

@@ -29,10 +29,7 @@ int maps_metadata(json_t *metadata, char **ret, struct err *e)
 
     if (metadata == NULL)
         return 0;
-    text = json_dumps(metadata, JSON_COMPACT);
-    if (text == NULL)
-        return err_set(e, ERR_INTERNAL, "out of memory");
-    *ret = text;
+    *ret = text = json_dumps(metadata, JSON_COMPACT);
     if (strlen(text) > ENGINE_METADATA_MAX)
         return err_set(e, ERR_TOO_LARGE, "metadata: more than %u bytes", ENGINE_METADATA_MAX);
     return 0;

@@ -9,6 +9,7 @@
 #include "base/own.h"
 #include "front/plane/query.h"
 #include "front/plane/surface.h"
+#include "mem/mem.h"
 
 #define ALLOW_MAX 64
 
@@ -22,17 +23,15 @@ static size_t count_rows(const struct surface_row *s)
 }
 
 /* One array, since route_find() looks at one. */
-static int join_surfaces(struct plane *p, struct err *e)
+static void join_surfaces(struct plane *p)
 {
     const struct plane_manner *m = p->manner;
     size_t total = 0;
 
     for (size_t i = 0; i < m->nsurfaces; i++)
         total += count_rows(m->surfaces[i]);
-    p->rows = calloc(total, sizeof(*p->rows));
-    p->counts = calloc(total + 1, sizeof(*p->counts));
-    if (p->rows == NULL || p->counts == NULL)
-        return err_set(e, ERR_INTERNAL, "out of memory");
+    p->rows = mem_zeroed(total, sizeof(*p->rows));
+    p->counts = mem_zeroed(total + 1, sizeof(*p->counts));
     for (size_t i = 0; i < m->nsurfaces; i++) {
         size_t rows = count_rows(m->surfaces[i]);
 
@@ -40,20 +39,15 @@ static int join_surfaces(struct plane *p, struct err *e)
         p->nrows += rows;
     }
     route_prepare(p->rows, p->nrows, sizeof(*p->rows));
-    return 0;
 }
 
-int plane_init(struct plane *p, const struct plane_manner *manner, struct engine *g, struct auth *a,
-               const struct config *c, struct err *e)
+void plane_init(struct plane *p, const struct plane_manner *manner, struct engine *g,
+                struct auth *a, const struct config *c)
 {
     *p = (struct plane){.manner = manner, .engine = g, .auth = a, .config = c};
     p->started_ms = clock_mono_ms();
     list_init(&p->calls);
-    if (join_surfaces(p, e) < 0) {
-        plane_free(p);
-        return -1;
-    }
-    return 0;
+    join_surfaces(p);
 }
 
 void plane_free(struct plane *p)
@@ -151,10 +145,8 @@ static int (*const checks[])(struct call *c, struct err *e) = {find_row, authori
 /* `doc` is borrowed. */
 static int run(struct call *c, const struct surface_input *input, json_t *doc, struct err *e)
 {
-    autofree void *in = calloc(1, input->size);
+    autofree void *in = mem_zeroed(1, input->size);
 
-    if (in == NULL)
-        return err_set(e, ERR_INTERNAL, "out of memory");
     if (input->defaults != NULL)
         input->defaults(in, c->plane->config);
     if (c->plane->manner->lenient)
@@ -210,8 +202,6 @@ void plane_handle(struct plane *p, struct http_req *r)
     struct call *c = call_new(p, r);
     struct err e;
 
-    if (c == NULL)
-        return;
     for (size_t i = 0; i < ARRAY_LEN(checks); i++) {
         if (checks[i](c, &e) < 0) {
             call_fail(c, &e);

@@ -63,11 +63,11 @@ struct plane {
     struct list calls;
 };
 
-/* All but `p` must outlive the plane. On failure there is nothing to free. */
-int plane_init(struct plane *p, const struct plane_manner *manner, struct engine *g, struct auth *a,
-               const struct config *c, struct err *e);
-/* Callbacks of the engine hold requests of disconnected clients: free the server first, then the
- * engine, then the plane. */
+/* All but `p` are borrowed for the life of the front. */
+void plane_init(struct plane *p, const struct plane_manner *manner, struct engine *g,
+                struct auth *a, const struct config *c);
+/* Callbacks of the engine hold requests whose client is gone: free the server
+ * first, then the engine, then this. */
 void plane_free(struct plane *p);
 
 /* The server is about to exit: ends streams that clients can resume with Last-Event-ID, since they

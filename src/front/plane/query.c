@@ -7,6 +7,7 @@
 
 #include "base/own.h"
 #include "base/str.h"
+#include "mem/mem.h"
 
 static int hex(char c)
 {
@@ -94,8 +95,8 @@ static int put_listed(json_t *obj, const char *name, const char *value, struct e
 {
     json_t *list = json_object_get(obj, name);
 
-    if (list == NULL && json_object_set_new(obj, name, list = json_array()) < 0)
-        return err_set(e, ERR_INTERNAL, "out of memory");
+    if (list == NULL)
+        json_object_set_new(obj, name, list = json_array());
     if (json_array_append_new(list, json_string(value)) < 0)
         return err_set(e, ERR_INVALID, "query: %.60s: not UTF-8", name);
     return 0;
@@ -122,13 +123,11 @@ static int put_pair(json_t *obj, const struct json_field *f, const char *name, c
 int query_parse(const char *query, const struct json_field *fields, size_t n, json_t **ret,
                 struct err *e)
 {
-    autofree char *copy = strdup(query);
+    autofree char *copy = mem_text(query);
     autojson json_t *obj = json_object();
     char *rest = copy, *value, *name;
     size_t pairs = 0;
 
-    if (copy == NULL || obj == NULL)
-        return err_set(e, ERR_INTERNAL, "out of memory");
     while ((value = strsep(&rest, "&")) != NULL) {
         name = strsep(&value, "=");
         if (*name == '\0' && value == NULL)

@@ -65,8 +65,6 @@ void transfer_read(struct call *c, const struct file_at *at, const char *name, e
         .on_content = read_content, .on_data = read_data, .on_done = read_done};
     struct reading *r = call_state(c, sizeof(*r), NULL);
 
-    if (r == NULL)
-        return;
     r->c = c;
     r->as = as;
     str_fmt(r->name, sizeof(r->name), "%.*s", (int)ENGINE_PATH_MAX, name);
@@ -131,8 +129,6 @@ void transfer_write(struct call *c, const struct file_at *at, const struct file_
     static const struct file_write_ops ops = {.on_drain = write_drain, .on_done = written};
     struct writing *w = call_state(c, sizeof(*w), NULL);
 
-    if (w == NULL)
-        return;
     w->c = c;
     w->done = done;
     call_expect(c, &call_write_file, file_write(at, o, &ops, w));
@@ -201,8 +197,6 @@ void transfer_pack(struct call *c, const struct archive_pack_opts *o, const char
     static const struct work_ops ops = {.on_data = pack_data, .on_done = pack_done};
     struct packing *g = call_state(c, sizeof(*g), NULL);
 
-    if (g == NULL)
-        return;
     g->c = c;
     g->format = o->format;
     if (name != NULL)
@@ -284,8 +278,6 @@ void transfer_unpack(struct call *c, const struct archive_unpack_opts *o,
         .on_data = unpack_said, .on_drain = unpack_drain, .on_done = unpack_done};
     struct unpacking *u = call_state(c, sizeof(*u), unpack_drop);
 
-    if (u == NULL)
-        return;
     u->c = c;
     u->done = done;
     buf_init(&u->line, ARCHIVE_RESULT_MAX);

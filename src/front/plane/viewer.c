@@ -9,6 +9,7 @@
 #include "front/plane/plane.h"
 #include "front/plane/replay.h"
 #include "http/parse.h"
+#include "mem/mem.h"
 
 #define TTYD_PROTOCOL "tty"
 #define TEXT_MAX 1024u
@@ -466,15 +467,9 @@ static const struct call_source viewer_source = {.take_back = take_back};
 
 void viewer_open(struct call *c, const struct viewer_opts *o)
 {
-    struct viewer *v = calloc(1, sizeof(*v));
+    struct viewer *v = mem_zeroed(1, sizeof(*v));
     struct terminal_from from = o->from;
-    struct err e;
 
-    if (v == NULL) {
-        err_set(&e, ERR_UNAVAILABLE, "out of memory");
-        call_fail(c, &e);
-        return;
-    }
     v->call = c;
     v->loop = c->loop;
     v->read_only = o->read_only;

@@ -16,6 +16,7 @@
 #include "front/proxy/internal.h"
 #include "http/http.h"
 #include "json/write.h"
+#include "mem/mem.h"
 
 #define SWEEP_MS 2000 /* how soon relays into a sandbox that is gone end */
 
@@ -150,10 +151,8 @@ static void connected(void *arg, int fd, const struct stat *st, const struct err
 static struct relay *relay_new(struct proxy *p, struct http_req *r, const struct proxy_target *t,
                                const char *host)
 {
-    struct relay *y = calloc(1, sizeof(*y));
+    struct relay *y = mem_zeroed(1, sizeof(*y));
 
-    if (y == NULL)
-        return NULL;
     y->p = p;
     y->r = r;
     y->target = *t;
@@ -257,10 +256,6 @@ void proxy_handle(struct proxy *p, struct http_req *r, const struct proxy_target
         return;
     }
     y = relay_new(p, r, t, host[0] != '\0' ? host : http_head(r)->host.p);
-    if (y == NULL) {
-        proxy_refuse(r, 502, t, "out of memory");
-        return;
-    }
     http_on_gone(r, on_gone, y);
     http_eof_is_gone(r); /* else a silent server would be held without a client */
     y->waking = wakes;
@@ -277,20 +272,17 @@ static void on_leave(void *arg, const char *id)
     upstream_drop(arg, id);
 }
 
-int proxy_new(const struct proxy_opts *o, struct proxy **ret, struct err *e)
+struct proxy *proxy_new(const struct proxy_opts *o)
 {
-    struct proxy *p = calloc(1, sizeof(*p));
+    struct proxy *p = mem_zeroed(1, sizeof(*p));
 
-    if (p == NULL)
-        return err_set(e, ERR_INTERNAL, "proxy: out of memory");
     p->o = *o;
     p->loop = o->loop;
     p->engine = o->engine;
     list_init(&p->relays);
     list_init(&p->idle);
     engine_on_leave(p->engine, on_leave, p);
-    *ret = p;
-    return 0;
+    return p;
 }
 
 void proxy_free(struct proxy *p)

@@ -35,7 +35,7 @@ struct proxy_opts { /* must outlive the proxy */
                   char host[PROXY_HOST_MAX], const char **ret_why);
     void *arg;
 };
-int proxy_new(const struct proxy_opts *o, struct proxy **ret, struct err *e);
+struct proxy *proxy_new(const struct proxy_opts *o);
 /* After the server, whose connections are relayed, and before the engine. */
 void proxy_free(struct proxy *p);
 void proxy_handle(struct proxy *p, struct http_req *r, const struct proxy_target *t);

@@ -10,13 +10,14 @@
 #include "base/str.h"
 #include "front/engine/fdpass.h"
 #include "front/proxy/internal.h"
+#include "mem/mem.h"
 
 struct upstream *upstream_new(struct relay *y, int fd)
 {
-    struct upstream *u = calloc(1, sizeof(*u));
+    struct upstream *u = mem_zeroed(1, sizeof(*u));
     struct err e;
 
-    if (u == NULL || loop_io_start(y->p->loop, &u->io, fd, EPOLLIN, outward_on_io, &e) < 0) {
+    if (loop_io_start(y->p->loop, &u->io, fd, EPOLLIN, outward_on_io, &e) < 0) {
         fd_close(y->p->engine, fd);
         free(u);
         return NULL;

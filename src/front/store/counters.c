@@ -1,4 +1,4 @@
-/* counters.c - numbers that are given out once in the life of a state directory. */
+/* counters.c - numbers that are never given out twice in the life of a state directory. */
 #include "front/store/internal.h"
 
 int store_reserve(struct store *s, const char *counter, uint64_t count, uint64_t *ret_first,
@@ -20,12 +20,12 @@ int store_reserve(struct store *s, const char *counter, uint64_t count, uint64_t
         *ret_first = (uint64_t)sqlite3_column_int64(q, 0);
         /* The change is committed only when the statement has run to its end. */
         r = store_step(s, q, e);
-        return r == 1 ? err_set(e, ERR_INTERNAL, "database: a counter twice") : r;
+        return r == 1 ? err_set(e, ERR_INTERNAL, "database: two rows for one counter") : r;
     }
-    return r < 0 ? r : err_set(e, ERR_INTERNAL, "database: counter %s gave nothing", counter);
+    return r < 0 ? r : err_set(e, ERR_INTERNAL, "database: counter %s returned no row", counter);
 }
 
-#define JOINED "joined" /* store.c: databases of release 0.1.0 are given it by their migration */
+#define JOINED "joined" /* store.c: the migration of a 0.1.0 database sets it */
 
 int store_is_joined(struct store *s, bool *ret, struct err *e)
 {

@@ -1,4 +1,4 @@
-/* internal.h - what the files of the store share. */
+/* internal.h - shared by the files of the store. */
 #ifndef FRONT_STORE_INTERNAL_H
 #define FRONT_STORE_INTERNAL_H
 
@@ -57,7 +57,7 @@ sqlite3_stmt *store_stmt(struct store *s, enum store_stmt which, const char *sql
 int store_step(struct store *s, sqlite3_stmt *q, struct err *e);
 /* For statements that return no row. */
 int store_do(struct store *s, sqlite3_stmt *q, struct err *e);
-/* Sets `e` from what the database says. */
+/* Sets `e` from the error of the database. */
 int store_fail(struct store *s, const char *what, struct err *e);
 
 void store_bind_text(sqlite3_stmt *q, int at, const char *text);

@@ -40,7 +40,7 @@ static int take(sqlite3_stmt *q, struct store_key *k, struct err *e)
     k->id = store_text(q, 0);
     k->name = store_text(q, 1);
     if (sqlite3_column_bytes(q, 2) != STORE_HASH)
-        return err_set(e, ERR_INTERNAL, "database: key %s has no proper hash", k->id);
+        return err_set(e, ERR_INTERNAL, "database: the hash of key %s is malformed", k->id);
     memcpy(k->hash, hash, STORE_HASH);
     k->created_ms = (uint64_t)sqlite3_column_int64(q, 3);
     k->revoked = sqlite3_column_int(q, 4) != 0;

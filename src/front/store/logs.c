@@ -1,7 +1,7 @@
-/* logs.c - what happened to sandboxes, in words. Numbered in the order of time. */
+/* logs.c - log entries of sandboxes, numbered in the order of time. */
 #include "front/store/internal.h"
 
-#define PRUNE_AT_ONCE 2000u /* some milliseconds, in which nobody is served */
+#define PRUNE_AT_ONCE 2000u /* rows; takes some milliseconds, during which no client is served */
 
 int store_log_add(struct store *s, const struct store_log *l, struct err *e)
 {
@@ -108,7 +108,7 @@ static int count_logs(struct store *s, uint64_t *ret, struct err *e)
     return 0;
 }
 
-/* With two numbers; *gone: how many went. */
+/* Runs a delete with two numbers; *gone: rows deleted. */
 static int prune(struct store *s, sqlite3_stmt *q, uint64_t first, uint64_t second, uint64_t *gone,
                  struct err *e)
 {

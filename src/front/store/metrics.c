@@ -1,8 +1,8 @@
-/* metrics.c - points of what sandboxes used. Numbered in the order of time, so that the
- * oldest are the lowest. */
+/* metrics.c - usage samples of sandboxes. Numbered in the order of time: the oldest have the
+ * lowest numbers. */
 #include "front/store/internal.h"
 
-#define PRUNE_AT_ONCE "20000" /* so that nobody waits long for it */
+#define PRUNE_AT_ONCE "20000" /* rows; bounds how long clients wait */
 
 int store_point_add(struct store *s, const struct store_point *p, struct err *e)
 {

@@ -4,7 +4,7 @@
 
 enum column_type { COLUMN_TEXT, COLUMN_NUMBER, COLUMN_BYTES };
 
-/* Bound and read in this order, behind seq. */
+/* Bound and read in this order, after seq. */
 static const struct column {
     enum column_type type;
     size_t offset;
@@ -48,7 +48,7 @@ static void take(sqlite3_stmt *q, int at, const struct column *c, void *to)
         *(uint64_t *)to = (uint64_t)sqlite3_column_int64(q, at);
         return;
     case COLUMN_BYTES:
-        /* The length must be asked after the pointer: asking for the pointer may convert. */
+        /* Read the pointer first, then the length: reading the pointer may convert the value. */
         ((struct store_bytes *)to)->p = sqlite3_column_blob(q, at);
         ((struct store_bytes *)to)->len = (size_t)sqlite3_column_bytes(q, at);
         return;

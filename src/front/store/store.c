@@ -1,4 +1,4 @@
-/* store.c - opening the database, its schema, and the way statements are run. */
+/* store.c - opens the database, migrates its schema, runs statements. */
 #include "front/store/store.h"
 
 #include <fcntl.h>
@@ -9,10 +9,11 @@
 
 #include "base/own.h"
 #include "front/store/internal.h"
+#include "mem/mem.h"
 
 #define STORE_BUSY_MS 500
 #define STORE_VFS "cove"
-#define STORE_LOG_ROOM (6u << 20) /* SQLite begins it anew after a thousand pages, some 4 MiB */
+#define STORE_LOG_ROOM (6u << 20) /* SQLite restarts it after a thousand pages, about 4 MiB */
 
 /* EXTEND  A change of the schema: a row at the end, never a change of an old
  *         one. user_version counts the rows that were applied. */
@@ -192,9 +193,9 @@ static int plain_path(sqlite3_vfs *vfs, const char *path, int room, char *out)
     return SQLITE_OK;
 }
 
-/* SQLite replaces every symlink of a path by what it points to, and so would
- * turn /proc/self/fd/N/cove.db into a path that this user may not be able to
- * walk: the directory was opened for us by root. This VFS keeps paths as given. */
+/* SQLite resolves every symlink of a path and so would turn /proc/self/fd/N/cove.db
+ * into a path that this user may not be able to walk: root opened the directory for
+ * us. This VFS keeps paths as given. */
 static int vfs_register(void)
 {
     static sqlite3_vfs vfs;
@@ -255,8 +256,8 @@ static int migrate(struct store *s, struct err *e)
     return 0;
 }
 
-/* SQLite flushes its log when it copies it into the database, and no more: when else is
- * ours to say. So it must be there, with its name, before anything depends on it. */
+/* SQLite flushes its log only when it copies it into the database; all other flushes are
+ * ours. So the log and its directory entry must be durable before anything depends on it. */
 static int take_over_log(struct store *s, const char *path, struct err *e)
 {
     char name[PATH_MAX];
@@ -268,15 +269,15 @@ static int take_over_log(struct store *s, const char *path, struct err *e)
         return -1;
     s->log_fd = open(name, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
     if (s->log_fd < 0)
-        return err_sys(e, "database: open its log");
-    /* Whoever has run out of disk must still be able to delete. (Where that is not
-     * possible it is as it was.) */
+        return err_sys(e, "open the log of the database");
+    /* Deletes must work on a full disk, so reserve room for the log. (If the file system
+     * cannot reserve, a full disk refuses deletes.) */
     fallocate(s->log_fd, FALLOC_FL_KEEP_SIZE, 0, STORE_LOG_ROOM);
     return exec_sql(s, "set synchronous", "PRAGMA synchronous=NORMAL", e);
 }
 
 /* The exclusive lock is taken by the first read and kept: it needs no shared
- * memory file, and a second process is told at once. */
+ * memory file, and a second process fails at once. */
 static int prepare(struct store *s, const char *path, struct err *e)
 {
     char text[128];
@@ -297,11 +298,9 @@ static int prepare(struct store *s, const char *path, struct err *e)
 
 int store_open(const char *path, struct store **ret, struct err *e)
 {
-    struct store *s = calloc(1, sizeof(*s));
+    struct store *s = mem_zeroed(1, sizeof(*s));
     int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX;
 
-    if (s == NULL)
-        return err_set(e, ERR_INTERNAL, "store: out of memory");
     s->log_fd = -1;
     if (vfs_register() != SQLITE_OK) {
         free(s);

@@ -1,9 +1,9 @@
-/* store.h - what clients were told, on disk: SQLite, and all the SQL there is.
+/* store.h - the database of the front, with all its SQL. It holds what clients were told.
  *
  * A call that returns 0 is durable unless it stands between store_begin() and
  * store_commit(). One process at a time: a second one is refused at open. Calls
- * block for a disk flush, on the loop's thread; what is done often is committed
- * lightly, and whoever is told of it waits for a flush in a thread. */
+ * block the loop's thread for a disk flush; frequent writes are committed without one,
+ * and their answers wait for a flush in a thread. */
 #ifndef FRONT_STORE_STORE_H
 #define FRONT_STORE_STORE_H
 
@@ -17,17 +17,17 @@
 struct store;
 
 /* `path` of the database file, made if absent. A broken database, one of a newer
- * Cove, or one that somebody else has open is an error that says which. */
+ * Cove, or one that another process has open is an error that says which. */
 int store_open(const char *path, struct store **ret, struct err *e);
 void store_close(struct store *s);
 
 /* Several writes, one flush. No nesting. */
 int store_begin(struct store *s, struct err *e);
-/* Without any: what is committed survives the end of this process, and a failure of the
- * host only behind the next flush, be it one of others or store_flush(). */
+/* Several writes, no flush: they survive the end of this process, but a failure of the
+ * host only after the next flush of any caller or store_flush(). */
 int store_begin_light(struct store *s, struct err *e);
-/* Everything that was committed before is durable. The one call that another thread may
- * make meanwhile. */
+/* Makes everything committed before durable. The only call that another thread may
+ * make. */
 int store_flush(struct store *s, struct err *e);
 int store_commit(struct store *s, struct err *e);
 void store_rollback(struct store *s);
@@ -64,7 +64,7 @@ struct store_sandbox {
 };
 
 int store_sandbox_insert(struct store *s, struct store_sandbox *row, struct err *e);
-/* These change what they name and nothing else; a missing row is ERR_NOT_FOUND. */
+/* Each changes the named columns only; a missing row is ERR_NOT_FOUND. */
 struct store_life {
     enum store_state state;
     const char *boot_id, *reason;
@@ -114,33 +114,34 @@ int store_point_add(struct store *s, const struct store_point *p, struct err *e)
 int store_point_each(struct store *s, const struct store_span *span,
                      void (*each)(void *arg, const struct store_point *p), void *arg,
                      struct err *e);
-/* What is older, or more than `most`, goes; some of it at a time. */
+/* Deletes some of the points that are older, or more than `most`. */
 int store_points_prune(struct store *s, uint64_t before_ms, uint64_t most, struct err *e);
 
 struct store_log {
     uint64_t n, sandbox, at_ms; /* n: chosen by add, ever higher */
     unsigned level;
-    bool output; /* what a command printed, and not what happened */
+    bool output; /* output of a command, not an event */
     const char *message, *fields;
 };
 struct store_log_span {
     uint64_t sandbox;
     bool backward;
-    uint64_t from, from_ms; /* behind that entry, from that time on; in that direction */
+    uint64_t from,
+        from_ms; /* after that entry and from that time on, in the direction of the list */
     size_t limit;
 };
 int store_log_add(struct store *s, const struct store_log *l, struct err *e);
-/* Until `each` says false. It must not call the store. */
+/* Ends when `each` returns false. It must not call the store. */
 int store_log_each(struct store *s, const struct store_log_span *span,
                    bool (*each)(void *arg, const struct store_log *l), void *arg, struct err *e);
-/* How far the output of a sandbox is in its log: up to line `next` of that boot. A
- * missing row is fine. */
+/* The log has the output of a sandbox up to line `next` of that boot. A missing row
+ * is fine. */
 int store_log_mark(struct store *s, uint64_t sandbox, const char *boot, uint64_t next,
                    struct err *e);
-/* Of a sandbox's output the newest `most` stay. */
+/* Keeps the newest `most` entries of a sandbox's output. */
 int store_output_prune(struct store *s, uint64_t sandbox, uint64_t most, struct err *e);
-/* What is older than that goes, and what is more than `most`, first of all what was
- * printed; some of it at a time. *ret_more: call again soon. */
+/* Deletes some of the entries that are older, or more than `most`, output first.
+ * *ret_more: call again soon. */
 int store_logs_prune(struct store *s, uint64_t before_ms, uint64_t most, bool *ret_more,
                      struct err *e);
 
@@ -163,7 +164,7 @@ int store_key_each(struct store *s,
                    int (*each)(void *arg, const struct store_key *k, struct err *e), void *arg,
                    struct err *e);
 
-/* ---- ports that are open to who knows their token ---- */
+/* ---- ports that are open to clients with their token ---- */
 
 #define STORE_TUNNEL_TOKEN 16
 #define STORE_TUNNEL_NAME 63
@@ -174,10 +175,10 @@ struct store_tunnel {
     uint64_t created_ms;
 };
 
-/* They go with their sandbox. */
+/* Deleted with their sandbox. */
 int store_tunnel_put(struct store *s, const char *sandbox, const struct store_tunnel *t,
                      struct err *e);
-/* 1: it is there; 0: it is not. */
+/* 1: found; 0: not found. */
 int store_tunnel_get(struct store *s, const char *sandbox, unsigned port, struct store_tunnel *ret,
                      struct err *e);
 int store_tunnel_count(struct store *s, const char *sandbox, uint64_t *ret, struct err *e);
@@ -191,8 +192,8 @@ int store_tunnel_delete(struct store *s, const char *sandbox, unsigned port, str
 int store_reserve(struct store *s, const char *counter, uint64_t count, uint64_t *ret_first,
                   struct err *e);
 
-/* Whether this database has ever been joined with what exists; then what has no row in it is what
- * no client was told of. A new one has not: it may stand in for one that was lost. */
+/* Whether this database was ever joined with the existing sandboxes; then no client was told of a
+ * sandbox without a row. A new database was not: it may replace a lost one. */
 int store_is_joined(struct store *s, bool *ret, struct err *e);
 int store_set_joined(struct store *s, struct err *e);
 

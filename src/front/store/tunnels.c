@@ -1,5 +1,5 @@
-/* tunnels.c - ports of sandboxes that are open to who knows their token. A row goes with
- * its sandbox's. */
+/* tunnels.c - ports of sandboxes that are open to clients with their token. A row is deleted
+ * with its sandbox. */
 #include <stdio.h>
 
 #include "front/store/internal.h"

@@ -1,4 +1,4 @@
-// Plain HTTP: what Cloudflare's API promises of ids, keys and exec, and where ours
+// Ids, keys and exec of Cloudflare's API over plain HTTP, and where ours
 // must be better than the reference.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
@@ -27,7 +27,7 @@ test('health wants no key; the document wants one and shows the Cloudflare plane
   assert.equal(new Set(ops).size, ops.length, 'each operation has a name of its own');
 });
 
-test('the page for people is served too, and both take the key as a parameter', async () => {
+test('the HTML page is served, and both documents take the key as a parameter', async () => {
   for (const url of ['/v1/openapi', '/v1/openapi.html']) {
     assert.equal((await d.call('GET', url, undefined, { key: '' })).status, 401);
     assert.equal((await d.call('GET', `${url}?token=wrong`, undefined, { key: '' })).status, 401);
@@ -41,11 +41,11 @@ test('the page for people is served too, and both take the key as a parameter', 
   assert.equal((await d.call('GET', `/v1/sandboxes?token=${d.key}`, undefined, { key: '' })).status, 401);
 });
 
-test('serve says what to export', () => {
+test('serve prints the variables of the bridge', () => {
   assert.ok(d.output.includes(`export CLOUDFLARE_SANDBOX_WORKER_URL=${d.url} CLOUDFLARE_SANDBOX_API_KEY=$(cat ${d.dir}/api-key)`));
 });
 
-test('create answers an id of 26 base32 characters, whatever the body is, and makes nothing', async () => {
+test('create answers an id of 26 base32 characters for any body, and makes no sandbox', async () => {
   const had = await count();
   for (const body of [{ exposedPorts: [8080], timeoutMs: 5, mounts: [{}] }, Buffer.from('not json'), undefined]) {
     const a = await d.call('POST', '/v1/sandbox', body);
@@ -80,7 +80,7 @@ test('a key is wanted as Bearer, in any case for sandboxes, exactly for the pool
   assert.equal((await as('/v1/pool/stats', `bearer ${d.key}`)).status, 401);
 });
 
-test('an id makes exactly one sandbox at its first use, however many calls race', async () => {
+test('concurrent first calls of an id make exactly one sandbox', async () => {
   const racer = new Cloudflare(d);
   const had = await count();
   const all = await Promise.all(Array.from({ length: 24 }, () => racer.sh('cat /proc/sys/kernel/random/boot_id')));
@@ -91,7 +91,7 @@ test('an id makes exactly one sandbox at its first use, however many calls race'
   assert.equal(await count(), had);
 });
 
-test('running and delete of an id that was never used make nothing', async () => {
+test('running and delete of an unused id make no sandbox', async () => {
   const never = new Cloudflare(d);
   const had = await count();
   assert.equal(await never.running(), false);
@@ -99,7 +99,7 @@ test('running and delete of an id that was never used make nothing', async () =>
   assert.equal(await count(), had);
 });
 
-test('one that was created runs, to its client, before it is used and until it is deleted', async () => {
+test('a created id is reported as running before its first use and until its delete', async () => {
   const had = await count();
   const { json } = await d.call('POST', '/v1/sandbox');
   const x = new Cloudflare(d, json.id);
@@ -126,7 +126,7 @@ test('a deleted id can be used again at once and means a new sandbox', async () 
   await again.delete();
 });
 
-test('whoever comes while a sandbox is being made finds a workspace that is root\'s', async () => {
+test('calls during the creation of a sandbox find a workspace owned by root', async () => {
   for (let round = 0; round < 12; round++) {
     const x = new Cloudflare(d);
     const all = [];
@@ -139,7 +139,7 @@ test('whoever comes while a sandbox is being made finds a workspace that is root
   }
 });
 
-test('what a delete cuts off is an error of the call, and what comes after it is in a new sandbox', async () => {
+test('a call cut off by a delete fails, and the next call is in a new sandbox', async () => {
   const ends = new Set();
   for (let round = 0; round < 12; round++) {
     const x = new Cloudflare(d);
@@ -178,7 +178,7 @@ test('commands are root\'s, at home in /root, in /workspace', async () => {
   assert.equal((await b.sh('stat -c %U .; git init -q g && git -C g status --short && echo fine')).stdout, 'root\nfine\n');
 });
 
-test('every word stays one word', async () => {
+test('every argument stays one argument', async () => {
   const words = ['a b', '$HOME', "it's", 'line\nline', '\t', '*', '~', '`id`', '', 'é', '\\', '"'];
   const r = await b.exec(['printf', '[%s]', ...words]);
   assert.equal(r.stdout, words.map((w) => `[${w}]`).join(''));
@@ -186,7 +186,7 @@ test('every word stays one word', async () => {
   assert.equal(viaBash.stdout, words.map((w) => `[${w}]`).join(''));
 });
 
-test('what is no program is bash\'s: builtins, assignments, keywords, names that are nowhere', async () => {
+test('builtins, assignments, keywords and unknown names are run by bash', async () => {
   assert.equal((await b.exec(['cd', '/tmp'])).exit, 0);
   assert.equal((await b.exec(['type', 'cd'])).stdout, 'cd is a shell builtin\n');
   assert.equal((await b.exec(['X=1', 'env'])).stdout.split('\n').includes('X=1'), true);
@@ -200,14 +200,14 @@ test('what is no program is bash\'s: builtins, assignments, keywords, names that
   assert.equal((await b.exec([''])).exit, 127);
 });
 
-test('words that are too many for bash are refused, and never left out', async () => {
+test('too many arguments for bash are refused and never dropped', async () => {
   const quotes = (n) => Array.from({ length: 15 }, () => "'".repeat(n));
   const many = Array(60000).fill("'");
   assert.match(await b.fails(413, 'payload_too_large', 'POST', '/exec', { argv: ['no-such-program', ...many, ...quotes(130_000)] }), /argv/);
   await b.fails(413, 'payload_too_large', 'POST', '/exec', { argv: ['true', ...quotes(150_000)] }, { headers: { 'session-id': 's' } });
 });
 
-test('each event is whole characters; what is not UTF-8 comes verbatim', async () => {
+test('each event has whole characters; invalid UTF-8 is sent verbatim', async () => {
   const r = await b.sh('for i in 1 2 3; do printf "\\xe2\\x82"; sleep 0.05; printf "\\xac"; done; printf "\\xff\\x00\\xe2"; printf "no newline" >&2');
   const out = r.events.filter((e) => e.event === 'stdout').map((e) => Buffer.from(e.data, 'base64'));
   assert.deepEqual(r.out, Buffer.concat([Buffer.from('€€€'), Buffer.from([0xff, 0, 0xe2])]));
@@ -222,7 +222,7 @@ test('a large output comes whole and in order', async () => {
   assert.equal(r.stderr, '1\n2\n3\n4\n5\n6\n7\n8\n9\n10\n');
 });
 
-test('timeout_ms is enforced: the tree is dead, what was printed is there, exit 124', async () => {
+test('timeout_ms kills the tree and returns the output with exit code 124', async () => {
   const r = await b.sh('echo first; (sleep 77 & wait) & sleep 78', { timeout_ms: 300 });
   assert.equal(r.exit, 124);
   assert.equal(r.stdout, 'first\n');
@@ -257,7 +257,7 @@ test('cwd must resolve to a place in /workspace', async () => {
   assert.match(await b.fails(502, 'exec_transport_error', 'POST', '/exec', { argv: ['pwd'], cwd: 'nowhere' }), /nowhere/);
 });
 
-test('who removed /workspace can make it again', async () => {
+test('/workspace can be removed and made again', async () => {
   const x = new Cloudflare(d);
   assert.equal((await x.sh('rm -rf /workspace')).exit, 0);
   assert.equal((await x.exec(['pwd'])).stdout, '/\n');
@@ -270,7 +270,7 @@ test('who removed /workspace can make it again', async () => {
   await x.delete();
 });
 
-test('what is not a command is refused before anything is made', async () => {
+test('an invalid command is refused before a sandbox is made', async () => {
   const never = new Cloudflare(d);
   const had = await count();
   for (const body of [{}, { argv: [] }, { argv: 'ls' }, { argv: [1] }, { argv: ['ls'], timeout_ms: 'soon' }, { argv: ['ls'], cwd: 5 }, []]) {

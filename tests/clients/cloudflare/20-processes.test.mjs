@@ -26,7 +26,7 @@ const events = async (id, query = '') => {
 };
 const text = (evs, type) => Buffer.concat(evs.filter((e) => e.type === type).map((e) => Buffer.from(e.data, 'base64'))).toString();
 
-test('a look at an id that was never used makes nothing', async () => {
+test('reading an unused id makes no sandbox', async () => {
   const had = (await d.get('/v1/sandboxes')).sandboxes.length;
   const never = new Cloudflare(d);
   assert.deepEqual((await never.call('GET', '/processes')).json, []);
@@ -47,7 +47,7 @@ test('a process is launched, seen while it runs, and described at its end', asyn
   assert.ok((await b.call('GET', '/processes')).json.some((q) => q.id === p.id));
 });
 
-test('logs are replayed and followed to the end, and go on behind a cursor', async () => {
+test('logs are replayed, followed to the end, and resumed after a cursor', async () => {
   const p = await start({ argv: ['bash', '-c', 'echo one; sleep 0.2; echo two >&2; sleep 0.2; printf "\\377"'] });
   const all = await events(p.id);
   assert.equal(text(all, 'stdout'), Buffer.from([...Buffer.from('one\n'), 0xff]).toString());
@@ -62,7 +62,7 @@ test('logs are replayed and followed to the end, and go on behind a cursor', asy
   await b.fails(400, 'invalid_request', 'GET', `/processes/${p.id}/logs?since=99999`);
 });
 
-test('who does not follow gets what is there and no end that has not come', async () => {
+test('logs without follow end at the current output', async () => {
   const p = await start({ argv: ['bash', '-c', 'echo here; exec sleep 60'] });
   await poll('it printed', async () => text(await events(p.id, '?follow=false'), 'stdout') === 'here\n');
   assert.ok(!(await events(p.id, '?follow=0')).some((e) => e.type === 'terminal'));
@@ -70,7 +70,7 @@ test('who does not follow gets what is there and no end that has not come', asyn
   assert.deepEqual((await events(p.id)).at(-1).exit, { code: 137, signal: 9, timedOut: false });
 });
 
-test('what was lost is said', async () => {
+test('lost output is reported', async () => {
   const p = await start({ argv: ['bash', '-c', 'seq 400000'] });
   await poll('it ended', async () => (await get(p.id)).state === 'exited');
   const all = await events(p.id);
@@ -92,13 +92,13 @@ test('kill sends the signal that is named, or 15, to all of it, and never escala
   assert.equal((await b.call('POST', `/processes/${p.id}/kill`)).status, 204);
 });
 
-test('a time limit kills the tree and says so', async () => {
+test('a timeout kills the tree and is reported', async () => {
   const p = await start({ argv: ['bash', '-c', 'sleep 88 & sleep 89'], timeout: 200 });
   assert.deepEqual((await events(p.id)).at(-1).exit, { code: 124, signal: 9, timedOut: true });
   assert.equal((await b.sh('pgrep -f "sleep 8[89]"')).stdout, '');
 });
 
-test('what cannot be started is refused with what it was', async () => {
+test('a process that cannot be started is refused with the reason', async () => {
   assert.match(await b.fails(502, 'process_error', 'POST', '/processes', { argv: ['no-such-program'] }), /no-such-program/);
   await b.fails(403, 'invalid_request', 'POST', '/processes', { argv: ['true'], cwd: '/etc' });
   for (const body of [{}, { argv: [] }, { argv: [''] }, { argv: ['a', 1] }, { argv: ['a'], timeout: 0 }, { argv: ['a'], timeout: -1 }, { argv: ['a'], env: { A: 1 } }, { argv: ['a'], env: [] }]) {

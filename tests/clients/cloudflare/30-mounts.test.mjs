@@ -1,4 +1,4 @@
-// Directories that the operator named, in a sandbox: shared, kept, bounded, and no way out.
+// Mounts of volumes and directories that the operator listed.
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import fs from 'node:fs';
@@ -48,7 +48,7 @@ test('a volume is shared by sandboxes, outlives them, and belongs to root inside
   await third.delete();
 });
 
-test('a workspace with a mount in it is persisted without what is mounted, and hydrated around it', async () => {
+test('persist omits mounts in the workspace, and hydrate leaves them mounted', async () => {
   const x = new Cloudflare(d);
   await mount(x, 'data', '/workspace/data');
   await x.sh('echo mine >own; echo theirs >data/theirs');
@@ -62,7 +62,7 @@ test('a workspace with a mount in it is persisted without what is mounted, and h
   for (const box of [x, plain]) await box.delete();
 });
 
-test('what cannot be written because of what it is mounted from is no fault of the request', async () => {
+test('a write to a read-only mount is not reported as an invalid request', async () => {
   const x = new Cloudflare(d);
   await mount(x, 'data', '/workspace/data', { readOnly: true });
   assert.match(await x.fails(502, 'workspace_archive_write_error', 'PUT', '/file/workspace/data/new', Buffer.from('x')), /Read-only/);
@@ -70,7 +70,7 @@ test('what cannot be written because of what it is mounted from is no fault of t
   await x.delete();
 });
 
-test('a directory of the host is read-only and shows what anybody may read', async () => {
+test('a directory of the host is read-only and shows only world-readable files', async () => {
   await mount(b, 'share', '/mnt/share');
   const r = await b.sh('cat /mnt/share/public; cat /mnt/share/private; echo x >/mnt/share/new');
   assert.equal(r.stdout, 'for all\n');
@@ -101,7 +101,7 @@ test('a socket or a pipe in a directory of the host is not for sandboxes', async
   await box.delete();
 });
 
-test('unmount takes away what was mounted and the directory with it', async () => {
+test('unmount removes the mount and its directory', async () => {
   await mount(b, 'data', '/workspace/vol');
   assert.equal((await b.call('POST', '/unmount', { mountPath: '/workspace/vol/' })).status, 200);
   assert.equal((await b.sh('ls -d /workspace/vol')).exit, 2);
@@ -128,7 +128,7 @@ test('no path of the host is shown', async () => {
   assert.ok(!r.stdout.includes(d.dir), r.stdout);
 });
 
-test('nothing is laid over what is not the sandbox\'s own disk, by whatever way', async () => {
+test('a mount point must be on the sandbox\'s own disk', async () => {
   await b.sh('ln -s /proc/sys l1; ln -s /dev l2; ln -s / l3; ln -s /mnt/data l4');
   for (const mountPath of ['/proc', '/sys', '/dev', '/dev/shm', '/proc/sys', '/workspace/l1', '/workspace/l2/shm', '/workspace/l3', '/workspace/l4', '/mnt/data', '/proc/self/root/workspace']) {
     await b.fails(502, 'mount_error', 'POST', '/mount', { binding: 'data', mountPath, options: {} });
@@ -136,7 +136,7 @@ test('nothing is laid over what is not the sandbox\'s own disk, by whatever way'
   assert.equal((await b.sh('grep -c " /proc/sys \\| /dev/shm " /proc/mounts')).exit, 0);
 });
 
-test('nothing but our mounts can be unmounted: the walls inside stay', async () => {
+test('only mounts of the bridge can be unmounted, never masks', async () => {
   const before = (await b.sh('cut -d" " -f2 /proc/mounts | sort')).stdout;
   for (const mountPath of ['/proc', '/sys', '/dev', '/dev/pts', '/proc/kcore', '/proc/sys', '/workspace', '/etc', '/nowhere', '/workspace/l1']) {
     await b.fails(502, 'unmount_error', 'POST', '/unmount', { mountPath });
@@ -144,7 +144,7 @@ test('nothing but our mounts can be unmounted: the walls inside stay', async () 
   assert.equal((await b.sh('cut -d" " -f2 /proc/mounts | sort')).stdout, before);
 });
 
-test('what the operator did not name is a typed error, and so is a bucket elsewhere', async () => {
+test('a mount that the operator did not list, or a remote bucket, is a typed error', async () => {
   assert.match(await b.fails(502, 'mount_error', 'POST', '/mount', { binding: 'other', mountPath: '/mnt/x', options: {} }), /operator/);
   await b.fails(502, 'mount_error', 'POST', '/mount', { binding: '../data', mountPath: '/mnt/x', options: {} });
   await b.fails(502, 'mount_error', 'POST', '/mount', { binding: 'x'.repeat(100), mountPath: '/mnt/x', options: {} });

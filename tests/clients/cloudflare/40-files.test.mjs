@@ -36,7 +36,7 @@ const hydrate = async (bytes, box) => {
   assert.deepEqual(a.json, { ok: true });
 };
 
-test('what is written is read back, byte for byte, and is root\'s', async () => {
+test('a written file is read back byte for byte and belongs to root', async () => {
   const bytes = crypto.randomBytes(70_000);
   await put('workspace/new/dir/f.bin', bytes);
   assert.deepEqual(await get('workspace/new/dir/f.bin'), bytes);
@@ -54,7 +54,7 @@ test('the first use may be a file', async () => {
   await fresh.delete();
 });
 
-test('no file is too large', async () => {
+test('large files are written and read', async () => {
   const bytes = crypto.randomBytes(40 << 20); // the reference ends at 32 MiB
   await put('workspace/large', bytes);
   assert.ok((await get('workspace/large')).equals(bytes));
@@ -77,19 +77,19 @@ test('a path is percent-decoded, resolved, and must stay in /workspace', async (
   await b.fails(400, 'invalid_request', 'GET', `/file/workspace/${'x'.repeat(4097)}`);
 });
 
-test('the scratch files of the Agents SDK may be written, and nothing else outside', async () => {
+test('only the scratch files of the Agents SDK may be written outside /workspace', async () => {
   await put('tmp/openai-agents-x1', Buffer.from('scratch'));
   assert.equal((await b.sh('cat /tmp/openai-agents-x1')).stdout, 'scratch');
   await b.fails(403, 'invalid_request', 'GET', '/file/tmp/openai-agents-x1');
   for (const path of ['tmp/x', 'tmp/openai-agents-x/y', 'tmp/openai-agents-..%2Fpasswd']) await b.fails(403, 'invalid_request', 'PUT', `/file/${path}`, Buffer.from('x'));
 });
 
-test('what is not there is 404 before any body', async () => {
+test('a missing file is 404 before any body', async () => {
   await b.fails(404, 'workspace_read_not_found', 'GET', '/file/workspace/none');
   await b.fails(404, 'workspace_read_not_found', 'GET', '/file/workspace/none/deeper');
 });
 
-test('what is no file is an error with a name', async () => {
+test('a directory or device is a typed error', async () => {
   await b.sh('mkdir -p dir; mkfifo -m 666 fifo; ln -s /nowhere dangling; ln -s loop loop');
   for (const path of ['dir', 'fifo', 'loop']) await b.fails(502, 'exec_transport_error', 'GET', `/file/workspace/${path}`);
   await b.fails(404, 'workspace_read_not_found', 'GET', '/file/workspace/dangling');
@@ -97,7 +97,7 @@ test('what is no file is an error with a name', async () => {
   await b.sh('rm -r dir fifo dangling loop');
 });
 
-test('a disk that is full is said, and what was there stays', async () => {
+test('a full disk is reported and the old file is kept', async () => {
   await put('workspace/kept', Buffer.from('old'));
   await b.fails(502, 'workspace_archive_write_error', 'PUT', '/file/workspace/kept', crypto.randomBytes(300 << 20), { timeout: 120_000 });
   assert.equal(String(await get('workspace/kept')), 'old');
@@ -140,7 +140,7 @@ test('excludes are paths, taken literally, with all below them', async () => {
   await b.fails(400, 'invalid_request', 'POST', `/persist?excludes=${Array(1001).fill('x').join(',')}`);
 });
 
-test('an archive that is none, or leads out, is refused', async () => {
+test('an invalid archive, or one that leads outside, is refused', async () => {
   await b.fails(400, 'invalid_request', 'POST', '/hydrate');
   await b.fails(400, 'invalid_request', 'POST', '/hydrate', Buffer.alloc(0));
   await b.fails(502, 'workspace_archive_write_error', 'POST', '/hydrate', Buffer.from('this is no tar at all, and long enough to be sure of that'));
@@ -149,7 +149,7 @@ test('an archive that is none, or leads out, is refused', async () => {
   assert.equal((await b.sh('ls /tmp/pwned')).exit, 2);
 });
 
-test('an archive of more than 32 MiB goes both ways', async () => {
+test('an archive of more than 32 MiB is persisted and hydrated', async () => {
   await b.sh('rm -rf /workspace/*; head -c 40M /dev/urandom >big; sha256sum big >sum');
   const to = new Cloudflare(d);
   await hydrate(await persist(), to);

@@ -46,7 +46,7 @@ test('ready, bytes both ways, resize, exit, close', async () => {
   assert.ok(!ws.texts.some((t) => !['ready', 'exit', 'error'].includes(t.type)), 'clients print what they do not know');
 });
 
-test('a key may be a parameter, for who has no headers', async () => {
+test('the key may be a query parameter', async () => {
   const ws = await pty(`?authorization=${encodeURIComponent(`Bearer ${d.key}`)}`, { key: '' });
   await ws.says('ready');
   await ws.close();
@@ -54,7 +54,7 @@ test('a key may be a parameter, for who has no headers', async () => {
   assert.equal((await d.call('GET', `/v1/sandbox/${b.id}/running?authorization=${encodeURIComponent(`Bearer ${d.key}`)}`, undefined, { key: '' })).status, 401);
 });
 
-test('another shell, and one that is nowhere', async () => {
+test('another shell can be chosen, and a missing one is an error', async () => {
   const ws = await pty('?shell=/bin/sh');
   await ws.says('ready');
   ws.send('echo "$0"\r');
@@ -63,7 +63,7 @@ test('another shell, and one that is nowhere', async () => {
   await refused(502, 'exec_transport_error', pty('?shell=/no/such'));
 });
 
-test('a terminal of a session is made once, stays, and replays', async () => {
+test('the terminal of a session is made once, kept and replayed', async () => {
   const first = await pty('?session=work.1');
   await first.says('ready');
   first.send('x=kept; echo first-$((40+2))\r');
@@ -91,7 +91,7 @@ test('one without a session ends, with all it started, some time after its conne
   await poll('nothing of it runs', async () => (await b.sh('pgrep -fc "sleep 471[12]$"')).stdout === '0\n', { deadline: 20_000, every: 200 });
 });
 
-test('what was printed comes before the end', async () => {
+test('all output arrives before the exit event', async () => {
   const ws = await pty();
   await ws.says('ready');
   ws.send('seq 200000; exit 3\r');
@@ -102,7 +102,7 @@ test('what was printed comes before the end', async () => {
 
 // ---- next ----
 
-test('next: a look makes nothing', async () => {
+test('next: reading makes no sandbox', async () => {
   const never = new Cloudflare(d);
   assert.deepEqual((await never.call('GET', '/terminals')).json, []);
   await never.fails(404, 'not_found', 'GET', '/terminals/x');

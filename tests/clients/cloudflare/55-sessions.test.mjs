@@ -15,7 +15,7 @@ after(() => d?.stop());
 
 const line = (session, text, opts = {}) => b.exec(['eval', text], { session, ...opts });
 
-test('what one command leaves, the next one finds', async () => {
+test('state of a session is kept for its next command', async () => {
   const made = await b.call('POST', '/session', { id: 'work', cwd: '/tmp', env: { A: 'given' } });
   assert.deepEqual([made.status, made.json], [200, { id: 'work' }]);
   assert.equal((await line('work', 'echo $A $PWD $HOME; id -u')).stdout, 'given /tmp /root\n0\n');
@@ -24,13 +24,13 @@ test('what one command leaves, the next one finds', async () => {
   assert.equal((await b.exec(['pwd'])).stdout, '/workspace\n', 'a command without one knows nothing of it');
 });
 
-test('words are words, as everywhere', async () => {
+test('every argument of a session command stays one argument', async () => {
   const words = ['a b', '$HOME', "it's", '*', 'l1\nl2', ''];
   assert.equal((await b.exec(['printf', '[%s]', ...words], { session: 'work' })).stdout, words.map((w) => `[${w}]`).join(''));
   assert.equal((await b.exec(['no-such-program'], { session: 'work' })).exit, 127);
 });
 
-test('one that nobody made is made by the first command that names it, once', async () => {
+test('the first command with a new session id makes the session, once', async () => {
   const all = await Promise.all(Array.from({ length: 8 }, () => line('lazy', 'n=$((n+1)); echo $n')));
   assert.deepEqual(all.map((r) => Number(r.stdout)).sort((x, y) => x - y), [1, 2, 3, 4, 5, 6, 7, 8]);
   assert.equal((await line('lazy', 'pwd')).stdout, '/workspace\n');
@@ -47,7 +47,7 @@ test('an id may be 128 long and begin with a dot', async () => {
   }
 });
 
-test('exit, set -e and an unfinished quote end a command and nothing else', async () => {
+test('exit, set -e and an unfinished quote end the command and keep the session', async () => {
   await line('hard', 'keep=me');
   assert.equal((await line('hard', 'exit 3')).exit, 3);
   assert.equal((await line('hard', 'set -e; false')).exit, 1);
@@ -57,13 +57,13 @@ test('exit, set -e and an unfinished quote end a command and nothing else', asyn
   assert.equal((await line('hard', 'printf "no newline\\0"')).stdout, 'no newline\0');
 });
 
-test('a shell that is gone is replaced', async () => {
+test('a dead shell is replaced', async () => {
   await line('gone', 'x=1; exec true');
   const r = await line('gone', 'echo "[$x]"');
   assert.deepEqual([r.exit, r.stdout], [0, '[]\n']);
 });
 
-test('timeout_ms: the command is dead, the session goes on, and nobody inherits the limit', async () => {
+test('timeout_ms kills the command, keeps the session, and does not apply to the next command', async () => {
   await line('slow', 'y=2');
   const r = await line('slow', 'echo began; sleep 77', { timeout_ms: 300 });
   assert.deepEqual([r.exit, r.stdout], [124, 'began\n']);
@@ -92,7 +92,7 @@ test('five megabytes of lines are no trouble', async () => {
   assert.equal(r.out.length, 4788895);
 });
 
-test('delete ends it and what it started; unknown and doubled ones are errors', async () => {
+test('delete ends a session and its children; unknown and duplicate sessions are errors', async () => {
   await line('del', 'sleep 4444 & true');
   const a = await b.call('DELETE', '/session/del');
   assert.equal(a.status, 200, a.text);
@@ -109,7 +109,7 @@ test('delete ends it and what it started; unknown and doubled ones are errors', 
   await new Cloudflare(d).fails(502, 'session_error', 'DELETE', '/session/x');
 });
 
-test('what a delete of the session cuts off did not succeed', async () => {
+test('a command cut off by the delete of its session fails', async () => {
   const session = 'cut';
   await b.exec(['true'], { session });
   const running = b.sh('echo begun >begun; sleep 60', { session });

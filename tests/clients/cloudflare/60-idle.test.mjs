@@ -1,4 +1,4 @@
-// A sandbox that nobody uses sleeps; the next call finds it where it was.
+// An idle sandbox is paused; the next call resumes it.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { Cloudflare } from '../../lib/cloudflare.mjs';
@@ -20,7 +20,7 @@ const used = async () => {
 const stateOf = async (id) => (await d.get(`/v1/sandboxes/${id}`)).state;
 const asleep = (id) => poll('it sleeps', async () => (await stateOf(id)) === 'paused');
 
-test('it is paused with everything in it, and the next call lets it go on', async () => {
+test('an idle sandbox is paused with its processes, and the next call resumes it', async () => {
   const [b, id] = await used();
   await asleep(id);
   assert.equal(await b.running(), true, 'asleep is not gone');
@@ -31,7 +31,7 @@ test('it is paused with everything in it, and the next call lets it go on', asyn
   await b.delete();
 });
 
-test('what is forked from it sleeps as it does', async () => {
+test('forks of a bridge sandbox are paused when idle', async () => {
   const [b, id] = await used();
   const { forks } = await d.post(`/v1/sandboxes/${id}/fork`);
   await asleep(forks[0].sandbox.id);
@@ -59,7 +59,7 @@ test('every kind of call wakes it', async () => {
   await b.delete();
 });
 
-test('an open stream is a use, however quiet', async () => {
+test('an open stream keeps its sandbox awake', async () => {
   const [b, id] = await used();
   const r = await b.sh('sleep 2; echo through');
   assert.equal(r.stdout, 'through\n');
@@ -75,7 +75,7 @@ test('an open stream is a use, however quiet', async () => {
   await b.delete();
 });
 
-test('one that was stopped is booted again, with its files', async () => {
+test('a stopped sandbox is booted again with its files', async () => {
   const [b, id] = await used();
   await d.post(`/v1/sandboxes/${id}/pause`, { memory: false });
   assert.equal(await b.running(), false);

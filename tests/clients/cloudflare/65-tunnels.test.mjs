@@ -1,4 +1,4 @@
-// A URL for a port: by host, by path, to who knows the token, and to nobody else.
+// A URL for a port, by host or path, only for clients with its token.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { Cloudflare } from '../../lib/cloudflare.mjs';
@@ -66,7 +66,7 @@ test('by host it is the server\'s own site', async () => {
   assert.deepEqual(a.headers['set-cookie'], ['theirs=1']);
 });
 
-test('by path it has an origin of its own, and neither sees our keys nor leaves cookies', async () => {
+test('a tunnel by path has its own origin, does not see our keys and sets no cookies', async () => {
   const a = await byPath('deep/x?y=1', { headers: { cookie: 'ours=1', authorization: `Bearer ${d.key}`, 'x-api-key': d.key } });
   assert.equal(a.status, 200, a.text);
   const seen = JSON.parse(a.text);
@@ -79,7 +79,7 @@ test('by path it has an origin of its own, and neither sees our keys nor leaves 
   assert.equal(JSON.parse((await d.call('GET', t.path.slice(0, -1), undefined, { key: '' })).text).path, '/');
 });
 
-test('by path nothing that is meant for the whole host comes through, and no header crowds the policy out', async () => {
+test('a tunnel by path drops host-wide headers, and no header replaces our policy', async () => {
   const many = Array.from({ length: 60 }, (_, i) => `x${i}:${'y'.repeat(500)}`);
   const whole = ['Strict-Transport-Security', 'Alt-Svc', 'NEL', 'Report-To', 'Reporting-Endpoints', 'WWW-Authenticate', 'Clear-Site-Data', 'Service-Worker-Allowed', 'Accept-CH', 'set-cookie', 'CONTENT-SECURITY-POLICY'];
   const head = ['HTTP/1.1 200 OK', 'Content-Length:2', ...whole.map((n) => `${n}: theirs`), ...many].join('\r\n');
@@ -97,7 +97,7 @@ test('by path nothing that is meant for the whole host comes through, and no hea
   for (const name of whole.slice(0, -1)) assert.equal(a.headers[name.toLowerCase()], undefined, name);
 });
 
-test('who is in a tunnel when it is closed is shown out', async () => {
+test('closing a tunnel ends its connections', async () => {
   const code = `import socket\ns = socket.create_server(('127.0.0.1', 8082))\nwhile True:\n  c = s.accept()[0]\n  c.recv(65536)\n  c.sendall(b'HTTP/1.1 200 OK\\r\\n\\r\\nand then')\n  globals().setdefault('all', []).append(c)`;
   await b.call('POST', '/processes', { argv: ['python3', '-c', code] });
   const { path } = (await b.call('POST', '/tunnel/8082')).json;
@@ -108,7 +108,7 @@ test('who is in a tunnel when it is closed is shown out', async () => {
   await poll('it ends', () => c.ended);
 });
 
-test('without the token, with another, or for another port, there is nothing', async () => {
+test('a missing or wrong token, or another port, is 404', async () => {
   const [, port, id, token] = /^http:\/\/(\d+)-(\w+)-(\w+)\./.exec(t.url);
   const refused = async (a) => {
     assert.deepEqual([a.status, JSON.parse(a.text).code], [404, 'INVALID_TOKEN'], a.text);

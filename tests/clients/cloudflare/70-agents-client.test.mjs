@@ -87,7 +87,7 @@ test('a tty that is running can be interrupted', async () => {
   assert.ok(!said.includes('unreached\r\n'), said);
 });
 
-test('readFile, with a maximum, of what is not there, as somebody else', async () => {
+test('readFile has a maximum, fails for missing files, and reads as another user', async () => {
   assert.equal(new TextDecoder().decode(await s.readFile({ path: 'README.md' })), 'hello\n');
   assert.deepEqual([...await s.readFile({ path: 'src/deep/b.bin' })], [0, 255, 10]);
   assert.equal((await s.readFile({ path: 'README.md', maxBytes: 2 })).length, 2);
@@ -98,7 +98,7 @@ test('readFile, with a maximum, of what is not there, as somebody else', async (
   await assert.rejects(s.readFile({ path: '../etc/passwd' }));
 });
 
-test('a file of 40 MB goes through the client', async () => {
+test('the client writes and reads a file of 40 MB', async () => {
   await cmd(s, 'head -c 40000000 /dev/urandom >big; sha256sum big >big.sum');
   const bytes = await s.readFile({ path: 'big' });
   assert.equal(bytes.length, 40_000_000);
@@ -164,7 +164,7 @@ test('persistWorkspace and hydrateWorkspace carry everything into another sandbo
   await assert.rejects(other.hydrateWorkspace(new TextEncoder().encode('no tar')));
 });
 
-test('persistWorkspace leaves out what the manifest says is ephemeral', async () => {
+test('persistWorkspace omits ephemeral entries of the manifest', async () => {
   const m = await create({}, new Manifest({ entries: { keep: file({ content: 'k' }), 'cache/a b*': file({ content: 'c', ephemeral: true }) } }));
   await cmd(m, 'touch "cache/a bX"');
   const other = await create();
@@ -201,7 +201,7 @@ test('running, and resume of a live state', async () => {
   await gone.close(); // once more is fine
 });
 
-test('what the client refuses by itself', async () => {
+test('the client refuses invalid arguments itself', async () => {
   await assert.rejects(s.resolveExposedPort(8080));
   const ports = await create({ exposedPorts: [8080] });
   await assert.rejects(ports.resolveExposedPort(8080), /does not support exposed port/);

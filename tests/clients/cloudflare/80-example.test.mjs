@@ -23,7 +23,7 @@ const environments = {
 };
 
 for (const [name, environment] of Object.entries(environments)) {
-  test(`an agent works, loses its sandbox and goes on in another one, through ${name}`, async () => {
+  test(`an agent continues in another sandbox after losing its own, through ${name}`, async () => {
     const r = await run('node', ['agent.mjs'], { cwd: dir, env: { ...process.env, SANDBOX: name, ...environment() } });
     assert.equal(r.status, 0, r.stdout + r.stderr);
     assert.match(r.stdout, /The tests pass\.\n {2}kept \d+ bytes[^]*Signs are left out now\./);

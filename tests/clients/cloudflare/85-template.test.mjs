@@ -1,4 +1,4 @@
-// Sandboxes of the Cloudflare plane from an image of the operator's, which need not have what ours has.
+// Sandboxes of the Cloudflare plane from the operator's own image, which may lack programs of ours.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { Cloudflare } from '../../lib/cloudflare.mjs';

@@ -36,7 +36,7 @@ test('create, inspect, kill', async () => {
   await assert.rejects(sbx.getInfo(), sdk.SandboxNotFoundError);
 });
 
-test('getInfo changes nothing and says the same twice', async () => {
+test('getInfo is stable and does not change the sandbox', async () => {
   const sbx = await Sandbox.create();
   assert.deepEqual(await sbx.getInfo(), await sbx.getInfo());
   await sbx.kill();
@@ -136,7 +136,7 @@ test('every answer about a sandbox carries a domain and a token that opens only 
   for (const id of [sandboxID, open.sandboxID, secure.sandboxID]) assert.equal((await raw(d, 'DELETE', `/sandboxes/${id}`)).status, 204);
 });
 
-test('what is wrong is said in E2B\'s shape, with the status in the body', async () => {
+test('errors have E2B\'s format, with the status in the body', async () => {
   const cases = [
     [401, 'GET', '/v2/sandboxes', undefined, { key: 'e2b_nothing' }, /key/],
     [401, 'GET', '/v2/sandboxes', undefined, { key: null }, /key/],
@@ -211,7 +211,7 @@ test('templates: which there are', async () => {
   assert.deepEqual(base.aliases, ['base']);
 });
 
-test('what was acknowledged survives a front that dies', async () => {
+test('acknowledged creates survive a kill of the front', async () => {
   const sbx = await Sandbox.create({ metadata: { kept: 'yes' }, timeoutMs: 600_000 });
   const before = await sbx.getInfo();
   await d.kill9('front');

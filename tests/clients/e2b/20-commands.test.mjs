@@ -12,7 +12,7 @@ before(async () => {
 });
 after(() => d.stop());
 
-test('run: both streams, the exit code, callbacks as it goes', async () => {
+test('run returns both streams and the exit code, and calls back during the run', async () => {
   const seen = [];
   const r = await sbx.commands.run('echo out; echo err >&2; echo ümlaut', { onStdout: (t) => seen.push(t), onStderr: (t) => seen.push(t) });
   assert.equal(r.stdout, 'out\nümlaut\n');
@@ -46,7 +46,7 @@ test('environment: where it is, the sandbox\'s, then the call\'s; user, home and
     assert.equal((await sbx.commands.run('pwd', { cwd })).stdout.trim(), is);
 });
 
-test('who has no home begins at the root, unless a directory is named', async () => {
+test('a user without a home starts in / unless cwd is given', async () => {
   const run = (command, opts) => sbx.commands.run(command, { user: 'nobody', ...opts });
   assert.equal((await run('whoami; pwd')).stdout, 'nobody\n/\n');
   assert.equal((await run('pwd', { cwd: '/tmp' })).stdout, '/tmp\n');
@@ -56,7 +56,7 @@ test('who has no home begins at the root, unless a directory is named', async ()
   assert.equal(missing.frames.at(-2).event.end.exitCode, 127);
 });
 
-test('what cannot be started is said as envd says it', async () => {
+test('a command that cannot start fails with envd\'s message', async () => {
   await assert.rejects(sbx.commands.run('true', { cwd: '/no/such' }), (e) => e instanceof sdk.InvalidArgumentError && /cwd '\/no\/such' does not exist/.test(e.message));
   await assert.rejects(sbx.commands.run('true', { user: 'nobody-here' }), (e) => e instanceof sdk.AuthenticationError && /invalid username: 'nobody-here'/.test(e.message));
   const missing = await rpc('Start', { process: { cmd: '/no/such/program', args: ['x'] }, stdin: false }, { stream: true });
@@ -65,7 +65,7 @@ test('what cannot be started is said as envd says it', async () => {
   assert.deepEqual(events.at(-2), { end: { exitCode: 127, exited: true, status: 'exit status 127', error: 'exit status 127' } });
 });
 
-test('PIDs are those inside; a killed command is gone at once, with its children', async () => {
+test('PIDs are those inside; kill ends a command and its children at once', async () => {
   const h = await sbx.commands.run('setsid sleep 1000 & sleep 1000; echo never', { background: true });
   assert.equal((await sbx.commands.run(`kill -0 ${h.pid}; echo $?`)).stdout, '0\n');
   const listed = (await sbx.commands.list()).find((p) => p.pid === h.pid);
@@ -79,12 +79,12 @@ test('PIDs are those inside; a killed command is gone at once, with its children
   assert.ok(!(await sbx.commands.list()).some((p) => p.pid === h.pid));
 });
 
-test('a command ends when nobody holds its output any more', async () => {
+test('a command ends when all processes have closed its output', async () => {
   const r = await sbx.commands.run('(sleep 0.3; echo late) & echo early');
   assert.equal(r.stdout, 'early\nlate\n');
 });
 
-test('the time a command is given is its lifetime, and a timeout of 0 is none', async () => {
+test('timeoutMs limits a command, and 0 means no limit', async () => {
   const from = Date.now();
   await assert.rejects(sbx.commands.run('echo $$ > /tmp/slow; exec sleep 1000', { timeoutMs: 400 }), sdk.TimeoutError);
   assert.ok(Date.now() - from < 10_000);
@@ -93,7 +93,7 @@ test('the time a command is given is its lifetime, and a timeout of 0 is none', 
   assert.equal((await sbx.commands.run('sleep 0.2; echo done', { timeoutMs: 0 })).stdout, 'done\n');
 });
 
-test('output of a background command is there for who connects later, also after its end', async () => {
+test('a later connect gets the output of a background command, also after its end', async () => {
   const h = await sbx.commands.run('for i in 1 2 3; do echo line $i; done; echo oops >&2; exit 4', { background: true });
   await h.disconnect();
   await poll('it ended', async () => !(await sbx.commands.list()).some((p) => p.pid === h.pid));
@@ -103,7 +103,7 @@ test('output of a background command is there for who connects later, also after
   await assert.rejects(sbx.commands.connect(99999), (e) => e instanceof sdk.NotFoundError && /process with pid 99999 not found/.test(e.message));
 });
 
-test('who connects to a command that nobody listens to any more misses nothing of what follows', async () => {
+test('connect to a command without a reader misses no later output', async () => {
   const size = 20_000_000;
   const h = await sbx.commands.run(`read go; yes 0123456789 | head -c ${size}`, { background: true, stdin: true, timeoutMs: 0 });
   await h.disconnect();
@@ -114,7 +114,7 @@ test('who connects to a command that nobody listens to any more misses nothing o
   assert.equal(got, size);
 });
 
-test('connecting and leaving kills nothing; several may look', async () => {
+test('several clients may connect, and disconnecting does not kill the command', async () => {
   const h = await sbx.commands.run('while read line; do echo got $line; done', { background: true, stdin: true, timeoutMs: 0 });
   const seen = ['', ''];
   const a = await sbx.commands.connect(h.pid, { onStdout: (t) => (seen[0] += t) });
@@ -144,7 +144,7 @@ test('stdin: bytes arrive whole, and its end; without it a command reads its end
   await deaf.kill();
 });
 
-test('ten megabytes of output arrive, and a slow reader loses nothing', async () => {
+test('ten megabytes of output arrive completely, also at a slow reader', async () => {
   let n = 0;
   const h = await sbx.commands.run('seq 1 1500000', { background: true, onStdout: (t) => (n += t.length), timeoutMs: 0 });
   const r = await h.wait();
@@ -201,7 +201,7 @@ test('a token opens its own sandbox only; a tokenless sandbox is open', async ()
   await Promise.all([other.kill(), Sandbox.kill(open.sandboxID)]);
 });
 
-test('what is malformed is refused as Connect has it', async () => {
+test('malformed requests are refused as in the Connect protocol', async () => {
   const cases = [
     [400, 'invalid_argument', 'SendSignal', { process: {}, signal: 'SIGNAL_SIGKILL' }],
     [400, 'invalid_argument', 'SendSignal', { process: { pid: 1 }, signal: 'SIGNAL_NONE' }],

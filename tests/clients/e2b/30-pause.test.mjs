@@ -1,4 +1,4 @@
-// Sandboxes at rest: pause, connect, auto-pause, waking by traffic.
+// Pause, connect, auto-pause, and resume by traffic.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { poll } from '../../lib/cove.mjs';
@@ -13,7 +13,7 @@ after(() => d.stop());
 
 const stateOf = async (id) => (await Sandbox.getInfo(id)).state;
 
-test('pause keeps everything, connect goes on with it; looking changes nothing', async () => {
+test('pause keeps processes, connect resumes them, and reads do not', async () => {
   const sbx = await Sandbox.create({ timeoutMs: 600_000 });
   const h = await sbx.commands.run('i=0; while true; do echo $((i=i+1)); sleep 0.05; done', { background: true, timeoutMs: 0 });
   await h.disconnect();
@@ -52,7 +52,7 @@ test('resume of the first generation; pausing without memory keeps the files onl
   await sbx.kill();
 });
 
-test('killing a paused one; pausing what is not there', async () => {
+test('a paused sandbox can be killed, and pausing a missing one fails', async () => {
   const sbx = await Sandbox.create();
   await sbx.pause();
   assert.equal(await sbx.kill(), true);
@@ -103,7 +103,7 @@ test('the CLI pauses and resumes', async () => {
   await sbx.kill();
 });
 
-test('a connect or resume with memory false boots a paused one anew: its files are there, its memory is not restored', async () => {
+test('connect and resume with memory false boot a paused sandbox with its files', async () => {
   const sbx = await Sandbox.create();
   const id = sbx.sandboxId;
   const boot = async () => (await sbx.commands.run('cat /proc/sys/kernel/random/boot_id; pgrep -x sleep || true; cat kept')).stdout;

@@ -102,7 +102,7 @@ test('a paused one has no end, with its memory or without, and is given none', a
   }
 });
 
-test('the beta words for it, and what ends at its end', async () => {
+test('betaPause works, and a sandbox is deleted at the end of its lifetime by default', async () => {
   const sbx = await Sandbox.create();
   assert.equal(await sbx.betaPause(), true);
   assert.equal(await Sandbox.betaPause(sbx.sandboxId), false);
@@ -117,7 +117,7 @@ test('the beta words for it, and what ends at its end', async () => {
   await assert.rejects(short.getInfo(), sdk.SandboxNotFoundError);
 });
 
-test('whoever is there when it is paused misses nothing: of a command, of a terminal', async () => {
+test('open streams of commands and terminals miss nothing across a pause', async () => {
   const sbx = await Sandbox.create();
   let text = '';
   const h = await sbx.commands.run('for i in $(seq 1 50); do echo $i; sleep 0.01; done', { background: true, onStdout: (t) => (text += t), timeoutMs: 20_000 });
@@ -153,7 +153,7 @@ test('transitions at the same time: of several pauses one wins, and connecting w
   assert.equal(await sbx.kill(), false);
 });
 
-test('who comes while it is being paused finds nobody, as a moment later', async () => {
+test('a call during a pause fails as it does after the pause', async () => {
   const sbx = await Sandbox.create();
   const answers = [];
   for (let round = 0; round < 6; round++) {
@@ -167,7 +167,7 @@ test('who comes while it is being paused finds nobody, as a moment later', async
   await sbx.kill();
 });
 
-test('an upload that loses its sandbox to a pause without memory finds nobody', async () => {
+test('an upload fails when its sandbox is paused without memory', async () => {
   const sbx = await Sandbox.create();
   const headers = { 'e2b-sandbox-id': sbx.sandboxId, 'e2b-sandbox-port': '49983', 'x-access-token': sbx.envdAccessToken, 'content-type': 'application/octet-stream' };
   const req = http.request(`${d.url}/files?path=half`, { method: 'POST', headers });

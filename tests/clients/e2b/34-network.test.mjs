@@ -1,5 +1,5 @@
-// Who may reach a sandbox's ports, and what is said about its network. What rules do to
-// packets is in tests/network.
+// Access to a sandbox's ports, and its network settings. tests/network has the effect of
+// rules on packets.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { poll } from '../../lib/cove.mjs';
@@ -56,7 +56,7 @@ test('a public one has none; Host is masked where that was asked for', async () 
   await sbx.kill();
 });
 
-test('what is denied where there is no network is denied; what is no rule, or not supported, is refused', async () => {
+test('rules are accepted without a network; invalid and unsupported rules are refused', async () => {
   const sbx = await Sandbox.create({ allowInternetAccess: false, network: { denyOut: ['198.51.100.0/24'] } });
   const info = await sbx.getInfo();
   assert.equal(info.allowInternetAccess, false);

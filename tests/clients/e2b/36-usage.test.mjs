@@ -1,4 +1,4 @@
-// What a sandbox uses and what happened to it: the SDK, the CLI, and the routes of dashboards.
+// Usage and logs of a sandbox: the SDK, the CLI, and the routes of dashboards.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { poll } from '../../lib/cove.mjs';
@@ -48,7 +48,7 @@ test('the first point is there at once, more follow, none before it was made', a
   await assert.rejects(Sandbox.getMetrics('nothing'), sdk.SandboxNotFoundError);
 });
 
-test('the last point of several: what is not there, or not ours, is left out', async () => {
+test('metrics of several sandboxes omit missing ones and those of other keys', async () => {
   const { key } = await d.post('/v1/keys', { name: 'other' });
   const [a, b, theirs] = [await Sandbox.create(), await Sandbox.create(), await Sandbox.create({ apiKey: key })];
   const ask = (ids) => raw(d, 'GET', `/sandboxes/metrics?sandbox_ids=${ids.join(',')}`);
@@ -67,7 +67,7 @@ test('the last point of several: what is not there, or not ours, is left out', a
   await Promise.all([a.kill(), b.kill(), Sandbox.kill(theirs.sandboxId, { apiKey: key })]);
 });
 
-test('the data plane says what is used now, to whoever has its token', async () => {
+test('the data plane returns current usage to clients with its token', async () => {
   const sbx = await Sandbox.create();
   const token = (await raw(d, 'GET', `/sandboxes/${sbx.sandboxId}`)).json.envdAccessToken;
   const ask = (headers) => d.call('GET', '/metrics', undefined, { key: null, headers: { 'e2b-sandbox-id': sbx.sandboxId, 'e2b-sandbox-port': '49983', ...headers } });
@@ -145,7 +145,7 @@ test('the CLI shows metrics and logs', async () => {
   await sbx.kill();
 });
 
-test('what commands print, where the server keeps it: both routes and the CLI', async () => {
+test('logged output of commands is returned by both routes and the CLI', async () => {
   const e = await startE2b({ args: ['--logs-output', '1'] });
   try {
     const sbx = await e.sdk.Sandbox.create();

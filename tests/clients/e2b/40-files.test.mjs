@@ -57,7 +57,7 @@ test('the answer to an upload has no other fields', async () => {
   assert.deepEqual(await a.json(), [{ path: '/tmp/up.txt', name: 'up.txt', type: 'file' }]);
 });
 
-test('files have root\'s power, and what they make is the user\'s', async () => {
+test('file calls have root\'s power, and new files belong to the user', async () => {
   await sbx.files.write('/opt/app/x', 'mine');
   assert.equal(await sh('stat -c %U /opt/app /opt/app/x'), 'user\nuser\n');
   await sh('umask 077; echo secret > /root/secret', { user: 'root' });
@@ -68,7 +68,7 @@ test('files have root\'s power, and what they make is the user\'s', async () => 
   assert.equal(await sh('stat -c %U /root/as-root', { user: 'root' }), 'root\n');
 });
 
-test('reading: text, bytes, blob, stream; an empty file too', async () => {
+test('read returns text, bytes, a blob or a stream, also of an empty file', async () => {
   const bytes = randomBytes(300_000);
   await sbx.files.write('bytes', bytes.buffer.slice(bytes.byteOffset, bytes.byteOffset + bytes.length));
   assert.deepEqual(Buffer.from(await sbx.files.read('bytes', { format: 'bytes' })), bytes);
@@ -82,7 +82,7 @@ test('reading: text, bytes, blob, stream; an empty file too', async () => {
   assert.equal((await collect(await sbx.files.read('empty', { format: 'stream' }))).length, 0);
 });
 
-test('writing: a string, a buffer, a blob, a stream; over what was there, in place', async () => {
+test('write takes a string, a buffer, a blob or a stream and replaces the file in place', async () => {
   await sbx.files.write('w', 'a much longer text than what comes');
   const before = await sh('stat -c %i ~/w; ln ~/w ~/w-link');
   for (const data of ['text', new TextEncoder().encode('text').buffer, new Blob(['text']), streamOf('text')]) {
@@ -97,7 +97,7 @@ test('writing: a string, a buffer, a blob, a stream; over what was there, in pla
   assert.deepEqual(Buffer.from(await sbx.files.read('w-link', { format: 'bytes' })), big);
 });
 
-test('a large file in the home of a user who is not root is in that home', async () => {
+test('a large file in a home directory belongs to that user', async () => {
   const big = Buffer.alloc(MB, 'x');
   const info = await sbx.files.write('large/file', new Blob([big]), { useOctetStream: true });
   assert.equal(info.path, '/home/user/large/file');
@@ -105,7 +105,7 @@ test('a large file in the home of a user who is not root is in that home', async
   assert.equal((await sbx.files.read('~/large/file')).length, MB);
 });
 
-test('gzip: small, large, many; what is no gzip is refused and nothing is written', async () => {
+test('gzip uploads work, and an invalid one is refused without a write', async () => {
   await sbx.files.write('z', 'squeezed', { gzip: true });
   assert.equal(await sbx.files.read('z'), 'squeezed');
   const big = Buffer.alloc(2 * MB, 'repeat');
@@ -185,7 +185,7 @@ test('files without a size of their own are sent until they end', async () => {
   assert.equal((await sbx.files.read('/proc/meminfo', { format: 'bytes' })).length > 100, true);
 });
 
-test('what cannot be read', async () => {
+test('reading a missing file or a directory fails with the SDK\'s error', async () => {
   await assert.rejects(sbx.files.read('missing'), sdk.FileNotFoundError);
   await assert.rejects(sbx.files.read('missing', { format: 'stream' }), sdk.FileNotFoundError);
   await assert.rejects(sbx.files.read('/tmp'), (e) => e instanceof sdk.SandboxError && /directory/.test(e.message));
@@ -199,7 +199,7 @@ test('what cannot be read', async () => {
   assert.equal((await envd('GET', `/files?path=/${'x'.repeat(300)}`)).status, 400);
 });
 
-test('what cannot be written', async () => {
+test('writing to an invalid path fails with the SDK\'s error', async () => {
   await sbx.files.write('plain', 'x');
   await assert.rejects(sbx.files.write('plain/below', 'x'), sdk.SandboxError);
   await assert.rejects(sbx.files.write('/tmp', 'x'), sdk.SandboxError);
@@ -221,7 +221,7 @@ test('what cannot be written', async () => {
   assert.match((await form(`${other.repeat(10_001)}--B--`)).json.message, /too many parts/);
 });
 
-test('a full disk is said to be full, and leaves nothing', async () => {
+test('a full disk is reported and leaves no file', async () => {
   const small = await d.sandbox({ limits: { disk: 64 * MB } });
   const info = await d.call('GET', `/sandboxes/${small.id}`, undefined, { key: null, headers: { 'x-api-key': d.key } });
   const a = await envd('POST', '/files?path=/home/user/big', {
@@ -236,7 +236,7 @@ test('a full disk is said to be full, and leaves nothing', async () => {
   await d.del(`/v1/sandboxes/${small.id}`);
 });
 
-test('a large stream that is refused is told why, however much of it is on its way', async () => {
+test('a refused large stream gets its error while it is still sending', async () => {
   for (let i = 0; i < 20; i++) {
     let left = 40;
     const pull = (c) => (left-- > 0 ? c.enqueue(Buffer.alloc(MB)) : c.close());
@@ -244,7 +244,7 @@ test('a large stream that is refused is told why, however much of it is on its w
   }
 });
 
-test('a client that dies in the middle of an upload leaves nothing', async () => {
+test('a client that dies during an upload leaves no file', async () => {
   for (const type of ['application/octet-stream', 'multipart/form-data; boundary=B']) {
     const req = http.request(`${d.url}/files?path=/home/user/half`, {
       method: 'POST',
@@ -260,7 +260,7 @@ test('a client that dies in the middle of an upload leaves nothing', async () =>
   }
 });
 
-test('what writes a file is no command: nobody closes, feeds or kills it by its PID', async () => {
+test('the process that writes a file cannot be addressed as a command', async () => {
   const headers = { 'e2b-sandbox-id': id, 'e2b-sandbox-port': '49983', 'x-access-token': sbx.envdAccessToken, 'content-type': 'application/octet-stream' };
   const req = http.request(`${d.url}/files?path=whole`, { method: 'POST', headers });
   const answer = new Promise((resolve, reject) => req.on('response', resolve).on('error', reject));

@@ -1,4 +1,4 @@
-// Directories and what is said about files, as the SDK speaks of them.
+// Directories and metadata of files through the SDK.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { dockerSave, tar } from '../../lib/image.mjs';
@@ -43,7 +43,7 @@ test('getInfo of a file, with all that is known', async () => {
   });
 });
 
-test('getInfo of directories, of the root, of what another user has', async () => {
+test('getInfo works for directories, the root and files of another user', async () => {
   await sbx.files.makeDir('dir');
   const dir = await sbx.files.getInfo('dir/');
   assert.deepEqual([dir.type, dir.path, dir.name, dir.permissions], ['dir', '/home/user/dir', 'dir', 'drwxr-xr-x']);
@@ -60,7 +60,7 @@ test('getInfo of directories, of the root, of what another user has', async () =
   assert.equal((await sbx.files.getInfo('/dev/null')).type, undefined);
 });
 
-test('a link is shown as what it leads to', async () => {
+test('getInfo of a link shows its target', async () => {
   await sbx.files.write('links/file', 'x');
   await sh('cd ~/links && chmod 640 file && ln -s file l && ln -s l l2 && ln -s /tmp up && ln -s nowhere broken');
   const link = await sbx.files.getInfo('links/l2');
@@ -122,7 +122,7 @@ test('a path is shown as it is meant, whatever dots and slashes name it', async 
   assert.equal(await sbx.files.exists('dots/x'), false);
 });
 
-test('list: what is no directory, or not there', async () => {
+test('list of a file or a missing path fails', async () => {
   await assert.rejects(sbx.files.list('tree/file1'), sdk.InvalidArgumentError);
   await assert.rejects(sbx.files.list('nowhere-at-all'), sdk.FileNotFoundError);
   await assert.rejects(sbx.files.list('~root'), sdk.InvalidArgumentError);
@@ -171,7 +171,7 @@ test('rename: files and directories, into directories that are made', async () =
   await assert.rejects(sbx.files.rename('mv', 'mv/inside/mv'), sdk.SandboxError);
 });
 
-test('remove: files, trees, links and not what they lead to, what is not there', async () => {
+test('remove deletes files, trees and links but not their targets', async () => {
   await sh('mkdir -p ~/rm/a/b && touch ~/rm/a/b/c ~/kept && ln -s ~/kept ~/rm/link && ln -s ~/kept ~/lone');
   await sbx.files.remove('lone');
   await sbx.files.remove('rm');
@@ -205,7 +205,7 @@ test('the RPC by hand: codes and statuses', async () => {
   assert.match(entry.modifiedTime, /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.(\d{3}|\d{6}|\d{9}))?Z$/);
 });
 
-test('names that are not UTF-8, of 255 bytes, with what shells stumble over', async () => {
+test('names of 255 bytes, with shell characters or invalid UTF-8 work', async () => {
   await sh(`mkdir ~/odd && cd ~/odd && touch -- $'\\xff\\xfe' 'a b' '-rf' $'new\\nline' '"quoted"' "$(printf 'n%.0s' {1..255})"`);
   const all = await sbx.files.list('odd');
   assert.equal(all.length, 6);
@@ -217,7 +217,7 @@ test('names that are not UTF-8, of 255 bytes, with what shells stumble over', as
   assert.equal(await sbx.files.exists('odd'), false);
 });
 
-test('an image without passwd and group has a root, whose files they are', async () => {
+test('files in an image without passwd and group belong to root', async () => {
   await d.api('PUT', '/v1/templates/bare', dockerSave([tar([{ name: 'data/' }])]));
   const bare = await sdk.Sandbox.create('bare');
   await bare.files.write('small', 'x');
@@ -242,7 +242,7 @@ test('fifty at once', async () => {
   assert.deepEqual(await sbx.files.list('par'), []);
 });
 
-test('a sandbox that is gone', async () => {
+test('calls to a deleted sandbox fail with the SDK\'s error', async () => {
   const gone = await sdk.Sandbox.create();
   await gone.kill();
   const a = await d.call('POST', '/filesystem.Filesystem/Stat', { path: '/' }, {

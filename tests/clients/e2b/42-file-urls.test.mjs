@@ -1,4 +1,4 @@
-// URLs of single files, signed and not, and who is let in to the data plane.
+// Signed and unsigned URLs of files, and access to the data plane.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { raw, startE2b } from './lib.mjs';
@@ -47,7 +47,7 @@ test('a signed URL uploads', async () => {
   assert.equal(await sbx.files.read('by-form.txt'), '1');
 });
 
-test('a signature is good for one path, one user, one way and its time', async () => {
+test('a signature is valid for one path, one user, one operation and until it expires', async () => {
   const url = new URL(await sbx.downloadUrl('same.txt', { useSignatureExpiration: 60 }));
   const changed = async (name, value) => {
     const u = new URL(url);
@@ -73,7 +73,7 @@ test('a signature is good for one path, one user, one way and its time', async (
   }
 });
 
-test('a signature of nobody, and of somebody who is gone', async () => {
+test('a signed URL of a deleted or unknown sandbox is 502', async () => {
   const gone = await sdk.Sandbox.create();
   await gone.files.write('a', 'x');
   const url = await gone.downloadUrl('a');
@@ -86,7 +86,7 @@ test('a signature of nobody, and of somebody who is gone', async () => {
   }
 });
 
-test('a good signature wakes who may be woken, an old one does not', async () => {
+test('a valid signature wakes a sandbox with auto_resume, an expired one does not', async () => {
   const asleep = await sdk.Sandbox.create({ lifecycle: { onTimeout: 'pause', autoResume: true } });
   await asleep.files.write('a', 'dreams');
   await asleep.pause();

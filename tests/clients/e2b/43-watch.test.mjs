@@ -24,7 +24,7 @@ async function watch(path, opts = {}) {
   return { handle, events, until, exit };
 }
 
-test('what happens to files is told by type and name', async () => {
+test('events have a type and a name', async () => {
   await sbx.files.makeDir('w');
   const w = await watch('w');
   await sbx.files.write('w/new.txt', 'x');
@@ -58,7 +58,7 @@ test('an overwritten file is written, under its own name', async () => {
   await w.handle.stop();
 });
 
-test('not below, unless recursive; then in directories that are made later too', async () => {
+test('only a recursive watch reports subdirectories, including new ones', async () => {
   await sbx.files.makeDir('rec/a');
   const flat = await watch('rec');
   const deep = await watch('rec', { recursive: true });
@@ -72,7 +72,7 @@ test('not below, unless recursive; then in directories that are made later too',
   await deep.handle.stop();
 });
 
-test('with the entry of what is there', async () => {
+test('events have the entry of an existing file', async () => {
   await sbx.files.makeDir('ent');
   const w = await watch('ent', { includeEntry: true });
   await sbx.files.write('ent/f', 'four', { metadata: { k: 'v' } });
@@ -89,7 +89,7 @@ test('with the entry of what is there', async () => {
   await w.handle.stop();
 });
 
-test('it ends by itself when the directory goes', async () => {
+test('a watch ends when its directory is removed', async () => {
   await sbx.files.makeDir('going');
   const w = await watch('going');
   await sbx.files.write('going/x', '');
@@ -104,7 +104,7 @@ test('it ends with the time that the client gives', async () => {
   assert.ok((await w.exit).error instanceof sdk.TimeoutError);
 });
 
-test('what cannot be watched', async () => {
+test('a watch of a missing path or a file fails', async () => {
   await sbx.files.write('plain', '');
   await assert.rejects(sbx.files.watchDir('nowhere', () => {}), sdk.FileNotFoundError);
   await assert.rejects(sbx.files.watchDir('plain', () => {}), sdk.InvalidArgumentError);
@@ -112,7 +112,7 @@ test('what cannot be watched', async () => {
   await assert.rejects(sbx.files.watchDir('/', () => {}, { user: 'nobody-here' }), sdk.AuthenticationError);
 });
 
-test('a directory of root\'s, and the home of whoever is named', async () => {
+test('a watch works in a directory of root and in the home of the given user', async () => {
   await sh('mkdir -m 700 -p /root/w', { user: 'root' });
   const w = await watch('/root/w');
   const home = await watch('', { user: 'root' });
@@ -123,7 +123,7 @@ test('a directory of root\'s, and the home of whoever is named', async () => {
   await home.handle.stop();
 });
 
-test('the end of the sandbox is told as such', async () => {
+test('a watch reports the end of its sandbox', async () => {
   const other = await sdk.Sandbox.create();
   await other.files.makeDir('w');
   let exited;
@@ -135,7 +135,7 @@ test('the end of the sandbox is told as such', async () => {
   assert.match(e.message, /killed or reached its end of life/);
 });
 
-test('watches that are stopped leave nothing behind', async () => {
+test('stopped watches leave no process', async () => {
   await sbx.files.makeDir('many');
   for (let i = 0; i < 40; i++) {
     const w = await watch('many');
@@ -184,7 +184,7 @@ test('a watcher is polled: each event once', async () => {
   }
 });
 
-test('what an answer of a poll has no room for is in the next one', { timeout: 120_000 }, async () => {
+test('events that do not fit into one poll are in the next one', { timeout: 120_000 }, async () => {
   const files = 350;
   await sbx.files.makeDir('much');
   const { watcherId } = (await rpc('CreateWatcher', { path: 'much', includeEntry: true })).json;

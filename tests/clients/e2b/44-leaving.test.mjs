@@ -1,4 +1,4 @@
-// Clients of the data plane that leave at any moment: nobody else notices, nothing stays.
+// Clients of the data plane may disconnect at any moment: other clients are not affected, nothing leaks.
 import assert from 'node:assert/strict';
 import http from 'node:http';
 import { after, before, test } from 'node:test';
@@ -71,7 +71,7 @@ test('at every step of every call', async () => {
   await poll('no helper is left', async () => !(await d.exec(sbx.sandboxId, 'ps -eo comm')).stdout.includes('cove-helper'), { deadline: 20_000 });
 });
 
-test('and a sandbox that goes in the middle of them', async () => {
+test('calls to a sandbox that is deleted meanwhile end', async () => {
   const gone = await sdk.Sandbox.create();
   await gone.files.makeDir('w');
   const calls = [

@@ -36,7 +36,7 @@ test('init, and an empty repository has no commits', async () => {
   await assert.rejects(git.status('/home/user'), sdk.CommandExitError);
 });
 
-test('add and commit, and what status shows in between', async () => {
+test('status shows files before and after add and commit', async () => {
   await sbx.files.write([{ path: `${REPO}/a.txt`, data: 'one\n' }, { path: `${REPO}/b.txt`, data: 'two\n' }]);
   let s = await git.status(REPO);
   assert.deepEqual([s.isClean, s.untrackedCount, s.hasStaged], [false, 2, false]);
@@ -103,7 +103,7 @@ test('remotes, push, clone, pull', async () => {
   await assert.rejects(git.clone('file:///nowhere.git', { path: '/home/user/no' }), sdk.CommandExitError);
 });
 
-test('a push without an upstream says so', async () => {
+test('a push without an upstream fails with the reason', async () => {
   await git.createBranch(REPO, 'lonely');
   await assert.rejects(git.pull(REPO), sdk.GitUpstreamError);
   await git.checkoutBranch(REPO, 'main');

@@ -1,4 +1,4 @@
-// The published CLI, as people type it.
+// The published CLI.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { startE2b } from './lib.mjs';
@@ -38,7 +38,7 @@ test('templates', async () => {
   assert.match(r.stdout, /Public\s+base\s+base/);
 });
 
-test('a key that is none', async () => {
+test('an invalid key is refused', async () => {
   const r = await cli(['sandbox', 'list'], { env: { E2B_API_KEY: 'e2b_0000000000000000000000000000000000000000' } });
   assert.notEqual(r.status, 0);
   assert.match(r.stderr + r.stdout, /401|nauthorized|not known/);

@@ -29,7 +29,7 @@ test('create with a manifest: files, directories, variables', async () => {
   assert.match(await session.execCommand({ cmd: 'cat README.md src/main.py; echo "$GREETING"; pwd' }), /# hello\nprint\("hi"\)\nhello there\n\/workspace/);
 });
 
-test('exec: what it printed, how it ended, where, and as whom', async () => {
+test('exec returns output and exit code, with cwd and user', async () => {
   assert.match(await session.execCommand({ cmd: 'echo out; echo err >&2; exit 3' }), /exited with code 3[\s\S]*out[\s\S]*err/);
   assert.match(await session.execCommand({ cmd: 'pwd', workdir: 'src' }), /\/workspace\/src/);
   assert.match(await session.execCommand({ cmd: 'whoami', runAs: 'root' }), /root/);
@@ -73,13 +73,13 @@ test('the editor: create, update, delete', async () => {
   assert.equal(await session.pathExists('notes/a.txt'), false);
 });
 
-test('a manifest over what is there', async () => {
+test('a manifest is applied over existing files', async () => {
   await session.applyManifest(new Manifest({ entries: { 'more.txt': { type: 'file', content: 'more' } } }));
   assert.equal(Buffer.from(await session.readFile({ path: 'more.txt' })).toString(), 'more');
   assert.equal(await session.pathExists('README.md'), true);
 });
 
-test('a port: its address, and what listens there', async () => {
+test('a port has an address that reaches its server', async () => {
   await session.execCommand({ cmd: 'nohup python3 -m http.server 8123 --bind 127.0.0.1 >/dev/null 2>&1 &' });
   const end = await session.resolveExposedPort(8123);
   assert.equal(end.port, d.port);

@@ -1,5 +1,5 @@
-// docs/e2b.md says what is offered: every public method is in it, what it calls offered is
-// tested here, and what it calls missing is refused by the server.
+// docs/e2b.md lists every public method; methods listed as supported are tested here, and
+// the server refuses those listed as missing.
 import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import path from 'node:path';
@@ -33,7 +33,7 @@ const names = (o, stop) => {
   return [...found];
 };
 
-test('every public method of the SDK is in the table, and nothing else', () => {
+test('the table has exactly the public methods of the SDK', () => {
   const sbx = new sdk.Sandbox({ sandboxId: 'x', envdVersion: '0.6.13' });
   const expected = [
     ...names(sdk.Sandbox, Function.prototype).map((m) => `Sandbox.${m}`),
@@ -46,7 +46,7 @@ test('every public method of the SDK is in the table, and nothing else', () => {
   assert.deepEqual([...documented].sort(), [...new Set(expected)].sort());
 });
 
-test('what is offered has a test here', () => {
+test('every supported method has a test here', () => {
   const untested = new Set(['Sandbox.getFullInfo', 'sandbox.getMcpUrl', 'sandbox.getMcpToken', 'Template.aliasExists']);
   const dir = path.join(ROOT_DIR, 'tests/clients/e2b');
   const tests = fs.readdirSync(dir).filter((f) => f.endsWith('.test.mjs') && !f.startsWith('90')).map((f) => fs.readFileSync(path.join(dir, f), 'utf8')).join('\n');
@@ -59,7 +59,7 @@ test('what is offered has a test here', () => {
   }
 });
 
-test('routes that are offered answer, those that are not say so', async () => {
+test('supported routes answer, and others are 501', async () => {
   for (const [routes, offered] of rows('route | offered')) {
     for (const [, method, url] of routes.matchAll(/`([A-Z]+) ([^`]+)`/g)) {
       const a = await raw(d, method, url.replace(/\{[a-z]+\}/g, 'x'), method === 'GET' || method === 'DELETE' ? undefined : {});
@@ -69,7 +69,7 @@ test('routes that are offered answer, those that are not say so', async () => {
   }
 });
 
-test('the data plane offers what the table says', async () => {
+test('the data plane serves exactly the routes in the table', async () => {
   const sbx = await sdk.Sandbox.create();
   for (const [routes, offered] of rows('data plane | offered')) {
     for (const [, method, url] of routes.matchAll(/`([A-Z]+) ([^`]+)`/g)) {
@@ -84,6 +84,6 @@ test('the data plane offers what the table says', async () => {
   await sbx.kill();
 });
 
-test('the server says what to export', () => {
+test('serve prints the variables of E2B', () => {
   assert.match(d.output, new RegExp(`export E2B_API_KEY=\\$\\(cat ${d.dir}/api-key\\) E2B_API_URL=${d.url} E2B_SANDBOX_URL=${d.url}\n`));
 });

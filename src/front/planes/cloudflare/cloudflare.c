@@ -9,6 +9,7 @@
 #include "base/str.h"
 #include "front/planes/cloudflare/internal.h"
 #include "http/http.h"
+#include "mem/mem.h"
 
 #define ID_MAX 128u
 #define DOMAIN_MAX 254u
@@ -196,10 +197,8 @@ const char *cloudflare_scheme(const struct call *c)
 static int cloudflare_make(const struct plane_opts *o, struct plane **ret, struct err *e)
 {
     const char *domain = o->config->domain;
-    struct cloudflare *p = calloc(1, sizeof(*p));
+    struct cloudflare *p = mem_zeroed(1, sizeof(*p));
 
-    if (p == NULL)
-        return err_set(e, ERR_INTERNAL, "out of memory");
     if (strlen(domain) >= sizeof(p->domain)) {
         free(p);
         return err_set(e, ERR_INVALID, "domain: at most %u bytes", DOMAIN_MAX - 1);
@@ -208,10 +207,7 @@ static int cloudflare_make(const struct plane_opts *o, struct plane **ret, struc
         str_fmt(p->domain, sizeof(p->domain), "%s", domain);
     else
         str_fmt(p->domain, sizeof(p->domain), "localhost:%u", o->port);
-    if (plane_init(&p->plane, &manner, o->engine, o->auth, o->config, e) < 0) {
-        free(p);
-        return -1;
-    }
+    plane_init(&p->plane, &manner, o->engine, o->auth, o->config);
     *ret = &p->plane;
     return 0;
 }

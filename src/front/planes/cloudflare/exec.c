@@ -201,8 +201,6 @@ static void exec_go(struct call *c, const void *in)
     struct exec *x = call_state(c, sizeof(*x), NULL);
     const char *session = http_header(c->r, "Session-Id");
 
-    if (x == NULL)
-        return;
     x->c = c;
     if (session != NULL && *session != '\0')
         cloudflare_name("", session, x->session);

@@ -149,8 +149,6 @@ static void logs_go(struct call *c, const void *in)
     struct logs *l = call_state(c, sizeof(*l), logs_drop);
 
     (void)in;
-    if (l == NULL)
-        return;
     l->c = c;
     buf_init(&l->event, 2 * LOGS_EVENT_MAX);
     call_expect(c, &call_pending, NULL);

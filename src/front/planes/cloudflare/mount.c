@@ -147,8 +147,6 @@ static struct errand *errand_new(struct call *c, json_t *path)
     struct errand *r = call_state(c, sizeof(*r), errand_drop);
     struct err e;
 
-    if (r == NULL)
-        return NULL;
     r->c = c;
     buf_init(&r->path, 2 * ENGINE_PATH_MAX);
     cloudflare_resolve(&r->path, json_string_value(path));

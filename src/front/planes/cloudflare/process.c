@@ -54,8 +54,6 @@ void cloudflare_list(struct call *c, const void *in,
 {
     struct listing *l = call_state(c, sizeof(*l), listing_drop);
 
-    if (l == NULL)
-        return;
     l->c = c;
     l->add = add;
     buf_init(&l->rows, LIST_BYTES_MAX);
@@ -108,8 +106,6 @@ void cloudflare_find_terminal(struct call *c, const void *in,
         return;
     }
     s = call_state(c, sizeof(*s), NULL);
-    if (s == NULL)
-        return;
     *s = (struct search){c, then};
     cloudflare_look(c, in, find_go);
 }

@@ -91,8 +91,6 @@ static void compose(struct call *c, const void *input)
     struct compose *k = call_state(c, sizeof(*k), NULL);
     struct err e;
 
-    if (k == NULL)
-        return;
     k->c = c;
     if (read_sources(in->sources, &texts, args + 1, &e) < 0 ||
         e2b_path(in->destination, path, &e) < 0) {

@@ -92,8 +92,6 @@ static void list(struct call *c, const void *in)
     struct listing *l = call_state(c, sizeof(*l), listing_drop);
 
     (void)in;
-    if (l == NULL)
-        return;
     l->c = c;
     buf_init(&l->body, LIST_BYTES_MAX);
     jw_init(&l->w, &l->body);
@@ -129,8 +127,6 @@ static struct about *about(struct call *c, json_t *process)
     struct about *a = call_state(c, sizeof(*a), about_drop);
     struct err e;
 
-    if (a == NULL)
-        return NULL;
     a->c = c;
     buf_init(&a->bytes, CONNECT_MESSAGE_MAX);
     if (selector_read(process, &a->who, &e) == 0)

@@ -185,8 +185,6 @@ static void sandbox_create(struct call *c, const void *in)
 {
     struct creating *k = call_state(c, sizeof(*k), NULL);
 
-    if (k == NULL)
-        return;
     *k = (struct creating){.c = c, .in = in};
     call_keep_input(c);
     create(k);

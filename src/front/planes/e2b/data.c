@@ -141,11 +141,11 @@ static const struct plane_manner manner = {
     .lenient = true,
 };
 
-int e2b_data_init(struct e2b *p, struct err *e)
+void e2b_data_init(struct e2b *p)
 {
     list_init(&p->waking);
     list_init(&p->pollers);
-    return plane_init(&p->data, &manner, p->o.engine, p->o.auth, p->o.config, e);
+    plane_init(&p->data, &manner, p->o.engine, p->o.auth, p->o.config);
 }
 
 /* ---- the way in ---- */

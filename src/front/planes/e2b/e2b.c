@@ -8,6 +8,7 @@
 #include "base/str.h"
 #include "front/planes/e2b/internal.h"
 #include "http/http.h"
+#include "mem/mem.h"
 #include "json/write.h"
 
 static const struct surface_row *const api_surfaces[] = {
@@ -91,21 +92,15 @@ static int set_domain(struct e2b *p, struct err *e)
 
 static int e2b_make(const struct plane_opts *o, struct plane **ret, struct err *e)
 {
-    struct e2b *p = calloc(1, sizeof(*p));
+    struct e2b *p = mem_zeroed(1, sizeof(*p));
 
-    if (p == NULL)
-        return err_set(e, ERR_INTERNAL, "out of memory");
     p->o = *o;
-    if (set_domain(p, e) < 0 ||
-        plane_init(&p->api, &api_manner, o->engine, o->auth, o->config, e) < 0) {
+    if (set_domain(p, e) < 0) {
         free(p);
         return -1;
     }
-    if (e2b_data_init(p, e) < 0) {
-        plane_free(&p->api);
-        free(p);
-        return -1;
-    }
+    plane_init(&p->api, &api_manner, o->engine, o->auth, o->config);
+    e2b_data_init(p);
     *ret = &p->api;
     return 0;
 }

@@ -39,8 +39,6 @@ static struct fs *fs_new(struct call *c, const char *path)
     const char *user;
     struct err e;
 
-    if (f == NULL)
-        return NULL;
     f->c = c;
     buf_init(&f->out, CONNECT_MESSAGE_MAX);
     f->entries.w = &f->w;

@@ -113,7 +113,7 @@ struct e2b_options e2b_options_of(const struct sandbox *s);
     "unauthorized access, please provide a valid access token or method signing if supported"
 #define E2B_STARTING "{\"code\":503,\"message\":\"starting\"}"
 
-int e2b_data_init(struct e2b *p, struct err *e);
+void e2b_data_init(struct e2b *p);
 void e2b_data_free(struct e2b *p);
 void e2b_pollers_free(struct e2b *p); /* poll.c */
 /* There is no sandbox to speak of: that is what `e` is about, whatever it says. */

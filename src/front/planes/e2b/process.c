@@ -423,8 +423,6 @@ static void process_start_(struct call *c, const void *in)
     struct watching *w = call_state(c, sizeof(*w), watching_drop);
     struct err e;
 
-    if (w == NULL)
-        return;
     w->c = c;
     call_keep_input(c);
     if (start(w, in, &e) < 0)
@@ -469,8 +467,6 @@ static void process_connect(struct call *c, const void *in)
     struct watching *w = call_state(c, sizeof(*w), watching_drop);
     struct err e;
 
-    if (w == NULL)
-        return;
     w->c = c;
     if (selector_read(((const struct connect_in *)in)->process, &w->who, &e) < 0) {
         call_fail(c, &e);

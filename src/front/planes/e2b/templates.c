@@ -61,8 +61,6 @@ static struct lookup *lookup_new(struct call *c)
 {
     struct lookup *l = call_state(c, sizeof(*l), lookup_drop);
 
-    if (l == NULL)
-        return NULL;
     l->c = c;
     buf_init(&l->rows, LIST_BYTES_MAX);
     call_expect(c, &call_pending, NULL);

@@ -323,8 +323,6 @@ void files_post(struct call *c, const void *in)
     struct upload *u = call_state(c, sizeof(*u), drop);
     struct err e;
 
-    if (u == NULL)
-        return;
     u->c = c;
     map_init(&u->seen);
     buf_init(&u->pending, UPLOAD_PENDING_MAX);

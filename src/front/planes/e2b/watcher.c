@@ -22,8 +22,6 @@ struct watcher *watcher_new(struct call *c)
 {
     struct watcher *w = call_state(c, sizeof(*w), drop);
 
-    if (w == NULL)
-        return NULL;
     w->c = c;
     buf_init(&w->out, OUT_MAX);
     event_init(&w->events, c);

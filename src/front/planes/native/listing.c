@@ -44,8 +44,6 @@ struct listing *listing_new(struct call *c, const struct resource *of,
     struct listing *l = call_state(c, sizeof(*l), drop);
     struct err e;
 
-    if (l == NULL)
-        return NULL;
     l->c = c;
     l->of = of;
     buf_init(&l->rows, of->list_max);

@@ -7,6 +7,7 @@
 #include "base/own.h"
 #include "front/planes/native/internal.h"
 #include "http/http.h"
+#include "mem/mem.h"
 #include "json/write.h"
 
 #define OPENAPI_MAX (4u << 20)
@@ -76,17 +77,12 @@ static void native_free(struct plane *p)
 static int native_make(const struct plane_opts *o, struct plane **ret, struct err *e)
 {
     const struct plane *all[8];
-    struct native *n = calloc(1, sizeof(*n));
+    struct native *n = mem_zeroed(1, sizeof(*n));
     size_t count = 1;
 
-    if (n == NULL)
-        return err_set(e, ERR_INTERNAL, "out of memory");
     buf_init(&n->openapi, OPENAPI_MAX);
     buf_init(&n->page, OPENAPI_MAX);
-    if (plane_init(&n->plane, &manner, o->engine, o->auth, o->config, e) < 0) {
-        free(n);
-        return -1;
-    }
+    plane_init(&n->plane, &manner, o->engine, o->auth, o->config);
     all[0] = &n->plane;
     for (size_t i = 0; i < o->ndocumented && count < ARRAY_LEN(all); i++)
         all[count++] = o->documented[i];

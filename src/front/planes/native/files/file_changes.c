@@ -26,8 +26,6 @@ static struct change *change_new(struct call *c)
 {
     struct change *s = call_state(c, sizeof(*s), drop);
 
-    if (s == NULL)
-        return NULL;
     s->c = c;
     buf_init(&s->answer, ANSWER_MAX);
     buf_init(&s->attrs, 16u << 20);

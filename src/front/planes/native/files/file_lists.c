@@ -36,8 +36,6 @@ static struct records *records_new(struct call *c, const char *head)
 {
     struct records *r = call_state(c, sizeof(*r), drop);
 
-    if (r == NULL)
-        return NULL;
     r->c = c;
     r->head = head;
     buf_init(&r->out, RECORD_MAX + GATHER);

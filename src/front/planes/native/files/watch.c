@@ -220,8 +220,6 @@ void watch_stream(struct call *c, const char *id, uint64_t since, const struct w
     struct stream *s = call_state(c, sizeof(*s), stream_drop);
     struct err e;
 
-    if (s == NULL)
-        return;
     s->c = c;
     if (asked != NULL && remember(s, asked, &e) < 0) {
         call_fail(c, &e);

@@ -90,8 +90,6 @@ static void watch_create(struct call *c, const void *body)
     struct watch *w;
     struct err e;
 
-    if (n == NULL)
-        return;
     if (watch_asked(&in->what, &asked, &e) < 0) {
         call_fail(c, &e);
         return;
@@ -266,8 +264,6 @@ static void read_page(struct call *c, uint64_t since, uint64_t limit)
     static const struct watch_ops ops = {.on_event = page_event, .on_done = page_done};
     struct page *p = call_state(c, sizeof(*p), rows_drop);
 
-    if (p == NULL)
-        return;
     p->r.c = c;
     p->room = limit;
     buf_init(&p->r.rows, PAGE_BYTES_MAX);

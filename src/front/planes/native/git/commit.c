@@ -243,8 +243,6 @@ static void git_commit_(struct call *c, const void *body)
     struct commit *m = call_state(c, sizeof(*m), commit_drop);
     struct err e;
 
-    if (m == NULL)
-        return;
     m->c = c;
     buf_init(&m->env, 4096);
     buf_init(&m->said, 65536);

@@ -296,8 +296,6 @@ static void git_diff_(struct call *c, const void *query)
     struct diff_words w;
     struct err e;
 
-    if (d == NULL)
-        return;
     d->c = c;
     git_diff_init(&d->parse, in->b.file_bytes, in->b.bytes);
     if (check_diff(in, &e) < 0) {
@@ -391,8 +389,6 @@ static void git_show_(struct call *c, const void *query)
         "--",           NULL};
     struct err e;
 
-    if (d == NULL)
-        return;
     d->c = c;
     d->show = true;
     git_diff_init(&d->parse, in->b.file_bytes, in->b.bytes);

@@ -214,8 +214,6 @@ static void git_status_(struct call *c, const void *query)
     struct status *s = call_state(c, sizeof(*s), status_drop);
     struct err e;
 
-    if (s == NULL)
-        return;
     s->c = c;
     s->limit = in->limit;
     buf_init(&s->rows, GIT_ROWS_MAX);

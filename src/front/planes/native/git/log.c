@@ -231,8 +231,6 @@ static void git_log_(struct call *c, const void *query)
     struct log_words w;
     struct err e;
 
-    if (l == NULL)
-        return;
     l->c = c;
     l->limit = in->limit;
     buf_init(&l->rows, GIT_ROWS_MAX);

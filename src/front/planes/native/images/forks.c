@@ -102,8 +102,6 @@ static void sandbox_fork(struct call *c, const void *in)
     struct fork_opts o = {.count = (unsigned)i->count, .has_timeout = i->timeout_ms != UINT64_MAX};
     struct forks *f = call_state(c, sizeof(*f), forks_drop);
 
-    if (f == NULL)
-        return;
     f->c = c;
     buf_init(&f->rows, FORK_BYTES_MAX);
     o.timeout_ms = o.has_timeout ? i->timeout_ms : 0;

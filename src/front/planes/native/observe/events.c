@@ -83,8 +83,6 @@ static void events_get(struct call *c, const void *query)
     uint64_t after;
     struct err e;
 
-    if (w == NULL)
-        return;
     if (last_seen(c, &after, &e) < 0) {
         call_fail(c, &e);
         return;

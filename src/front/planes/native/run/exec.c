@@ -200,8 +200,6 @@ void exec_start(struct call *c, const struct exec_opts *opts)
 {
     struct exec *x = call_state(c, sizeof(*x), exec_drop);
 
-    if (x == NULL)
-        return;
     exec_init(x, c, opts);
     if (opts->session != NULL) {
         call_expect(c, &call_stream, session_run(c->ref, opts->session, &exec_ops, x));

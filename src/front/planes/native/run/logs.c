@@ -194,8 +194,6 @@ static void read_page(struct call *c, const struct logs_in *in, unsigned streams
     uint64_t since = 0;
     struct err e;
 
-    if (p == NULL)
-        return;
     if (in->since != NULL && str_u64(in->since, UINT64_MAX, &since) < 0) {
         err_set(&e, ERR_INVALID, "since: expected a position");
         call_fail(c, &e);
@@ -315,8 +313,6 @@ static void read_stream(struct call *c, const struct logs_in *in, unsigned strea
     char ref[PROCESS_REF_MAX + 1];
     struct err e;
 
-    if (t == NULL)
-        return;
     *t = (struct tail){.c = c, .how = call_accept(c), .follow = in->follow, .streams = streams};
     if (from != NULL && output_resume(&t->sent, from, &e) < 0) {
         err_wrap(&e, "%s", header != NULL ? "Last-Event-ID" : "since");

@@ -115,8 +115,6 @@ static void process_stdin_(struct call *c, const void *query)
     const struct stdin_in *in = query;
     struct stdin_feed *s = call_state(c, sizeof(*s), stdin_drop);
 
-    if (s == NULL)
-        return;
     s->c = c;
     s->close = in->close;
     buf_init(&s->held, STDIN_HELD_MAX);

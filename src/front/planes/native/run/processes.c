@@ -142,8 +142,6 @@ void process_launch(struct call *c, const struct process_opts *o, const struct r
 {
     struct launch *s = call_state(c, sizeof(*s), NULL);
 
-    if (s == NULL)
-        return;
     s->c = c;
     s->r = r;
     call_expect(c, &call_pending, NULL);
@@ -374,8 +372,6 @@ static int wait_port(struct call *c, const struct wait_in *in, struct err *e)
     if (in->port == 0)
         return err_set(e, ERR_INVALID, "port: required with for: port");
     w = call_state(c, sizeof(*w), NULL);
-    if (w == NULL)
-        return 0;
     *w = (struct port_wait){c, in->port};
     call_expect(c, &call_wait,
                 process_wait_port(c->ref, call_param(c, 1), (unsigned)in->port,

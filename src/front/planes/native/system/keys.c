@@ -213,8 +213,6 @@ static void key_revoke(struct call *c, const void *in)
     struct err e;
     int r;
 
-    if (p == NULL)
-        return;
     p->c = c;
     buf_init(&p->ids, KEYS_BYTES_MAX);
     if (purge && list_ids(c, id, &p->ids, &e) < 0) {

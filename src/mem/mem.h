@@ -1,0 +1,25 @@
+/* mem.h - memory that is never NULL: without memory the process ends.
+ *
+ * Only for programs that may end at any time without loss. Each decides in tools/layers.txt,
+ * by the right to include this:
+ *
+ *   front    yes: the keeper starts it again, inits and their processes keep running
+ *   cli      yes
+ *   keeper   no: it would be started again only by the operator's service manager
+ *   init     no: it is pid 1 of a sandbox, and a tenant can use up its memory
+ *   helper   no: the caller gets an error that says why
+ *
+ * A struct buf is not covered: its bound may be large, and a buf that cannot grow is `failed`. */
+#ifndef MEM_MEM_H
+#define MEM_MEM_H
+
+#include <stddef.h>
+
+/* `n` zeroed things of `size` bytes; belongs to the caller. */
+void *mem_zeroed(size_t n, size_t size);
+/* A copy of the text; belongs to the caller. */
+char *mem_text(const char *text);
+/* All memory of jansson comes from here from now on; called once, by main. */
+void mem_for_json(void);
+
+#endif
