@@ -44,6 +44,7 @@ struct boot_message {
 
 struct boot_answer {
     uint32_t ok;
+    uint32_t kind;   /* enum err_kind, when !ok */
     char error[500]; /* NUL-terminated, when !ok */
 };
 

@@ -112,10 +112,17 @@ static int step_mount_points(struct boot *b, struct err *e)
     static const char *const points[] = {"proc", "sys", "dev"};
     struct stat st;
 
-    for (size_t i = 0; i < ARRAY_LEN(points); i++)
-        if (fstatat(b->fds[BOOT_ROOT], points[i], &st, AT_SYMLINK_NOFOLLOW) < 0 &&
-            mkdirat(b->fds[BOOT_ROOT], points[i], 0755) < 0 && errno != EEXIST)
+    for (size_t i = 0; i < ARRAY_LEN(points); i++) {
+        if (fstatat(b->fds[BOOT_ROOT], points[i], &st, AT_SYMLINK_NOFOLLOW) == 0) {
+            if (!S_ISDIR(st.st_mode))
+                return err_set(e, ERR_CONFLICT,
+                               "/%s is %s instead of a directory: nothing can be mounted there; "
+                               "make it a directory in the template or snapshot",
+                               points[i], S_ISLNK(st.st_mode) ? "a link" : "a file");
+        } else if (mkdirat(b->fds[BOOT_ROOT], points[i], 0755) < 0 && errno != EEXIST) {
             return err_sys(e, "make /%s", points[i]);
+        }
+    }
     return 0;
 }
 
@@ -469,7 +476,7 @@ int boot_receive(struct boot *b, struct err *e)
 
 void boot_answer(const struct err *why)
 {
-    struct boot_answer a = {.ok = why == NULL};
+    struct boot_answer a = {.ok = why == NULL, .kind = why == NULL ? 0 : why->kind};
 
     if (why != NULL)
         snprintf(a.error, sizeof(a.error), "%.490s", why->msg);

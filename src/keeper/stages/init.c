@@ -114,8 +114,10 @@ static void boot_answered(struct loop_io *io, uint32_t events)
         return;
     }
     a.error[sizeof(a.error) - 1] = '\0';
-    err_set(&e, ERR_INTERNAL, "sandbox %s: init: %s", sb->rec.id,
-            n > 0 ? a.error : "ended before it was ready");
+    /* What is wrong with the tenant's own files is its client's to read; a tenant cannot have run
+     * yet, and a kind of failure is all that it could choose. */
+    err_set(&e, n > 0 && a.kind == ERR_CONFLICT ? ERR_CONFLICT : ERR_INTERNAL,
+            "sandbox %s: init: %s", sb->rec.id, n > 0 ? a.error : "ended before it was ready");
     sandbox_failed(sb, &e);
 }
 
