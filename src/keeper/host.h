@@ -97,6 +97,7 @@ struct keeper {
     struct mounts *mounts; /* that the operator allows */
     uint8_t *filter;       /* compiled seccomp filter */
     size_t filter_len;
+    uint64_t filter_pass; /* filter.c: by which init's own calls are known */
 
     struct map sandboxes; /* all, whatever their phase */
     uint64_t nsandboxes_max;

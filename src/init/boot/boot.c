@@ -24,6 +24,7 @@
 
 #include "base/own.h"
 #include "base/str.h"
+#include "init/syscalls/sockets.h"
 #include "wire/fds.h"
 #include "wire/init.h"
 
@@ -421,8 +422,10 @@ static int step_alone(struct boot *b, struct err *e)
     return 0;
 }
 
+/* Before the filter, which hands listen() to init itself. Connections wait until init serves. */
 static int step_listen(struct boot *b, struct err *e)
 {
+    b->diag_fd = sockets_diag_open();
     return listen(b->fds[BOOT_LISTEN], 128) < 0 ? err_sys(e, "listen on the socket of the front")
                                                 : 0;
 }
@@ -447,10 +450,10 @@ static const struct {
     {"namespaces",    step_no_namespaces},
     {"sysctl",        step_sysctl},
     {"files",         step_files},
+    {"socket",        step_listen},
     {"filter",        step_filter},
     {"capabilities",  step_capabilities},
     {"alone",         step_alone},
-    {"socket",        step_listen},
 };
 /* clang-format on */
 
