@@ -16,6 +16,7 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "keeper/closer.h"
+#include "keeper/counters.h"
 #include "keeper/doctor.h"
 #include "keeper/front.h"
 #include "keeper/image.h"
@@ -62,31 +63,12 @@ static int open_init(struct keeper *k, struct err *e)
     return k->helper_fd < 0 ? -1 : 0;
 }
 
-/* Budgets of the whole host that its defaults make too small for many sandboxes.
- * Raising them takes nothing from anybody. */
-static void raise_sysctl(const char *name, const char *path, uint64_t want)
-{
-    autofd int fd = open(path, O_RDWR | O_CLOEXEC);
-    char text[32] = "";
-    uint64_t now;
-
-    if (fd < 0 || read(fd, text, sizeof(text) - 1) <= 0)
-        return;
-    text[strcspn(text, "\n")] = '\0';
-    if (str_u64(text, UINT64_MAX, &now) < 0 || now >= want)
-        return;
-    str_fmt(text, sizeof(text), "%llu", (unsigned long long)want);
-    if (pwrite(fd, text, strlen(text), 0) > 0)
-        log_info("raised %s from %llu to %s", name, (unsigned long long)now, text);
-}
-
 static int raise_limits(struct keeper *k, struct err *e)
 {
     struct rlimit files;
 
     (void)e;
-    raise_sysctl("kernel.pid_max", "/proc/sys/kernel/pid_max", 4194304);
-    raise_sysctl("kernel.pty.max", "/proc/sys/kernel/pty/max", 65536);
+    counters_raise();
     if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
         files.rlim_cur = files.rlim_max;
         setrlimit(RLIMIT_NOFILE, &files);

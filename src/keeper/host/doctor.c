@@ -18,6 +18,7 @@
 
 #include "base/str.h"
 #include "keeper/compat.h"
+#include "keeper/counters.h"
 #include "keeper/keeper.h"
 #include "keeper/network.h"
 #include "keeper/template_base.h"
@@ -190,23 +191,81 @@ static enum verdict see_files(char *text)
     return r.rlim_max >= 4096 ? GOOD : NOTE;
 }
 
-static enum verdict see_pidmax(char *text)
+/* " (`cove serve` raises it to N)", where it is less. */
+static const char *raised(enum counter c, uint64_t now, char out[64])
 {
-    uint64_t n = number_in("/proc/sys/kernel/pid_max", 32768);
+    out[0] = '\0';
+    if (now < counter_wanted(c))
+        str_fmt(out, 64, " (`cove serve` raises it to %llu)",
+                (unsigned long long)counter_wanted(c));
+    return out;
+}
 
-    snprintf(text, TEXT_MAX, "kernel.pid_max %llu, shared by all sandboxes%s",
-             (unsigned long long)n,
-             n < 100000 ? "; raise it for many busy ones (sysctl kernel.pid_max=4194304)" : "");
-    return n < 100000 ? NOTE : GOOD;
+static enum verdict see_tasks(char *text)
+{
+    uint64_t pids = counter_value(COUNTER_PIDS, 32768);
+    uint64_t threads = counter_value(COUNTER_THREADS, pids);
+    char a[64], b[64];
+
+    snprintf(text, TEXT_MAX,
+             "kernel.pid_max %llu%s, kernel.threads-max %llu%s; all sandboxes together get three "
+             "quarters",
+             (unsigned long long)pids, raised(COUNTER_PIDS, pids, a), (unsigned long long)threads,
+             raised(COUNTER_THREADS, threads, b));
+    return GOOD;
 }
 
 static enum verdict see_ptys(char *text)
 {
-    uint64_t n = number_in("/proc/sys/kernel/pty/max", 4096);
+    uint64_t n = counter_value(COUNTER_PTYS, 4096);
+    char more[64];
 
-    snprintf(text, TEXT_MAX, "kernel.pty.max %llu, shared; each sandbox may hold %u",
-             (unsigned long long)n, SANDBOX_PTYS);
-    return n < 4096 ? NOTE : GOOD;
+    snprintf(text, TEXT_MAX, "kernel.pty.max %llu%s, shared; each sandbox may hold %u",
+             (unsigned long long)n, raised(COUNTER_PTYS, n, more), SANDBOX_PTYS);
+    return GOOD;
+}
+
+static enum verdict see_file_max(char *text)
+{
+    uint64_t n = counter_value(COUNTER_FILES, 0);
+    char more[64];
+
+    snprintf(text, TEXT_MAX,
+             "fs.file-max %llu%s, shared; a sandbox's open files count to its memory",
+             (unsigned long long)n, raised(COUNTER_FILES, n, more));
+    return GOOD;
+}
+
+static enum verdict see_orphans(char *text)
+{
+    uint64_t n = counter_value(COUNTER_ORPHANS, 0);
+    char more[64];
+
+    if (n == 0)
+        snprintf(text, TEXT_MAX, "net.ipv4.tcp_max_orphans is not shown in this network namespace");
+    else
+        snprintf(text, TEXT_MAX,
+                 "net.ipv4.tcp_max_orphans %llu%s, shared; closed connections count to a "
+                 "sandbox's memory",
+                 (unsigned long long)n, raised(COUNTER_ORPHANS, n, more));
+    return GOOD;
+}
+
+/* At their worst: as many as a sandbox may have, of the largest size there is. */
+static enum verdict see_filters(char *text)
+{
+    uint64_t limit = number_in("/proc/sys/net/core/bpf_jit_limit", 0);
+    uint64_t n = limit / SANDBOX_FILTER_BYTES;
+
+    if (limit == 0) {
+        snprintf(text, TEXT_MAX, "no limit for compiled seccomp filters is shown");
+        return GOOD;
+    }
+    snprintf(text, TEXT_MAX,
+             "net.core.bpf_jit_limit %llu MiB, shared: full when %llu sandboxes install all the "
+             "seccomp filters they may%s",
+             MiB(limit), (unsigned long long)n, n < 32 ? "; raise it" : "");
+    return n < 32 ? NOTE : GOOD;
 }
 
 static enum verdict see_inotify(char *text)
@@ -348,8 +407,11 @@ static const struct row {
     {"disk",       "no-disk-limit",   see_disk},
     {"seccomp",    "",                see_seccomp},
     {"files",      NULL,              see_files},
-    {"processes",  NULL,              see_pidmax},
+    {"processes",  NULL,              see_tasks},
     {"terminals",  NULL,              see_ptys},
+    {"file-max",   NULL,              see_file_max},
+    {"orphans",    NULL,              see_orphans},
+    {"filters",    NULL,              see_filters},
     {"inotify",    NULL,              see_inotify},
     {"nftables",   NULL,              see_nft},
     {"uplink",     NULL,              see_uplink},
@@ -408,7 +470,7 @@ int doctor_check(struct keeper *k, struct err *e)
 /* Each sandbox needs a dozen processes to be of use, and four fds of ours. */
 uint64_t doctor_capacity(struct keeper *k)
 {
-    uint64_t n = number_in("/proc/sys/kernel/pid_max", 32768) / 12;
+    uint64_t n = counter_tasks() / 12;
     struct rlimit files;
 
     if (getrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_cur / 4 < n)

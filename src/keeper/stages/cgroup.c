@@ -22,6 +22,7 @@
 #include "base/str.h"
 #include "keeper/cgroup.h"
 #include "keeper/compat.h"
+#include "keeper/counters.h"
 #include "keeper/freezer.h"
 
 #define SOCKET_BYTES_MAX (64ull << 20) /* in the buffers of a sandbox's sockets, v1 only */
@@ -176,19 +177,13 @@ static int limit_pids(const struct group *g, uint64_t n, struct err *e)
     return group_put(g, "pids.max", text, e);
 }
 
-/* All sandboxes together leave the host a quarter of its pids: else a few dozen
+/* All sandboxes together leave the host a quarter of its pids and threads: else a few dozen
  * fork bombs, each within its own limit, and nobody on it could start a program. */
 static int limit_all_pids(struct keeper *k, struct err *e)
 {
     const struct group all = {.parent = ctrl_parent(&k->cgroups, CTRL_PIDS), .name = "."};
-    autofd int proc = open("/proc/sys/kernel", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    char text[32];
 
-    if (all.parent < 0)
-        return 0;
-    if (proc < 0 || cgroup_get(proc, "pid_max", text, sizeof(text)) <= 0)
-        return err_sys(e, "read kernel.pid_max");
-    return limit_pids(&all, strtoull(text, NULL, 10) / 4 * 3, e);
+    return all.parent < 0 ? 0 : limit_pids(&all, counter_tasks() / 4 * 3, e);
 }
 
 int cgroup_open(struct keeper *k, struct err *e)

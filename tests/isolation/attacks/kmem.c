@@ -9,6 +9,7 @@
  *   kmem protocols     sockets of protocols that need a module
  *   kmem pairs         socketpair() of families that socket() refuses
  *   kmem btrfs DIR     what btrfs offers in DIR
+ *   kmem files         open files, in as many processes as there may be
  *   kmem servers       what honest servers do
  *
  * The first four stay until stdin ends. */
@@ -195,6 +196,21 @@ static void filters(void)
     stay();
 }
 
+static void files(void)
+{
+    pid_t pid = 1;
+
+    for (int i = 0; i < 100 && pid > 0; i++)
+        pid = fork();
+    if (pid == 0) {
+        while (open("/dev/null", O_RDONLY) >= 0)
+            continue;
+        pause();
+    }
+    for (int i = 0; i < 2000; i++)
+        poll(NULL, 0, 1);
+}
+
 static int option(int family, int type, int level, int name)
 {
     unsigned char data[1024] = {0};
@@ -334,6 +350,8 @@ int main(int argc, char **argv)
         joins(AF_INET6, join6);
     else if (strcmp(what, "filters") == 0)
         filters();
+    else if (strcmp(what, "files") == 0)
+        files();
     else if (strcmp(what, "options") == 0)
         options();
     else if (strcmp(what, "protocols") == 0)
