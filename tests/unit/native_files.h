@@ -54,9 +54,9 @@ void file_write_cancel(struct file_write *w)
     (void)w;
 }
 
-void fd_close(struct engine *g, int fd)
+void fd_close(struct engine *g, int fd, const char *key)
 {
-    (void)g, (void)fd;
+    (void)g, (void)fd, (void)key;
 }
 
 struct file_call *file_list(const struct file_at *at, const struct file_list_opts *o,

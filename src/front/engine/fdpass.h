@@ -31,7 +31,8 @@ struct fd_call *fd_connect(struct ref ref, unsigned port, uint64_t timeout_ms, f
                            void *arg);
 /* No callback follows. NULL is fine; after the callback it must not be used. */
 void fd_cancel(struct fd_call *c);
-/* What came by fd_cb is closed with this. -1 is fine. */
-void fd_close(struct engine *g, int fd);
+/* What came by fd_cb is closed with this. -1 is fine. `key`: whose sandbox it came out of, as
+ * given to fd_open() or fd_connect(): those of one key wait for each other. */
+void fd_close(struct engine *g, int fd, const char *key);
 
 #endif
