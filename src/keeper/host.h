@@ -19,13 +19,15 @@ struct cgroups {
     char v2_path[256];     /* the same as a path */
     int v1_fd[CTRL_COUNT]; /* .../cove-TAG in each v1 hierarchy; -1: v2 has it or nobody */
     bool v2_has[CTRL_COUNT];
+    bool io, io_max; /* io.h: the disk is shared by weight; it can be limited */
 };
 
 #define DISK_SPARES 64u
 
 struct disk {
     const struct disk_way *way;
-    int fd; /* directory that holds one subvolume or directory per sandbox */
+    int fd;       /* directory that holds one subvolume or directory per sandbox */
+    dev_t device; /* that they are on; 0: not known, or more than one */
     uint32_t spares[DISK_SPARES], next_spare; /* emptied disks, to be used again */
     size_t nspares, nemptying;                /* nemptying: that may become spares */
     struct list removals;                     /* under way, see disk_remove() */
@@ -47,6 +49,7 @@ struct ids {
 struct network {
     bool egress;       /* sandboxes can have it, and do unless they ask for none */
     char why_not[200]; /* when not */
+    bool limits;       /* the kernel has what limits bandwidth */
     bool powerless;    /* nor is anything of ours on the host, and CAP_NET_ADMIN is gone */
     uint32_t subnet, mtu;
     uint32_t resolvers[NETWORK_RESOLVERS];

@@ -20,6 +20,7 @@
 #include "keeper/doctor.h"
 #include "keeper/front.h"
 #include "keeper/image.h"
+#include "keeper/io.h"
 #include "keeper/key.h"
 #include "keeper/listen.h"
 #include "keeper/mount.h"
@@ -100,6 +101,7 @@ static const struct {
     {"closer",             closer_open},
     {"workers",            worker_open},
     {"disks",              disk_open},
+    {"disk I/O",           io_open},
     {"volumes",            mount_open},
     {"templates",          template_open},
     {"images",             image_open},

@@ -34,6 +34,7 @@ int network_counts(struct keeper *k, void (*each)(void *arg, const struct keeper
 
 /* For doctor: what this host offers. Each fills `text` and says whether it is well. */
 bool network_see_nft(char *text, size_t room);
+bool network_see_limits(char *text, size_t room);
 bool network_see_uplink(char *text, size_t room);
 bool network_see_names(char *text, size_t room);
 

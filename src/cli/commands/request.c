@@ -147,6 +147,8 @@ static int request_limits(const struct args *a, json_t *body, struct err *e)
         {"pids",   "pids",      read_count, "a number"},
         {"disk",   "disk",      str_size,   "a size such as 512M or 2G"},
         {"nofile", "nofile",    read_count, "a number"},
+        {"bandwidth", "bandwidth", str_size, "a size such as 512K or 10M"},
+        {"disk-io", "disk_io",  str_size,   "a size such as 10M or 1G"},
     };
     /* clang-format on */
     json_t *limits = json_object();

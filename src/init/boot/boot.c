@@ -6,6 +6,7 @@
 #include <linux/capability.h>
 #include <linux/filter.h>
 #include <linux/mount.h>
+#include <linux/netlink.h>
 #include <linux/seccomp.h>
 #include <net/if.h>
 #include <net/route.h>
@@ -24,6 +25,7 @@
 
 #include "base/own.h"
 #include "base/str.h"
+#include "base/tbf.h"
 #include "init/syscalls/sockets.h"
 #include "wire/fds.h"
 #include "wire/init.h"
@@ -251,6 +253,25 @@ static int bring_up_eth0(int fd, uint32_t addr, struct err *e)
     return 0;
 }
 
+/* The keeper limits what eth0 receives, at the other end of the veth (base/tbf.h). */
+static int limit_eth0(uint64_t rate, struct err *e)
+{
+    _Alignas(16) char room[TBF_MESSAGE_MAX];
+    autofd int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
+    struct nlmsghdr *h = tbf_message(room, if_nametoindex("eth0"), rate);
+    struct nlmsgerr *answer;
+    ssize_t n;
+
+    h->nlmsg_flags |= NLM_F_ACK;
+    n = fd < 0 || send(fd, h, h->nlmsg_len, 0) < 0 ? -1 : recv(fd, room, sizeof(room), 0);
+    answer = NLMSG_DATA(h);
+    if (n >= (ssize_t)NLMSG_LENGTH(sizeof(*answer)) && h->nlmsg_type == NLMSG_ERROR)
+        errno = -answer->error;
+    else if (n >= 0)
+        errno = EBADMSG;
+    return errno != 0 ? err_sys(e, "limit what eth0 sends (sch_tbf)") : 0;
+}
+
 /* A template without name servers gets ours. We lstat before we open: opening for writing would
  * copy the file up to the disk. */
 static void name_servers(void)
@@ -274,7 +295,8 @@ static int step_network(struct boot *b, struct err *e)
     if (fd < 0 || ioctl(fd, SIOCSIFFLAGS, &lo) < 0)
         return err_sys(e, "bring up lo");
     if (b->msg.address != 0) {
-        if (bring_up_eth0(fd, b->msg.address, e) < 0)
+        if (bring_up_eth0(fd, b->msg.address, e) < 0 ||
+            (b->msg.bandwidth != 0 && limit_eth0(b->msg.bandwidth, e) < 0))
             return -1;
         name_servers();
     }

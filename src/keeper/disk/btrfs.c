@@ -216,14 +216,16 @@ static int hold_loop(const char *image, char dev[32], bool *ret_used, struct err
 #define MOUNT_OPTIONS "nodiscard"
 
 /* 0: mounted; 1: not, while others have it mounted. */
-static int mount_at(const char *image, const char *at, struct err *e)
+static int mount_at(struct keeper *k, const char *image, const char *at, struct err *e)
 {
     char dev[32];
     bool used;
     autofd int held = hold_loop(image, dev, &used, e);
+    struct stat st;
 
     if (held < 0)
         return -1;
+    k->disk.device = fstat(held, &st) == 0 ? st.st_rdev : 0;
     if (mount(dev, at, "btrfs", MS_NOATIME, MOUNT_OPTIONS) == 0) {
         if (used && mount(NULL, at, NULL, MS_REMOUNT | MS_NOATIME, MOUNT_OPTIONS) < 0)
             log_warn("remount %s without discards: %s", dev, strerror(errno));
@@ -250,7 +252,7 @@ static int mount_again(struct keeper *k, const char *image, const char *at, stru
         return -1;
     for (int waited = 0; r > 0 && waited < LOOP_WAIT_MS; waited += LOOP_STEP_MS) {
         poll(NULL, 0, LOOP_STEP_MS);
-        r = mount_at(image, at, e);
+        r = mount_at(k, image, at, e);
     }
     return r == 0 ? 0 : -1;
 }
@@ -263,7 +265,7 @@ static int mount_image(struct keeper *k, const char *image, struct err *e)
     str_fmt(at, sizeof(at), "%s/disk", k->dir);
     if (mkdir(at, 0700) < 0 && errno != EEXIST)
         return err_sys(e, "make %s", at);
-    r = mount_at(image, at, e);
+    r = mount_at(k, image, at, e);
     if (r < 0 || (r > 0 && mount_again(k, image, at, e) < 0))
         return -1;
     k->disk.fd = open(at, O_RDONLY | O_DIRECTORY | O_CLOEXEC);

@@ -17,6 +17,7 @@
 #include <sys/vfs.h>
 
 #include "base/str.h"
+#include "keeper/cgroup.h"
 #include "keeper/compat.h"
 #include "keeper/counters.h"
 #include "keeper/keeper.h"
@@ -53,6 +54,14 @@ static bool file_has(const char *path, const char *word)
     if (f != NULL)
         fclose(f);
     return found;
+}
+
+static bool file_has_word(const char *path, const char *word)
+{
+    autofd int fd = open(path, O_RDONLY | O_CLOEXEC);
+    char text[512] = "";
+
+    return fd >= 0 && read(fd, text, sizeof(text) - 1) > 0 && cgroup_has_word(text, word);
 }
 
 /* Asking for it loads its module, which /proc/filesystems does not know of before. */
@@ -303,6 +312,27 @@ static enum verdict see_uplink(char *text)
     return network_see_uplink(text, TEXT_MAX) ? GOOD : NOTE;
 }
 
+static enum verdict see_bandwidth(char *text)
+{
+    return network_see_limits(text, TEXT_MAX) ? GOOD : NOTE;
+}
+
+/* v1's blkio does not see what is written through the page cache: it is not used. */
+static enum verdict see_io(char *text)
+{
+    char path[300], root[256];
+    bool there = false;
+
+    if (cgroup_mounted_at(NULL, root) == 0) {
+        snprintf(path, sizeof(path), "%s/cgroup.controllers", root);
+        there = file_has_word(path, "io");
+    }
+    snprintf(text, TEXT_MAX,
+             there ? "cgroup v2 io: disk I/O is shared by weight and can be limited (disk-io)"
+                   : "no cgroup v2 io controller: disk I/O is neither shared fairly nor limited");
+    return there ? GOOD : NOTE;
+}
+
 static enum verdict see_names(char *text)
 {
     return network_see_names(text, TEXT_MAX) ? GOOD : NOTE;
@@ -406,6 +436,7 @@ static const struct row {
     {"overlay",    "",                see_overlay},
     {"disk",       "no-disk-limit",   see_disk},
     {"seccomp",    "",                see_seccomp},
+    {"disk I/O",   NULL,              see_io},
     {"files",      NULL,              see_files},
     {"processes",  NULL,              see_tasks},
     {"terminals",  NULL,              see_ptys},
@@ -418,6 +449,7 @@ static const struct row {
     {"forwarding", NULL,              see_forward},
     {"resolvers",  NULL,              see_names},
     {"conntrack",  NULL,              see_conntrack},
+    {"bandwidth",  NULL,              see_bandwidth},
     {"template",   NULL,              see_base},
 };
 /* clang-format on */

@@ -54,6 +54,8 @@ int netlink_veth(struct netlink *nl, const char *name, pid_t pid, uint32_t mtu, 
 /* Takes 20 ms, under a lock that all share. */
 int netlink_delete(struct netlink *nl, const char *name, struct err *e);
 int netlink_set_up(struct netlink *nl, const char *name, struct err *e);
+/* What it sends is limited (base/tbf.h). */
+int netlink_limit(struct netlink *nl, const char *name, uint64_t rate, struct err *e);
 /* Everything for `addr` goes there. */
 int netlink_route(struct netlink *nl, uint32_t addr, const char *name, struct err *e);
 

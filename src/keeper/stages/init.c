@@ -83,6 +83,7 @@ static void fill_message(struct sandbox *sb, struct boot_message *m)
     m->ptys = SANDBOX_PTYS;
     m->address = network_address(sb);
     m->pass = sb->k->filter_pass;
+    m->bandwidth = sb->rec.limits.bandwidth;
     str_fmt(m->boot_id, sizeof(m->boot_id), "%s", sb->rec.boot_id);
     str_fmt(m->hostname, sizeof(m->hostname), "cove");
     memcpy(m->filter, sb->k->filter, sb->k->filter_len);
