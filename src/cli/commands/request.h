@@ -22,6 +22,8 @@
     {0, "pids",     "N",     "limit of processes and threads"}, \
     {0, "disk",     "SIZE",  "limit of bytes written to its disk, such as 2G"}, \
     {0, "nofile",   "N",     "limit of open files per process"}, \
+    {0, "bandwidth", "SIZE", "limit of bytes per second sent to the outside, and received, such as 10M"}, \
+    {0, "disk-io",  "SIZE",  "limit of bytes per second read from its disk, and written, such as 50M"}, \
     {0, "network",  "MODE",  "egress, or none (loopback only)"}, \
     REQUEST_RULE_OPTS
 /* user, directory and environment of a command: run, exec, shell, session */
