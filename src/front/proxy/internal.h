@@ -71,7 +71,7 @@ struct relay {
     bool waking;                /* before that: the sandbox was paused; cannot be taken back */
     struct upstream *up;
     char key[ENGINE_KEY_MAX + 1]; /* whose sandbox it leads into */
-    bool reused;      /* it carried other requests before this one */
+    bool reused;                  /* it carried other requests before this one */
     struct buf head;  /* the request's head once more, while it may have to be repeated */
     struct buf out;   /* not yet taken by the server inside */
     bool chunked;     /* so is the body that goes in */

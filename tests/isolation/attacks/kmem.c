@@ -53,8 +53,8 @@ static int listener(struct sockaddr_in *a, int backlog)
 
     *a = (struct sockaddr_in){.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &big, sizeof(big));
-    if (bind(fd, (struct sockaddr *)a, len) < 0 || getsockname(fd, (struct sockaddr *)a, &len) < 0 ||
-        listen(fd, backlog) < 0)
+    if (bind(fd, (struct sockaddr *)a, len) < 0 ||
+        getsockname(fd, (struct sockaddr *)a, &len) < 0 || listen(fd, backlog) < 0)
         return -1;
     setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &big, sizeof(big));
     return fd;
