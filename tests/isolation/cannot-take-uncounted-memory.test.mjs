@@ -5,7 +5,7 @@ import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import { after, before, test } from 'node:test';
 import { attack, Attacks, logOf, refused, results } from '../lib/attack.mjs';
-import { Bridge } from '../lib/bridge.mjs';
+import { Cloudflare } from '../lib/cloudflare.mjs';
 import { BIN, run, startDaemon } from '../lib/cove.mjs';
 
 const MEMORY = 256 << 20;
@@ -112,7 +112,7 @@ test('pairs of sockets of a family that socket() refuses', async () => {
 });
 
 test('subvolumes in a volume, which would have no limit', async () => {
-  const b = new Bridge(d);
+  const b = new Cloudflare(d);
   const m = await b.call('POST', '/mount', { binding: 'data', mountPath: '/mnt/data', options: {} });
   assert.equal(m.status, 200, m.text);
   const id = (await d.get('/v1/sandboxes')).sandboxes.find((s) => s.id !== a.id).id;
