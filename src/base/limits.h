@@ -19,7 +19,9 @@
     M(A, B, memory,    "memory", SIZE,   "1G",    16ull << 20, 1ull << 45, "default memory limit of a sandbox",                        "Bytes of memory.",                SIZE,  "memory limit, such as 512M or 2G") \
     M(A, B, pids,      "pids",   NUMBER, "1024",  8,           4194304,    "default limit of processes and threads of a sandbox",      "Processes and threads.",          N,     "limit of processes and threads") \
     M(A, B, disk,      "disk",   SIZE,   "10G",   16ull << 20, 1ull << 50, "default limit of what a sandbox may write to its disk",    "Bytes it may write to its disk.", SIZE,  "limit of bytes written to its disk, such as 2G") \
-    M(A, B, nofile,    "nofile", NUMBER, "4096",  64,          1048576,    "default limit of open files of each process in a sandbox", "Open files of each process.",     N,     "limit of open files per process")
+    M(A, B, nofile,    "nofile", NUMBER, "4096",  64,          1048576,    "default limit of open files of each process in a sandbox", "Open files of each process.",     N,     "limit of open files per process") \
+    M(A, B, bandwidth, "bandwidth", SIZE, "0",    0,           1ull << 40, "default limit of a sandbox's network, in bytes per second and direction; 0: none", "Bytes per second that it may send to the outside, and receive from there; 0: no limit.", SIZE, "limit of bytes per second sent to the outside, and received, such as 10M") \
+    M(A, B, disk_io,   "disk-io", SIZE,  "0",     0,           1ull << 40, "default limit of a sandbox's disk, in bytes per second read and likewise written, where the host has cgroup v2's io controller (see `cove doctor`); 0: none", "Bytes per second that it may read from its disk, and write to it; 0: no limit.", SIZE, "limit of bytes per second read from its disk, and written, such as 50M")
 /* clang-format on */
 
 #define LIMIT_MEMBER(A, B, member, ...) uint64_t member;

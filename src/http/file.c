@@ -86,6 +86,7 @@ static void file_end(struct http_file *f)
     if (f->conn != NULL)
         f->conn->file = NULL;
     f->job.drop = close_done;
+    f->job.lane = JOB_CLOSE;
     job_start(f->loop, &f->job, close_run, close_done);
 }
 
@@ -133,11 +134,13 @@ void http_file_step(struct http_conn *c)
     job_start(f->loop, &f->job, send_run, send_done);
 }
 
-static struct http_file *file_new(struct http_req *r, int fd, uint64_t at, uint64_t length)
+static struct http_file *file_new(struct http_req *r, int fd, uint64_t at, uint64_t length,
+                                  uint32_t share)
 {
     struct http_file *f = mem_zeroed(1, sizeof(*f));
 
-    *f = (struct http_file){.loop = http_loop(r),
+    *f = (struct http_file){.job.share = share,
+                            .loop = http_loop(r),
                             .conn = http_conn_of(r),
                             .fd = fd,
                             .sock = fcntl(http_fd(r), F_DUPFD_CLOEXEC, 3),
@@ -150,20 +153,20 @@ static struct http_file *file_new(struct http_req *r, int fd, uint64_t at, uint6
 }
 
 void http_reply_file(struct http_req *r, int status, const char *type, int fd, uint64_t at,
-                     uint64_t length)
+                     uint64_t length, uint32_t share)
 {
     struct http_conn *c = http_conn_of(r);
 
     http_reply_begin_length(r, status, type, length);
     r->active = false; /* the handler has answered */
     if (c->broken || r->reply != REPLY_LENGTH || length == 0) {
-        job_close(http_loop(r), fd);
+        job_close(http_loop(r), fd, share);
         http_reply_sent(r);
         return;
     }
-    c->file = file_new(r, fd, at, length);
+    c->file = file_new(r, fd, at, length, share);
     if (c->file == NULL) {
-        job_close(http_loop(r), fd);
+        job_close(http_loop(r), fd, share);
         http_conn_break(c);
         return;
     }

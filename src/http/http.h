@@ -140,9 +140,10 @@ void http_reply_begin(struct http_req *r, int status, const char *type);
  * number of bytes closes the connection. */
 void http_reply_begin_length(struct http_req *r, int status, const char *type, uint64_t length);
 /* The whole answer: `length` bytes of a file from `at` on. Takes the fd, which others
- * may share. The handler has answered then: on_gone is not called any more. */
+ * may share. The handler has answered then: on_gone is not called any more.
+ * `share`: see loop/job.h. */
 void http_reply_file(struct http_req *r, int status, const char *type, int fd, uint64_t at,
-                     uint64_t length);
+                     uint64_t length, uint32_t share);
 /* Queues and sends as much as the socket takes. */
 void http_write(struct http_req *r, const void *p, size_t n);
 /* Bytes queued and not yet taken by the kernel. */

@@ -29,6 +29,9 @@ static int newborn(void)
     statfs.listener = b.listener;
     statfs.used_fd = b.fds[BOOT_USED];
     statfs.quota_fd = b.fds[BOOT_QUOTA];
+    statfs.pass = b.msg.pass;
+    statfs.memory = b.msg.shm_bytes * 2;
+    statfs.diag_fd = b.diag_fd;
     boot_answer(NULL);
     return serve_run(&o) < 0;
 }

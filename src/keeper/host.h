@@ -20,6 +20,7 @@ struct cgroups {
     int v1_fd
         [CTRL_COUNT]; /* .../cove-TAG in each v1 hierarchy; -1: v2 has the controller, or none does */
     bool v2_has[CTRL_COUNT];
+    bool io, io_max; /* io.h: the disk is shared by weight; it can be limited */
 };
 
 #define DISK_SPARES 64u
@@ -27,8 +28,9 @@ struct cgroups {
 struct disk {
     const struct disk_way *way;
     int fd; /* directory with one subvolume or directory per sandbox */
+    dev_t device; /* of the disks; 0: unknown, or more than one */
     uint32_t spares[DISK_SPARES], next_spare; /* emptied disks for new sandboxes */
-    size_t nspares, nemptying;                /* nemptying: that may act_as spares */
+    size_t nspares, nemptying;                /* nemptying: that may become spares */
     struct list removals;                     /* running removals (disk_remove) */
     int qgroups_fd;                           /* the counters of the quotas, in sysfs */
     bool simple; /* simple quotas (since Linux 6.7), far cheaper than full ones */
@@ -48,6 +50,7 @@ struct ids {
 struct network {
     bool egress;       /* sandboxes can have egress, and do unless they ask for none */
     char why_not[200]; /* the reason when they cannot */
+    bool limits;       /* the kernel has what limits bandwidth */
     bool powerless;    /* nothing of ours is on the host either, and CAP_NET_ADMIN is dropped */
     uint32_t subnet, mtu;
     uint32_t resolvers[NETWORK_RESOLVERS];
@@ -109,6 +112,7 @@ struct keeper {
     struct mounts *mounts; /* the setting `mounts` */
     uint8_t *filter;       /* compiled seccomp filter */
     size_t filter_len;
+    uint64_t filter_pass; /* filter.c: by which init's own calls are known */
 
     struct map sandboxes; /* all, in every state */
     uint64_t nsandboxes_max;

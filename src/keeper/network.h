@@ -33,6 +33,7 @@ int network_counts(struct keeper *k, void (*each)(void *arg, const struct keeper
 
 /* For doctor: each writes a sentence to `text` and returns whether this host offers it. */
 bool network_check_nft(char *text, size_t room);
+bool network_check_limits(char *text, size_t room);
 bool network_check_uplink(char *text, size_t room);
 bool network_check_names(char *text, size_t room);
 

@@ -24,6 +24,9 @@
 #define SANDBOX_IDS 65536u /* user and group ids of one sandbox */
 #define RANGE_NONE UINT32_MAX
 #define SANDBOX_PTYS 64u /* /dev/pts max=; the host's kernel.pty.max is shared by all */
+/* Of compiled seccomp filters, at most: 64 (init/syscalls/filters.h) of 4,096 instructions, which
+ * take up to 18 bytes each. */
+#define SANDBOX_FILTER_BYTES (5u << 20)
 
 struct keeper;
 

@@ -15,15 +15,27 @@
 #define JOB_STACK (128u << 10)
 #define JOB_END_S 1 /* seconds that loop_free() waits for a thread that hangs */
 
+static const unsigned threads_max[] = {[JOB_WORK] = JOB_THREADS_MAX, [JOB_CLOSE] = JOB_CLOSERS_MAX};
+static const unsigned share_max[] = {
+    [JOB_WORK] = JOB_SHARE_MAX, [JOB_CLOSE] = JOB_CLOSERS_SHARE_MAX};
+
 /* A thread that hangs when the loop ends keeps the pool alive; the process ends then anyway. */
+struct lane {
+    struct pool *pool;
+    enum job_lane which;
+    pthread_cond_t wake;
+    struct list queue;
+    pthread_t threads[JOB_THREADS_MAX];
+    uint32_t shares[JOB_THREADS_MAX]; /* of what runs; the first nrunning */
+    unsigned nthreads, nrunning, idle, queued;
+};
+
 struct pool {
     struct loop_guest guest; /* first */
     struct loop *loop;
     pthread_mutex_t lock;
-    pthread_cond_t wake;
-    struct list queue, ended;
-    pthread_t threads[JOB_THREADS_MAX];
-    unsigned nthreads, idle, queued;
+    struct lane lanes[JOB_LANE_COUNT];
+    struct list ended;
     bool stop;
     int event_fd;
     struct loop_io io;
@@ -36,26 +48,61 @@ static void end(struct pool *p, struct job *w)
     list_add_tail(&p->ended, &w->link);
 }
 
+static bool has_share(const struct lane *a, uint32_t share)
+{
+    unsigned n = 0;
+
+    for (unsigned i = 0; share != 0 && i < a->nrunning; i++)
+        n += a->shares[i] == share;
+    return n < share_max[a->which];
+}
+
+/* The first whose share is not used up. */
+static struct job *next_job(struct lane *a)
+{
+    struct job *w;
+
+    LIST_EACH (&a->queue, w, struct job, link)
+        if (has_share(a, w->share))
+            return w;
+    return NULL;
+}
+
+static void stop_running(struct lane *a, uint32_t share)
+{
+    for (unsigned i = 0; i < a->nrunning; i++)
+        if (a->shares[i] == share) {
+            a->shares[i] = a->shares[--a->nrunning];
+            return;
+        }
+}
+
+/* What waits for a share is taken by the thread whose job gives it back: it looks next. */
 static void *thread_main(void *arg)
 {
-    struct pool *p = arg;
+    struct lane *a = arg;
+    struct pool *p = a->pool;
     struct job *w;
 
     pthread_mutex_lock(&p->lock);
     while (!p->stop) {
-        w = LIST_FIRST(&p->queue, struct job, link);
+        uint32_t share;
+
+        w = next_job(a);
         if (w == NULL) {
-            p->idle++;
-            pthread_cond_wait(&p->wake, &p->lock);
-            p->idle--;
+            a->idle++;
+            pthread_cond_wait(&a->wake, &p->lock);
+            a->idle--;
             continue;
         }
         list_del(&w->link);
-        p->queued--;
+        a->queued--;
         w->queued = false;
+        a->shares[a->nrunning++] = share = w->share;
         pthread_mutex_unlock(&p->lock);
         w->run(w);
         pthread_mutex_lock(&p->lock);
+        stop_running(a, share);
         end(p, w);
     }
     pthread_mutex_unlock(&p->lock);
@@ -63,22 +110,22 @@ static void *thread_main(void *arg)
 }
 
 /* Signals go to the loop. A SIGPIPE caused by this thread stays pending in it. */
-static bool add_thread(struct pool *p)
+static bool add_thread(struct lane *l)
 {
     pthread_attr_t a;
     sigset_t all, old;
     int r;
 
-    if (p->nthreads >= JOB_THREADS_MAX)
+    if (l->nthreads >= threads_max[l->which])
         return false;
     pthread_attr_init(&a);
     pthread_attr_setstacksize(&a, JOB_STACK);
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &old);
-    r = pthread_create(&p->threads[p->nthreads], &a, thread_main, p);
+    r = pthread_create(&l->threads[l->nthreads], &a, thread_main, l);
     pthread_sigmask(SIG_SETMASK, &old, NULL);
     pthread_attr_destroy(&a);
-    p->nthreads += r == 0;
+    l->nthreads += r == 0;
     return r == 0;
 }
 
@@ -139,16 +186,19 @@ static void pool_free(struct loop_guest *g)
 
     pthread_mutex_lock(&p->lock);
     p->stop = true;
-    pthread_cond_broadcast(&p->wake);
+    for (int i = 0; i < JOB_LANE_COUNT; i++)
+        pthread_cond_broadcast(&p->lanes[i].wake);
     pthread_mutex_unlock(&p->lock);
     clock_gettime(CLOCK_REALTIME, &until);
     until.tv_sec += JOB_END_S;
-    for (unsigned i = 0; i < p->nthreads; i++)
-        hangs |= pthread_timedjoin_np(p->threads[i], NULL, &until) != 0;
+    for (int i = 0; i < JOB_LANE_COUNT; i++)
+        for (unsigned t = 0; t < p->lanes[i].nthreads; t++)
+            hangs |= pthread_timedjoin_np(p->lanes[i].threads[t], NULL, &until) != 0;
     loop_io_stop(p->loop, &p->io);
     if (hangs)
         return;
-    drop_all(&p->queue);
+    for (int i = 0; i < JOB_LANE_COUNT; i++)
+        drop_all(&p->lanes[i].queue);
     drop_all(&p->ended);
     drop_fd(&p->event_fd);
     free(p);
@@ -166,9 +216,12 @@ static struct pool *pool_of(struct loop *l)
     *p = (struct pool){.guest.free = pool_free,
                        .loop = l,
                        .lock = PTHREAD_MUTEX_INITIALIZER,
-                       .wake = PTHREAD_COND_INITIALIZER,
                        .event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
-    list_init(&p->queue);
+    for (int i = 0; i < JOB_LANE_COUNT; i++) {
+        p->lanes[i] =
+            (struct lane){.pool = p, .which = (enum job_lane)i, .wake = PTHREAD_COND_INITIALIZER};
+        list_init(&p->lanes[i].queue);
+    }
     list_init(&p->ended);
     if (p->event_fd < 0 || loop_io_start(l, &p->io, p->event_fd, EPOLLIN, on_event, &e) < 0) {
         drop_fd(&p->event_fd);
@@ -183,6 +236,7 @@ void job_start(struct loop *l, struct job *w, void (*run)(struct job *w),
                void (*done)(struct job *w))
 {
     struct pool *p = pool_of(l);
+    struct lane *a = p == NULL ? NULL : &p->lanes[w->lane];
 
     if (p == NULL)
         abort(); /* no eventfd: this process cannot work; the next front adopts everything */
@@ -190,11 +244,11 @@ void job_start(struct loop *l, struct job *w, void (*run)(struct job *w),
     w->done = done;
     w->busy = true;
     pthread_mutex_lock(&p->lock);
-    if (p->queued < p->idle || add_thread(p) || p->nthreads > 0) {
-        list_add_tail(&p->queue, &w->link);
+    if (a->queued < a->idle || add_thread(a) || a->nthreads > 0) {
+        list_add_tail(&a->queue, &w->link);
         w->queued = true;
-        p->queued++;
-        pthread_cond_signal(&p->wake);
+        a->queued++;
+        pthread_cond_signal(&a->wake);
     } else {
         run(w);
         end(p, w);
@@ -205,10 +259,12 @@ void job_start(struct loop *l, struct job *w, void (*run)(struct job *w),
 bool job_is_awaited(struct loop *l)
 {
     struct pool *p = pool_of(l);
+    const struct lane *a = &p->lanes[JOB_WORK];
     bool awaited;
 
     pthread_mutex_lock(&p->lock);
-    awaited = p->queued > p->idle && p->nthreads == JOB_THREADS_MAX;
+    awaited = (a->queued > a->idle && a->nthreads == JOB_THREADS_MAX) ||
+              (a->queued > 0 && !has_share(a, LIST_FIRST(&a->queue, struct job, link)->share));
     pthread_mutex_unlock(&p->lock);
     return awaited;
 }
@@ -224,14 +280,14 @@ bool job_cancel(struct loop *l, struct job *w)
     queued = w->queued;
     if (queued) {
         list_del(&w->link);
-        p->queued--;
+        p->lanes[w->lane].queued--;
         w->queued = w->busy = false;
     }
     pthread_mutex_unlock(&p->lock);
     return queued;
 }
 
-void job_close(struct loop *l, int fd)
+void job_close(struct loop *l, int fd, uint32_t share)
 {
     struct closing *c;
 
@@ -242,5 +298,19 @@ void job_close(struct loop *l, int fd)
         abort(); /* as above */
     c->fd = fd;
     c->job.drop = close_done;
+    c->job.lane = JOB_CLOSE;
+    c->job.share = share;
     job_start(l, &c->job, close_run, close_done);
+}
+
+/* FNV-1a. Two keys with one number have one share: unlikely, and then slower. */
+uint32_t job_share(const char *key)
+{
+    uint32_t h = 2166136261u;
+
+    if (key == NULL)
+        return 0;
+    for (; *key != '\0'; key++)
+        h = (h ^ (unsigned char)*key) * 16777619u;
+    return h != 0 ? h : 1;
 }

@@ -3,21 +3,33 @@
  * A few threads serve one loop, started when there is work for them. A job that
  * hangs blocks one of them and never the loop. `run` uses only memory that the job
  * owns, and its user does not touch that memory until `done`. A job that no thread
- * has taken yet can be cancelled. */
+ * has taken yet can be cancelled.
+ *
+ * A tenant can make a job of its own take seconds: closing the last fd of a removed file frees its
+ * extents one by one. So closing has threads of its own (a lane), and of the threads of a lane
+ * those who share a number have only a part: their further jobs wait for each other. */
 #ifndef LOOP_JOB_H
 #define LOOP_JOB_H
 
 #include "loop/loop.h"
 
-#define JOB_THREADS_MAX 8 /* further jobs wait */
+enum job_lane { JOB_WORK, JOB_CLOSE, JOB_LANE_COUNT };
+
+/* More jobs of a lane than that wait for each other, in each lane and of each share. */
+#define JOB_THREADS_MAX 32u
+#define JOB_SHARE_MAX 8u
+#define JOB_CLOSERS_MAX 16u
+#define JOB_CLOSERS_SHARE_MAX 4u
 
 struct job { /* embedded in its user; zeroed memory is a job that was never started */
     struct list link;
     bool busy;                   /* from its start until `done`; read on the loop only */
     bool queued;                 /* no thread has it yet; private to the pool */
+    enum job_lane lane;          /* set by its user before its start, like `share` and `drop` */
+    uint32_t share;              /* job_share() of the key it is done for; 0: done for ourselves */
     void (*run)(struct job *w);  /* in a thread */
     void (*done)(struct job *w); /* on the loop; may free it, or start it again */
-    void (*drop)(struct job *w); /* instead, if the loop ends first; may be NULL. Set by its user */
+    void (*drop)(struct job *w); /* instead, if the loop ends first; may be NULL */
 };
 
 /* If no thread can be started it runs here, and `done` is still called later. */
@@ -26,9 +38,11 @@ void job_start(struct loop *l, struct job *w, void (*run)(struct job *w),
 /* True: it will not run and `done` will not be called. False: `done` will be called (or
  * the job was not started). */
 bool job_cancel(struct loop *l, struct job *w);
-/* For `run`: true if another job waits for a thread. */
+/* For `run` in JOB_WORK: true if another job waits for a thread. */
 bool job_is_awaited(struct loop *l);
 /* Closes an fd whose close may block. */
-void job_close(struct loop *l, int fd);
+void job_close(struct loop *l, int fd, uint32_t share);
+/* A number for all jobs of this key. NULL: 0. */
+uint32_t job_share(const char *key);
 
 #endif

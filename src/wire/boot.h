@@ -37,6 +37,8 @@ struct boot_message {
     uint64_t shm_bytes; /* size of /dev/shm */
     uint32_t ptys;      /* /dev/pts max= */
     uint32_t address;   /* of eth0, host byte order; 0: loopback only */
+    uint64_t pass;      /* by which the filter knows init's own calls (keeper/stages/filter.c) */
+    uint64_t bandwidth; /* bytes per second that eth0 may send; 0: no limit */
     char boot_id[40];
     char hostname[64];
     uint8_t filter[BOOT_FILTER_MAX]; /* only filter_len bytes are sent */
@@ -44,6 +46,7 @@ struct boot_message {
 
 struct boot_answer {
     uint32_t ok;
+    uint32_t kind;   /* enum err_kind, when !ok */
     char error[500]; /* NUL-terminated, when !ok */
 };
 

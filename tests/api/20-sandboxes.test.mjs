@@ -1,6 +1,8 @@
 // Sandboxes: create, get, list, timeouts, delete.
 import assert from 'node:assert/strict';
+import fs from 'node:fs';
 import { after, before, test } from 'node:test';
+import { cgroupWith } from '../lib/attack.mjs';
 import { poll, startDaemon } from '../lib/cove.mjs';
 
 let d;
@@ -23,7 +25,7 @@ test('a sandbox created without options has the defaults', async () => {
   assert.equal(s.ends_at, null);
   assert.equal(s.on_timeout, 'delete');
   assert.ok(Math.abs(Date.parse(s.created_at) - Date.now()) < 60_000);
-  assert.deepEqual(s.limits, { cpu_milli: 2000, memory: 2 ** 30, pids: 1024, disk: 10 * 2 ** 30, nofile: 4096 });
+  assert.deepEqual(s.limits, { cpu_milli: 2000, memory: 2 ** 30, pids: 1024, disk: 10 * 2 ** 30, nofile: 4096, bandwidth: 0, disk_io: 0 });
   assert.ok(s.boot_id.length > 8);
   assert.deepEqual(await d.get(`${S}/${s.id}`), s);
   await d.del(`${S}/${s.id}`);
@@ -52,8 +54,20 @@ test('metadata comes back as given, environment only by its names', async () => 
   await d.del(`${S}/${s.id}`);
 });
 
+test('a limit of disk I/O is had, or refused with the reason: never left out silently', async () => {
+  const { text } = await d.call('GET', '/metrics');
+  if (/^cove_disk_io_limits 1$/m.test(text)) {
+    const s = await d.sandbox({ limits: { disk_io: 10 << 20 } });
+    assert.match(fs.readFileSync(cgroupWith(d, s.id, 'io.max'), 'utf8'), /rbps=10485760 wbps=10485760/);
+    await d.del(`${S}/${s.id}`);
+    return;
+  }
+  const e = await d.fails(501, 'unsupported', 'POST', S, { limits: { disk_io: 10 << 20 } });
+  assert.match(e.message, /no cgroup v2 io controller.*cove doctor/);
+});
+
 test('limits given are the limits shown, and they hold', async () => {
-  const limits = { cpu_milli: 500, memory: 128 * 2 ** 20, pids: 50, disk: 64 * 2 ** 20, nofile: 100 };
+  const limits = { cpu_milli: 500, memory: 128 * 2 ** 20, pids: 50, disk: 64 * 2 ** 20, nofile: 100, bandwidth: 10 * 2 ** 20, disk_io: 0 };
   const s = await d.sandbox({ limits });
   assert.deepEqual(s.limits, limits);
   assert.equal((await d.exec(s.id, 'ulimit -n')).stdout.trim(), '100');

@@ -66,10 +66,10 @@ test('exit statuses of failures follow the table', async () => {
 });
 
 test('create, list, delete', async () => {
-  const made = await cove(['create', '--meta', 'a=b', '-e', 'V=w', '--memory', '256M', '--cpu', '0.5', '--pids', '99', '--disk', '1G', '--nofile', '128', '--timeout', '1h', '--on-timeout', 'stop']);
+  const made = await cove(['create', '--meta', 'a=b', '-e', 'V=w', '--memory', '256M', '--cpu', '0.5', '--pids', '99', '--disk', '1G', '--nofile', '128', '--bandwidth', '10M', '--timeout', '1h', '--on-timeout', 'stop']);
   assert.equal(made.status, 0, made.stderr);
   const box = await d.get(`/v1/sandboxes/${made.stdout.trim()}`);
-  assert.deepEqual(box.limits, { cpu_milli: 500, memory: 256 << 20, pids: 99, disk: 2 ** 30, nofile: 128 });
+  assert.deepEqual(box.limits, { cpu_milli: 500, memory: 256 << 20, pids: 99, disk: 2 ** 30, nofile: 128, bandwidth: 10 << 20, disk_io: 0 });
   assert.deepEqual(box.metadata, { a: 'b' });
   assert.equal(box.on_timeout, 'stop');
   const list = await cove(['list']);

@@ -43,6 +43,18 @@ test('a rootfs tar becomes a template, and a sandbox starts from it', async () =
   await d.del(`/v1/sandboxes/${id}`);
 });
 
+for (const name of ['proc', 'sys', 'dev'])
+  test(`a template in which /${name} is a link or a file says so, and is no failure of the server`, async () => {
+    for (const [what, entry] of [['a link', { name, type: 'symlink', link: 'etc' }], ['a file', { name, data: 'x' }]]) {
+      await add('odd', tar([probe, { name: 'etc/' }, entry]));
+      const e = await d.fails(409, 'conflict', 'POST', '/v1/sandboxes', { template: 'odd' });
+      assert.match(e.message, new RegExp(`/${name} is ${what} instead of a directory`));
+    }
+    const snap = await d.post('/v1/snapshots/import', tar([probe, { name, type: 'symlink', link: '/' }]));
+    const e = await d.fails(409, 'conflict', 'POST', '/v1/sandboxes', { snapshot: snap.id });
+    assert.match(e.message, new RegExp(`/${name} is a link`));
+  });
+
 test('a template keeps owners, modes, links, times and attributes of its archive', async () => {
   await add('kept', tar([
     probe,

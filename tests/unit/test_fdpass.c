@@ -141,7 +141,7 @@ TEST(a_tcp_socket_arrives_and_does_not_linger)
     CHECK_INT(getsockopt(s.got.fd, SOL_SOCKET, SO_LINGER, &l, &len), 0);
     CHECK_INT(l.l_onoff, 0);
     CHECK_INT(fcntl(s.got.fd, F_GETFD) & FD_CLOEXEC, FD_CLOEXEC);
-    fd_close(s.r.g, s.got.fd);
+    fd_close(s.r.g, s.got.fd, KEY);
     CHECK_INT(recv(other, &l, 1, 0), 0);
     scene_close(&s);
     close(other);
@@ -249,7 +249,7 @@ TEST(the_loop_never_waits_for_the_close_of_a_passed_fd)
     say_with(&s.p, INIT_FD, &m, &before, 1);
     CHECK(longest_turn(&s.r, &s.got.n) < 800);
     CHECK(s.got.fd >= 0);
-    fd_close(s.r.g, s.got.fd);
+    fd_close(s.r.g, s.got.fd, KEY);
     peer_close(&s.p);
     close(before);
     for (int i = 0; i < 6; i++)

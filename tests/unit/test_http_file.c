@@ -31,7 +31,7 @@ static void make_file(void)
 
 static void answer_file(struct http_req *r)
 {
-    http_reply_file(r, 200, "text/plain", fcntl(file, F_DUPFD_CLOEXEC, 3), from, length);
+    http_reply_file(r, 200, "text/plain", fcntl(file, F_DUPFD_CLOEXEC, 3), from, length, 7);
 }
 
 static size_t body_len(void)

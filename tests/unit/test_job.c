@@ -76,6 +76,82 @@ TEST(a_job_that_hangs_does_not_delay_other_jobs)
     sem_destroy(&s);
 }
 
+/* Jobs that hang, as many as `n`. */
+struct hung {
+    struct task tasks[JOB_THREADS_MAX];
+    sem_t hold;
+    unsigned n;
+};
+
+static void hang(struct loop *l, struct hung *h, unsigned n, enum job_lane lane, uint32_t share)
+{
+    sem_init(&h->hold, 0, 0);
+    h->n = n;
+    for (unsigned i = 0; i < n; i++) {
+        h->tasks[i] = (struct task){.hold = &h->hold, .job.lane = lane, .job.share = share};
+        job_start(l, &h->tasks[i].job, run, done);
+    }
+}
+
+static void let_go(struct loop *l, struct hung *h)
+{
+    for (unsigned i = 0; i < h->n; i++)
+        sem_post(&h->hold);
+    for (unsigned i = 0; i < h->n; i++)
+        until(l, &h->tasks[i].done, 1);
+    sem_destroy(&h->hold);
+}
+
+TEST(closing_that_takes_its_time_holds_up_no_work)
+{
+    static struct hung h;
+    struct task j = {0};
+    struct loop *l;
+    struct err e;
+
+    CHECK_INT(loop_new(&l, &e), 0);
+    hang(l, &h, JOB_THREADS_MAX, JOB_CLOSE, 0);
+    job_start(l, &j.job, run, done);
+    until(l, &j.done, 1);
+    let_go(l, &h);
+    loop_free(l);
+}
+
+TEST(one_key_cannot_take_all_threads_of_a_lane)
+{
+    const enum job_lane lanes[] = {JOB_WORK, JOB_CLOSE};
+
+    for (size_t i = 0; i < ARRAY_LEN(lanes); i++) {
+        static struct hung h;
+        struct task other = {.job.lane = lanes[i], .job.share = job_share("other")};
+        struct task ours = {.job.lane = lanes[i]}, same = other;
+        struct loop *l;
+        struct err e;
+
+        CHECK_INT(loop_new(&l, &e), 0);
+        hang(l, &h, JOB_THREADS_MAX, lanes[i], job_share("one"));
+        job_start(l, &other.job, run, done);
+        job_start(l, &ours.job, run, done);
+        until(l, &other.done, 1);
+        until(l, &ours.done, 1);
+        same.job.share = job_share("one");
+        job_start(l, &same.job, run, done);
+        CHECK(job_is_awaited(l) == (lanes[i] == JOB_WORK));
+        CHECK_INT(same.done, 0);
+        let_go(l, &h);
+        until(l, &same.done, 1);
+        loop_free(l);
+    }
+}
+
+TEST(keys_have_numbers_of_their_own)
+{
+    CHECK_INT(job_share(NULL), 0);
+    CHECK(job_share("") != 0);
+    CHECK(job_share("k1") != job_share("k2"));
+    CHECK_INT(job_share("k1"), job_share("k1"));
+}
+
 TEST(a_job_that_no_thread_has_can_be_taken_back)
 {
     struct task hung[JOB_THREADS_MAX], j = {0};
@@ -85,7 +161,7 @@ TEST(a_job_that_no_thread_has_can_be_taken_back)
 
     sem_init(&s, 0, 0);
     CHECK_INT(loop_new(&l, &e), 0);
-    for (int i = 0; i < JOB_THREADS_MAX; i++) {
+    for (unsigned i = 0; i < JOB_THREADS_MAX; i++) {
         hung[i] = (struct task){.hold = &s};
         job_start(l, &hung[i].job, run, done);
     }
@@ -93,9 +169,9 @@ TEST(a_job_that_no_thread_has_can_be_taken_back)
     /* The threads may take any of them first, but not more than they are. */
     if (job_cancel(l, &j.job))
         CHECK(!j.job.busy);
-    for (int i = 0; i < JOB_THREADS_MAX; i++)
+    for (unsigned i = 0; i < JOB_THREADS_MAX; i++)
         sem_post(&s);
-    for (int i = 0; i < JOB_THREADS_MAX; i++)
+    for (unsigned i = 0; i < JOB_THREADS_MAX; i++)
         until(l, &hung[i].done, 1);
     CHECK_INT(j.ran, 0);
     CHECK(!job_cancel(l, &j.job));
@@ -112,7 +188,7 @@ TEST(an_fd_is_closed_by_a_thread)
 
     CHECK_INT(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
     CHECK_INT(loop_new(&l, &e), 0);
-    job_close(l, pair[0]);
+    job_close(l, pair[0], 0);
     CHECK_INT(recv(pair[1], &c, 1, 0), 0);
     while (n++ < 3)
         CHECK_INT(loop_turn(l, 10, &e), 0);

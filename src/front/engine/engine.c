@@ -169,6 +169,9 @@ static void stat_answer(struct stat_call *c, const struct keeper_stats *m)
         s.reserve = m->reserve;
         s.disk_low = m->disk_low;
         s.disk_backed = m->disk_backed;
+        s.io_weights = m->io_weights;
+        s.io_limits = m->io_limits;
+        s.bandwidth = m->bandwidth;
         s.joined = true;
         s.refuses = m->refuses[0] != '\0';
         s.why = err_from_code(m->refuses);

@@ -383,9 +383,10 @@ struct engine_stats {
     /* the keeper's */
     uint64_t pooled, teardown, sandboxes_max, disk_total, disk_free;
     uint64_t disk_allocated, disk_used, reserve_wanted, reserve, disk_low, disk_backed;
-    bool joined;       /* it answered */
-    bool refuses;      /* creates, now... */
-    enum err_kind why; /* ...with this */
+    uint64_t io_weights, io_limits, bandwidth; /* 1: the host can share or limit these */
+    bool joined;                               /* it answered */
+    bool refuses;                              /* creates, now... */
+    enum err_kind why;                         /* ...with this */
 };
 struct sandbox_traffic {
     const char *id;

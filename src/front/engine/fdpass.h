@@ -30,7 +30,8 @@ struct fd_call *fd_connect(struct ref ref, unsigned port, uint64_t timeout_ms, f
                            void *arg);
 /* No callback follows. NULL is fine; after the callback it must not be used. */
 void fd_cancel(struct fd_call *c);
-/* Closes an fd that came by fd_cb. -1 is allowed. */
-void fd_close(struct engine *g, int fd);
+/* Closes an fd that came by fd_cb. -1 is allowed. `key`: the owner of its sandbox, as given to
+ * fd_open() or fd_connect(): closes of one key wait for each other. */
+void fd_close(struct engine *g, int fd, const char *key);
 
 #endif

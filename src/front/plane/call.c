@@ -216,11 +216,11 @@ void call_reply_file(struct call *c, int status, const char *type, int fd, uint6
                      uint64_t length)
 {
     if (c->r == NULL) {
-        job_close(c->loop, fd);
+        job_close(c->loop, fd, job_share(c->ref.key));
         return;
     }
     count(c, status);
-    http_reply_file(client_end(c), status, type, fd, at, length);
+    http_reply_file(client_end(c), status, type, fd, at, length, job_share(c->ref.key));
 }
 
 void call_reply_shape(struct call *c, const struct shape *s, const void *from)

@@ -215,14 +215,14 @@ void download_reply(struct call *c, const struct file_content *f, const char *na
     struct err e;
 
     if (c->r == NULL) {
-        fd_close(c->plane->engine, f->fd);
+        fd_close(c->plane->engine, f->fd, c->ref.key);
         return;
     }
     etag_make(&parts, tag);
     http_reply_header(c->r, "ETag", tag);
     http_reply_header(c->r, "Accept-Ranges", "bytes");
     if (decide(c, n, tag, &a, &e) < 0) {
-        fd_close(c->plane->engine, f->fd);
+        fd_close(c->plane->engine, f->fd, c->ref.key);
         call_fail(c, &e);
         return;
     }
@@ -230,7 +230,7 @@ void download_reply(struct call *c, const struct file_content *f, const char *na
     if (as == DOWNLOAD_SAVED)
         put_disposition(c->r, last_part(name));
     if (a.status == 304) {
-        fd_close(c->plane->engine, f->fd);
+        fd_close(c->plane->engine, f->fd, c->ref.key);
         call_reply_bytes(c, a.status, type, NULL, 0);
     } else if (f->fd < 0) {
         call_reply_bytes(c, a.status, type, f->data + a.at, (size_t)a.len);

@@ -44,6 +44,7 @@ struct upstream {
     struct list link;
     struct relay *y;            /* NULL: idle */
     char id[ENGINE_ID_MAX + 1]; /* the sandbox */
+    char key[ENGINE_KEY_MAX + 1];
     unsigned port;
     int fd;
     struct loop_io io;
@@ -69,7 +70,8 @@ struct relay {
     struct fd_call *call;       /* while connecting */
     bool waking;                /* before that: the sandbox was paused; cannot be taken back */
     struct upstream *up;
-    bool reused;      /* it carried other requests before this one */
+    char key[ENGINE_KEY_MAX + 1]; /* whose sandbox it leads into */
+    bool reused;                  /* it carried other requests before this one */
     struct buf head;  /* the request's head once more, while it may have to be repeated */
     struct buf out;   /* not yet taken by the server inside */
     bool chunked;     /* so is the body that goes in */

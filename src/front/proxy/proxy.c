@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/own.h"
+#include "base/str.h"
 #include "front/engine/fdpass.h"
 #include "front/proxy/internal.h"
 #include "http/http.h"
@@ -183,6 +184,7 @@ static void dial(struct relay *y, const struct sandbox *s)
 {
     bool again = is_repeatable(y);
 
+    str_fmt(y->key, sizeof(y->key), "%s", s->key);
     y->up = y->answer.upgrade ? NULL : upstream_take(y, !again);
     if (y->up == NULL) {
         y->call = fd_connect(sandbox_ref(y->p->engine, s), y->target.port, PROXY_CONNECT_MS,

@@ -18,7 +18,7 @@ struct upstream *upstream_new(struct relay *y, int fd)
     struct err e;
 
     if (loop_io_start(y->p->loop, &u->io, fd, EPOLLIN, outward_on_io, &e) < 0) {
-        fd_close(y->p->engine, fd);
+        fd_close(y->p->engine, fd, y->key);
         free(u);
         return NULL;
     }
@@ -27,6 +27,7 @@ struct upstream *upstream_new(struct relay *y, int fd)
     u->fd = fd;
     u->port = y->target.port;
     str_fmt(u->id, sizeof(u->id), "%s", y->target.id);
+    str_fmt(u->key, sizeof(u->key), "%s", y->key);
     list_init(&u->link);
     return u;
 }
@@ -39,7 +40,7 @@ void upstream_free(struct upstream *u)
         u->p->nidle--;
     list_del(&u->link);
     loop_io_stop(u->p->loop, &u->io);
-    fd_close(u->p->engine, u->fd);
+    fd_close(u->p->engine, u->fd, u->key);
     free(u);
 }
 

@@ -12,6 +12,7 @@
 struct boot {
     struct boot_message msg;
     int fds[BOOT_FD_COUNT];
+    int diag_fd;  /* to count listeners with (syscalls/sockets.h); -1 if there is none */
     int listener; /* of the filter: callers of statfs wait for us (syscalls/statfs.h) */
 };
 

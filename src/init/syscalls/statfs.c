@@ -16,6 +16,8 @@
 
 #include "base/own.h"
 #include "base/str.h"
+#include "init/syscalls/caller.h"
+#include "init/syscalls/filters.h"
 #include "init/syscalls/sockets.h"
 
 #ifndef SECCOMP_USER_NOTIF_FLAG_CONTINUE
@@ -23,21 +25,6 @@
 #endif
 
 #define BLOCK 4096u
-
-/* The caller's memory, by an fd: if it dies and its pid is used again, this still refers to the
- * old process. */
-static int open_mem(uint32_t pid)
-{
-    char path[32];
-
-    str_fmt(path, sizeof(path), "/proc/%u/mem", pid);
-    return open(path, O_RDWR | O_CLOEXEC);
-}
-
-static bool still_waits(const struct statfs_watch *w, const struct seccomp_notif *q)
-{
-    return ioctl(w->listener, SECCOMP_IOCTL_NOTIF_ID_VALID, &q->id) == 0;
-}
 
 /* Page by page: the page after the string may not be mapped. */
 static int read_path(int mem, uint64_t at, char out[4096])
@@ -121,11 +108,11 @@ static int number_of(int fd, uint64_t *ret)
     return str_u64(text, UINT64_MAX, ret);
 }
 
-/* -1: the kernel answers. */
-static int answer(const struct statfs_watch *w, const struct seccomp_notif *q)
+static int on_statfs(const struct statfs_watch *w, const struct caller *c)
 {
-    autofd int mem = open_mem(q->pid);
-    autofd int target = mem < 0 || !still_waits(w, q) ? -1 : open_target(q, mem);
+    const struct seccomp_notif *q = c->q;
+    autofd int mem = caller_open_mem(c);
+    autofd int target = mem < 0 || !caller_waits(c) ? -1 : open_target(q, mem);
     struct statfs st = {.f_type = OVERLAYFS_SUPER_MAGIC,
                         .f_bsize = BLOCK,
                         .f_frsize = BLOCK,
@@ -135,13 +122,39 @@ static int answer(const struct statfs_watch *w, const struct seccomp_notif *q)
 
     if (target < 0 || mount_of(target) != w->root_mount || number_of(w->used_fd, &used) < 0 ||
         number_of(w->quota_fd, &quota) < 0 || quota == 0)
-        return -1;
+        return CALLER_CONTINUE;
     st.f_blocks = quota / BLOCK;
     st.f_bfree = st.f_bavail = used >= quota ? 0 : (quota - used) / BLOCK;
-    if (!still_waits(w, q) ||
+    if (!caller_waits(c) ||
         pwrite(mem, &st, sizeof(st), (off_t)q->data.args[1]) != (ssize_t)sizeof(st))
-        return -1;
+        return CALLER_CONTINUE;
     return 0;
+}
+
+/* Besides statfs and fstatfs.
+ *
+ * EXTEND  A call that init answers: a row here, and its code in keeper/stages/filter.c. */
+static const struct {
+    int nr;
+    int (*answer)(const struct caller *c);
+} calls[] = {
+    {SYS_socket, sockets_on_socket},     {SYS_listen, sockets_on_listen},
+    {SYS_setsockopt, sockets_on_option}, {SYS_seccomp, filters_on_install},
+    {SYS_prctl, filters_on_install},
+};
+
+static int answer(const struct statfs_watch *w, const struct seccomp_notif *q)
+{
+    struct caller c = {.listener = w->listener,
+                       .q = q,
+                       .pass = w->pass,
+                       .memory = w->memory,
+                       .diag_fd = w->diag_fd};
+
+    for (size_t i = 0; i < ARRAY_LEN(calls); i++)
+        if (calls[i].nr == q->data.nr)
+            return calls[i].answer(&c);
+    return on_statfs(w, &c);
 }
 
 static void on_call(struct loop_io *io, uint32_t events)
@@ -149,6 +162,7 @@ static void on_call(struct loop_io *io, uint32_t events)
     struct statfs_watch *w = CONTAINER_OF(io, struct statfs_watch, io);
     struct seccomp_notif q = {0};
     struct seccomp_notif_resp a = {0};
+    int r;
 
     if (events & (EPOLLHUP | EPOLLERR)) { /* no process with this filter is left */
         loop_io_stop(w->loop, io);
@@ -158,10 +172,11 @@ static void on_call(struct loop_io *io, uint32_t events)
     if (ioctl(w->listener, SECCOMP_IOCTL_NOTIF_RECV, &q) < 0)
         return;
     a.id = q.id;
-    if (q.data.nr == SYS_socket && !sockets_have_room())
-        a.error = -ENOBUFS;
-    else if (q.data.nr == SYS_socket || answer(w, &q) < 0)
+    r = answer(w, &q);
+    if (r == CALLER_CONTINUE)
         a.flags = SECCOMP_USER_NOTIF_FLAG_CONTINUE;
+    else
+        a.error = r;
     ioctl(w->listener, SECCOMP_IOCTL_NOTIF_SEND, &a);
 }
 

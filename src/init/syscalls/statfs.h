@@ -1,12 +1,12 @@
-/* statfs.h - the system calls that the seccomp filter hands to init: statfs, and some socket().
+/* statfs.h - the system calls that the seccomp filter hands to init: statfs, and others.
  *
  * `df` must show the sandbox's disk, not the host's. btrfs answers statfs with the size of the
  * whole filesystem, whatever a subvolume's quota is. So the filter hands statfs and fstatfs of
  * all processes inside to init, which answers for the root filesystem from the quota's
- * counters, and lets the kernel answer for everything else. socket() comes the same way, see
- * sockets.h.
+ * counters, and lets the kernel answer for everything else. Other calls come the same way: see
+ * sockets.h and filters.h.
  *
- * Init itself must never call statfs: it would wait for itself. */
+ * Init itself must never make one of these calls: it would wait for itself. */
 #ifndef INIT_SYSCALLS_STATFS_H
 #define INIT_SYSCALLS_STATFS_H
 
@@ -17,6 +17,8 @@ struct statfs_watch {
     int listener;          /* from loading the filter */
     int used_fd, quota_fd; /* files with one number each, in bytes */
     uint64_t root_mount;   /* id of the mount that is / */
+    uint64_t pass, memory; /* caller.h has these three */
+    int diag_fd;
     struct loop_io io;
     struct loop *loop;
 };

@@ -192,14 +192,16 @@ static int hold_loop(const char *image, char dev[32], bool *ret_used, struct err
 #define MOUNT_OPTIONS "nodiscard"
 
 /* 0: mounted; 1: not, since it is read-only and mounted elsewhere. */
-static int mount_at(const char *image, const char *at, struct err *e)
+static int mount_at(struct keeper *k, const char *image, const char *at, struct err *e)
 {
     char dev[32];
     bool used;
     autofd int held = hold_loop(image, dev, &used, e);
+    struct stat st;
 
     if (held < 0)
         return -1;
+    k->disk.device = fstat(held, &st) == 0 ? st.st_rdev : 0;
     if (mount(dev, at, "btrfs", MS_NOATIME, MOUNT_OPTIONS) == 0) {
         if (used && mount(NULL, at, NULL, MS_REMOUNT | MS_NOATIME, MOUNT_OPTIONS) < 0)
             log_warn("remount %s without discards: %s", dev, strerror(errno));
@@ -207,6 +209,27 @@ static int mount_at(const char *image, const char *at, struct err *e)
     }
     err_sys(e, "mount %s as btrfs", dev);
     return used ? 1 : -1;
+}
+
+/* A btrfs that could not write (the file system of the sparse image was full) is read-only until
+ * its last mount is gone, and each sandbox has one. The keeper does not kill them unless `cove
+ * stop --all` asks for it. */
+static int mount_again(struct keeper *k, const char *image, const char *at, struct err *e)
+{
+    int r = 1;
+
+    if (!k->ending)
+        return err_wrap(e,
+                        "%s is read-only after a failed write; make room there, then run "
+                        "`cove stop --all` and start again",
+                        image);
+    if (cgroup_put(k->cgroups.v2_fd, "cgroup.kill", "1", e) < 0)
+        return -1;
+    for (int waited = 0; r > 0 && waited < LOOP_WAIT_MS; waited += LOOP_STEP_MS) {
+        poll(NULL, 0, LOOP_STEP_MS);
+        r = mount_at(k, image, at, e);
+    }
+    return r == 0 ? 0 : -1;
 }
 
 static int mount_image(struct keeper *k, const char *image, struct err *e)
@@ -217,22 +240,8 @@ static int mount_image(struct keeper *k, const char *image, struct err *e)
     str_fmt(at, sizeof(at), "%s/disk", k->dir);
     if (mkdir(at, 0700) < 0 && errno != EEXIST)
         return err_sys(e, "make %s", at);
-    r = mount_at(image, at, e);
-    /* A btrfs that could not write (the file system of the sparse image was full) is read-only until
-     * its last mount is gone, and each sandbox has one. The keeper does not kill them unless `cove
-     * stop --all` asks for it. */
-    if (r > 0 && !k->ending)
-        return err_wrap(e,
-                        "%s is read-only after a failed write; make room there, then run "
-                        "`cove stop --all` and start again",
-                        image);
-    if (r > 0 && cgroup_put(k->cgroups.v2_fd, "cgroup.kill", "1", e) < 0)
-        return -1;
-    for (int waited = 0; r > 0 && waited < LOOP_WAIT_MS; waited += LOOP_STEP_MS) {
-        poll(NULL, 0, LOOP_STEP_MS);
-        r = mount_at(image, at, e);
-    }
-    if (r != 0)
+    r = mount_at(k, image, at, e);
+    if (r < 0 || (r > 0 && mount_again(k, image, at, e) < 0))
         return -1;
     k->disk.fd = open(at, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     return k->disk.fd < 0 ? err_sys(e, "open %s", at) : 0;

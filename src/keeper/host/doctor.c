@@ -17,7 +17,9 @@
 #include <sys/vfs.h>
 
 #include "base/str.h"
+#include "keeper/cgroup.h"
 #include "keeper/compat.h"
+#include "keeper/counters.h"
 #include "keeper/keeper.h"
 #include "keeper/network.h"
 #include "keeper/template_base.h"
@@ -52,6 +54,14 @@ static bool file_has(const char *path, const char *word)
     if (f != NULL)
         fclose(f);
     return found;
+}
+
+static bool file_has_word(const char *path, const char *word)
+{
+    autofd int fd = open(path, O_RDONLY | O_CLOEXEC);
+    char text[512] = "";
+
+    return fd >= 0 && read(fd, text, sizeof(text) - 1) > 0 && cgroup_has_word(text, word);
 }
 
 /* Mounting loads the module; /proc/filesystems does not list it before. */
@@ -191,23 +201,81 @@ static enum verdict check_files(char *text)
     return r.rlim_max >= 4096 ? GOOD : NOTE;
 }
 
-static enum verdict check_pidmax(char *text)
+/* " (`cove serve` raises it to N)", where it is less. */
+static const char *raised(enum counter c, uint64_t now, char out[64])
 {
-    uint64_t n = number_in("/proc/sys/kernel/pid_max", 32768);
+    out[0] = '\0';
+    if (now < counter_wanted(c))
+        str_fmt(out, 64, " (`cove serve` raises it to %llu)",
+                (unsigned long long)counter_wanted(c));
+    return out;
+}
 
-    snprintf(text, TEXT_MAX, "kernel.pid_max %llu, shared by all sandboxes%s",
-             (unsigned long long)n,
-             n < 100000 ? "; raise it for many busy ones (sysctl kernel.pid_max=4194304)" : "");
-    return n < 100000 ? NOTE : GOOD;
+static enum verdict check_tasks(char *text)
+{
+    uint64_t pids = counter_value(COUNTER_PIDS, 32768);
+    uint64_t threads = counter_value(COUNTER_THREADS, pids);
+    char a[64], b[64];
+
+    snprintf(text, TEXT_MAX,
+             "kernel.pid_max %llu%s, kernel.threads-max %llu%s; all sandboxes together get three "
+             "quarters",
+             (unsigned long long)pids, raised(COUNTER_PIDS, pids, a), (unsigned long long)threads,
+             raised(COUNTER_THREADS, threads, b));
+    return GOOD;
 }
 
 static enum verdict check_ptys(char *text)
 {
-    uint64_t n = number_in("/proc/sys/kernel/pty/max", 4096);
+    uint64_t n = counter_value(COUNTER_PTYS, 4096);
+    char more[64];
 
-    snprintf(text, TEXT_MAX, "kernel.pty.max %llu, shared; each sandbox may hold %u",
-             (unsigned long long)n, SANDBOX_PTYS);
-    return n < 4096 ? NOTE : GOOD;
+    snprintf(text, TEXT_MAX, "kernel.pty.max %llu%s, shared; each sandbox may hold %u",
+             (unsigned long long)n, raised(COUNTER_PTYS, n, more), SANDBOX_PTYS);
+    return GOOD;
+}
+
+static enum verdict check_file_max(char *text)
+{
+    uint64_t n = counter_value(COUNTER_FILES, 0);
+    char more[64];
+
+    snprintf(text, TEXT_MAX,
+             "fs.file-max %llu%s, shared; a sandbox's open files count to its memory",
+             (unsigned long long)n, raised(COUNTER_FILES, n, more));
+    return GOOD;
+}
+
+static enum verdict check_orphans(char *text)
+{
+    uint64_t n = counter_value(COUNTER_ORPHANS, 0);
+    char more[64];
+
+    if (n == 0)
+        snprintf(text, TEXT_MAX, "net.ipv4.tcp_max_orphans is not shown in this network namespace");
+    else
+        snprintf(text, TEXT_MAX,
+                 "net.ipv4.tcp_max_orphans %llu%s, shared; closed connections count to a "
+                 "sandbox's memory",
+                 (unsigned long long)n, raised(COUNTER_ORPHANS, n, more));
+    return GOOD;
+}
+
+/* At their worst: as many as a sandbox may have, of the largest size there is. */
+static enum verdict check_filters(char *text)
+{
+    uint64_t limit = number_in("/proc/sys/net/core/bpf_jit_limit", 0);
+    uint64_t n = limit / SANDBOX_FILTER_BYTES;
+
+    if (limit == 0) {
+        snprintf(text, TEXT_MAX, "no limit for compiled seccomp filters is shown");
+        return GOOD;
+    }
+    snprintf(text, TEXT_MAX,
+             "net.core.bpf_jit_limit %llu MiB, shared: full when %llu sandboxes install all the "
+             "seccomp filters they may%s",
+             MiB(limit), (unsigned long long)n, n < 32 ? "; raise it" : "");
+    return n < 32 ? NOTE : GOOD;
 }
 
 static enum verdict check_inotify(char *text)
@@ -243,6 +311,27 @@ static enum verdict check_nft(char *text)
 static enum verdict check_uplink(char *text)
 {
     return network_check_uplink(text, TEXT_MAX) ? GOOD : NOTE;
+}
+
+static enum verdict check_bandwidth(char *text)
+{
+    return network_check_limits(text, TEXT_MAX) ? GOOD : NOTE;
+}
+
+/* v1's blkio does not see what is written through the page cache: it is not used. */
+static enum verdict check_io(char *text)
+{
+    char path[300], root[256];
+    bool there = false;
+
+    if (cgroup_mounted_at(NULL, root) == 0) {
+        snprintf(path, sizeof(path), "%s/cgroup.controllers", root);
+        there = file_has_word(path, "io");
+    }
+    snprintf(text, TEXT_MAX,
+             there ? "cgroup v2 io: disk I/O is shared by weight and can be limited (disk-io)"
+                   : "no cgroup v2 io controller: disk I/O is neither shared fairly nor limited");
+    return there ? GOOD : NOTE;
 }
 
 static enum verdict check_names(char *text)
@@ -348,15 +437,20 @@ static const struct row {
     {"overlay",    "",                check_overlay},
     {"disk",       "no-disk-limit",   check_disk},
     {"seccomp",    "",                check_seccomp},
+    {"disk I/O",   NULL,              check_io},
     {"files",      NULL,              check_files},
-    {"processes",  NULL,              check_pidmax},
+    {"processes",  NULL,              check_tasks},
     {"terminals",  NULL,              check_ptys},
+    {"file-max",   NULL,              check_file_max},
+    {"orphans",    NULL,              check_orphans},
+    {"filters",    NULL,              check_filters},
     {"inotify",    NULL,              check_inotify},
     {"nftables",   NULL,              check_nft},
     {"uplink",     NULL,              check_uplink},
     {"forwarding", NULL,              check_forward},
     {"resolvers",  NULL,              check_names},
     {"conntrack",  NULL,              check_conntrack},
+    {"bandwidth",  NULL,              check_bandwidth},
     {"template",   NULL,              check_base},
 };
 /* clang-format on */
@@ -411,7 +505,7 @@ int doctor_check(struct keeper *k, struct err *e)
 /* Each sandbox needs a dozen processes and four fds of the keeper. */
 uint64_t doctor_capacity(struct keeper *k)
 {
-    uint64_t n = number_in("/proc/sys/kernel/pid_max", 32768) / 12;
+    uint64_t n = counter_tasks() / 12;
     struct rlimit files;
 
     if (getrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_cur / 4 < n)

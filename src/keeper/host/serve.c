@@ -16,12 +16,14 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "keeper/closer.h"
+#include "keeper/counters.h"
 #include "keeper/host/doctor.h"
 #include "keeper/host/front.h"
 #include "keeper/host/key.h"
 #include "keeper/host/listen.h"
 #include "keeper/host/ready.h"
 #include "keeper/image.h"
+#include "keeper/io.h"
 #include "keeper/life.h"
 #include "keeper/mount.h"
 #include "keeper/network.h"
@@ -56,31 +58,12 @@ static int open_init(struct keeper *k, struct err *e)
     return k->helper_fd < 0 ? -1 : 0;
 }
 
-/* Limits of the whole host that are too low by default for many sandboxes. Raising them takes
- * nothing from other programs. */
-static void raise_sysctl(const char *name, const char *path, uint64_t want)
-{
-    autofd int fd = open(path, O_RDWR | O_CLOEXEC);
-    char text[32] = "";
-    uint64_t now;
-
-    if (fd < 0 || read(fd, text, sizeof(text) - 1) <= 0)
-        return;
-    text[strcspn(text, "\n")] = '\0';
-    if (str_u64(text, UINT64_MAX, &now) < 0 || now >= want)
-        return;
-    str_fmt(text, sizeof(text), "%llu", (unsigned long long)want);
-    if (pwrite(fd, text, strlen(text), 0) > 0)
-        log_info("raised %s from %llu to %s", name, (unsigned long long)now, text);
-}
-
 static int raise_limits(struct keeper *k, struct err *e)
 {
     struct rlimit files;
 
     (void)e;
-    raise_sysctl("kernel.pid_max", "/proc/sys/kernel/pid_max", 4194304);
-    raise_sysctl("kernel.pty.max", "/proc/sys/kernel/pty/max", 65536);
+    counters_raise();
     if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
         files.rlim_cur = files.rlim_max;
         setrlimit(RLIMIT_NOFILE, &files);
@@ -112,6 +95,7 @@ static const struct {
     {"closer",             closer_open},
     {"workers",            worker_open},
     {"disks",              disk_open},
+    {"disk I/O",           io_open},
     {"volumes",            mount_open},
     {"templates",          template_open},
     {"images",             image_open},

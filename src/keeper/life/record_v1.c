@@ -74,7 +74,11 @@ static int convert(const struct record_v1 *v, struct record *ret)
     TAKE(ret->reason, v->reason);
     ret->range = v->range;
     ret->network = v->network;
-    LIMITS_COPY(&ret->limits, v);
+    ret->limits = (struct limits){.cpu_milli = v->cpu_milli,
+                                  .memory = v->memory,
+                                  .pids = v->pids,
+                                  .disk = v->disk,
+                                  .nofile = v->nofile};
     ret->created_ms = v->created_ms;
     return 1;
 }

@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "keeper/freezer.h"
+#include "keeper/io.h"
 #include "keeper/life/reactions.h"
 #include "keeper/network.h"
 #include "keeper/ops.h"
@@ -80,11 +81,16 @@ struct limits sandbox_defaults(const struct keeper *k)
     return l;
 }
 
+static bool is_outside(uint64_t n, uint64_t min, uint64_t max)
+{
+    return n < min || n > max;
+}
+
 /* The front has checked these for its clients; this is for a front that has been taken over. */
 int sandbox_check_limits(const struct limits *l, struct err *e)
 {
 #define CHECK(limits, e, member, name, type, def, min, max, ...)                                   \
-    if ((limits)->member < (uint64_t)(min) || (limits)->member > (uint64_t)(max))                  \
+    if (is_outside((limits)->member, min, max))                                                    \
         return err_set(e, ERR_INVALID, "%s limit %llu is not between %llu and %llu", name,         \
                        (unsigned long long)(limits)->member, (unsigned long long)(min),            \
                        (unsigned long long)(max));
@@ -126,7 +132,7 @@ struct sandbox *sandbox_build(struct keeper *k, const struct order *o, enum stat
 }
 
 /* A pooled one serves any limits except those that its init has already applied: the open
- * files and, through the memory, the size of /dev/shm. NULL: none serves. */
+ * files, the bandwidth and, through the memory, the size of /dev/shm. NULL: none serves. */
 static struct sandbox *take_pooled(struct keeper *k, const struct order *o)
 {
     const struct limits *l = &o->limits;
@@ -135,7 +141,8 @@ static struct sandbox *take_pooled(struct keeper *k, const struct order *o)
     struct err e;
 
     if (sb == NULL || o->snapshot != NULL || strcmp(o->template, sb->rec.template) != 0 ||
-        l->nofile != d.nofile || l->memory != d.memory || o->network != sb->rec.network)
+        l->nofile != d.nofile || l->memory != d.memory || o->network != sb->rec.network ||
+        l->bandwidth != sb->rec.limits.bandwidth)
         return NULL;
     old = sb->rec.limits;
     sb->rec.limits = *l;
@@ -166,8 +173,8 @@ int sandbox_create(struct keeper *k, uint32_t seq, const struct keeper_create *m
                            m->snapshot);
         o.template = o.snapshot->rec.template;
     }
-    if (sandbox_check_limits(&o.limits, e) < 0 || rules_check(&o.rules, e) < 0 ||
-        network_choose(k, m->network, &o.network, e) < 0)
+    if (sandbox_check_limits(&o.limits, e) < 0 || io_check(k, o.limits.disk_io, e) < 0 ||
+        rules_check(&o.rules, e) < 0 || network_choose(k, m->network, &o.network, e) < 0)
         return -1;
     if (o.rules.len > 0 && o.network == 0)
         return err_set(e, ERR_INVALID, "network: rules are for `egress`; this sandbox gets `none`");

@@ -15,6 +15,7 @@
 #include "base/log.h"
 #include "base/own.h"
 #include "base/str.h"
+#include "base/tbf.h"
 
 #define MESSAGE_MAX 1024u /* bytes of a request */
 #define ROOM_FIRST (32u << 10)
@@ -283,6 +284,19 @@ int netlink_set_up(struct netlink *nl, const char *name, struct err *e)
     m->ifi_flags = m->ifi_change = IFF_UP;
     mnl_attr_put_strz(h, IFLA_IFNAME, name);
     return ask(nl, h) < 0 ? err_sys(e, "bring up %s", name) : 0;
+}
+
+int netlink_limit(struct netlink *nl, const char *name, uint64_t rate, struct err *e)
+{
+    _Alignas(16) char room[TBF_MESSAGE_MAX];
+    struct nlmsghdr *h = tbf_message(room, if_nametoindex(name), rate);
+
+    if (ask(nl, h) == 0)
+        return 0;
+    if (errno == ENOENT || errno == EOPNOTSUPP)
+        return err_set(e, ERR_UNSUPPORTED,
+                       "bandwidth: this host's kernel has no token bucket (module sch_tbf)");
+    return err_sys(e, "limit what %s sends", name);
 }
 
 int netlink_delete(struct netlink *nl, const char *name, struct err *e)

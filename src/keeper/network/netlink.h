@@ -51,6 +51,8 @@ int netlink_veth(struct netlink *nl, const char *name, pid_t pid, uint32_t mtu, 
 /* Takes 20 ms, under a lock of the whole kernel. */
 int netlink_delete(struct netlink *nl, const char *name, struct err *e);
 int netlink_set_up(struct netlink *nl, const char *name, struct err *e);
+/* Limits what the link sends (base/tbf.h). */
+int netlink_limit(struct netlink *nl, const char *name, uint64_t rate, struct err *e);
 /* Routes `addr` to the link. */
 int netlink_route(struct netlink *nl, uint32_t addr, const char *name, struct err *e);
 

@@ -4,10 +4,13 @@
 #include <errno.h>
 #include <linux/capability.h>
 #include <linux/netlink.h>
+#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "base/log.h"
 #include "base/str.h"
@@ -213,6 +216,30 @@ static int check_settings(struct keeper *k, struct err *e)
 
 /* ---- start and end of the daemon ---- */
 
+/* Whether the kernel has the token bucket is known by making one: in a network namespace that is
+ * gone again with the process that made it. */
+static bool can_limit(void)
+{
+    struct netlink *nl = NULL;
+    struct err e;
+    int status = 1;
+    pid_t pid = fork();
+
+    if (pid == 0)
+        _exit(unshare(CLONE_NEWNET) < 0 || netlink_open(&nl, NETLINK_ROUTE, &e) < 0 ||
+              netlink_limit(nl, "lo", 1u << 20, &e) < 0);
+    return pid > 0 && waitpid(pid, &status, 0) == pid && status == 0;
+}
+
+static int check_bandwidth(struct keeper *k, struct err *e)
+{
+    k->network.limits = can_limit();
+    if (k->config.bandwidth == 0 || k->network.limits)
+        return 0;
+    return err_set(e, ERR_INVALID,
+                   "the setting bandwidth: this kernel has no token bucket (module sch_tbf)");
+}
+
 static int open_host(struct keeper *k, struct err *e)
 {
     struct network *n = &k->network;
@@ -227,7 +254,8 @@ static int open_host(struct keeper *k, struct err *e)
     n->forwarding = v.devs;
     /* The firewall first: nothing is forwarded before it is complete. */
     if (forwarding_take(&n->forwarding, &tables, k->tag, e) < 0 || firewall_write(k, e) < 0 ||
-        forwarding_start(&n->forwarding, e) < 0 || firewall_watch(k, e) < 0)
+        forwarding_start(&n->forwarding, e) < 0 || firewall_watch(k, e) < 0 ||
+        check_bandwidth(k, e) < 0)
         return -1;
     n->egress = true;
     return 0;
@@ -388,6 +416,10 @@ int network_up(struct sandbox *sb, struct err *e)
         return err_sys(e, "turn off IPv6 on %s", name);
     if (forwarding_set("ipv4", name, "forwarding", "1") < 0)
         return err_sys(e, "turn on forwarding of %s", name);
+    /* A tenant sees only its own end, which init limits. */
+    if (sb->rec.limits.bandwidth != 0 &&
+        netlink_limit(n->nl, name, sb->rec.limits.bandwidth, e) < 0)
+        return -1;
     if (netlink_set_up(n->nl, name, e) < 0 ||
         netlink_route(n->nl, network_address(sb), name, e) < 0)
         return -1;
@@ -502,6 +534,16 @@ bool network_check_nft(char *text, size_t room)
              works ? "nftables works: sandboxes can have a network with a firewall"
                    : "nftables does not work here: network `none` only");
     firewall_close(nft);
+    return works;
+}
+
+bool network_check_limits(char *text, size_t room)
+{
+    bool works = can_limit();
+
+    snprintf(text, room,
+             works ? "a sandbox's network can be limited (the limit bandwidth)"
+                   : "no token bucket (module sch_tbf): the limit bandwidth cannot be had");
     return works;
 }
 

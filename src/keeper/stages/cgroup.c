@@ -22,7 +22,9 @@
 #include "base/str.h"
 #include "keeper/cgroup.h"
 #include "keeper/compat.h"
+#include "keeper/counters.h"
 #include "keeper/freezer.h"
+#include "keeper/io.h"
 #include "keeper/stages.h"
 
 #define SOCKET_BYTES_MAX (64ull << 20) /* in the buffers of a sandbox's sockets, v1 only */
@@ -67,8 +69,7 @@ static int make(int dfd, const char *name, int *ret, struct err *e)
     return 0;
 }
 
-/* Finds where the v2 hierarchy, or the v1 one of a controller, is mounted. */
-static int mounted_at(const char *controller, char out[256])
+int cgroup_mounted_at(const char *controller, char out[256])
 {
     FILE *f = fopen("/proc/self/mounts", "re");
     char line[1024], where[256], type[32], opts[512];
@@ -92,7 +93,7 @@ static int mounted_at(const char *controller, char out[256])
     return found;
 }
 
-static bool has_word(const char *list, const char *word)
+bool cgroup_has_word(const char *list, const char *word)
 {
     size_t n = strlen(word);
 
@@ -107,7 +108,7 @@ static int open_v2(struct keeper *k, const char *name, struct err *e)
     char root[256], have[256];
     autofd int fd = -1;
 
-    if (mounted_at(NULL, root) < 0)
+    if (cgroup_mounted_at(NULL, root) < 0)
         return err_set(e, ERR_UNSUPPORTED, "this host has no cgroup v2 hierarchy mounted");
     fd = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0)
@@ -119,7 +120,7 @@ static int open_v2(struct keeper *k, const char *name, struct err *e)
     for (int c = 0; c < CTRL_COUNT; c++) {
         char on[32];
 
-        if (!has_word(have, ctrls[c].name))
+        if (!cgroup_has_word(have, ctrls[c].name))
             continue;
         str_fmt(on, sizeof(on), "+%s", ctrls[c].name);
         if (cgroup_put(fd, "cgroup.subtree_control", on, e) < 0 ||
@@ -135,7 +136,7 @@ static int open_v1(struct keeper *k, int c, const char *name, struct err *e)
     char root[256];
     autofd int fd = -1;
 
-    if (mounted_at(ctrls[c].name, root) < 0) {
+    if (cgroup_mounted_at(ctrls[c].name, root) < 0) {
         if (config_accepts(&k->config, ctrls[c].wall))
             return 0;
         return err_set(e, ERR_UNSUPPORTED,
@@ -177,19 +178,13 @@ static int limit_pids(const struct group *g, uint64_t n, struct err *e)
     return group_put(g, "pids.max", text, e);
 }
 
-/* All sandboxes together leave the host a quarter of its pids: else a few dozen
+/* All sandboxes together leave the host a quarter of its pids and threads: else a few dozen
  * fork bombs, each within its own limit, and nobody on it could start a program. */
 static int limit_all_pids(struct keeper *k, struct err *e)
 {
     const struct group all = {.parent = ctrl_parent(&k->cgroups, CTRL_PIDS), .name = "."};
-    autofd int proc = open("/proc/sys/kernel", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    char text[32];
 
-    if (all.parent < 0)
-        return 0;
-    if (proc < 0 || cgroup_get(proc, "pid_max", text, sizeof(text)) <= 0)
-        return err_sys(e, "read kernel.pid_max");
-    return limit_pids(&all, strtoull(text, NULL, 10) / 4 * 3, e);
+    return all.parent < 0 ? 0 : limit_pids(&all, counter_tasks() / 4 * 3, e);
 }
 
 int cgroup_open(struct keeper *k, struct err *e)
@@ -297,7 +292,7 @@ int cgroup_limit(struct sandbox *sb, struct err *e)
         if (g.parent >= 0 && set[c](&g, value[c], e) < 0)
             return err_wrap(e, "%s limit", ctrls[c].name);
     }
-    return 0;
+    return io_limit(sb, e);
 }
 
 int cgroup_up(struct sandbox *sb, struct err *e)

@@ -12,17 +12,24 @@
  * nothing (seccomp_is_const_allow). libseccomp knows the numbers of the names. */
 #include <errno.h>
 #include <linux/audit.h>
+#include <linux/btrfs.h>
 #include <linux/filter.h>
+#include <linux/fs.h>
 #include <linux/if_packet.h>
+#include <linux/in6.h>
 #include <linux/seccomp.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <seccomp.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 
+#include "base/id.h"
 #include "keeper/host.h"
 
 /* clang-format off */
@@ -59,14 +66,14 @@ static const char *const allowed[] = {
     "fork", "futex", "futex_requeue", "futex_wait", "futex_waitv", "futex_wake", "get_robust_list", "get_thread_area",
     "getpgid", "getpgrp", "getpid", "getppid", "getpriority", "getrlimit", "getrusage", "getsid",
     "gettid", "ioprio_get", "ioprio_set", "kcmp", "kill", "pidfd_getfd", "pidfd_open",
-    "pidfd_send_signal", "prctl", "process_vm_readv", "process_vm_writev", "ptrace",
+    "pidfd_send_signal", "process_vm_readv", "process_vm_writev", "ptrace",
     "restart_syscall", "rseq", "rt_sigaction", "rt_sigpending", "rt_sigprocmask", "rt_sigqueueinfo",
     "rt_sigreturn", "rt_sigsuspend", "rt_sigtimedwait", "rt_tgsigqueueinfo", "sched_get_priority_max",
     "sched_get_priority_min", "sched_getaffinity", "sched_getattr", "sched_getparam",
     "sched_getscheduler", "sched_rr_get_interval", "sched_setaffinity", "sched_setattr",
     "sched_setparam", "sched_setscheduler", "sched_yield", "set_robust_list", "set_thread_area",
     "set_tid_address", "setpgid", "setpriority", "setsid", "sigaltstack", "tgkill",
-    "time", "times", "tkill", "vfork", "wait4", "waitid", "seccomp", "landlock_add_rule",
+    "time", "times", "tkill", "vfork", "wait4", "waitid", "landlock_add_rule",
     "landlock_create_ruleset", "landlock_restrict_self", "chroot",
     /* identity */
     "getegid", "geteuid", "getgid", "getgroups", "getresgid", "getresuid", "getuid", "setfsgid",
@@ -75,10 +82,10 @@ static const char *const allowed[] = {
     "alarm", "clock_getres", "clock_gettime", "clock_nanosleep", "getcpu", "getitimer", "getrandom",
     "gettimeofday", "nanosleep", "setitimer", "sysinfo", "timer_create", "timer_delete",
     "timer_getoverrun", "timer_gettime", "timer_settime", "uname", "personality",
-    /* sockets; socket() itself, setsockopt, ioctl, statfs and setting limits are below */
-    "accept", "accept4", "bind", "connect", "getpeername", "getsockname", "getsockopt", "listen",
+    /* sockets; socket() itself, socketpair, listen and setsockopt are below, with ioctl, statfs,
+     * prctl, seccomp and setting limits */
+    "accept", "accept4", "bind", "connect", "getpeername", "getsockname", "getsockopt",
     "recvfrom", "recvmmsg", "recvmsg", "sendmmsg", "sendmsg", "sendto", "shutdown",
-    "socketpair",
     /* System V and POSIX ipc, in the sandbox's own namespace */
     "mq_getsetattr", "mq_notify", "mq_open", "mq_timedreceive", "mq_timedsend", "mq_unlink",
     "msgctl", "msgget", "msgrcv", "msgsnd", "semctl", "semget", "semop", "semtimedop", "shmat",
@@ -119,33 +126,167 @@ static const char *const refused[] = {
 #define UNLESS(k, skip) BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (k), 0, (skip))
 #define WHEN(k, skip) BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (k), (skip), 0)
 
-/* What lies in a netlink, packet or raw socket counts to nobody's memory, so init is asked
- * whether there may be one more (init/syscalls/sockets.h). */
-static const struct sock_filter on_socket[] = {
-    LOW(0),           WHEN(AF_UNIX, 10),    WHEN(AF_NETLINK, 8),   WHEN(AF_PACKET, 7),
-    WHEN(AF_INET, 2), WHEN(AF_INET6, 1),    RETURN(ERRNO(ENOSYS)), LOW(1),
-    MASK(SOCK_TYPES), WHEN(SOCK_STREAM, 2), WHEN(SOCK_DGRAM, 1),   RETURN(NOTIFY),
-    RETURN(ALLOW)};
+/* Init makes some calls for a process inside, and the filter is on init too. A call of init's own
+ * has a number in its sixth argument, which these calls do not use: chosen when the keeper
+ * starts, sent in the boot message, readable nowhere inside. A tenant that guessed it could exceed
+ * the bounds of init/syscalls/sockets.h, and no more. put() replaces the two words. */
+#define PASS_LOW 0x70617373u
+#define PASS_HIGH 0x68696768u
 
-/* The ring of a packet socket is as large as one likes, and nobody's memory either. For
- * filters that the kernel compiles the host has one room for everybody (bpf_jit_limit): when
- * it is full, no sandbox gets the filter that this file makes. */
-static const struct sock_filter on_setsockopt[] = {LOW(1),
-                                                   WHEN(SOL_PACKET, 5),
-                                                   UNLESS(SOL_SOCKET, 9),
-                                                   LOW(2),
-                                                   WHEN(SO_ATTACH_FILTER, 6),
-                                                   WHEN(SO_ATTACH_REUSEPORT_CBPF, 5),
-                                                   RETURN(ALLOW),
-                                                   LOW(2),
-                                                   WHEN(PACKET_FANOUT_DATA, 2),
-                                                   WHEN(PACKET_RX_RING, 1),
-                                                   UNLESS(PACKET_TX_RING, 1),
-                                                   RETURN(ERRNO(EPERM)),
+/* Data in a netlink, packet or raw socket counts to nobody's memory, so init is asked
+ * whether there may be one more (init/syscalls/sockets.h). Of the internet's protocols only the
+ * common ones: for the others the kernel would load modules. */
+static const struct sock_filter on_socket[] = {LOW(0),
+                                               WHEN(AF_UNIX, 22),
+                                               WHEN(AF_NETLINK, 10),
+                                               WHEN(AF_PACKET, 9),
+                                               WHEN(AF_INET, 2),
+                                               WHEN(AF_INET6, 1),
+                                               RETURN(ERRNO(ENOSYS)),
+                                               LOW(1),
+                                               MASK(SOCK_TYPES),
+                                               WHEN(SOCK_STREAM, 5),
+                                               WHEN(SOCK_DGRAM, 4),
+                                               WHEN(SOCK_RAW, 1),
+                                               UNLESS(SOCK_PACKET, 1),
+                                               RETURN(NOTIFY),
+                                               RETURN(ERRNO(ESOCKTNOSUPPORT)),
+                                               LOW(2),
+                                               WHEN(0, 7),
+                                               WHEN(IPPROTO_TCP, 6),
+                                               WHEN(IPPROTO_UDP, 5),
+                                               WHEN(IPPROTO_ICMP, 4),
+                                               WHEN(IPPROTO_ICMPV6, 3),
+                                               WHEN(IPPROTO_UDPLITE, 2),
+                                               WHEN(IPPROTO_MPTCP, 1),
+                                               RETURN(ERRNO(EPROTONOSUPPORT)),
+                                               RETURN(ALLOW)};
+
+/* socketpair() creates a socket of the family before it finds that most have no pairs. */
+static const struct sock_filter on_socketpair[] = {LOW(0), WHEN(AF_UNIX, 1), RETURN(ERRNO(ENOSYS)),
                                                    RETURN(ALLOW)};
 
-/* TIOCSTI pushes characters into somebody else's input; it has no honest use. */
-static const struct sock_filter on_ioctl[] = {LOW(1), UNLESS(TIOCSTI, 1), RETURN(ERRNO(ENOSYS)),
+/* Connections that nobody has accepted yet count to nobody's memory: sockets.h. */
+static const struct sock_filter on_listen[] = {
+    LOW(5), UNLESS(PASS_LOW, 3), HIGH(5), UNLESS(PASS_HIGH, 1), RETURN(ALLOW), RETURN(NOTIFY)};
+
+#define OPTIONS_CODE 80u
+#ifndef SO_BUF_LOCK
+#define SO_BUF_LOCK 72 /* Linux 5.16 */
+#endif
+#ifndef TCP_AO_ADD_KEY
+#define TCP_AO_ADD_KEY 38 /* Linux 6.7 */
+#endif
+
+/* What setsockopt() is refused, or asked for; everything else is allowed. Rows of one level stand
+ * together; on_setsockopt() makes the code. */
+/* clang-format off */
+enum option_answer { OPTION_REFUSE, OPTION_NOTIFY, OPTION_NOT_INIT };
+static const struct option {
+    uint32_t level, name;
+    enum option_answer answer;
+} options[] = {
+    /* sizes of buffers, which init sets for the caller (sockets.h) */
+    {SOL_SOCKET,   SO_RCVBUF,                OPTION_NOT_INIT},
+    {SOL_SOCKET,   SO_SNDBUF,                OPTION_NOT_INIT},
+    {SOL_SOCKET,   SO_BUF_LOCK,              OPTION_REFUSE}, /* unlocks what init has set */
+    /* The host has one room for all filters that the kernel compiles (bpf_jit_limit): when it is
+     * full, no sandbox gets the filter that this file makes. */
+    {SOL_SOCKET,   SO_ATTACH_FILTER,         OPTION_REFUSE},
+    {SOL_SOCKET,   SO_ATTACH_REUSEPORT_CBPF, OPTION_REFUSE},
+    {SOL_PACKET,   PACKET_FANOUT_DATA,       OPTION_REFUSE},
+    /* nobody's memory: a ring of any size, any number of addresses */
+    {SOL_PACKET,   PACKET_RX_RING,           OPTION_REFUSE},
+    {SOL_PACKET,   PACKET_TX_RING,           OPTION_REFUSE},
+    {SOL_PACKET,   PACKET_ADD_MEMBERSHIP,    OPTION_REFUSE},
+    /* groups, which init counts (sockets.h) */
+    {IPPROTO_IP,   IP_ADD_MEMBERSHIP,        OPTION_NOTIFY},
+    {IPPROTO_IP,   IP_ADD_SOURCE_MEMBERSHIP, OPTION_NOTIFY},
+    {IPPROTO_IP,   MCAST_JOIN_GROUP,         OPTION_NOTIFY},
+    {IPPROTO_IP,   MCAST_JOIN_SOURCE_GROUP,  OPTION_NOTIFY},
+    {IPPROTO_IPV6, IPV6_ADD_MEMBERSHIP,      OPTION_NOTIFY},
+    {IPPROTO_IPV6, IPV6_JOIN_ANYCAST,        OPTION_NOTIFY},
+    {IPPROTO_IPV6, MCAST_JOIN_GROUP,         OPTION_NOTIFY},
+    {IPPROTO_IPV6, MCAST_JOIN_SOURCE_GROUP,  OPTION_NOTIFY},
+    {IPPROTO_IPV6, IPV6_2292PKTOPTIONS,      OPTION_REFUSE}, /* 2 KiB each, nobody's memory */
+    {IPPROTO_IPV6, IPV6_HOPOPTS,             OPTION_REFUSE},
+    {IPPROTO_IPV6, IPV6_RTHDRDSTOPTS,        OPTION_REFUSE},
+    {IPPROTO_IPV6, IPV6_RTHDR,               OPTION_REFUSE},
+    {IPPROTO_IPV6, IPV6_DSTOPTS,             OPTION_REFUSE},
+    /* of these the host has one number for all: flow labels, and closed connections that are not
+     * over (tcp_max_orphans), which TCP_LINGER2 keeps for two minutes */
+    {IPPROTO_IPV6, IPV6_FLOWLABEL_MGR,       OPTION_REFUSE},
+    {IPPROTO_TCP,  TCP_LINGER2,              OPTION_REFUSE},
+    /* up to 128 KiB for one socket, which count to nobody (optmem_max) */
+    {IPPROTO_TCP,  TCP_MD5SIG,               OPTION_REFUSE},
+    {IPPROTO_TCP,  TCP_MD5SIG_EXT,           OPTION_REFUSE},
+    {IPPROTO_TCP,  TCP_AO_ADD_KEY,           OPTION_REFUSE},
+};
+/* clang-format on */
+
+static const struct sock_filter option_answers[][6] = {
+    [OPTION_REFUSE] = {RETURN(ERRNO(EPERM))},
+    [OPTION_NOTIFY] = {RETURN(NOTIFY)},
+    [OPTION_NOT_INIT] = {LOW(5), UNLESS(PASS_LOW, 3), HIGH(5), UNLESS(PASS_HIGH, 1), RETURN(ALLOW),
+                         RETURN(NOTIFY)},
+};
+static const size_t option_lengths[] = {
+    [OPTION_REFUSE] = 1, [OPTION_NOTIFY] = 1, [OPTION_NOT_INIT] = 6};
+
+/* One level: its options, ALLOW, and then each kind of answer that it needs, once. */
+static size_t option_level(const struct option *rows, size_t n, struct sock_filter *out)
+{
+    size_t at[ARRAY_LEN(option_lengths)] = {0}, len = n + 3;
+
+    out[1] = (struct sock_filter)LOW(2);
+    out[n + 2] = (struct sock_filter)RETURN(ALLOW);
+    for (size_t i = 0; i < n; i++) {
+        enum option_answer a = rows[i].answer;
+
+        if (at[a] == 0) {
+            at[a] = len;
+            memcpy(&out[len], option_answers[a], option_lengths[a] * sizeof(*out));
+            len += option_lengths[a];
+        }
+        out[2 + i] = (struct sock_filter)WHEN(rows[i].name, (unsigned char)(at[a] - i - 3));
+    }
+    out[0] = (struct sock_filter)UNLESS(rows[0].level, (unsigned char)(len - 1));
+    return len;
+}
+
+static size_t on_setsockopt(struct sock_filter out[OPTIONS_CODE])
+{
+    size_t len = 0, next;
+
+    out[len++] = (struct sock_filter)LOW(1);
+    for (size_t i = 0; i < ARRAY_LEN(options); i = next) {
+        for (next = i + 1; next < ARRAY_LEN(options) && options[next].level == options[i].level;)
+            next++;
+        len += option_level(&options[i], next - i, &out[len]);
+    }
+    out[len++] = (struct sock_filter)RETURN(ALLOW);
+    return len;
+}
+
+/* TIOCSTI pushes characters into somebody else's input; it has no honest use. Of btrfs only
+ * cloning and deduplication, which other file systems have too: in a volume root inside could
+ * make subvolumes, whose quota groups have no limit, and have everybody's data written out. */
+static const struct sock_filter on_ioctl[] = {LOW(1),
+                                              WHEN(FICLONE, 7),
+                                              WHEN(FICLONERANGE, 6),
+                                              WHEN(FIDEDUPERANGE, 5),
+                                              WHEN(TIOCSTI, 3),
+                                              MASK(0xff00),
+                                              UNLESS(BTRFS_IOCTL_MAGIC << 8, 2),
+                                              RETURN(ERRNO(ENOTTY)),
+                                              RETURN(ERRNO(ENOSYS)),
+                                              RETURN(ALLOW)};
+
+/* A filter of a tenant's own takes from the same room as that of every sandbox, so init counts
+ * them (init/syscalls/filters.h). */
+static const struct sock_filter on_seccomp[] = {LOW(0), UNLESS(SECCOMP_SET_MODE_FILTER, 1),
+                                                RETURN(NOTIFY), RETURN(ALLOW)};
+static const struct sock_filter on_prctl[] = {LOW(0), UNLESS(PR_SET_SECCOMP, 1), RETURN(NOTIFY),
                                               RETURN(ALLOW)};
 
 /* A core_pattern that names a program starts it on the host, as root, whatever
@@ -167,7 +308,10 @@ static const struct special {
     size_t n;
 } specials[] = {
     {"socket", on_socket, ARRAY_LEN(on_socket)},
-    {"setsockopt", on_setsockopt, ARRAY_LEN(on_setsockopt)},
+    {"socketpair", on_socketpair, ARRAY_LEN(on_socketpair)},
+    {"listen", on_listen, ARRAY_LEN(on_listen)},
+    {"seccomp", on_seccomp, ARRAY_LEN(on_seccomp)},
+    {"prctl", on_prctl, ARRAY_LEN(on_prctl)},
     {"ioctl", on_ioctl, ARRAY_LEN(on_ioctl)},
     {"setrlimit", on_setrlimit, ARRAY_LEN(on_setrlimit)},
     {"prlimit64", on_prlimit, ARRAY_LEN(on_prlimit)},
@@ -189,6 +333,7 @@ struct program {
     struct sock_filter code[INSTRUCTIONS_MAX];
     size_t n;
     bool full;
+    uint64_t pass;
 };
 
 /* A name libseccomp does not know (an old library) is left out: it then answers
@@ -202,7 +347,7 @@ static void answer(struct run table[NR_END], const char *name, const struct sock
         table[nr] = (struct run){(unsigned)nr, code, n};
 }
 
-static size_t find_runs(struct run table[NR_END])
+static size_t find_runs(struct run table[NR_END], struct sock_filter setsockopt_code[OPTIONS_CODE])
 {
     size_t n = 0;
 
@@ -214,6 +359,7 @@ static size_t find_runs(struct run table[NR_END])
         answer(table, refused[i], &dangerous, 1);
     for (size_t i = 0; i < ARRAY_LEN(specials); i++)
         answer(table, specials[i].name, specials[i].code, specials[i].n);
+    answer(table, "setsockopt", setsockopt_code, on_setsockopt(setsockopt_code));
     for (unsigned nr = 0; nr < NR_END; nr++)
         if (n == 0 || table[n - 1].code != table[nr].code)
             table[n++] = table[nr];
@@ -223,6 +369,10 @@ static size_t find_runs(struct run table[NR_END])
 static void put(struct program *p, struct sock_filter f)
 {
     p->full = p->n == INSTRUCTIONS_MAX;
+    if (BPF_CLASS(f.code) == BPF_JMP && f.k == PASS_LOW)
+        f.k = (uint32_t)p->pass;
+    if (BPF_CLASS(f.code) == BPF_JMP && f.k == PASS_HIGH)
+        f.k = (uint32_t)(p->pass >> 32);
     if (!p->full)
         p->code[p->n++] = f;
 }
@@ -254,8 +404,9 @@ static void search(struct program *p, const struct run *runs, size_t n)
 
 static void write_program(struct program *p)
 {
+    struct sock_filter setsockopt_code[OPTIONS_CODE];
     struct run runs[NR_END];
-    size_t n = find_runs(runs);
+    size_t n = find_runs(runs, setsockopt_code);
 
     put(p, (struct sock_filter)LOAD(arch));
     put(p, (struct sock_filter)WHEN(AUDIT_ARCH_X86_64, 1));
@@ -270,6 +421,8 @@ int filter_compile(struct keeper *k, struct err *e)
 {
     struct program p = {.n = 0};
 
+    id_bytes(&k->filter_pass, sizeof(k->filter_pass));
+    p.pass = k->filter_pass;
     write_program(&p);
     if (p.full)
         return err_set(e, ERR_INTERNAL, "the filter has more than %zu instructions",

@@ -78,6 +78,8 @@ static void fill_message(struct sandbox *sb, struct boot_message *m)
     m->shm_bytes = sb->rec.limits.memory / 2;
     m->ptys = SANDBOX_PTYS;
     m->address = network_address(sb);
+    m->pass = sb->k->filter_pass;
+    m->bandwidth = sb->rec.limits.bandwidth;
     str_fmt(m->boot_id, sizeof(m->boot_id), "%s", sb->rec.boot_id);
     str_fmt(m->hostname, sizeof(m->hostname), "cove");
     memcpy(m->filter, sb->k->filter, sb->k->filter_len);
@@ -110,8 +112,10 @@ static void boot_answered(struct loop_io *io, uint32_t events)
         return;
     }
     a.error[sizeof(a.error) - 1] = '\0';
-    err_set(&e, ERR_INTERNAL, "sandbox %s: init: %s", sb->rec.id,
-            n > 0 ? a.error : "ended before it was ready");
+    /* What is wrong with the tenant's own files is its client's to read; a tenant cannot have run
+     * yet, and a kind of failure is all that it could choose. */
+    err_set(&e, n > 0 && a.kind == ERR_CONFLICT ? ERR_CONFLICT : ERR_INTERNAL,
+            "sandbox %s: init: %s", sb->rec.id, n > 0 ? a.error : "ended before it was ready");
     sandbox_failed(sb, &e);
 }
 

@@ -65,6 +65,7 @@ static void call_end(struct fd_call *c)
     loop_undefer(&c->later);
     loop_io_stop(c->g->loop, &c->io);
     c->job.drop = call_free;
+    c->job.lane = JOB_CLOSE;
     job_start(c->g->loop, &c->job, close_both, call_free);
 }
 
@@ -275,7 +276,8 @@ static int call_begin(struct fd_call *c, struct box *b, uint16_t request, const 
     return 0;
 }
 
-static struct fd_call *call_new(struct engine *g, enum init_fd_kind want, fd_cb *cb, void *arg)
+static struct fd_call *call_new(struct engine *g, enum init_fd_kind want, const char *key,
+                                fd_cb *cb, void *arg)
 {
     struct fd_call *c = calloc(1, sizeof(*c));
 
@@ -283,6 +285,7 @@ static struct fd_call *call_new(struct engine *g, enum init_fd_kind want, fd_cb 
         abort(); /* as in stream.c */
     c->g = g;
     c->in.want = want;
+    c->job.share = job_share(key);
     c->cb = cb;
     c->arg = arg;
     c->in.fd = c->in.passed = c->io.fd = -1;
@@ -292,7 +295,7 @@ static struct fd_call *call_new(struct engine *g, enum init_fd_kind want, fd_cb 
 
 struct fd_call *fd_open(const struct file_at *at, fd_cb *cb, void *arg)
 {
-    struct fd_call *c = call_new(at->ref.engine, INIT_FD_FILE, cb, arg);
+    struct fd_call *c = call_new(at->ref.engine, INIT_FD_FILE, at->ref.key, cb, arg);
     struct file_kept k;
     struct err e;
     struct box *b = file_keep(at, &k, &e);
@@ -305,7 +308,7 @@ struct fd_call *fd_open(const struct file_at *at, fd_cb *cb, void *arg)
 
 struct fd_call *fd_connect(struct ref ref, unsigned port, uint64_t timeout_ms, fd_cb *cb, void *arg)
 {
-    struct fd_call *c = call_new(ref.engine, INIT_FD_SOCKET, cb, arg);
+    struct fd_call *c = call_new(ref.engine, INIT_FD_SOCKET, ref.key, cb, arg);
     struct err e;
     struct box *b = box_running(ref, &e);
     struct init_connect m = {.port = port, .timeout_ms = timeout_ms};
@@ -341,7 +344,7 @@ static void close_done(struct job *j)
     free(CONTAINER_OF(j, struct closing, job));
 }
 
-void fd_close(struct engine *g, int fd)
+void fd_close(struct engine *g, int fd, const char *key)
 {
     struct closing *c = fd < 0 ? NULL : calloc(1, sizeof(*c));
 
@@ -351,5 +354,7 @@ void fd_close(struct engine *g, int fd)
         abort(); /* as in stream.c */
     c->fd = fd;
     c->job.drop = close_done;
+    c->job.lane = JOB_CLOSE;
+    c->job.share = job_share(key);
     job_start(g->loop, &c->job, close_run, close_done);
 }

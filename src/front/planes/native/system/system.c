@@ -144,6 +144,9 @@ static const struct {
     ROW(reserve,          "gauge",   "disk_reserve_bytes",            "Free space that is allocated ahead."),
     ROW(disk_low,         "gauge",   "disk_low",                      "1: too little space is left, and creates are refused with 507."),
     ROW(disk_backed,      "gauge",   "disk_backed",                   "1: all that tenants are promised is allocated on the host."),
+    ROW(io_weights,       "gauge",   "disk_io_weights",               "1: a busy disk is shared by weight (cgroup v2 io)."),
+    ROW(io_limits,        "gauge",   "disk_io_limits",                "1: the limit disk_io can be had."),
+    ROW(bandwidth,        "gauge",   "bandwidth_limits",              "1: the limit bandwidth can be had."),
 #undef ROW
 };
 /* clang-format on */
