@@ -27,7 +27,7 @@ struct cgroups {
 
 struct disk {
     const struct disk_way *way;
-    int fd; /* directory with one subvolume or directory per sandbox */
+    int fd;       /* directory with one subvolume or directory per sandbox */
     dev_t device; /* of the disks; 0: unknown, or more than one */
     uint32_t spares[DISK_SPARES], next_spare; /* emptied disks for new sandboxes */
     size_t nspares, nemptying;                /* nemptying: that may become spares */

@@ -16,8 +16,8 @@
 #include "front/engine/fdpass.h"
 #include "front/proxy/internal.h"
 #include "http/http.h"
-#include "json/write.h"
 #include "mem/mem.h"
+#include "json/write.h"
 
 #define SWEEP_MS 2000 /* how soon relays into a sandbox that is gone end */
 
