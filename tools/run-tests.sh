@@ -18,6 +18,7 @@ cd "$(dirname "$0")/.." || exit 1
 
 passed=0 failed=0
 logs=build/test-logs
+STEP_SECONDS=${STEP_SECONDS:-1800} # a step that hangs is a failure, and the others still run
 only=" $* "
 
 wanted() {
@@ -68,17 +69,22 @@ unit() {
 # One folder of node tests. Files run one after another: each starts a daemon,
 # and its timing must not depend on another file.
 node_tests() {
-    local name=$1 dir=$2 log good bad
+    local name=$1 dir=$2 log good bad stopped
     log="$logs/${name//[ \/]/-}.log"
     shopt -s nullglob
     local files=("$dir"/*.test.mjs)
     [ ${#files[@]} -gt 0 ] || return 0
-    node --test --test-concurrency=1 --test-reporter=spec --test-reporter-destination="$log.spec" \
-        --test-reporter=tap --test-reporter-destination="$log" "${files[@]}"
+    timeout -k 30 "$STEP_SECONDS" node --test --test-concurrency=1 --test-reporter=spec \
+        --test-reporter-destination="$log.spec" --test-reporter=tap --test-reporter-destination="$log" "${files[@]}"
+    stopped=$?
     good=$(sed -n 's/^# pass \([0-9]*\)$/\1/p' "$log" | tail -1)
     bad=$(sed -n 's/^# fail \([0-9]*\)$/\1/p;s/^# cancelled \([0-9]*\)$/\1/p' "$log" | awk '{ n += $1 } END { print n + 0 }')
     good=${good:-0}
     [ "$((good + bad))" = 0 ] && bad=1
+    if [ "$stopped" = 124 ] || [ "$stopped" = 137 ]; then
+        bad=$((bad + 1))
+        echo "    stopped after $STEP_SECONDS seconds, after: $(grep -E '^(not )?ok |^# Subtest' "$log" | tail -1)"
+    fi
     passed=$((passed + good)) failed=$((failed + bad))
     say "$name" "$good passed, $bad failed"
     [ "$bad" = 0 ] || sed -n '/failing tests:/,$p' "$log.spec" | head -n 200 | sed 's/^/    /'

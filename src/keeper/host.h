@@ -51,6 +51,7 @@ struct network {
     bool egress;       /* sandboxes can have egress, and do unless they ask for none */
     char why_not[200]; /* the reason when they cannot */
     bool limits;       /* the kernel has what limits bandwidth */
+    bool fresh;        /* no sandbox of an earlier daemon relies on our table */
     bool powerless;    /* nothing of ours is on the host either, and CAP_NET_ADMIN is dropped */
     uint32_t subnet, mtu;
     uint32_t resolvers[NETWORK_RESOLVERS];

@@ -16,6 +16,9 @@
 int network_open(struct keeper *k, struct err *e);
 /* Removes our firewall table and our forwarding from the host. */
 void network_close(struct keeper *k);
+/* The daemon could not start: removes what it has made itself, and keeps an earlier daemon's table,
+ * which sandboxes may still need. */
+void network_undo(struct keeper *k);
 
 /* The bits of record.network for a client's choice ("": the default). */
 int network_choose(const struct keeper *k, const char *asked, uint32_t *ret, struct err *e);

@@ -125,7 +125,7 @@ async function relay() {
   fs.chmodSync(file, 0o600);
 }
 
-process.on('disconnect', () => process.exit());
+process.stdin.resume().on('end', () => process.exit()); // the test has ended
 await answers();
 if (role === 'host') await relay();
 process.stdout.write('ready\n');

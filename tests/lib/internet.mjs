@@ -136,12 +136,13 @@ export class Internet {
     this.people = [];
     for (const [ns, role] of [[this.world, 'world'], [this.host, 'host']]) {
       const [file, ...args] = this.in(ns, process.execPath, path.join(HERE, 'internet-world.mjs'), role, this.dir);
-      const child = spawn(file, args, { stdio: ['ignore', 'pipe', 'inherit'] });
+      const child = spawn(file, args, { stdio: ['pipe', 'pipe', 'inherit'] }); // it ends when its stdin does
       this.people.push(child);
       await new Promise((resolve, reject) => {
         child.stdout.once('data', resolve);
         child.once('exit', (c) => reject(new Error(`${role} ended: ${c}`)));
       });
+      for (const o of [child, child.stdin, child.stdout]) o.unref(); // a test that forgets to close does not wait for it
     }
   }
 

@@ -36,6 +36,11 @@ async function refusal(args) {
   return r.stderr;
 }
 
+/** The file where daemons of this host write which interfaces they turned on. */
+async function ledger() {
+  return `/run/cove/net-${(await net.sh(net.host, 'stat', '-Lc', '%i', '/proc/self/ns/net')).trim()}`;
+}
+
 test('egress is the default and shown in the sandbox', async () => {
   const s = await d.get(`/v1/sandboxes/${id}`);
   assert.equal(s.network, 'egress');
@@ -153,9 +158,9 @@ test('the host\'s network settings are restored by stop --all', async () => {
   assert.notDeepEqual(during.ruleset, clean.ruleset);
   assert.ok(during.links.some((l) => l.startsWith('cv')));
   await d.stop();
+  d = undefined;
   const left = await net.traces();
   for (const what of Object.keys(clean)) assert.deepEqual(left[what], clean[what], what);
-  d = undefined;
 });
 
 test('two daemons share a host, and the last to leave puts it back', async () => {
@@ -206,4 +211,22 @@ test('without a way out, auto gives none and egress does not start', async () =>
   assert.match((await c.fails(501, 'unsupported', 'POST', '/v1/sandboxes', { network: 'egress' })).message, /no default route/);
   await c.stop();
   assert.match(await refusal(['--network', 'egress']), /no default route/);
+});
+
+test('a daemon that cannot start leaves nothing on the host', async () => {
+  await net.sh(net.host, 'ip', 'route', 'add', 'default', 'via', '203.0.113.1');
+  const before = await net.traces();
+  assert.match(await refusal(['--network', 'egress', '--pip-index', 'ftp://x']), /is not an http/);
+  assert.deepEqual(await net.traces(), before);
+  assert.equal(fs.existsSync(await ledger()), false);
+});
+
+test('a file of a network namespace that is gone does not keep forwarding on', async () => {
+  const file = await ledger();
+  fs.writeFileSync(file, 'ns 1\nif out0\ntag gone0000\n');
+  const before = await net.traces();
+  const a = await net.daemon({ args: ['--pool', '0'] });
+  await a.stop();
+  assert.deepEqual(await net.traces(), before);
+  assert.equal(fs.existsSync(file), false);
 });

@@ -224,6 +224,7 @@ int keeper_main(int argc, char **argv)
         leave(&k);
     } else {
         cgroup_close_all(&k); /* groups with sandboxes in them stay */
+        network_undo(&k);
     }
     nursery_close(&k);
     if (r < 0)

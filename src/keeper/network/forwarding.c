@@ -2,7 +2,8 @@
  *
  * /run/cove/net-INODE, for the inode of the daemon's network namespace (sysctls are per namespace,
  * /run need not be), is changed under a lock. It has lines `if NAME` for interfaces that were
- * turned on and `tag TAG` for daemons that need them. */
+ * turned on and `tag TAG` for daemons that need them. The kernel gives the inode of a namespace that
+ * is gone to a new one; a line `ns COOKIE` tells the two apart. */
 #include "keeper/forwarding.h"
 
 #include <errno.h>
@@ -10,6 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 
 #include "base/buf.h"
@@ -22,6 +24,7 @@
 struct ledger {
     char path[64];
     int fd;
+    uint64_t ns; /* cookie of our namespace; 0: the kernel is older than 5.14 */
     struct forwarding on;
     struct buf tags; /* lines of other daemons */
     bool mine;       /* our line was there */
@@ -59,13 +62,31 @@ void forwarding_add(struct forwarding *f, const char *dev)
 
 /* ---- the file ---- */
 
+/* No two namespaces have the same cookie until the host is booted again. */
+static uint64_t netns_cookie(void)
+{
+    autofd int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    uint64_t cookie = 0;
+    socklen_t len = sizeof(cookie);
+
+    return fd >= 0 && getsockopt(fd, SOL_SOCKET, SO_NETNS_COOKIE, &cookie, &len) == 0 ? cookie : 0;
+}
+
+static bool is_of_other_namespace(const struct ledger *m, const char *text)
+{
+    char first[32];
+
+    str_fmt(first, sizeof(first), "ns %llu\n", (unsigned long long)m->ns);
+    return m->ns != 0 && strncmp(text, "ns ", 3) == 0 && strncmp(text, first, strlen(first)) != 0;
+}
+
 static int ledger_open(struct ledger *m, const char *tag, int flags, struct err *e)
 {
     char text[LEDGER_MAX], *rest = text, *line;
     struct stat st;
     ssize_t n;
 
-    *m = (struct ledger){.fd = -1, .tags = BUF_INIT(LEDGER_MAX)};
+    *m = (struct ledger){.fd = -1, .ns = netns_cookie(), .tags = BUF_INIT(LEDGER_MAX)};
     if (stat("/proc/self/ns/net", &st) < 0)
         return err_sys(e, "read our network namespace");
     if ((flags & O_CREAT) != 0 && mkdir("/run/cove", 0755) < 0 && errno != EEXIST)
@@ -81,6 +102,8 @@ static int ledger_open(struct ledger *m, const char *tag, int flags, struct err 
     if (n < 0)
         return err_sys(e, "read %s", m->path);
     text[n] = '\0';
+    if (is_of_other_namespace(m, text))
+        text[n = 0] = '\0';
     m->empty = n == 0;
     while ((line = strsep(&rest, "\n")) != NULL) {
         if (strncmp(line, "if ", 3) == 0)
@@ -103,6 +126,8 @@ static int ledger_write(struct ledger *m, const char *tag, struct err *e)
 {
     autobuf struct buf out = BUF_INIT(LEDGER_MAX);
 
+    if (m->ns != 0)
+        buf_addf(&out, "ns %llu\n", (unsigned long long)m->ns);
     for (size_t i = 0; i < m->on.ndevs; i++)
         buf_addf(&out, "if %s\n", m->on.devs[i]);
     buf_add(&out, buf_data(&m->tags), m->tags.len);

@@ -252,6 +252,7 @@ static int open_host(struct keeper *k, struct err *e)
         return -1;
     n->mtu = v.mtu;
     n->forwarding = v.devs;
+    n->fresh = !tables.ours;
     /* The firewall first: nothing is forwarded before it is complete. */
     if (forwarding_take(&n->forwarding, &tables, k->tag, e) < 0 || firewall_write(k, e) < 0 ||
         forwarding_start(&n->forwarding, e) < 0 || firewall_watch(k, e) < 0 ||
@@ -319,6 +320,12 @@ void network_close(struct keeper *k)
     }
     firewall_close(take_ptr(&n->nft));
     netlink_close(take_ptr(&n->nl));
+}
+
+void network_undo(struct keeper *k)
+{
+    if (k->network.fresh)
+        network_close(k);
 }
 
 int network_choose(const struct keeper *k, const char *asked, uint32_t *ret, struct err *e)
