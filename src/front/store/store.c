@@ -65,8 +65,8 @@ static const char *const migrations[] = {
     "ALTER TABLE sandboxes ADD COLUMN log_next INTEGER NOT NULL DEFAULT 0;",
     /* store_is_joined(): a database that has a key has been used */
     "INSERT INTO counters (name, next) SELECT 'joined', 1 WHERE EXISTS (SELECT 1 FROM keys);",
-    "ALTER TABLE sandboxes ADD COLUMN bandwidth INTEGER NOT NULL DEFAULT 0;"
-    "ALTER TABLE sandboxes ADD COLUMN disk_io INTEGER NOT NULL DEFAULT 0;",
+    ("ALTER TABLE sandboxes ADD COLUMN bandwidth INTEGER NOT NULL DEFAULT 0;"
+     "ALTER TABLE sandboxes ADD COLUMN disk_io INTEGER NOT NULL DEFAULT 0;"),
 };
 
 int store_fail(struct store *s, const char *what, struct err *e)
