@@ -52,9 +52,10 @@ docs: build
 install: build
 	install -Dm755 build/cove $(DESTDIR)$(PREFIX)/bin/cove
 	install -Dm644 docs/man/cove.1 $(DESTDIR)$(PREFIX)/share/man/man1/cove.1
-	install -d $(DESTDIR)$(PREFIX)/share/bash-completion/completions $(DESTDIR)$(PREFIX)/share/zsh/site-functions
+	install -d $(DESTDIR)$(PREFIX)/share/bash-completion/completions $(DESTDIR)$(PREFIX)/share/zsh/site-functions $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d
 	build/cove completion bash >$(DESTDIR)$(PREFIX)/share/bash-completion/completions/cove
 	build/cove completion zsh >$(DESTDIR)$(PREFIX)/share/zsh/site-functions/_cove
+	build/cove completion fish >$(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/cove.fish
 
 clean:
 	rm -rf build build-*

@@ -1,7 +1,7 @@
 #!/bin/bash
 # run-tests.sh [STEP...] - runs all tests and ends with the line
 # `N passed, N failed`. With names, only those steps: checks smoke unit fuzz
-# api http isolation network chaos upgrade regress clients.
+# api http isolation network chaos upgrade clients.
 #
 #   checks      layers, generated documents, formatting
 #   smoke       one look at each surface of the release build
@@ -132,7 +132,7 @@ if wanted http; then # the same bytes to our server, sanitized, and to nginx
     ECHO_SERVER=$PWD/build-asan/tests/http/echo_server node_tests tests/http tests/http
 fi
 wanted api && COVE_BIN=build-asan/cove node_tests "tests/api with sanitizers" tests/api
-for dir in isolation network chaos upgrade regress; do
+for dir in isolation network chaos upgrade; do
     wanted $dir && node_tests "tests/$dir" "tests/$dir"
 done
 if wanted clients; then

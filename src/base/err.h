@@ -6,29 +6,31 @@
 #ifndef BASE_ERR_H
 #define BASE_ERR_H
 
+/* Exit statuses are between 200 and 213: a command that a shell or `cove exec` runs has its own
+ * status up to 125, 126 and 127 if it cannot be started, and 128 to 192 after a signal. */
 /* clang-format off */
 #define ERR_KINDS(X)                                                                              \
     /* kind              on the wire      http exit  what it means to a client */                 \
-    X(ERR_INTERNAL,      "internal",       500, 70,  "a failure of Cove; the log has the details under the request id") \
-    X(ERR_INVALID,       "invalid",        400, 64,  "the request is malformed; the message says where")     \
-    X(ERR_UNAUTHORIZED,  "unauthorized",   401, 77,  "no API key, or an unknown one")                           \
-    X(ERR_DENIED,        "denied",         403, 77,  "the key is known but may not do this")                 \
-    X(ERR_NOT_FOUND,     "not_found",      404, 66,  "it does not exist, or belongs to another key")                          \
-    X(ERR_METHOD,        "method",         405, 64,  "the path exists, this method on it does not")          \
-    X(ERR_TIMEOUT,       "timeout",        408, 75,  "the time limit in the request has passed")             \
-    X(ERR_CONFLICT,      "conflict",       409, 75,  "its state does not allow this")       \
-    X(ERR_GONE,          "gone",           410, 66,  "it existed and has ended")                           \
-    X(ERR_PRECONDITION,  "precondition",   412, 75,  "If-Match or If-None-Match did not hold; nothing changed") \
-    X(ERR_TOO_LARGE,     "too_large",      413, 64,  "more bytes than this call accepts")                      \
-    X(ERR_RANGE,         "range",          416, 64,  "the requested bytes are not in the file")              \
-    X(ERR_MEDIA,         "media_type",     415, 64,  "this call does not accept this content type")               \
-    X(ERR_CANNOT_START,  "cannot_start",   422, 65,  "the command could not be started; nothing ran")        \
-    X(ERR_LIMIT,         "limit",          429, 75,  "a quota of the key or a limit of the sandbox is reached")        \
-    X(ERR_UNSUPPORTED,   "unsupported",    501, 69,  "not supported by this build or this host")               \
-    X(ERR_REMOTE,        "remote",         502, 69,  "another server could not be reached, or failed") \
-    X(ERR_UNAVAILABLE,   "unavailable",    503, 75,  "full or starting; try again after Retry-After")        \
-    X(ERR_UNRESPONSIVE,  "unresponsive",   504, 75,  "the sandbox did not answer in time")                   \
-    X(ERR_DISK_FULL,     "disk_full",      507, 75,  "no space left on the disk of the sandbox or of the host")
+    X(ERR_INTERNAL,      "internal",       500, 206, "a failure of Cove; the log has the details under the request id") \
+    X(ERR_INVALID,       "invalid",        400, 200, "the request is malformed; the message says where")     \
+    X(ERR_UNAUTHORIZED,  "unauthorized",   401, 213, "no API key, or an unknown one")                           \
+    X(ERR_DENIED,        "denied",         403, 213, "the key is known but may not do this")                 \
+    X(ERR_NOT_FOUND,     "not_found",      404, 202, "it does not exist, or belongs to another key")                          \
+    X(ERR_METHOD,        "method",         405, 200, "the path exists, this method on it does not")          \
+    X(ERR_TIMEOUT,       "timeout",        408, 211, "the time limit in the request has passed")             \
+    X(ERR_CONFLICT,      "conflict",       409, 211, "its state does not allow this")       \
+    X(ERR_GONE,          "gone",           410, 202, "it existed and has ended")                           \
+    X(ERR_PRECONDITION,  "precondition",   412, 211, "If-Match or If-None-Match did not hold; nothing changed") \
+    X(ERR_TOO_LARGE,     "too_large",      413, 200, "more bytes than this call accepts")                      \
+    X(ERR_RANGE,         "range",          416, 200, "the requested bytes are not in the file")              \
+    X(ERR_MEDIA,         "media_type",     415, 200, "this call does not accept this content type")               \
+    X(ERR_CANNOT_START,  "cannot_start",   422, 201, "the command could not be started; nothing ran")        \
+    X(ERR_LIMIT,         "limit",          429, 211, "a quota of the key or a limit of the sandbox is reached")        \
+    X(ERR_UNSUPPORTED,   "unsupported",    501, 205, "not supported by this build or this host")               \
+    X(ERR_REMOTE,        "remote",         502, 205, "another server could not be reached, or failed") \
+    X(ERR_UNAVAILABLE,   "unavailable",    503, 211, "full or starting; try again after Retry-After")        \
+    X(ERR_UNRESPONSIVE,  "unresponsive",   504, 211, "the sandbox did not answer in time")                   \
+    X(ERR_DISK_FULL,     "disk_full",      507, 211, "no space left on the disk of the sandbox or of the host")
 /* clang-format on */
 
 enum err_kind {

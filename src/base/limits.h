@@ -4,7 +4,7 @@
  * bounds, the fields on the wire to the keeper and in its records, the column of the database, the field
  * of the API and the flag of the CLI.
  *
- * EXTEND  A new limit: a row at the end here, its column in the last migration of
+ * EXTEND  A new limit: a row at the end here, its column in a new migration of
  *         front/store/store.c, and the code that enforces it (keeper/stages/cgroup.c has most). */
 #ifndef BASE_LIMITS_H
 #define BASE_LIMITS_H
@@ -20,8 +20,8 @@
     M(A, B, pids,      "pids",   NUMBER, "1024",  8,           4194304,    "default limit of processes and threads of a sandbox",      "Processes and threads.",          N,     "limit of processes and threads") \
     M(A, B, disk,      "disk",   SIZE,   "10G",   16ull << 20, 1ull << 50, "default limit of what a sandbox may write to its disk",    "Bytes it may write to its disk.", SIZE,  "limit of bytes written to its disk, such as 2G") \
     M(A, B, nofile,    "nofile", NUMBER, "4096",  64,          1048576,    "default limit of open files of each process in a sandbox", "Open files of each process.",     N,     "limit of open files per process") \
-    M(A, B, bandwidth, "bandwidth", SIZE, "0",    0,           1ull << 40, "default limit of a sandbox's network, in bytes per second and direction; 0: none", "Bytes per second that it may send to the outside, and receive from there; 0: no limit.", SIZE, "limit of bytes per second sent to the outside, and received, such as 10M") \
-    M(A, B, disk_io,   "disk-io", SIZE,  "0",     0,           1ull << 40, "default limit of a sandbox's disk, in bytes per second read and likewise written, where the host has cgroup v2's io controller (see `cove doctor`); 0: none", "Bytes per second that it may read from its disk, and write to it; 0: no limit.", SIZE, "limit of bytes per second read from its disk, and written, such as 50M")
+    M(A, B, bandwidth, "bandwidth", SIZE, "0",    0,           1ull << 40, "default limit of a sandbox's network, in bytes per second and direction; 0: none", "Bytes per second that it may send to the outside, and receive from there; 0: the setting `bandwidth`.", SIZE, "limit of bytes per second sent to the outside, and received, such as 10M") \
+    M(A, B, disk_io,   "disk-io", SIZE,  "0",     0,           1ull << 40, "default limit of a sandbox's disk, in bytes per second read and likewise written, where the host has cgroup v2's io controller (see `cove doctor`); 0: none", "Bytes per second that it may read from its disk, and write to it; 0: the setting `disk-io`.", SIZE, "limit of bytes per second read from its disk, and written, such as 50M")
 /* clang-format on */
 
 #define LIMIT_MEMBER(A, B, member, ...) uint64_t member;

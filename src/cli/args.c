@@ -1,5 +1,7 @@
 /* args.c - parses the options and operands of one command, as its row describes them. */
 #include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "cli/cmd.h"
@@ -20,8 +22,53 @@ static const struct cmd_opt *find_letter(const struct cmd *c, char letter)
     return NULL;
 }
 
+/* Every command takes it, also those that never ask a server. */
+static const struct cmd_opt context = {0, CMD_CONTEXT, "NAME", ""};
+
+static int unknown_option(const struct cmd *c, const char *name, size_t n, struct err *e)
+{
+    for (const struct cmd_opt *o = c->opts; o != NULL && o->name != NULL; o++)
+        if (n > 0 && strncmp(o->name, name, n) == 0)
+            return err_set(e, ERR_INVALID, "unknown option '--%.*s'; did you mean --%s?", (int)n,
+                           name, o->name);
+    return err_set(e, ERR_INVALID, "unknown option '--%.*s'", (int)n, name);
+}
+
+/* The n-th required operand in the usage of the command, or "an argument". */
+static void operand_name(const struct cmd *c, int n, char *out, size_t room)
+{
+    const char *p = c->usage + strcspn(c->usage, " ");
+
+    snprintf(out, room, "an argument");
+    for (p += *p == ' '; *p != '\0';) {
+        size_t len = *p == '[' ? strcspn(p, "]") + 1 : strcspn(p, " ");
+
+        if (*p != '[' && *p != '-' && n-- == 0) {
+            snprintf(out, room, "%.*s", (int)strcspn(p, " ."), p);
+            return;
+        }
+        p += len;
+        p += strspn(p, "] .");
+    }
+}
+
+/* "SANDBOX is missing; `cove list` shows the sandboxes" */
+static int missing_operand(const struct args *a, struct err *e)
+{
+    char name[64];
+
+    operand_name(a->cmd, a->noperands, name, sizeof(name));
+    return err_set(e, ERR_INVALID, "%s is missing%s", name,
+                   strcmp(name, "SANDBOX") == 0 ? "; `cove list` shows the sandboxes" : "");
+}
+
 static int keep(struct args *a, const struct cmd_opt *o, const char *value, struct err *e)
 {
+    if (o == &context) { /* it wins over the environment */
+        unsetenv("COVE_URL");
+        unsetenv("COVE_API_KEY");
+        return setenv("COVE_CONTEXT", value, 1) < 0 ? err_sys(e, "--" CMD_CONTEXT) : 0;
+    }
     if (a->nopts == ARGS_OPTS_MAX)
         return err_set(e, ERR_INVALID, "more than %d options given", ARGS_OPTS_MAX);
     a->opts[a->nopts].opt = o;
@@ -36,8 +83,10 @@ static int parse_long(struct args *a, int *i, struct err *e)
     size_t n = eq != NULL ? (size_t)(eq - arg) : strlen(arg);
     const struct cmd_opt *o = find_name(a->cmd, arg, n);
 
+    if (o == NULL && n == strlen(CMD_CONTEXT) && strncmp(arg, CMD_CONTEXT, n) == 0)
+        o = &context;
     if (o == NULL)
-        return err_set(e, ERR_INVALID, "unknown option '--%.*s'", (int)n, arg);
+        return unknown_option(a->cmd, arg, n, e);
     if (o->value == NULL && eq != NULL)
         return err_set(e, ERR_INVALID, "--%s takes no value", o->name);
     if (o->value == NULL)
@@ -101,8 +150,7 @@ int args_parse(struct args *ret, const struct cmd *c, int argc, char **argv, boo
     if (*ret_help || c->raw)
         return 0;
     if (ret->noperands < c->min)
-        return err_set(e, ERR_INVALID, "an argument is missing (%d given, %d needed)",
-                       ret->noperands, c->min);
+        return missing_operand(ret, e);
     if (c->max != CMD_ANY && ret->noperands > c->max)
         return err_set(e, ERR_INVALID, "unexpected argument '%.60s'", ret->operands[c->max]);
     return 0;

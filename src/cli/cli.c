@@ -15,7 +15,9 @@
 
 #define HELP_MAX (64u << 10)
 #define COMPLAINT_MAX 2048
-#define STATUS_IO 74 /* EX_IOERR: stdout could not be written */
+#define STATUS_NOT_EXECUTABLE 126
+#define STATUS_NOT_FOUND 127
+#define STATUS_IO 210 /* stdout could not be written; beside those of base/err.h */
 
 /* clang-format off */
 const struct cmd *const cmd_all[] = {
@@ -78,6 +80,77 @@ const char *cmd_nearest(const char *name)
     return nearest;
 }
 
+static void write_option(const struct cmd_opt *o, const char *doc, struct buf *out)
+{
+    char left[64], letter[8] = "    ";
+
+    if (o->letter != 0)
+        snprintf(letter, sizeof(letter), "-%c, ", o->letter);
+    snprintf(left, sizeof(left), "%s--%s%s%s", letter, o->name, o->value != NULL ? " " : "",
+             o->value != NULL ? o->value : "");
+    buf_addf(out, "  %-24s %s\n", left, doc);
+}
+
+static bool is_sub(const struct cmd *c, const char *name, size_t n)
+{
+    for (const struct cmd_sub *s = c->subs; s->name != NULL; s++)
+        if (strlen(s->name) == n && strncmp(s->name, name, n) == 0)
+            return true;
+    return false;
+}
+
+/* The text of an option for one subcommand, or NULL if it is for others: "take, import: name of
+ * the snapshot; list: only snapshots of this name". A text that names none is for all. */
+static const char *doc_for(const struct cmd *c, const struct cmd_sub *s, const char *doc, char *out,
+                           size_t room)
+{
+    const char *part = doc;
+
+    while (*part != '\0') {
+        size_t end = strcspn(part, ";"), colon = strcspn(part, ":");
+        bool names = colon < end, mine = false;
+
+        for (const char *w = part; names && w < part + colon;) {
+            size_t n = strcspn(w, ",:");
+
+            names = is_sub(c, w, n);
+            mine = mine || (strlen(s->name) == n && strncmp(w, s->name, n) == 0);
+            w += n;
+            w += strspn(w, ", ");
+        }
+        if (!names)
+            return doc;
+        if (mine) {
+            snprintf(out, room, "%.*s", (int)(end - colon - 2), part + colon + 2);
+            return out;
+        }
+        part += end;
+        part += strspn(part, "; ");
+    }
+    return NULL;
+}
+
+void cmd_write_sub_help(const struct cmd *c, const struct cmd_sub *s, struct buf *out)
+{
+    bool any = false;
+
+    buf_addf(out, "usage: cove %s %s%s%s%s\n\n%s\n", c->name, s->name,
+             c->opts != NULL ? " [OPTIONS]" : "", *s->operands != '\0' ? " " : "", s->operands,
+             s->doc);
+    for (const struct cmd_opt *o = c->opts; o != NULL && o->name != NULL; o++) {
+        char text[256];
+        const char *doc = doc_for(c, s, o->doc, text, sizeof(text));
+
+        if (doc == NULL)
+            continue;
+        if (!any)
+            buf_adds(out, "\noptions:\n");
+        any = true;
+        write_option(o, doc, out);
+    }
+    buf_addf(out, "\n`cove help %s` has the rest.\n", c->name);
+}
+
 void cmd_write_help(const struct cmd *c, struct buf *out)
 {
     buf_addf(out, "usage: cove %s\n", c->usage);
@@ -97,15 +170,8 @@ void cmd_write_help(const struct cmd *c, struct buf *out)
     }
     if (c->opts != NULL || c->more_help != NULL)
         buf_adds(out, "\noptions:\n");
-    for (const struct cmd_opt *o = c->opts; o != NULL && o->name != NULL; o++) {
-        char left[64], letter[8] = "    ";
-
-        if (o->letter != 0)
-            snprintf(letter, sizeof(letter), "-%c, ", o->letter);
-        snprintf(left, sizeof(left), "%s--%s%s%s", letter, o->name, o->value != NULL ? " " : "",
-                 o->value != NULL ? o->value : "");
-        buf_addf(out, "  %-24s %s\n", left, o->doc);
-    }
+    for (const struct cmd_opt *o = c->opts; o != NULL && o->name != NULL; o++)
+        write_option(o, o->doc, out);
     if (c->more_help != NULL)
         c->more_help(out);
 }
@@ -119,8 +185,12 @@ void cmd_write_help_all(struct buf *out)
             buf_addf(out, "  %-11s %s\n", cmd_all[i]->name, cmd_all[i]->summary);
     buf_adds(
         out,
-        "\n`cove help COMMAND` shows its options. COVE_URL and COVE_API_KEY select the server;\n"
-        "without them, root uses the daemon that was started last on this machine.\n");
+        "\n`cove help COMMAND` shows its options. SANDBOX is an id, a name or an unambiguous\n"
+        "beginning of an id. COVE_URL and COVE_API_KEY select the server, or --context NAME of "
+        "any\n"
+        "command (`cove context`); without them, root uses the daemon that was started last on\n"
+        "this machine. Our own exit statuses are 200 to 213 (docs/errors.md); `run` and `exec`\n"
+        "exit with the command's own.\n");
 }
 
 void cmd_complain(const char *name, const char *fmt, ...)
@@ -149,6 +219,14 @@ static int end_output(const struct cmd *c, int status)
     return STATUS_IO;
 }
 
+/* As a shell: 127 if the program was not found, 126 if it cannot be executed. */
+static int status_of(const struct err *e)
+{
+    if (e->kind == ERR_CANNOT_START && e->sys != 0)
+        return e->sys == ENOENT ? STATUS_NOT_FOUND : STATUS_NOT_EXECUTABLE;
+    return err_exit(e->kind);
+}
+
 static int run(const struct cmd *c, int argc, char **argv)
 {
     struct args a;
@@ -166,11 +244,18 @@ static int run(const struct cmd *c, int argc, char **argv)
     if (help) {
         autobuf struct buf out = BUF_INIT(HELP_MAX);
 
-        cmd_write_help(c, &out);
+        const struct cmd_sub *sub = a.noperands > 0 ? c->subs : NULL;
+
+        while (sub != NULL && sub->name != NULL && strcmp(sub->name, a.operands[0]) != 0)
+            sub++;
+        if (sub != NULL && sub->name != NULL)
+            cmd_write_sub_help(c, sub, &out);
+        else
+            cmd_write_help(c, &out);
         fputs(buf_cstr(&out), stdout);
     } else if ((status = c->run(&a, &e)) < 0) {
         cmd_complain(c->name, "%s", e.msg);
-        status = err_exit(e.kind);
+        status = status_of(&e);
     }
     return end_output(c, status);
 }

@@ -21,6 +21,9 @@
     X(doctor)                                                                                      \
     X(create)                                                                                      \
     X(list)                                                                                        \
+    X(inspect)                                                                                     \
+    X(update)                                                                                      \
+    X(stats)                                                                                       \
     X(run)                                                                                         \
     X(exec)                                                                                        \
     X(shell)                                                                                       \
@@ -28,6 +31,8 @@
     X(ps)                                                                                          \
     X(logs)                                                                                        \
     X(kill)                                                                                        \
+    X(port)                                                                                        \
+    X(events)                                                                                      \
     X(cp)                                                                                          \
     X(ls)                                                                                          \
     X(cat)                                                                                         \
@@ -37,9 +42,12 @@
     X(fork)                                                                                        \
     X(network)                                                                                     \
     X(delete)                                                                                      \
+    X(prune)                                                                                       \
+    X(df)                                                                                          \
     X(sandbox)                                                                                     \
     X(template)                                                                                    \
     X(key)                                                                                         \
+    X(context)                                                                                     \
     X(completion)                                                                                  \
     X(version)                                                                                     \
     X(help)                                                                                        \
@@ -61,6 +69,7 @@ struct cmd_sub {
     const char *operands; /* after the name: "SANDBOX SESSION", "SANDBOX..."; "" for none */
     const char *doc;      /* one line */
     int (*run)(const struct args *a, const struct server *s, struct err *e);
+    bool local; /* it asks no server: `s` is NULL */
 };
 
 struct cmd {
@@ -80,8 +89,9 @@ struct cmd {
     int (*run)(const struct args *a, struct err *e);
 };
 
+#define CMD_CONTEXT "context" /* the option that every command takes */
 #define CMD_ANY (-1)
-#define CMD_USAGE 64 /* exit status after a usage error */
+#define CMD_USAGE 200 /* exit status after a usage error */
 
 #define X(name) extern const struct cmd cmd_##name;
 CMDS(X)
@@ -94,6 +104,8 @@ const struct cmd *cmd_find(const char *name);
 /* The command that a mistyped name is closest to, or NULL. */
 const char *cmd_nearest(const char *name);
 void cmd_write_help(const struct cmd *c, struct buf *out); /* usage, about, options */
+/* The same of one subcommand: `cove key create --help`. */
+void cmd_write_sub_help(const struct cmd *c, const struct cmd_sub *s, struct buf *out);
 void cmd_write_help_all(struct buf *out);
 /* Prints "cove NAME: ..." on stderr; `name` may be NULL. Messages contain names that a tenant
  * chose, so control characters are escaped before they reach a terminal. */

@@ -8,7 +8,7 @@
 #include <jansson.h>
 #include <stddef.h>
 
-#define TABLE_COLUMNS_MAX 8
+#define TABLE_COLUMNS_MAX 16
 #define TABLE_CELL_MAX 120 /* bytes shown of one cell */
 
 struct table {

@@ -61,6 +61,8 @@ int sandbox_create(struct keeper *k, uint32_t seq, const struct keeper_create *m
 int sandbox_import(struct keeper *k, uint32_t seq, struct err *e);
 /* Rules of one that is stopped come with its next boot. */
 int sandbox_rules(struct keeper *k, uint32_t seq, const struct keeper_rules *m, struct err *e);
+/* Replaces the limits of one that runs or is stopped. */
+int sandbox_relimit(struct keeper *k, uint32_t seq, const struct keeper_relimit *m, struct err *e);
 /* Fails while no sandbox can be made. */
 int sandbox_check_room(struct keeper *k, struct err *e);
 int sandbox_check_limits(const struct limits *l, struct err *e);

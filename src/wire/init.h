@@ -124,7 +124,8 @@ enum init_event_kind {
                                     F(S, U32, rows, INIT_TERM_SIDE_MAX) F(S, U32, viewers, 0)
 #define INIT_END_FIELDS(F, S)       F(S, U64, value, 0) F(S, U32, exited, 1)
 #define INIT_EVENT_FIELDS(F, S)     F(S, U32, kind, INIT_EVENT_SESSION_ENDED) F(S, STR, id, INIT_ID_MAX) F(S, U32, pid, 0) \
-                                    F(S, U32, code, 255) F(S, U32, signal, 64) F(S, U32, flags, 0) F(S, U64, at_ms, 0)
+                                    F(S, U32, code, 255) F(S, U32, signal, 64) F(S, U32, flags, 0) F(S, U64, at_ms, 0) \
+                                    F(S, STRV, argv, INIT_ARGV_SHOWN) F(S, STR, user, INIT_USER_MAX)
 #define INIT_SCREEN_FIELDS(F, S)    F(S, U64, cursor, 0) F(S, U64, end, 0) F(S, U32, cols, INIT_TERM_SIDE_MAX) \
                                     F(S, U32, rows, INIT_TERM_SIDE_MAX) F(S, U32, pid, 0)
 #define INIT_FD_FIELDS(F, S)        F(S, U32, kind, INIT_FD_SOCKET)

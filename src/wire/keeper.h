@@ -88,6 +88,7 @@ enum keeper_state { KEEPER_RUNNING, KEEPER_STOPPED, KEEPER_PAUSED, KEEPER_DAMAGE
 #define KEEPER_TOLD_FIELDS(F, S)     F(S, STR, id, KEEPER_ID_MAX)
 #define KEEPER_RECOVER_FIELDS(F, S)  F(S, STR, id, KEEPER_ID_MAX) F(S, STR, boot_id, 64) F(S, STR, network, 16) \
                                      LIMITS(WIRE_LIMIT, F, S) F(S, U64, created_ms, 0)
+#define KEEPER_RELIMIT_FIELDS(F, S)  F(S, STR, id, KEEPER_ID_MAX) LIMITS(WIRE_LIMIT, F, S)
 
 /*  list      -> sandbox..., end     sandboxes that were given out; with the settings of their image
  *                                   only if asked for
@@ -123,6 +124,8 @@ enum keeper_state { KEEPER_RUNNING, KEEPER_STOPPED, KEEPER_PAUSED, KEEPER_DAMAGE
  *  told      (no answer)            a client was told of this sandbox or snapshot: its row is on the disk
  *  recover   -> sandbox             a damaged one is running or stopped again; its record is made
  *                                   from the front's row and the kernel's state
+ *  relimit   -> ok                  other limits, now if it runs and at each later boot; fail conflict
+ *                                   if it uses more, or if that limit only changes at a boot
  *  died      (notice, seq 0)        an init ended without a request */
 #define KEEPER_MSGS(X) \
     X(KEEPER_FAIL,      keeper_fail,      1,  KEEPER_FAIL_FIELDS) \
@@ -161,7 +164,8 @@ enum keeper_state { KEEPER_RUNNING, KEEPER_STOPPED, KEEPER_PAUSED, KEEPER_DAMAGE
     X(KEEPER_UNMOUNT,   keeper_unmount,   91, KEEPER_UNMOUNT_FIELDS) \
     X(KEEPER_FLUSH,     keeper_flush,     92, KEEPER_FLUSH_FIELDS) \
     X(KEEPER_RECOVER,   keeper_recover,   93, KEEPER_RECOVER_FIELDS) \
-    X(KEEPER_TOLD,      keeper_told,      94, KEEPER_TOLD_FIELDS)
+    X(KEEPER_TOLD,      keeper_told,      94, KEEPER_TOLD_FIELDS) \
+    X(KEEPER_RELIMIT,   keeper_relimit,   110, KEEPER_RELIMIT_FIELDS)
 /* clang-format on */
 
 #define X(kind, s, number, fields) kind = number,

@@ -93,7 +93,7 @@ test('the command line', async () => {
   assert.match(row, /admin/);
   const id = row.split(/\s+/)[0];
   assert.equal((await d.cli(['key', 'revoke', id])).status, 0);
-  assert.equal((await d.cli(['key', 'revoke', id])).status, 66);
-  assert.equal((await d.cli(['list'], { env: { COVE_API_KEY: made.stdout.trim() } })).status, 77);
-  assert.equal((await d.cli(['key', 'revoke'])).status, 64);
+  assert.equal((await d.cli(['key', 'revoke', id])).status, 202);
+  assert.equal((await d.cli(['list'], { env: { COVE_API_KEY: made.stdout.trim() } })).status, 213);
+  assert.equal((await d.cli(['key', 'revoke'])).status, 200);
 });

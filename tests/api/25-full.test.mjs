@@ -34,7 +34,7 @@ test('a fork that does not fit prints the sandboxes it made and fails', async ()
   const { id } = await d.sandbox();
   for (const json of [false, true]) {
     const r = await d.cli(['fork', ...(json ? ['--json'] : []), '-n', '4', id]);
-    assert.equal(r.status, 75, r.stderr);
+    assert.equal(r.status, 211, r.stderr);
     assert.match(r.stderr, /^(cove fork: .*3 sandboxes.*\n){2}$/);
     const made = json ? JSON.parse(r.stdout).forks.flatMap((f) => f.sandbox?.id ?? []) : r.stdout.trim().split('\n');
     assert.equal(made.length, 2);

@@ -211,11 +211,11 @@ test('the CLI shows the log of a sandbox, and follows it', async () => {
   assert.match((await d.cli(['logs', '--search', 'FIRST', id])).stdout, /^\S+ info .*first\n$/);
   const one = JSON.parse((await d.cli(['logs', '--search', 'FIRST', '--json', id])).stdout);
   assert.deepEqual([one.level, one.fields.event], ['info', 'process.output']);
-  assert.equal((await d.cli(['logs', '--json', id, 'p1'])).status, 64);
-  assert.equal((await d.cli(['logs', '-n', '0', id])).status, 64);
-  assert.equal((await d.cli(['logs', '--since', '0', id])).status, 64);
-  assert.equal((await d.cli(['logs', '-n', '5', id, 'p1'])).status, 64);
-  assert.equal((await d.cli(['logs', 'nothing'])).status, 66);
+  assert.equal((await d.cli(['logs', '--json', id, 'p1'])).status, 200);
+  assert.equal((await d.cli(['logs', '-n', '0', id])).status, 200);
+  assert.equal((await d.cli(['logs', '--since', '0', id])).status, 200);
+  assert.equal((await d.cli(['logs', '-n', '5', id, 'p1'])).status, 200);
+  assert.equal((await d.cli(['logs', 'nothing'])).status, 202);
   const child = d.cliSpawn(['logs', '-f', '-n', '1', id]);
   let seen = '';
   child.stdout.on('data', (x) => { seen += x; });

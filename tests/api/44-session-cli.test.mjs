@@ -32,15 +32,15 @@ test('create, exec, list, delete: the state is kept and the status is the comman
 });
 
 test('errors of session commands are printed with their exit status', async () => {
-  assert.equal((await cove([])).status, 64);
-  assert.equal((await cove(['frobnicate', id])).status, 64);
+  assert.equal((await cove([])).status, 200);
+  assert.equal((await cove(['frobnicate', id])).status, 200);
   assert.match((await cove(['exec', id])).stderr, /SESSION is missing/);
   assert.match((await cove(['exec', id, 'none'])).stderr, /COMMAND is missing/);
   const r = await cove(['exec', id, 'none', 'true']);
-  assert.equal(r.status, 66);
+  assert.equal(r.status, 202);
   assert.match(r.stderr, /no session none/);
   await cove(['create', '--id', 'dup', id]);
-  assert.equal((await cove(['create', '--id', 'dup', id])).status, 75);
+  assert.equal((await cove(['create', '--id', 'dup', id])).status, 211);
   assert.equal((await cove(['exec', id, 'dup', 'exit 4'])).status, 4);
   assert.match((await cove(['exec', id, 'dup', 'true'])).stderr, /has ended: the shell exited with 4/);
   await cove(['delete', id, 'dup']);

@@ -33,19 +33,19 @@ test('version and help', async () => {
   }
 });
 
-test('a mistyped command is suggested, and the status is 64', async () => {
+test('a mistyped command is suggested, and the status is 200', async () => {
   const r = await cove(['crate']);
-  assert.equal(r.status, 64);
+  assert.equal(r.status, 200);
   assert.equal(r.stdout, '');
   assert.match(r.stderr, /did you mean `cove create`/);
-  assert.equal((await cove(['frobnicate'])).status, 64);
-  assert.equal((await cove([])).status, 64);
+  assert.equal((await cove(['frobnicate'])).status, 200);
+  assert.equal((await cove([])).status, 200);
 });
 
 test('a call that makes no sense shows the usage of that command', async () => {
   for (const args of [['exec'], ['exec', id], ['logs'], ['logs', id, 'p', 'q'], ['kill'], ['delete'], ['ps', id, 'extra'], ['run'], ['exec', '--frob', id, 'true'], ['exec', '-w'], ['list', '--json=1'], ['create', '--memory', 'lots'], ['create', '--env', '=x'], ['template'], ['template', 'frob'], ['kill', '-s', 'NOPE', id, 'x'], ['exec', '--timeout', 'soon', id, 'true']]) {
     const r = await cove(args);
-    assert.equal(r.status, 64, `${args}: ${r.stderr}`);
+    assert.equal(r.status, 200, `${args}: ${r.stderr}`);
     assert.notEqual(r.stderr, '', `${args}`);
     assert.equal(r.stdout, '', `${args}`);
   }
@@ -53,16 +53,16 @@ test('a call that makes no sense shows the usage of that command', async () => {
 });
 
 test('exit statuses of failures follow the table', async () => {
-  assert.equal((await cove(['ps', 'nosuchsandbox'])).status, 66);
-  assert.equal((await cove(['list'], { env: { COVE_API_KEY: 'wrong' } })).status, 77);
-  assert.equal((await cove(['list'], { env: { COVE_URL: 'http://127.0.0.1:9' } })).status, 75);
-  assert.equal((await cove(['list'], { env: { COVE_URL: 'nonsense://x' } })).status, 64);
-  assert.equal((await cove(['exec', id, 'no-such-program'])).status, 65);
-  assert.equal((await cove(['exec', '-t', id, 'true'])).status, 64);
+  assert.equal((await cove(['ps', 'nosuchsandbox'])).status, 202);
+  assert.equal((await cove(['list'], { env: { COVE_API_KEY: 'wrong' } })).status, 213);
+  assert.equal((await cove(['list'], { env: { COVE_URL: 'http://127.0.0.1:9' } })).status, 211);
+  assert.equal((await cove(['list'], { env: { COVE_URL: 'nonsense://x' } })).status, 200);
+  assert.equal((await cove(['exec', id, 'no-such-program'])).status, 127);
+  assert.equal((await cove(['exec', '-t', id, 'true'])).status, 200);
   // another name for it: root's own key goes only to where root's daemon said it is
   const env = { ...process.env, COVE_URL: d.url.replace('127.0.0.1', 'localhost') };
   delete env.COVE_API_KEY;
-  assert.equal((await run(BIN, ['list'], { env })).status, 77);
+  assert.equal((await run(BIN, ['list'], { env })).status, 213);
 });
 
 test('create, list, delete', async () => {
@@ -80,7 +80,7 @@ test('create, list, delete', async () => {
   assert.ok((await cove(['list', '-q'])).stdout.split('\n').includes(box.id));
   assert.equal((await cove(['delete', box.id])).status, 0);
   const again = await cove(['rm', box.id]);
-  assert.equal(again.status, 66);
+  assert.equal(again.status, 202);
   assert.match(again.stderr, new RegExp(box.id));
   const json = JSON.parse((await cove(['create', '--json'])).stdout);
   assert.equal((await cove(['delete', json.id])).status, 0);
@@ -188,7 +188,7 @@ test('run makes a sandbox and deletes it afterwards', async () => {
   assert.equal(r.status, 3);
   assert.equal((await cove(['run', 'echo', 'hello'])).stdout, 'hello\n');
   assert.equal((await cove(['run', 'cat'], { input: 'in and out' })).stdout, 'in and out');
-  assert.equal((await cove(['run', 'no-such-program'])).status, 65);
+  assert.equal((await cove(['run', 'no-such-program'])).status, 127);
   assert.deepEqual(await sandboxes(), before_);
 });
 
@@ -232,7 +232,7 @@ test('logs print the output so far; -f follows until the end', async () => {
   const r = await end;
   assert.equal(r.stdout, 'out\nmore\n');
   assert.equal(r.status, 0);
-  assert.equal((await cove(['logs', id, 'nobody'])).status, 66);
+  assert.equal((await cove(['logs', id, 'nobody'])).status, 202);
 });
 
 test('kill ends a process; -s only sends a signal', async () => {
@@ -247,7 +247,7 @@ test('kill ends a process; -s only sends a signal', async () => {
 test('template list, and refresh', async () => {
   assert.match((await cove(['template', 'list'])).stdout, /^base +ready /m);
   assert.ok(JSON.parse((await cove(['template', 'list', '--json'])).stdout).templates.length > 0);
-  assert.equal((await cove(['template', 'refresh', 'no-such'])).status, 66);
+  assert.equal((await cove(['template', 'refresh', 'no-such'])).status, 202);
 });
 
 test('a follow survives a restart of the daemon, without a gap and without a repeat', async () => {
@@ -273,7 +273,7 @@ test('a second daemon on the same state is refused clearly', async () => {
 test('serve refuses settings that make no sense, naming them', async () => {
   for (const [args, word] of [[['--frob', '1'], 'frob'], [['--pids', '1'], 'pids'], [['--memory', 'x'], 'memory'], [['--listen'], 'listen'], [['--domain', 'https://x.example'], 'domain'], [['--domain', 'x.example:0'], 'domain']]) {
     const r = await run(BIN, ['serve', '--state', `${d.dir}-none`, ...args], { deadline: 20_000 });
-    assert.equal(r.status, 64, `${args}: ${r.stderr}`);
+    assert.equal(r.status, 200, `${args}: ${r.stderr}`);
     assert.match(r.stderr, new RegExp(word));
   }
 });
@@ -287,7 +287,7 @@ test('serve and stop refuse a directory that is not a state directory', async ()
   try {
     for (const [args, why] of [[['serve', '--state', dir], /not empty/], [['stop', '--all', '--state', dir], /not empty/], [['serve', '--state', link], /is a symbolic link/]]) {
       const r = await run(BIN, args, { deadline: 20_000 });
-      assert.equal(r.status, 64, `${args}: ${r.stderr}`);
+      assert.equal(r.status, 200, `${args}: ${r.stderr}`);
       assert.match(r.stderr, why);
     }
     assert.deepEqual([fs.readdirSync(dir), fs.statSync(dir).mode & 0o7777], [['letter'], 0o1777]);
@@ -324,7 +324,7 @@ test('doctor without root does not report privileged checks as missing', async (
   fs.chmodSync(copy, 0o755);
   const r = await run('setpriv', ['--reuid=65534', '--regid=65534', '--clear-groups', copy, 'doctor']);
   fs.rmSync(dir, { recursive: true });
-  assert.deepEqual([r.status, r.stdout], [77, '']);
+  assert.deepEqual([r.status, r.stdout], [213, '']);
   assert.match(r.stderr, /^cove doctor: not root/);
 });
 

@@ -31,10 +31,10 @@ const sandboxes = async () => (await d.get('/v1/sandboxes?limit=1000')).sandboxe
 // eslint-disable-next-line no-control-regex
 const CONTROL = /[\x00-\x09\x0b-\x1f\x7f-\x9f]/;
 
-test('a failed write to stdout is an error with status 74', async () => {
+test('a failed write to stdout is an error with status 210', async () => {
   for (const args of ['list', 'list --json', 'ps $ID', 'version', 'help', 'create --help', 'template show base']) {
     const r = await sh(`$COVE ${args} > /dev/full`);
-    assert.equal(r.status, 74, `${args}: ${r.stderr}`);
+    assert.equal(r.status, 210, `${args}: ${r.stderr}`);
     assert.match(r.stderr, /^cove [a-z]+: stdout: No space left on device\n$/, args);
   }
 });
@@ -42,7 +42,7 @@ test('a failed write to stdout is an error with status 74', async () => {
 test('logs end when stdout fails, also with -f', async () => {
   for (const args of ['logs $ID', 'logs --json $ID', 'logs -f $ID']) {
     const r = await sh(`$COVE ${args} > /dev/full`);
-    assert.equal(r.status, 75, `${args}: ${r.stderr}`);
+    assert.equal(r.status, 211, `${args}: ${r.stderr}`);
     assert.match(r.stderr, /stdout: No space left on device/, args);
   }
 });
@@ -132,16 +132,16 @@ test('file names are printed without terminal escape sequences', async () => {
 test('a copy that is refused leaves the file that is here', async () => {
   const to = path.join(here, 'kept');
   fs.writeFileSync(to, 'precious');
-  assert.equal((await cove(['cp', `${id}:/etc/shadow`, to])).status, 77);
+  assert.equal((await cove(['cp', `${id}:/etc/shadow`, to])).status, 213);
   assert.equal(fs.readFileSync(to, 'utf8'), 'precious');
-  assert.equal((await cove(['cp', `${id}:/etc/shadow`, path.join(here, 'new')])).status, 77);
+  assert.equal((await cove(['cp', `${id}:/etc/shadow`, path.join(here, 'new')])).status, 213);
   assert.equal(fs.existsSync(path.join(here, 'new')), false);
 });
 
 test('a value that is not UTF-8 is refused, and not left out', async () => {
   for (const args of ['create --snapshot', 'create --on-timeout', 'session create $ID --id', 'snapshot take $ID --name', 'template alias base', 'template build x --debootstrap', 'template build x --debootstrap bookworm --mirror', 'template build x --debootstrap bookworm --packages']) {
     const r = await sh(`$COVE ${args} $'\\xff'`);
-    assert.equal(r.status, 64, `${args}: ${r.stderr}`);
+    assert.equal(r.status, 200, `${args}: ${r.stderr}`);
     assert.match(r.stderr, /not UTF-8/, args);
   }
   assert.deepEqual(await sandboxes(), [id]);
@@ -151,7 +151,7 @@ test('a surplus argument is refused before any request', async () => {
   await cove(['session', 'create', '--id', 'one', id]);
   for (const args of [['create', id, 'two'], ['list', id, 'x'], ['delete', id, 'one', 'two'], ['interrupt', id, 'one', 'x']]) {
     const r = await cove(['session', ...args]);
-    assert.equal(r.status, 64, `${args}`);
+    assert.equal(r.status, 200, `${args}`);
     assert.match(r.stderr, /unexpected argument/, `${args}`);
   }
   assert.match((await cove(['session', 'list', id])).stdout, /^one /m);
@@ -165,7 +165,7 @@ test('contradicting options are refused before any request', async () => {
   const { id: p } = processes.find((x) => x.state === 'running');
   for (const args of [['kill', '-s', 'KILL', '--grace', '1s', id, p], ['kill', '--tree', id, p], ['network', '--open', '--deny', '0.0.0.0/0', id]]) {
     const r = await cove(args);
-    assert.equal(r.status, 64, `${args}: ${r.stderr}`);
+    assert.equal(r.status, 200, `${args}: ${r.stderr}`);
   }
   assert.equal((await d.get(`/v1/sandboxes/${id}/processes/${p}`)).state, 'running');
   assert.equal((await cove(['kill', '-s', 'KILL', id, p])).status, 0);
@@ -175,7 +175,7 @@ test('contradicting options are refused before any request', async () => {
 test('numbers are written as numbers are', async () => {
   for (const cpu of ['0x1', ' 1', '1e0', '1x', 'inf', 'nan', '-1', '']) {
     const r = await cove(['create', '--cpu', cpu]);
-    assert.equal(r.status, 64, cpu);
+    assert.equal(r.status, 200, cpu);
     assert.match(r.stderr, /--cpu: .* is not a number of cores/);
   }
   assert.deepEqual(await sandboxes(), [id]);
@@ -184,7 +184,7 @@ test('numbers are written as numbers are', async () => {
 test('a cursor is one value, whatever is in it', async () => {
   for (const since of ['a b', '0&follow=1', '0 HTTP/1.1\r\nX: y\r\n\r\n']) {
     const r = await cove(['logs', '--since', since, id, 'nosuch']);
-    assert.equal(r.status, 64, since);
+    assert.equal(r.status, 200, since);
     assert.match(r.stderr, /^cove logs: since: /, since);
   }
 });
@@ -199,7 +199,7 @@ test('an answer of another server is an error and not a crash', async () => {
   try {
     for (const args of [['create'], ['key', 'create'], ['snapshot', 'take', 'x'], ['session', 'create', 'x']]) {
       const r = await cove(args, { env });
-      assert.equal(r.status, 70, `${args}: ${r.signal}`);
+      assert.equal(r.status, 206, `${args}: ${r.signal}`);
       assert.match(r.stderr, /the server's answer has no (id|key)/);
     }
   } finally {
@@ -217,7 +217,7 @@ test('an answer without words has some of ours', async () => {
   try {
     for (const [args, words] of [[['ls', 'x'], /answer is empty/], [['cp', 'x:y', 'z'], /answer is empty/], [['exec', 'x', 'true'], /gave no reason/]]) {
       const r = await cove(args, { env });
-      assert.equal(r.status, 70, `${args}`);
+      assert.equal(r.status, 206, `${args}`);
       assert.match(r.stderr, words);
     }
   } finally {
@@ -267,7 +267,7 @@ test('Ctrl-C ends a command whose server does not answer', async () => {
       child.kill('SIGINT');
       return end;
     });
-    assert.equal(r.status, 75, `${args}: ${r.stderr}`);
+    assert.equal(r.status, 211, `${args}: ${r.stderr}`);
     assert.match(r.stderr, /interrupted: the server does not answer/, `${args}`);
   }
 });
@@ -282,6 +282,6 @@ test('a second Ctrl-C ends the client when the server cannot be told', async () 
     child.kill('SIGINT');
     return end;
   });
-  assert.equal(r.status, 75, r.stderr);
+  assert.equal(r.status, 211, r.stderr);
   assert.match(r.stderr, /interrupted, and the server does not answer; command \w+ may still run in/);
 });

@@ -81,7 +81,7 @@ test('the end of stdin is sent again after a break', async () => {
 test('stdin that may be lost is reported, also after another break', async () => {
   const r = await byWayOf(each(first(/^POST \S+\/processes /), first(/\/stdin /)), (cove) =>
     cove(['exec', id, 'sh', '-c', 'cat; exec sleep 1000'], { input: 'half' }));
-  assert.equal(r.status, 75, r.stderr);
+  assert.equal(r.status, 211, r.stderr);
   assert.match(r.stderr, /^cove exec: a part of stdin may be lost: /);
 });
 
@@ -110,7 +110,7 @@ test('Ctrl-C ends a command that waits for an answer or for its request to be se
       await poll('it asks', () => asked.pop());
       child.kill('SIGINT');
       const r = await end;
-      assert.equal(r.status, 75, `${args}: ${r.stderr}`);
+      assert.equal(r.status, 211, `${args}: ${r.stderr}`);
       assert.match(r.stderr, /interrupted: the server does not answer/, `${args}`);
     }
   } finally {

@@ -274,15 +274,15 @@ test('a signal ends the client although its terminal is not read', async () => {
 test('invalid shell calls are errors with their exit status', async () => {
   const p = pane(`shell ${id} -- no-such-program`);
   await p.shows(/not found in this sandbox/);
-  await p.shows('status=65');
+  await p.shows('status=127');
   p.type(`clear; ${BIN} shell --attach nobody ${id}; echo "status=$?"\n`);
   await p.shows(/no terminal nobody/);
-  await p.shows('status=66');
+  await p.shows('status=202');
   p.type(`clear; ${BIN} shell --read-only ${id}; echo "status=$?"\n`);
-  await p.shows('status=64');
+  await p.shows('status=200');
   done(p);
   const r = await d.cli(['shell', id]);
-  assert.equal(r.status, 64);
+  assert.equal(r.status, 200);
   assert.match(r.stderr, /not a terminal/);
 });
 

@@ -203,7 +203,7 @@ test('a reader that resumes with its last id misses no event', async () => {
   again.close();
 });
 
-test('also when the front was killed meanwhile', async () => {
+test('a watch goes on after the front was killed', async () => {
   await sh('mkdir -p front');
   const r = await open({ path: 'front' });
   await sh('touch front/one');

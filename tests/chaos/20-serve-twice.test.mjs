@@ -34,7 +34,7 @@ test('a second daemon on a state directory is refused, and the first keeps runni
   const before_ = await settled(d);
   const front = d.frontPid();
   const r = await serve(d.dir, 0);
-  assert.equal(r.status, 75);
+  assert.equal(r.status, 211);
   assert.equal(r.stdout, '');
   assert.equal(r.stderr, `cove serve: state directory: another cove (pid ${d.keeper.pid}) already serves ${d.dir}\n`);
   assert.equal(d.frontPid(), front);
@@ -46,7 +46,7 @@ test('a second daemon on a state directory is refused, and the first keeps runni
 
 test('the port of another daemon is refused by name and leaves no state', async () => {
   const r = await failsIn(d.port);
-  assert.equal(r.status, 75);
+  assert.equal(r.status, 211);
   assert.match(r.stderr, new RegExp(`^cove serve: listen on 127\\.0\\.0\\.1:${d.port}: the port is in use by another program$`, 'm'));
   assert.equal((await d.call('GET', '/health')).status, 200);
 });
@@ -57,7 +57,7 @@ test('the port of any other program is refused by name', async () => {
   const { port } = other.address();
   const r = await failsIn(port);
   other.close();
-  assert.equal(r.status, 75);
+  assert.equal(r.status, 211);
   assert.match(r.stderr, new RegExp(`127\\.0\\.0\\.1:${port}: the port is in use by another program`));
 });
 

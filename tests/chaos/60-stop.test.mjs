@@ -59,14 +59,14 @@ test('SIGTERM ends the daemon, not the sandboxes', async () => {
   await livesOn(b);
 });
 
-test('so does Ctrl-C, which reaches the whole process group', async () => {
+test('Ctrl-C, which reaches the whole process group, ends the daemon, not the sandboxes', async () => {
   const b = await busy();
   process.kill(-d.keeper.pid, 'SIGINT');
   assert.deepEqual(await ended(), { code: 0, signal: null });
   await livesOn(b);
 });
 
-test('so does a terminal that is closed', async () => {
+test('a terminal that is closed ends the daemon, not the sandboxes', async () => {
   const b = await busy();
   process.kill(-d.keeper.pid, 'SIGHUP');
   assert.deepEqual(await ended(), { code: 0, signal: null });
@@ -119,7 +119,7 @@ test('cove stop --all succeeds twice and on a directory that was never served', 
   assert.deepEqual(await leftovers(d.dir, tagOf(d.dir)), []);
   const none = path.join(os.tmpdir(), 'cove-never-served');
   const r = await run(BIN, ['stop', '--all', '--state', none]);
-  assert.equal(r.status, 66);
+  assert.equal(r.status, 202);
   assert.equal(r.stderr, `cove stop: state directory ${none} does not exist\n`);
   assert.ok(!fs.existsSync(none));
   await d.restart();

@@ -26,7 +26,7 @@ after(async () => {
 
 const inB = (command, opts = {}) => d.exec(b.id, command, { user: 'root', timeout_ms: 60_000, ...opts });
 
-test('sockets, ports, queues, shared memory and files of the other', async () => {
+test('sockets, ports, queues, shared memory and files of another sandbox are not found', async () => {
   const gone = { abstract: 'ECONNREFUSED', tcp: 'ECONNREFUSED', shm: 'ENOENT', msg: 'ENOENT', sem: 'ENOENT', mq: 'ENOENT', 'posix shm': 'ENOENT', file: 'ENOENT' };
   for (const user of ['root', 'user']) refused(await attack(d, b.id, 'ipc', ['find', MARK], { user }), gone);
   // the same search where the marks are: it does find them

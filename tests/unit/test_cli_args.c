@@ -10,9 +10,14 @@ static const struct cmd_opt opts[] = {
     {0},
 };
 /* clang-format on */
-static const struct cmd plain = {.name = "plain", .opts = opts, .min = 1, .max = 2};
-static const struct cmd runner = {
-    .name = "runner", .opts = opts, .min = 2, .max = CMD_ANY, .command_at = 2};
+static const struct cmd plain = {
+    .name = "plain", .usage = "plain [-f] FIRST [SECOND]", .opts = opts, .min = 1, .max = 2};
+static const struct cmd runner = {.name = "runner",
+                                  .usage = "runner SANDBOX -- COMMAND...",
+                                  .opts = opts,
+                                  .min = 2,
+                                  .max = CMD_ANY,
+                                  .command_at = 2};
 static const struct cmd raw = {.name = "raw", .raw = true};
 
 static struct args a;
@@ -84,6 +89,11 @@ TEST(usage_errors_name_the_option_or_argument)
     CHECK_HAS(e.msg, "'z'");
     CHECK_INT(PARSE(&plain, "-f"), -1);
     CHECK_INT(e.kind, ERR_INVALID);
+    CHECK_STR(e.msg, "FIRST is missing");
+    CHECK_INT(PARSE(&runner, "-f"), -1);
+    CHECK_HAS(e.msg, "SANDBOX is missing; `cove list`");
+    CHECK_INT(PARSE(&runner, "box"), -1);
+    CHECK_STR(e.msg, "COMMAND is missing");
 }
 
 TEST(help_is_shown_even_if_operands_are_missing)

@@ -83,14 +83,14 @@ TEST(memory_is_zeroed_and_text_is_copied)
     free(text);
 }
 
-TEST(without_memory_the_process_ends_with_a_message_and_status_70)
+TEST(without_memory_the_process_ends_with_a_message_and_the_status_of_internal)
 {
     static void (*const takes[])(void) = {take_zeroed, take_text, take_json};
     char out[64];
 
     mem_for_json();
     for (size_t i = 0; i < ARRAY_LEN(takes); i++) {
-        CHECK_INT(without_memory(takes[i], out), 70);
+        CHECK_INT(without_memory(takes[i], out), err_exit(ERR_INTERNAL));
         CHECK_STR(out, "cove: out of memory\n");
     }
 }

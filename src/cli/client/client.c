@@ -201,6 +201,8 @@ static int send_request(int fd, const struct server *s, const struct call *c, st
              s->host, v6 ? "]" : "", s->port);
     buf_addf(&head, "Authorization: Bearer %s\r\nAccept: %s\r\n", s->key,
              c->accept != NULL ? c->accept : "application/json");
+    if (c->last_id != NULL)
+        buf_addf(&head, "Last-Event-ID: %s\r\n", c->last_id);
     if (c->ws_key != NULL)
         buf_addf(&head,
                  "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"
@@ -429,7 +431,23 @@ static int refused(const struct reply *r, json_t *body, struct err *e)
                        reply_status(r));
     if (err_from_code(code) == ERR_INTERNAL && id != NULL)
         return err_set(e, ERR_INTERNAL, "%s (request %s)", message != NULL ? message : code, id);
-    return err_set(e, err_from_code(code), "%s", message != NULL ? message : code);
+    return client_refused(o, e);
+}
+
+/* Of a program that could not be executed e->sys says why. */
+int client_refused(json_t *error, struct err *e)
+{
+    const char *code = json_string_value(json_object_get(error, "code"));
+    const char *message = json_string_value(json_object_get(error, "message"));
+    const char *why = json_string_value(json_object_get(error, "errno"));
+
+    err_set(e, err_from_code(code != NULL ? code : ""), "%s",
+            message != NULL ? message
+            : code != NULL  ? code
+                            : "the server gave no reason");
+    if (e->kind == ERR_CANNOT_START && why != NULL)
+        e->sys = strcmp(why, "ENOENT") == 0 ? ENOENT : ENOEXEC;
+    return -1;
 }
 
 int reply_json(struct reply *r, json_t **ret, struct err *e)

@@ -23,8 +23,11 @@ struct server {
     char key[CLIENT_KEY_MAX];
 };
 
-/* From COVE_URL and COVE_API_KEY, else from /run/cove/default, which only root can read. */
+/* From COVE_URL and COVE_API_KEY; else from the context that --context or COVE_CONTEXT names, or
+ * the current one; else from /run/cove/default, which only root can read. */
 int server_find(struct server *ret, struct err *e);
+/* The server of one context of contexts_load(). */
+int server_from_context(struct server *s, json_t *contexts, const char *name, struct err *e);
 int server_parse_url(struct server *s, const char *url, struct err *e);
 
 /* All are ERR_UNAVAILABLE; e->sys tells them apart. */
@@ -48,7 +51,8 @@ struct call {
      * end, -1 with `e`; *ret is valid until the next call. */
     ssize_t (*next)(void *arg, const char **ret, struct err *e);
     void *arg;
-    const char *ws_key; /* of a WebSocket handshake; or NULL */
+    const char *ws_key;  /* of a WebSocket handshake; or NULL */
+    const char *last_id; /* Last-Event-ID of a stream that goes on; or NULL */
 };
 
 struct reply; /* an answer whose head has been read */
@@ -76,6 +80,9 @@ enum reply_event reply_read(struct reply *r, const char **ret_p, size_t *ret_n, 
 void reply_wait(const struct reply *r); /* polls only this reply */
 /* The rest of the body as JSON. If the status is not 2xx: -1 and the server's error. */
 int reply_json(struct reply *r, json_t **ret, struct err *e);
+
+/* Turns {"code","message"...}, the `error` of an answer or an event, into `e`. Returns -1. */
+int client_refused(json_t *error, struct err *e);
 
 /* A whole call. `ret` may be NULL; else *ret belongs to the caller, NULL if the answer has no
  * body. */

@@ -6,6 +6,8 @@
 #include "base/own.h"
 #include "base/str.h"
 #include "cli/client/client.h"
+#include "cli/client/contexts.h"
+#include "json/read.h"
 
 /* Written by `cove serve`, readable by root: url=http://HOST:PORT and key_file=PATH */
 #define DEFAULT_FILE "/run/cove/default"
@@ -85,18 +87,54 @@ static int set_key(struct server *s, const char *key, struct err *e)
     return 0;
 }
 
+int server_from_context(struct server *s, json_t *contexts, const char *name, struct err *e)
+{
+    json_t *one = json_object_get(json_object_get(contexts, "contexts"), name);
+    const char *url = json_string_value(json_object_get(one, "url"));
+    const char *key = json_string_value(json_object_get(one, "key"));
+
+    if (one == NULL)
+        return err_set(e, ERR_NOT_FOUND, "no context '%.80s'; `cove context list` shows them",
+                       name);
+    if (url == NULL || key == NULL || server_parse_url(s, url, e) < 0)
+        return err_set(e, ERR_INVALID,
+                       "context '%.80s' has no valid URL or key; `cove context add` replaces it",
+                       name);
+    return set_key(s, key, e);
+}
+
+/* 1: the server of the context that was asked for, or of the current one; 0: there is none. */
+static int find_context(struct server *ret, struct err *e)
+{
+    const char *name = getenv("COVE_CONTEXT");
+    autojson json_t *all = NULL;
+
+    if (name == NULL && getenv("HOME") == NULL && getenv("XDG_CONFIG_HOME") == NULL)
+        return 0;
+    if (contexts_load(&all, e) < 0)
+        return -1;
+    if (name == NULL)
+        name = json_string_value(json_object_get(all, "current"));
+    if (name == NULL || *name == '\0')
+        return 0;
+    return server_from_context(ret, all, name, e) < 0 ? -1 : 1;
+}
+
 int server_find(struct server *ret, struct err *e)
 {
     const char *env_url = getenv("COVE_URL"), *env_key = getenv("COVE_API_KEY");
     char text[FILE_MAX] = "", url[512], key_file[1024];
     struct err ignored;
+    int found = 0;
 
     if (env_url != NULL && env_key != NULL)
         return server_parse_url(ret, env_url, e) < 0 ? -1 : set_key(ret, env_key, e);
+    if (env_url == NULL && (found = find_context(ret, e)) != 0)
+        return found < 0 ? -1 : 0;
     if (read_small(DEFAULT_FILE, text, &ignored) < 0 && env_url == NULL)
         return err_set(e, ERR_UNAVAILABLE,
-                       "no server found; start one with `cove serve`, or set COVE_URL and "
-                       "COVE_API_KEY");
+                       "no server found; start one with `cove serve`, add one with `cove context "
+                       "add`, or set COVE_URL and COVE_API_KEY");
     line_value(text, "url", url, sizeof(url));
     line_value(text, "key_file", key_file, sizeof(key_file));
     /* never send root's key to another server that COVE_URL names */

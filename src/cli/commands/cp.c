@@ -91,8 +91,9 @@ static int copy_in(struct copy *c, struct err *e)
         if (c->upload.pack == NULL)
             return -1;
         place_target(target, &c->to, "archive", c->target, c->user, ARCHIVE_OPTS);
+        c->upload.after = "unpacking";
         r = stream_put(&c->server, target, &c->upload, e);
-        c->left_out = pack_left_out(c->upload.pack);
+        c->left_out += pack_left_out(c->upload.pack);
         upload_close(&c->upload);
         return r;
     }
@@ -273,25 +274,64 @@ static int copy_between(struct copy *c, struct err *e)
     return stream_put(&c->server, to, &c->upload, e);
 }
 
-static int run(const struct args *a, struct err *e)
+static int copy_one(struct copy *c, const char *source, struct err *e)
 {
-    static struct copy c = {.upload = {.fd = -1}}; /* too large for the stack */
-    bool from, to;
-    int r;
+    bool from, to = c->to.sandbox[0] != '\0';
 
-    c.user = args_value(a, "user");
-    c.upload.bar = &c.bar;
-    if (place_parse(&c.from, a->operands[0], e) < 0 || place_parse(&c.to, a->operands[1], e) < 0 ||
-        server_find(&c.server, e) < 0)
+    if (place_parse(&c->from, source, e) < 0)
         return -1;
-    c.bar.what = last_part(c.from.path);
-    from = c.from.sandbox[0] != '\0';
-    to = c.to.sandbox[0] != '\0';
+    c->bar.what = last_part(c->from.path);
+    c->bar.total = c->bar.done = 0;
+    c->upload.fd = -1;
+    c->upload.body = NULL;
+    c->upload.after = NULL;
+    c->bar.phase = NULL;
+    from = c->from.sandbox[0] != '\0';
     if (!from && !to)
         return err_set(e, ERR_INVALID,
                        "both paths are local; write SANDBOX:PATH for a file in a sandbox");
-    r = from && to ? copy_between(&c, e) : from ? copy_out(&c, e) : copy_in(&c, e);
-    bar_end(&c.bar);
+    return from && to ? copy_between(c, e) : from ? copy_out(c, e) : copy_in(c, e);
+}
+
+/* Several sources go into a directory, each under its own name. */
+static int check_directory(struct copy *c, struct err *e)
+{
+    autojson json_t *file = NULL;
+    struct stat st;
+
+    if (c->to.stream)
+        return err_set(e, ERR_INVALID, "several sources cannot be copied to stdout");
+    if (c->to.sandbox[0] == '\0')
+        return stat(c->to.path, &st) == 0 && S_ISDIR(st.st_mode)
+                   ? 0
+                   : err_set(e, ERR_INVALID, "%s is not a directory; several sources need one",
+                             c->to.path);
+    file = place_stat(&c->server, &c->to, c->user, e);
+    if (file == NULL)
+        return err_wrap(e, "several sources need a directory to copy into");
+    return place_is_dir(file)
+               ? 0
+               : err_set(e, ERR_INVALID, "%s is not a directory; several sources need one",
+                         c->to.path);
+}
+
+static int run(const struct args *a, struct err *e)
+{
+    static struct copy c = {.upload = {.fd = -1}}; /* too large for the stack */
+    int last = a->noperands - 1, r = 0;
+
+    c.user = args_value(a, "user");
+    c.upload.bar = &c.bar;
+    if (place_parse(&c.to, a->operands[last], e) < 0 || server_find(&c.server, e) < 0)
+        return -1;
+    if (last > 1 && check_directory(&c, e) < 0)
+        return -1;
+    for (int i = 0; i < last && r == 0; i++)
+        r = copy_one(&c, a->operands[i], e);
+    if (r < 0)
+        bar_end(&c.bar);
+    else
+        bar_sum(&c.bar, "copied", false);
     if (r == 0 && c.left_out > 0)
         cmd_complain("cp", "%lu devices, sockets or pipes were left out", c.left_out);
     return r;
@@ -300,20 +340,22 @@ static int run(const struct args *a, struct err *e)
 /* clang-format off */
 static const struct cmd_opt opts[] = {
     {'u', "user", "USER", "act as this user of the sandbox [user]"},
+    {'r', "recursive", NULL, "accepted: directories are always copied with all they contain"},
     {0},
 };
 /* clang-format on */
 
 const struct cmd cmd_cp = {
     .name = "cp",
-    .usage = "cp [OPTIONS] SOURCE TARGET",
+    .usage = "cp [OPTIONS] SOURCE... TARGET",
     .summary = "copy files and directories into, out of and between sandboxes",
     .about =
         "SOURCE and TARGET are SANDBOX:PATH, a local path, or - for standard input or output.\n"
         "A PATH in a sandbox is absolute, relative to /workspace, or begins with ~/. If TARGET\n"
-        "is an existing directory, the copy goes into it. Progress is shown on a terminal.",
+        "is an existing directory, the copy goes into it; several SOURCEs need one. Progress is\n"
+        "shown on a terminal.",
     .opts = opts,
     .min = 2,
-    .max = 2,
+    .max = CMD_ANY,
     .run = run,
 };

@@ -6,6 +6,7 @@
 /* clang-format off */
 static const struct cmd_opt opts[] = {
     REQUEST_SANDBOX_OPTS,
+    {0,   "name",       "NAME", "a name to use in place of the id, unique among your sandboxes"},
     {0,   "snapshot",   "SNAPSHOT", "start from this snapshot (id or name) instead of a template"},
     {'e', "env",        "K=V",  "set a variable for every command in it; repeatable"},
     {0,   "timeout",    "TIME", "lifetime, such as 30m or 7d"},
@@ -22,7 +23,9 @@ static int create(const struct args *a, struct err *e)
     autojson json_t *body = json_object(), *sandbox = NULL;
     struct server s;
 
-    if (request_sandbox(a, body, e) < 0 || request_pairs(a, "env", "env", body, e) < 0 ||
+    if (request_sandbox(a, body, e) < 0 ||
+        request_text(body, "name", args_value(a, "name"), "--name", e) < 0 ||
+        request_pairs(a, "env", "env", body, e) < 0 ||
         request_duration(a, "timeout", "timeout_ms", body, e) < 0 ||
         request_text(body, "on_timeout", args_value(a, "on-timeout"), "--on-timeout", e) < 0 ||
         request_text(body, "snapshot", args_value(a, "snapshot"), "--snapshot", e) < 0)

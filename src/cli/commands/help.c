@@ -23,7 +23,16 @@ static int help(const struct args *a, struct err *e)
                            nearest != NULL ? "; did you mean '" : "",
                            nearest != NULL ? nearest : "", nearest != NULL ? "'?" : "");
     }
-    if (c != NULL)
+    if (a->noperands > 1) {
+        const struct cmd_sub *s = c->subs;
+
+        while (s != NULL && s->name != NULL && strcmp(s->name, a->operands[1]) != 0)
+            s++;
+        if (s == NULL || s->name == NULL)
+            return err_set(e, ERR_INVALID, "`cove %s` has no subcommand '%.40s'", c->name,
+                           a->operands[1]);
+        cmd_write_sub_help(c, s, &out);
+    } else if (c != NULL)
         cmd_write_help(c, &out);
     else
         cmd_write_help_all(&out);
@@ -33,20 +42,24 @@ static int help(const struct args *a, struct err *e)
 
 const struct cmd cmd_help = {
     .name = "help",
-    .usage = "help [COMMAND]",
+    .usage = "help [COMMAND [SUBCOMMAND]]",
     .summary = "show the help of a command, or list all commands",
-    .max = 1,
+    .max = 2,
     .run = help,
 };
 
 static void docs_errors(struct buf *out)
 {
-    buf_adds(out, "# Errors\n\n"
-                  "Generated from `src/base/err.h` by `make docs`.\n\n"
-                  "The API answers `{\"error\":{\"code\",\"message\",\"request_id\"}}`; the CLI "
-                  "prints the message and exits\nwith the status below. For `internal` the "
-                  "message stays in the daemon's log, under the request id.\n\n"
-                  "| code | HTTP | exit | meaning |\n|---|---|---|---|\n");
+    buf_adds(out,
+             "# Errors\n\n"
+             "Generated from `src/base/err.h` by `make docs`.\n\n"
+             "The API answers `{\"error\":{\"code\",\"message\",\"request_id\"}}`; the CLI "
+             "prints the message and exits\nwith the status below: always between 200 and 213, "
+             "so it is never the status of a command that\n`run`, `exec`, `shell` or `session "
+             "exec` ran (up to 125; 128 + N after signal N), nor what they say of\na program "
+             "that was not found (127) or cannot be executed (126). For `internal` the "
+             "message stays in the daemon's log, under the request id.\n\n"
+             "| code | HTTP | exit | meaning |\n|---|---|---|---|\n");
     for (int i = 0; i < ERR_KIND_COUNT; i++)
         buf_addf(out, "| `%s` | %d | %d | %s |\n", err_code((enum err_kind)i),
                  err_http((enum err_kind)i), err_exit((enum err_kind)i),
@@ -144,22 +157,35 @@ static void docs_man(struct buf *out)
             man_command(out, cmd_all[i]);
     buf_adds(out, ".SH SETTINGS\nOptions of \\fBcove serve\\fR, and lines (name = value) of the "
                   "file given with \\fB\\-\\-config\\fR.\n");
-    for (size_t i = 0; i < config_nkeys; i++)
+    for (size_t i = 0; i < config_nkeys; i++) {
         man_opt(out, &(struct cmd_opt){.name = config_keys[i].name,
                                        .value = wants[config_keys[i].type],
                                        .doc = config_keys[i].doc});
-    buf_adds(out,
-             ".SH ENVIRONMENT\n.TP\n.B COVE_URL\nthe server, as http://HOST:PORT\n"
-             ".TP\n.B COVE_API_KEY\nthe API key\n.PP\nWithout them, root uses the "
-             "daemon that was started last on this machine, from\n\\fI/run/cove/default\\fR.\n"
-             ".SH FILES\n.TP\n.I /var/lib/cove\nthe default state directory "
-             "(\\fB\\-\\-state\\fR): all data of the daemon\n"
-             ".TP\n.I DIR/api-key\nthe first API key; only root can read it\n"
-             ".TP\n.I /run/cove/default\nURL and key file of the daemon that was started last\n"
-             ".SH EXIT STATUS\n\\fBrun\\fR, \\fBexec\\fR, \\fBshell\\fR and \\fBsession exec\\fR "
-             "exit with the status of "
-             "the command they ran. Otherwise 0, 64 after a usage error, 74 if stdout could not be "
-             "written, or:\n");
+        if (*config_keys[i].def != '\0') {
+            buf_adds(out, "Default: ");
+            man_text(out, config_keys[i].def);
+            buf_adds(out, ".\n");
+        }
+    }
+    buf_adds(
+        out,
+        ".SH ENVIRONMENT\n.TP\n.B COVE_URL\nthe server, as http://HOST:PORT\n"
+        ".TP\n.B COVE_API_KEY\nthe API key\n.TP\n.B COVE_CONTEXT\nthe server of that name (see "
+        "\\fBcontext\\fR), as the option \\fB\\-\\-context\\fR of any command\n"
+        ".PP\nWithout them and without a current context, root uses the "
+        "daemon that was started last on this machine, from\n\\fI/run/cove/default\\fR.\n"
+        ".SH FILES\n.TP\n.I /var/lib/cove\nthe default state directory "
+        "(\\fB\\-\\-state\\fR): all data of the daemon\n"
+        ".TP\n.I DIR/api-key\nthe first API key; only root can read it\n"
+        ".TP\n.I ~/.config/cove/contexts.json\nnames, URLs and keys of \\fBcove context\\fR; "
+        "only its owner may read it\n"
+        ".TP\n.I /run/cove/default\nURL and key file of the daemon that was started last\n"
+        ".SH EXIT STATUS\n\\fBrun\\fR, \\fBexec\\fR, \\fBshell\\fR and \\fBsession exec\\fR "
+        "exit with the status of "
+        "the command they ran: 128 + N after signal N, 124 after \\fB\\-\\-timeout\\fR, 127 if the "
+        "program was not found, 126 if it cannot be executed. A failure of cove itself is "
+        "between 200 and 213, which no shell uses: 200 after a usage error, 210 if stdout "
+        "could not be written, or:\n");
     for (int i = 0; i < ERR_KIND_COUNT; i++) {
         buf_addf(out, ".TP\n.B %d\n%s: ", err_exit((enum err_kind)i), err_code((enum err_kind)i));
         man_text(out, err_meaning((enum err_kind)i));

@@ -29,7 +29,7 @@ static const char *command_text(json_t *argv, char out[TABLE_TEXT_MAX])
     return out;
 }
 
-/* "running", "exit 1", "SIGKILL", "timed out" */
+/* "running", "exit 1", "SIGKILL", "timed out", "out of memory" */
 static const char *state_text(json_t *process, char out[TABLE_TEXT_MAX])
 {
     json_t *end = json_object_get(process, "exit");
@@ -39,6 +39,8 @@ static const char *state_text(json_t *process, char out[TABLE_TEXT_MAX])
         return json_string_value(json_object_get(process, "state"));
     if (json_is_true(json_object_get(end, "timed_out")))
         return "timed out";
+    if (json_is_true(json_object_get(end, "oom")))
+        return "out of memory";
     if (signal != NULL)
         return signal;
     snprintf(out, TABLE_TEXT_MAX, "exit %d", (int)json_integer_value(json_object_get(end, "code")));

@@ -133,7 +133,7 @@ static int read_count(const char *text, uint64_t *ret)
     return str_u64(text, INT64_MAX, ret);
 }
 
-static int request_limits(const struct args *a, json_t *body, struct err *e)
+int request_limits(const struct args *a, json_t *body, struct err *e)
 {
     /* clang-format off */
     enum { CORES, SIZE, N };
@@ -232,6 +232,10 @@ int request_command(const struct args *a, int first, json_t *body, struct err *e
     if (args_flag(a, "tty") && args_value(a, "timeout") != NULL)
         return err_set(e, ERR_INVALID,
                        "--timeout and -t cannot be combined: a terminal has no timeout");
+    if (args_flag(a, "detach") && (args_flag(a, "tty") || args_flag(a, "interactive")))
+        return err_set(e, ERR_INVALID,
+                       "-d and -%c cannot be combined: nothing is attached to a detached command",
+                       args_flag(a, "tty") ? 't' : 'i');
     if (request_argv(a, first, body, e) < 0 || request_as(a, body, e) < 0)
         return -1;
     return request_duration(a, "timeout", "timeout_ms", body, e);

@@ -31,11 +31,15 @@
 #define REQUEST_COMMAND_OPTS \
     REQUEST_AS_OPTS, \
     {0,   "timeout", "TIME", "kill it after this time, such as 30s; the exit status is then 124"}, \
-    {'t', "tty",     NULL,   "run it on a terminal, and attach this terminal to it"}
+    {'t', "tty",     NULL,   "run it on a terminal, and attach this terminal to it"}, \
+    {'i', "interactive", NULL, "pass stdin on although it is a terminal"}, \
+    {'d', "detach",  NULL,   "do not wait until it ends"}
 /* clang-format on */
 
 /* Each adds the options that were given to `body`; ERR_INVALID says what is wrong with one. */
 int request_sandbox(const struct args *a, json_t *body, struct err *e);
+/* The limits that were given, as the object `limits`. */
+int request_limits(const struct args *a, json_t *body, struct err *e);
 /* --allow and --deny as lists; an option that was not given adds none. */
 int request_rules(const struct args *a, json_t *body, struct err *e);
 int request_as(const struct args *a, json_t *body, struct err *e);

@@ -9,6 +9,7 @@
 #include "base/own.h"
 #include "cli/client/client.h"
 #include "cli/client/path.h"
+#include "cli/commands/progress.h"
 #include "cli/commands/request.h"
 #include "cli/commands/sub.h"
 #include "cli/files/stream.h"
@@ -119,13 +120,20 @@ static int export_it(const struct args *a, const struct server *s, struct err *e
     autofd int fd = strcmp(to, "-") == 0 ? dup(STDOUT_FILENO) : make_file(to);
     char path[PATH_TEXT_MAX];
     autoreply struct reply *r = NULL;
-    struct bar quiet = {0};
+    struct bar bar = {.what = to};
     int ret;
 
     if (fd < 0)
         return err_set(e, ERR_INVALID, "create %s: %s", to, strerror(errno));
+    /* the server reads all files once for their digest before it sends the first byte */
+    bar_phase(&bar, "reading", a->operands[1], 0, 0);
     r = stream_ask(s, path_snapshot(path, a->operands[1], "export"), e);
-    ret = r == NULL ? -1 : stream_get(r, fd, &quiet, e);
+    bar.phase = "receiving";
+    ret = r == NULL ? -1 : stream_get(r, fd, &bar, e);
+    if (ret < 0)
+        bar_end(&bar);
+    else
+        bar_sum(&bar, "exported", true);
     if (ret < 0 && unfinished != NULL)
         unlink(unfinished); /* no incomplete file is left */
     unfinished = NULL;
@@ -135,20 +143,26 @@ static int export_it(const struct args *a, const struct server *s, struct err *e
 static int import_it(const struct args *a, const struct server *s, struct err *e)
 {
     static struct upload u; /* too large for the stack */
-    struct bar bar = {.what = "sending"};
+    struct bar bar = {.phase = "sending", .what = a->operands[1]};
     char path[PATH_TEXT_MAX];
-    struct call c = {.method = "POST", .path = path, .next = upload_next, .arg = &u};
-    autoreply struct reply *r = NULL;
+    struct call c = {.method = "POST",
+                     .path = path,
+                     .accept = "text/event-stream",
+                     .next = upload_next,
+                     .arg = &u};
     autojson json_t *answer = NULL;
     int ret = upload_open(&u, a->operands[1], &bar, e);
 
+    u.after = "unpacking";
     path_query(path, "/v1/snapshots/import?", "name", args_value(a, "name"));
     if (ret == 0)
-        ret = reply_open(s, &c, &r, e);
-    bar_end(&bar);
+        ret = progress_call(s, &c, &bar, &answer, e);
     upload_close(&u);
-    if (ret < 0 || reply_json(r, &answer, e) < 0)
+    if (ret < 0) {
+        bar_end(&bar);
         return -1;
+    }
+    bar_sum(&bar, "imported", true);
     return request_print_made(a, answer, "id", e);
 }
 

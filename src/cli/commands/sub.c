@@ -37,6 +37,8 @@ int sub_run(const struct args *a, struct err *e)
     if (a->noperands > i && strstr(sub->operands, "...") == NULL)
         return err_set(e, ERR_INVALID, "%s: unexpected argument '%.60s'", sub->name,
                        a->operands[i]);
+    if (sub->local)
+        return sub->run(a, NULL, e);
     return server_find(&s, e) < 0 ? -1 : sub->run(a, &s, e);
 }
 

@@ -6,7 +6,7 @@
 #include "base/own.h"
 #include "cli/client/client.h"
 #include "cli/client/path.h"
-#include "cli/client/sse.h"
+#include "cli/commands/progress.h"
 #include "cli/commands/request.h"
 #include "cli/commands/sub.h"
 #include "cli/files/pack.h"
@@ -45,86 +45,19 @@ static int list(const struct args *a, const struct server *s, struct err *e)
     return 0;
 }
 
-#define PROGRESS_MAX 120 /* bytes shown of one progress message */
-
-struct progress {
-    bool shown; /* a progress line is on the terminal */
-    bool done;
-    json_t *answer; /* data of the event `done` */
-};
-
-static int on_event(void *arg, const struct sse *s, const char *data, size_t len, struct err *e)
+/* Sends a request that makes a template, and shows its progress on a terminal. */
+static int watch(const struct server *s, const struct call *c, const struct args *a, struct bar *b,
+                 const char *did, struct err *e)
 {
-    struct progress *p = arg;
-    autojson json_t *j = json_loadb(data, len, 0, NULL);
-    json_t *error = json_object_get(j, "error");
-    json_int_t done = json_integer_value(json_object_get(j, "done"));
-    json_int_t total = json_integer_value(json_object_get(j, "total"));
-    const char *text = json_string_value(json_object_get(j, "text"));
-
-    if (error != NULL)
-        return err_set(e, err_from_code(json_string_value(json_object_get(error, "code"))), "%s",
-                       json_string_value(json_object_get(error, "message"))
-                           ?: "the server gave no reason");
-    if (strcmp(s->event, "done") == 0 && !p->done) {
-        p->done = true;
-        p->answer = json_incref(j);
-    }
-    if (strcmp(s->event, "progress") == 0 && isatty(STDERR_FILENO)) {
-        autofree char *shown = table_printable(text != NULL ? text : "", PROGRESS_MAX);
-
-        fprintf(stderr, "\r\033[K%s", shown);
-        if (total > 0)
-            fprintf(stderr, " %lld%%", (long long)(done * 100 / total));
-        p->shown = true;
-    }
-    return 0;
-}
-
-static int read_progress(struct reply *r, struct progress *p, struct err *e)
-{
-    enum reply_event ev = REPLY_MORE;
-    struct sse s;
-    const char *text;
-    size_t n;
-    int ret = 0;
-
-    sse_init(&s);
-    while (ret == 0 && (ev = reply_read(r, &text, &n, e)) > REPLY_END)
-        if (ev == REPLY_MORE)
-            reply_wait(r);
-        else
-            ret = sse_feed(&s, text, n, on_event, p, e);
-    sse_free(&s);
-    if (p->shown)
-        fputs("\r\033[K", stderr);
-    if (ret < 0 || ev == REPLY_BROKEN)
-        return -1;
-    return p->done ? 0
-                   : err_set(e, ERR_UNAVAILABLE,
-                             "the server closed the stream before the template was finished; `cove "
-                             "template list` "
-                             "shows its state");
-}
-
-/* Sends a request that makes a template, and shows its progress on a terminal. `bar` shows
- * the upload, or is NULL. */
-static int watch(const struct server *s, const struct call *c, bool json, struct bar *bar,
-                 struct err *e)
-{
-    autoreply struct reply *r = NULL;
     autojson json_t *answer = NULL;
-    struct progress p = {0};
-    int ret = reply_open(s, c, &r, e);
+    int ret = progress_call(s, c, b, &answer, e);
 
-    if (bar != NULL)
-        bar_end(bar);
     if (ret < 0)
-        return -1;
-    ret = reply_is_sse(r) ? read_progress(r, &p, e) : reply_json(r, &answer, e);
-    if (ret == 0 && json)
-        request_print(answer != NULL ? answer : p.answer);
-    json_decref(p.answer);
+        bar_end(b);
+    else
+        bar_sum(b, did, true);
+    if (ret == 0 && args_flag(a, "json"))
+        request_print(answer);
     return ret;
 }
 
@@ -134,8 +67,10 @@ static int refresh(const struct args *a, const struct server *s, struct err *e)
     struct call c = {.method = "POST",
                      .path = path_template(path, a->operands[1], "refresh"),
                      .accept = "text/event-stream"};
+    struct bar bar = {.what = a->operands[1]};
 
-    return watch(s, &c, args_flag(a, "json"), NULL, e);
+    bar_phase(&bar, "reading", NULL, 0, 0);
+    return watch(s, &c, a, &bar, "made template", e);
 }
 
 /* ---- add ---- */
@@ -143,7 +78,7 @@ static int refresh(const struct args *a, const struct server *s, struct err *e)
 static int add(const struct args *a, const struct server *s, struct err *e)
 {
     static struct upload u; /* too large for the stack */
-    struct bar bar = {.what = "sending"};
+    struct bar bar = {.phase = "sending", .what = a->operands[1]};
     char path[PATH_TEXT_MAX];
     struct call c = {.method = "PUT",
                      .path = path_template(path, a->operands[1], ""),
@@ -152,8 +87,9 @@ static int add(const struct args *a, const struct server *s, struct err *e)
                      .arg = &u};
     int r = upload_open(&u, a->operands[2], &bar, e);
 
+    u.after = "unpacking";
     if (r == 0)
-        r = watch(s, &c, args_flag(a, "json"), &bar, e);
+        r = watch(s, &c, a, &bar, "added template", e);
     if (r == 0 && u.pack != NULL && pack_left_out(u.pack) > 0)
         cmd_complain("template", "%lu devices or sockets were left out", pack_left_out(u.pack));
     upload_close(&u);
@@ -181,6 +117,7 @@ static int add_packages(json_t *how, const char *text, struct err *e)
 static int build(const struct args *a, const struct server *s, struct err *e)
 {
     const char *suite = args_value(a, "debootstrap");
+    struct bar bar = {.what = a->operands[1]};
     autojson json_t *how = json_object(), *body = json_object();
     char path[PATH_TEXT_MAX];
     struct call c = {.method = "POST",
@@ -189,13 +126,15 @@ static int build(const struct args *a, const struct server *s, struct err *e)
                      .accept = "text/event-stream"};
 
     if (suite == NULL)
-        return err_set(e, ERR_INVALID, "build: --debootstrap SUITE is missing");
+        return err_set(e, ERR_INVALID,
+                       "build: --debootstrap SUITE is missing, such as --debootstrap bookworm");
     if (request_text(how, "suite", suite, "--debootstrap", e) < 0 ||
         request_text(how, "mirror", args_value(a, "mirror"), "--mirror", e) < 0 ||
         add_packages(how, args_value(a, "packages"), e) < 0)
         return -1;
     json_object_set(body, "debootstrap", how);
-    return watch(s, &c, args_flag(a, "json"), NULL, e);
+    bar_phase(&bar, "building", NULL, 0, 0);
+    return watch(s, &c, a, &bar, "built template", e);
 }
 
 /* ---- show, delete, alias ---- */

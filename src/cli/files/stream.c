@@ -6,6 +6,7 @@
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -15,30 +16,75 @@
 #include "json/read.h"
 
 #define BAR_MS 100
-#define BAR_WIDTH 30
+#define BAR_COLUMNS 80 /* of a terminal that does not say */
+
+static unsigned columns(void)
+{
+    struct winsize w;
+
+    return ioctl(STDERR_FILENO, TIOCGWINSZ, &w) == 0 && w.ws_col > 0 ? w.ws_col : BAR_COLUMNS;
+}
+
+/* Characters, not bytes; control characters would move the cursor. */
+static void print_cut(const char *s, unsigned room)
+{
+    for (; *s != '\0'; s++) {
+        unsigned char c = (unsigned char)*s;
+
+        if ((c & 0xc0) != 0x80 && room-- == 0)
+            return;
+        fputc(c < 0x20 || c == 0x7f ? ' ' : c, stderr);
+    }
+}
+
+static void draw(struct bar *b, const char *text)
+{
+    const char *phase = b->phase != NULL ? b->phase : "copying";
+    unsigned width = columns(), used = (unsigned)strlen(phase) + 1;
+    char numbers[64] = "";
+    int n = 0;
+
+    b->shown_ms = clock_mono_ms();
+    if (!b->shown && b->began_ms == 0)
+        b->began_ms = b->shown_ms;
+    b->shown = true;
+    if (b->total > 0)
+        n = snprintf(numbers, sizeof(numbers), "%3u%% ", (unsigned)(b->done * 100 / b->total));
+    if (b->moved > 0)
+        snprintf(numbers + n, sizeof(numbers) - (size_t)n, "%.1f MiB ",
+                 (double)b->moved / (1 << 20));
+    used += (unsigned)strlen(numbers);
+    fprintf(stderr, "\r\033[K%s %s", phase, numbers);
+    print_cut(text, width > used + 1 ? width - used - 1 : 0);
+}
+
+static bool is_drawn(const struct bar *b)
+{
+    return b->what != NULL && isatty(STDERR_FILENO) == 1;
+}
+
+void bar_phase(struct bar *b, const char *phase, const char *text, uint64_t done, uint64_t total)
+{
+    b->phase = phase;
+    b->done = done;
+    b->total = total;
+    if (b->began_ms == 0)
+        b->began_ms = clock_mono_ms();
+    if (is_drawn(b))
+        draw(b, text != NULL ? text : b->what);
+}
 
 static void bar_add(struct bar *b, uint64_t n)
 {
-    char line[BAR_WIDTH + 1] = "";
-    unsigned full;
-    uint64_t now;
-
+    if (b->began_ms == 0)
+        b->began_ms = clock_mono_ms();
     b->done += n;
+    b->moved += n;
     if (b->total > 0 && b->done > b->total)
         b->total = b->done;
-    if (b->what == NULL || isatty(STDERR_FILENO) != 1 ||
-        (now = clock_mono_ms()) - b->shown_ms < BAR_MS)
-        return;
-    b->shown_ms = now;
-    b->shown = true;
-    fprintf(stderr, "\r\033[K%.40s ", b->what);
-    if (b->total > 0) {
-        full = (unsigned)(b->done * BAR_WIDTH / b->total);
-        memset(line, ' ', BAR_WIDTH);
-        memset(line, '#', full < BAR_WIDTH ? full : BAR_WIDTH);
-        fprintf(stderr, "[%s] %3u%% ", line, (unsigned)(b->done * 100 / b->total));
-    }
-    fprintf(stderr, "%.1f MiB", (double)b->done / (1 << 20));
+    if (is_drawn(b) && clock_mono_ms() - b->shown_ms >= BAR_MS &&
+        clock_mono_ms() - b->began_ms >= BAR_MS)
+        draw(b, b->what);
 }
 
 void bar_end(struct bar *b)
@@ -46,6 +92,27 @@ void bar_end(struct bar *b)
     if (b->shown)
         fputs("\r\033[K", stderr);
     b->shown = false;
+}
+
+void bar_sum(struct bar *b, const char *did, bool always)
+{
+    bool say = is_drawn(b) && (always || b->shown);
+    double seconds = (double)(clock_mono_ms() - b->began_ms) / 1000;
+    unsigned width = columns(), used = (unsigned)strlen(did) + 2;
+    char numbers[64];
+
+    bar_end(b);
+    if (!say)
+        return;
+    if (b->moved > 0)
+        snprintf(numbers, sizeof(numbers), ": %.1f MiB in %.1f s", (double)b->moved / (1 << 20),
+                 seconds);
+    else
+        snprintf(numbers, sizeof(numbers), " in %.1f s", seconds);
+    used += (unsigned)strlen(numbers);
+    fprintf(stderr, "%s ", did);
+    print_cut(b->what, width > used ? width - used : 0);
+    fprintf(stderr, "%s\n", numbers);
 }
 
 /* After a read or write failed: true if the caller should try again. Programs that share
@@ -155,6 +222,8 @@ ssize_t upload_next(void *arg, const char **ret, struct err *e)
     }
     if (n > 0)
         bar_add(u->bar, (uint64_t)n);
+    if (n == 0 && u->after != NULL) /* all is sent; what the server does with it takes longer */
+        bar_phase(u->bar, u->after, NULL, 0, 0);
     return n;
 }
 

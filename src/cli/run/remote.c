@@ -178,15 +178,19 @@ static int on_other(struct remote *r, const char *event, const char *data, size_
         /* the code is already 124 after a timeout, and 128 + N after signal N */
         r->over = true;
         r->status = (int)json_integer_value(code != NULL ? code : json_object_get(j, "code"));
+        if (json_is_true(json_object_get(j, "oom")))
+            cmd_complain(
+                NULL,
+                "the command was killed: sandbox %s reached its memory limit; `cove update "
+                "--memory SIZE %s` raises it",
+                r->sandbox, r->sandbox);
     } else if (strcmp(event, "end") == 0) {
         r->over = true;
     } else if (strcmp(event, "truncated") == 0) {
         cmd_complain(NULL, "a part of the output is missing: it was printed faster than it was "
                            "read here");
     } else if (strcmp(event, "error") == 0) {
-        return err_set(e, err_from_code(json_string_value(json_object_get(error, "code"))), "%s",
-                       json_string_value(json_object_get(error, "message"))
-                           ?: "the server gave no reason");
+        return client_refused(error, e);
     }
     return 0;
 }
@@ -415,9 +419,10 @@ static int run(const struct server *s, const char *sandbox, const char *session,
     return r.status;
 }
 
-int remote_run(const struct server *s, const char *sandbox, json_t *request, struct err *e)
+int remote_run(const struct server *s, const char *sandbox, json_t *request, bool interactive,
+               struct err *e)
 {
-    json_object_set_new(request, "stdin", json_boolean(!isatty(STDIN_FILENO)));
+    json_object_set_new(request, "stdin", json_boolean(interactive || !isatty(STDIN_FILENO)));
     return run(s, sandbox, NULL, request, e);
 }
 

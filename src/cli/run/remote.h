@@ -19,8 +19,9 @@ int remote_catch_signals(struct err *e);
 bool remote_is_interrupted(void);
 
 /* Starts a process and waits until it ends. `request` is the body of POST .../processes, to
- * which an id is added. Returns the exit status, or -1 and `e`. */
-int remote_run(const struct server *s, const char *sandbox, json_t *request, struct err *e);
+ * which an id is added. `interactive`: stdin is sent although it is a terminal. Returns the exit status, or -1 and `e`. */
+int remote_run(const struct server *s, const char *sandbox, json_t *request, bool interactive,
+               struct err *e);
 
 /* The same for a command of a session; `request` is the body of POST .../exec. Ctrl-C
  * interrupts the command, not the session. */

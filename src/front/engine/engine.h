@@ -48,6 +48,8 @@ static inline struct ref ref_with(struct ref r, const char *id)
 #define ENGINE_ID_MAX 32u           /* characters of a sandbox's id */
 #define ENGINE_PLANE_MAX (4u << 10) /* bytes that a plane keeps with a sandbox */
 #define ENGINE_NAME_MAX 128u        /* bytes of the name of a sandbox */
+#define ENGINE_CHOSEN_MAX 63u       /* of them, if a client of the native API chose it */
+#define ENGINE_CANDIDATES_MAX 8u    /* ids listed for a prefix that several begin with */
 #define ENGINE_USER_MAX 64u         /* bytes of the name of a user inside */
 #define ENGINE_PATH_MAX 4096u       /* bytes of a path inside */
 
@@ -114,6 +116,7 @@ struct sandbox {
     bool auto_resume; /* a command resumes it while it is paused */
     uint64_t idle_ms; /* idle time after which it is paused; 0: never */
     bool log_output;  /* output of commands is kept in its log */
+    bool guarded;     /* its ports are open only to clients that have their token (tunnels below) */
     const char *boot_id;
     const char *reason; /* why it is stopped or damaged, else "" */
 };
@@ -158,7 +161,7 @@ enum create_log { CREATE_LOG_DEFAULT, CREATE_LOG_OUTPUT, CREATE_LOG_NO_OUTPUT };
 
 struct create_opts { /* all borrowed for the call */
     const char *key;
-    const char *name; /* engine_named() only... */
+    const char *name; /* engine_create_named() and engine_named() only... */
     engine_prepare
         *prepare; /* ...which calls this for a new sandbox before it is handed out; or NULL */
     const char
@@ -175,6 +178,7 @@ struct create_opts { /* all borrowed for the call */
     uint64_t timeout_ms;  /* 0: never */
     enum sandbox_end on_timeout;
     bool auto_resume;
+    bool guarded;     /* its ports are open only to clients that have their token */
     uint64_t idle_ms; /* idle time after which it is paused; 0: never */
     enum create_log log_output;
 };
@@ -195,6 +199,13 @@ void engine_named(struct engine *g, const char *name, const struct create_opts *
                   engine_sandbox_cb *cb, void *arg);
 /* As engine_get(): never creates one; NULL also while it is being created. */
 const struct sandbox *engine_by_name(struct engine *g, const char *key, const char *name);
+/* The sandbox of ref.key that ref.id means: an id, else a name, else the only id with that prefix.
+ * *ret is NULL if there is none; ERR_CONFLICT if several ids have the prefix: the message lists
+ * them. */
+int engine_resolve(struct ref ref, const struct sandbox **ret, struct err *e);
+/* Creates a sandbox with the name o->name; ERR_CONFLICT if the key already has one of that name. */
+void engine_create_named(struct engine *g, const struct create_opts *o, engine_sandbox_cb *cb,
+                         void *arg);
 /* Waits first for a sandbox that is being created. Succeeds for an unknown name. */
 void engine_delete_named(struct engine *g, const char *key, const char *name, engine_done_cb *cb,
                          void *arg);
@@ -237,6 +248,18 @@ void engine_release(struct engine *g, const char *id);
 int engine_set_timeout(struct ref ref, uint64_t timeout_ms, struct err *e);
 /* The same, but never earlier than its current end. */
 int engine_extend(struct ref ref, uint64_t timeout_ms, struct err *e);
+
+struct update_opts {      /* all borrowed for the call */
+    const char *name;     /* NULL: unchanged; "": none */
+    const char *metadata; /* JSON object of strings, replaces all; NULL: unchanged */
+    struct limits limits; /* 0: unchanged */
+    bool set_timeout, set_on_timeout, set_auto_resume;
+    uint64_t timeout_ms; /* from now; 0: never */
+    enum sandbox_end on_timeout;
+    bool auto_resume;
+};
+/* Changes all or nothing. ERR_CONFLICT if the name is taken, or for a limit that cannot change now. */
+void engine_update(struct ref ref, const struct update_opts *o, engine_sandbox_cb *cb, void *arg);
 
 /* Replaces all rules at once. Open connections that are still allowed continue, denied ones are
  * closed. */
@@ -362,6 +385,7 @@ struct engine_event {
     const char *kind;    /* NULL: events up to this one are lost; of the rest only `sandbox`
                           * may be set; "sandbox.created", "sandbox.deleted", "sandbox.stopped",
                           * "sandbox.paused", "sandbox.resumed", "sandbox.timeout",
+                          * "sandbox.updated",
                           * "sandbox.snapshot",
                           * "process.started", "process.exited" */
     const char *sandbox; /* id */

@@ -133,9 +133,10 @@ struct box {
     struct monitor monitor;
     struct journal journal;
     char boot_id[65], reason[ENGINE_REASON_MAX];
-    struct sandbox_rule *rules; /* belongs to the box; pub.rules */
-    struct name *named;         /* points back here; NULL: it has none */
-    struct loop_timer idle;     /* idle.c */
+    struct sandbox_rule *rules;    /* belongs to the box; pub.rules */
+    struct name *named;            /* points back here; NULL: it has none */
+    char *own_name, *own_metadata; /* pub's, once they were changed; else NULL */
+    struct loop_timer idle;        /* idle.c */
     unsigned holds;
 };
 
@@ -180,7 +181,7 @@ struct engine {
     struct flush flush;           /* ...that no caller waits for */
     struct flusher *flusher;
     struct buf points; /* of the sample that is coming in: struct store_point */
-    uint64_t points_pruned_ms;
+    uint64_t points_pruned_ms, measured_ms; /* measured_ms: engine_measure_all() */
     struct logbook logbook;
     bool ready;
     int joining; /* lists of the keeper that are still to come */
@@ -260,8 +261,15 @@ void idle_watch(struct box *b);
 
 /* name.c. A second sandbox of one name stays without; -1: out of memory. */
 int name_attach(struct box *b);
+/* Whether a client may give that name to `b` (or to a new one: NULL). */
+int name_check(struct engine *g, const char *key, const char *name, const struct box *b,
+               struct err *e);
 void name_detach(struct box *b);
 void names_free(struct engine *g);
+
+/* sandbox.c: the sandbox if its end can be set, or NULL and `e`. */
+struct box *box_with_end(struct ref ref, uint64_t timeout_ms, struct err *e);
+int box_set_end(struct box *b, uint64_t ends_ms, struct err *e);
 
 /* life.c */
 struct life_news { /* what came with an event; unused members are zero */

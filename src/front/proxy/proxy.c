@@ -70,11 +70,10 @@ void relay_fail(struct relay *y, int status, const char *message)
     relay_free(y);
 }
 
-/* Ports of a sandbox with a name are open by their token only, as Cloudflare has it. */
+/* Ports of a sandbox of the Cloudflare bridge are open by their token only. */
 static bool is_open(const struct proxy *p, const struct sandbox *s, const struct proxy_target *t)
 {
-    return (*s->name == '\0' && t->prefix == 0) ||
-           engine_tunnel_is(p->engine, t->id, t->port, t->token);
+    return (!s->guarded && t->prefix == 0) || engine_tunnel_is(p->engine, t->id, t->port, t->token);
 }
 
 /* Closing a tunnel also ends its open connections. */

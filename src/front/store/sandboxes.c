@@ -122,6 +122,30 @@ int store_sandbox_set_rules(struct store *s, const char *id, const struct store_
     return change(s, q, id, e);
 }
 
+int store_sandbox_set_about(struct store *s, const char *id, const struct store_about *a,
+                            struct err *e)
+{
+#define SET(A, B, member, ...) ", " #member " = ?"
+#define BIND(q, at, member, ...) sqlite3_bind_int64(q, (at)++, (sqlite3_int64)a->limits.member);
+    sqlite3_stmt *q = store_stmt(s, STMT_SANDBOX_ABOUT,
+                                 "UPDATE sandboxes SET name = ?, metadata = ?, on_timeout = ?, "
+                                 "auto_resume = ?" LIMITS(SET, _, _) " WHERE id = ?",
+                                 e);
+    int at = 5;
+
+    if (q == NULL)
+        return -1;
+    store_bind_text(q, 1, a->name);
+    store_bind_text(q, 2, a->metadata);
+    sqlite3_bind_int64(q, 3, (sqlite3_int64)a->on_timeout);
+    sqlite3_bind_int64(q, 4, (sqlite3_int64)a->auto_resume);
+    LIMITS(BIND, q, at)
+    store_bind_text(q, at, id);
+#undef BIND
+#undef SET
+    return change(s, q, id, e);
+}
+
 int store_sandbox_delete(struct store *s, const char *id, struct err *e)
 {
     sqlite3_stmt *q = store_stmt(s, STMT_SANDBOX_DELETE, "DELETE FROM sandboxes WHERE id = ?", e);

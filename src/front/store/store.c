@@ -67,6 +67,9 @@ static const char *const migrations[] = {
     "INSERT INTO counters (name, next) SELECT 'joined', 1 WHERE EXISTS (SELECT 1 FROM keys);",
     ("ALTER TABLE sandboxes ADD COLUMN bandwidth INTEGER NOT NULL DEFAULT 0;"
      "ALTER TABLE sandboxes ADD COLUMN disk_io INTEGER NOT NULL DEFAULT 0;"),
+    /* before, only the Cloudflare bridge gave names */
+    "ALTER TABLE sandboxes ADD COLUMN guarded INTEGER NOT NULL DEFAULT 0;"
+    "UPDATE sandboxes SET guarded = 1 WHERE name != '';",
 };
 
 int store_fail(struct store *s, const char *what, struct err *e)

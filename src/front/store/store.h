@@ -49,7 +49,8 @@ struct store_bytes {
     X(BYTES, env) LIMITS(STORE_LIMIT, X, _) \
     X(NUMBER, created_ms) X(NUMBER, ends_ms) X(NUMBER, on_timeout) X(TEXT, boot_id) X(TEXT, reason) \
     X(BYTES, image) X(BYTES, rules) X(TEXT, plane) X(TEXT, name) X(NUMBER, timeout_ms) X(NUMBER, auto_resume) \
-    X(NUMBER, changed_ms) X(TEXT, snapshot) X(NUMBER, idle_ms) X(NUMBER, log_output) X(TEXT, log_boot) X(NUMBER, log_next)
+    X(NUMBER, changed_ms) X(TEXT, snapshot) X(NUMBER, idle_ms) X(NUMBER, log_output) X(TEXT, log_boot) X(NUMBER, log_next) \
+    X(NUMBER, guarded)
 /* clang-format on */
 
 #define STORE_C_TEXT const char * /* NULL is stored as "" and never read back */
@@ -74,6 +75,14 @@ int store_sandbox_set_life(struct store *s, const char *id, const struct store_l
                            struct err *e);
 int store_sandbox_set_ends(struct store *s, const char *id, uint64_t ends_ms, struct err *e);
 int store_sandbox_set_rules(struct store *s, const char *id, const struct store_bytes *rules,
+                            struct err *e);
+/* What a client may change of a sandbox that exists. */
+struct store_about {
+    const char *name, *metadata;
+    uint64_t on_timeout, auto_resume;
+    struct limits limits;
+};
+int store_sandbox_set_about(struct store *s, const char *id, const struct store_about *a,
                             struct err *e);
 /* A missing row is fine. */
 int store_sandbox_delete(struct store *s, const char *id, struct err *e);

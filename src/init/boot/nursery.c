@@ -131,6 +131,7 @@ void nursery_run(char *title, int (*newborn)(void))
     int fds[BIRTH_FDS_MAX];
 
     prctl(PR_SET_NAME, "cove-nursery");
+    setsid(); /* Ctrl-C at the terminal of `cove serve` is for the keeper alone */
     if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 ||
         prctl(PR_SET_SECUREBITS, SECBIT_NO_SETUID_FIXUP) < 0 || bare_mounts() < 0)
         _exit(1);

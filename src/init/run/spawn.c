@@ -287,13 +287,26 @@ static int exec_failed(const struct plan *p, struct err *e)
     return err_set(e, ERR_CANNOT_START, "%s: %s", name, strerror(p->error));
 }
 
+/* e->sys tells a client what a shell would: the program was not found, or cannot be run. Of other
+ * failures (no such directory, no such user) it is 0. */
+static int say_exec_failed(const struct plan *p, struct err *e)
+{
+    int error = p->error;
+
+    if (error == ENOENT && p->argv[1][0] == '/' && access(p->argv[1], F_OK) == 0)
+        error = ENOEXEC; /* it is there; its interpreter is not */
+    exec_failed(p, e);
+    e->sys = error;
+    return -1;
+}
+
 static int step_failed(const struct plan *p, struct err *e)
 {
     if (p->error == EINTR)
         return err_set(e, ERR_CANNOT_START, "%s: killed before exec: it was stopped for %u ms",
                        p->argv[1], SPAWN_STALL_MS);
     if (p->step == STEP_EXEC)
-        return exec_failed(p, e);
+        return say_exec_failed(p, e);
     if (p->step == STEP_CWD)
         return err_set(e, ERR_CANNOT_START, "cwd %s: %s", p->cwd, strerror(p->error));
     return err_set(e, ERR_CANNOT_START, "%s: %s", steps[p->step].name, strerror(p->error));
@@ -321,11 +334,8 @@ static int run_plan(struct spawner *s, struct plan *p, pid_t *ret, struct err *e
         return err_sys(e, "clone3 into a cgroup of this sandbox");
     }
     await_child(p, (pid_t)pid);
-    if (p->error != 0) {
-        step_failed(p, e);
-        e->sys = p->error;
-        return -1;
-    }
+    if (p->error != 0)
+        return step_failed(p, e);
     *ret = (pid_t)pid;
     return 0;
 }

@@ -43,7 +43,9 @@ static void on_proc_event(struct procs *ps, const struct proc *p, enum init_even
                            .signal = p->record.signal,
                            .flags = p->record.flags,
                            .at_ms = kind == INIT_EVENT_STARTED ? p->record.started_ms
-                                                               : p->record.ended_ms};
+                                                               : p->record.ended_ms,
+                           .argv = p->record.argv,
+                           .user = p->record.user};
 
     /* After an exec too: its client may stop the sandbox as soon as it has the answer, and
      * the journal goes with it. */
@@ -64,6 +66,7 @@ static void on_session_event(struct sessions *ss, const struct session *session,
                            .pid = r->pid,
                            .code = r->code,
                            .signal = r->signal,
+                           .user = r->user,
                            .at_ms = kind == INIT_EVENT_SESSION_ENDED ? r->ended_ms : r->created_ms};
 
     tell(CONTAINER_OF(ss, struct serve, sessions), &m);

@@ -303,6 +303,11 @@ void front_stop(struct keeper *k)
     kill(k->front->pid, SIGTERM);
 }
 
+bool front_is_stopping(const struct keeper *k)
+{
+    return k->front != NULL && k->front->stopping;
+}
+
 bool front_is_up(const struct keeper *k)
 {
     return k->front != NULL && k->front->pid > 0;

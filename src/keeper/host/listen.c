@@ -12,8 +12,7 @@
 #include "base/str.h"
 
 #define LISTEN_BACKLOG 1024
-#define LISTEN_STEP_MS 20
-#define LISTEN_WAIT_MS 3000 /* for the old owner of the port to end */
+#define LISTEN_WAIT_MS 3000 /* for whoever is about to let go of the port */
 
 static int split(const char *text, char host[256], char port[16], struct err *e)
 {
@@ -22,7 +21,7 @@ static int split(const char *text, char host[256], char port[16], struct err *e)
 
     if (colon == NULL || colon == text || str_u64(colon + 1, 65535, &n) < 0 ||
         (size_t)(colon - text) > 255)
-        return err_set(e, ERR_INVALID, "--listen: '%s' is not ADDRESS:PORT", text);
+        return err_set(e, ERR_INVALID, "--listen wants ADDRESS:PORT, not '%s'", text);
     if (text[0] == '[' && colon[-1] == ']')
         str_fmt(host, 256, "%.*s", (int)(colon - text - 2), text + 1);
     else
@@ -43,38 +42,77 @@ static int try_bind(const struct addrinfo *ai)
     return take_fd(&fd);
 }
 
-int listen_open(struct keeper *k, struct err *e)
+static int bind_patiently(const struct addrinfo *ai)
 {
-    struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE | AI_NUMERICSERV};
-    struct addrinfo *ai;
+    int fd = try_bind(ai);
+
+    for (int waited = 0; fd < 0 && errno == EADDRINUSE && waited < LISTEN_WAIT_MS; waited += 20) {
+        poll(NULL, 0, 20);
+        fd = try_bind(ai);
+    }
+    return fd;
+}
+
+static void url_of(struct keeper *k, const char *host)
+{
     struct sockaddr_storage a;
     socklen_t len = sizeof(a);
-    char name[256], port[16];
-    const char *host = name;
-    int r;
+    char port[16] = "0";
 
-    if (split(k->config.listen, name, port, e) < 0)
-        return -1;
-    r = getaddrinfo(host, port, &hints, &ai);
-    if (r != 0)
-        return err_set(e, ERR_INVALID, "--listen %s: %s", k->config.listen, gai_strerror(r));
-    k->listen_fd = try_bind(ai);
-    for (int waited = 0; k->listen_fd < 0 && errno == EADDRINUSE && waited < LISTEN_WAIT_MS;
-         waited += LISTEN_STEP_MS) {
-        poll(NULL, 0, LISTEN_STEP_MS);
-        k->listen_fd = try_bind(ai);
-    }
-    freeaddrinfo(ai);
-    if (k->listen_fd < 0 && errno == EADDRINUSE)
-        return err_set(e, ERR_CONFLICT, "listen on %s: the port is in use by another program",
-                       k->config.listen);
-    if (k->listen_fd < 0)
-        return err_sys(e, "listen on %s", k->config.listen);
     if (getsockname(k->listen_fd, (struct sockaddr *)&a, &len) == 0)
         getnameinfo((struct sockaddr *)&a, len, NULL, 0, port, sizeof(port), NI_NUMERICSERV);
     if (strcmp(host, "0.0.0.0") == 0 || strcmp(host, "::") == 0)
         host = "127.0.0.1";
     str_fmt(k->url, sizeof(k->url), strchr(host, ':') ? "http://[%.80s]:%s" : "http://%.80s:%s",
             host, port);
+}
+
+/* The address of --listen; *ret is for freeaddrinfo(). */
+static int look_up(const struct keeper *k, char host[256], struct addrinfo **ret, struct err *e)
+{
+    struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE | AI_NUMERICSERV};
+    char port[16];
+    int r;
+
+    if (split(k->config.listen, host, port, e) < 0)
+        return -1;
+    r = getaddrinfo(host, port, &hints, ret);
+    return r == 0 ? 0
+                  : err_set(e, ERR_INVALID, "--listen %s: %s; expected an address of this host",
+                            k->config.listen, gai_strerror(r));
+}
+
+/* A port in use is no error here: the front of a killed keeper may still have it. */
+int listen_check(const struct keeper *k, struct err *e)
+{
+    struct addrinfo *ai;
+    char host[256];
+    int fd, ret = 0;
+
+    if (look_up(k, host, &ai, e) < 0)
+        return -1;
+    fd = try_bind(ai);
+    if (fd < 0 && errno != EADDRINUSE)
+        ret = err_set(e, ERR_INVALID, "--listen %s: %s", k->config.listen, strerror(errno));
+    drop_fd(&fd);
+    freeaddrinfo(ai);
+    return ret;
+}
+
+int listen_open(struct keeper *k, struct err *e)
+{
+    struct addrinfo *ai;
+    char host[256];
+
+    if (look_up(k, host, &ai, e) < 0)
+        return -1;
+    k->listen_fd = bind_patiently(ai);
+    freeaddrinfo(ai);
+    if (k->listen_fd < 0 && errno == EADDRINUSE)
+        return err_set(e, ERR_CONFLICT, "listen on %s: the port is in use by another program",
+                       k->config.listen);
+    if (k->listen_fd < 0)
+        return err_sys(e, "listen on %s", k->config.listen);
+    url_of(k, host);
     return 0;
 }

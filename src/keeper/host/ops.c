@@ -34,7 +34,8 @@ struct link {
 
 static void lost(struct keeper *k, const char *why)
 {
-    log_warn("lost the front: %s", why);
+    if (!front_is_stopping(k))
+        log_warn("lost the front: %s", why);
     link_close(k);
     front_ended(k);
 }
@@ -134,6 +135,11 @@ static int op_create(struct keeper *k, uint32_t seq, const void *msg, struct err
 static int op_rules(struct keeper *k, uint32_t seq, const void *msg, struct err *e)
 {
     return sandbox_rules(k, seq, msg, e);
+}
+
+static int op_relimit(struct keeper *k, uint32_t seq, const void *msg, struct err *e)
+{
+    return sandbox_relimit(k, seq, msg, e);
 }
 
 struct count_call {
@@ -398,6 +404,7 @@ static const struct op {
     {KEEPER_UNMOUNT,   WHEN_LISTED, op_unmount},
     {KEEPER_FLUSH,     WHEN_LISTED, op_flush},
     {KEEPER_TOLD,      WHEN_LISTED, op_told, .news = true},
+    {KEEPER_RELIMIT,   WHEN_LISTED, op_relimit},
 };
 /* clang-format on */
 

@@ -218,6 +218,8 @@ int keeper_main(int argc, char **argv)
     umask(022);
     r = keeper_load(&k, argc, argv, &e);
     if (r == 0)
+        r = listen_check(&k, &e);
+    if (r == 0)
         r = keeper_come_up(&k, &e);
     if (r == 0) {
         r = serve(&k, &e);

@@ -1,4 +1,5 @@
 /* start.c - how a sandbox starts: made for a client, the pool or an import, or booted again. */
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -131,6 +132,16 @@ struct sandbox *sandbox_build(struct keeper *k, const struct order *o, enum stat
     return NULL;
 }
 
+/* The kernel gets the limits of the record; it has those of `old`. */
+static int apply_limits(struct sandbox *sb, const struct limits *old, struct err *e)
+{
+    const struct limits *l = &sb->rec.limits;
+
+    if (memcmp(old, l, sizeof(*old)) != 0 && cgroup_limit(sb, e) < 0)
+        return -1;
+    return old->disk == l->disk ? 0 : disk_limit(sb, e);
+}
+
 /* A pooled one serves any limits except those that its init has already applied: the open
  * files, the bandwidth and, through the memory, the size of /dev/shm. NULL: none serves. */
 static struct sandbox *take_pooled(struct keeper *k, const struct order *o)
@@ -147,9 +158,7 @@ static struct sandbox *take_pooled(struct keeper *k, const struct order *o)
     old = sb->rec.limits;
     sb->rec.limits = *l;
     if (strcmp(sb->rec.layer, template_current(k, o->template, &e)) == 0 &&
-        (memcmp(&old, l, sizeof(old)) == 0 || cgroup_limit(sb, &e) == 0) &&
-        (old.disk == l->disk || disk_limit(sb, &e) == 0) &&
-        network_set_rules(sb, &o->rules, &e) == 0)
+        apply_limits(sb, &old, &e) == 0 && network_set_rules(sb, &o->rules, &e) == 0)
         return sb;
     sandbox_tell(sb, EV_DROP);
     pool_refill(k);
@@ -208,6 +217,58 @@ int sandbox_rules(struct keeper *k, uint32_t seq, const struct keeper_rules *m, 
         return -1;
     link_ok(k, seq);
     return 0;
+}
+
+/* Limits that init applies when it starts. */
+static int check_relimit(const struct sandbox *sb, const struct limits *l, struct err *e)
+{
+    const struct limits *old = &sb->rec.limits;
+    const char *fixed = l->nofile != old->nofile         ? "nofile"
+                        : l->bandwidth != old->bandwidth ? "bandwidth"
+                                                         : NULL;
+
+    if (sandbox_check_limits(l, e) < 0 || io_check(sb->k, l->disk_io, e) < 0)
+        return -1;
+    if (sb->rec.phase == PHASE_GIVEN && fixed != NULL)
+        return err_set(e, ERR_CONFLICT,
+                       "limits: %s cannot change while sandbox %s runs; stop it first", fixed,
+                       sb->rec.id);
+    return 0;
+}
+
+/* The kernel first, then the record: after a kill in between no client was told, and the old
+ * limits come back with the next boot. After a failure they come back now. */
+int sandbox_relimit(struct keeper *k, uint32_t seq, const struct keeper_relimit *m, struct err *e)
+{
+    struct sandbox *sb = sandbox_find_given(k, m->id, e);
+    struct limits l, old;
+    struct err ignored;
+    int r;
+
+    if (sb == NULL)
+        return -1;
+    old = sb->rec.limits;
+    LIMITS_COPY(&l, m);
+    LIMITS_DEFAULT(&l, &old);
+    if (check_relimit(sb, &l, e) < 0)
+        return -1;
+    sb->rec.limits = l;
+    if (sb->rec.phase == PHASE_GIVEN)
+        r = apply_limits(sb, &old, e);
+    else
+        r = l.disk == old.disk ? 0 : disk_limit(sb, e);
+    if (r < 0 && e->sys == EBUSY)
+        err_set(e, ERR_CONFLICT, "limits: sandbox %s uses more memory than that", m->id);
+    if (r == 0 && record_save(sb, true, e) == 0) {
+        link_ok(k, seq);
+        return 0;
+    }
+    sb->rec.limits = old;
+    if (sb->rec.phase == PHASE_GIVEN)
+        apply_limits(sb, &l, &ignored);
+    else if (l.disk != old.disk)
+        disk_limit(sb, &ignored);
+    return -1;
 }
 
 /* ---- all stages are up ---- */

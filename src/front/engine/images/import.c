@@ -125,6 +125,8 @@ static void commit(struct engine_import *im)
                                 .files = r->files};
 
     im->state = IMPORT_COMMITTING;
+    if (im->ops != NULL)
+        im->ops->on_progress(im->arg, "storing", 0, 0);
     keeper_ask(im->g->keeper, KEEPER_COMMIT, &ask, &asker, im);
 }
 

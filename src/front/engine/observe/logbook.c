@@ -56,12 +56,48 @@ static enum log_severity severity_of(const char *kind, const json_t *data)
     return LOG_ENTRY_INFO;
 }
 
-/* "process exited: process=p1 pid=7 exit_code=0" */
+/* Processes in the words of a shell: "user started p1 (pid 7): make -j2", "p1 (pid 7) exited with
+ * status 2: make -j2", "... was killed by signal 9: the sandbox reached its memory limit". False for
+ * other events. */
+static bool process_sentence(struct buf *out, const char *kind, const json_t *data)
+{
+    const char *id = json_string_value(json_object_get(data, "process"));
+    const char *command = json_string_value(json_object_get(data, "command"));
+    const char *user = json_string_value(json_object_get(data, "user"));
+    long long pid = json_integer_value(json_object_get(data, "pid"));
+    long long sig = json_integer_value(json_object_get(data, "signal"));
+
+    if (id == NULL || command == NULL)
+        return false;
+    if (strcmp(kind, "process.started") == 0) {
+        buf_addf(out, "%s started %s (pid %lld): %s", user != NULL && *user != '\0' ? user : "user",
+                 id, pid, command);
+        return true;
+    }
+    if (strcmp(kind, "process.exited") != 0)
+        return false;
+    buf_addf(out, "%s (pid %lld) ", id, pid);
+    if (json_is_true(json_object_get(data, "timed_out")))
+        buf_adds(out, "was killed: its time limit passed");
+    else if (json_is_true(json_object_get(data, "oom")))
+        buf_adds(out, "was killed: the sandbox reached its memory limit");
+    else if (sig != 0)
+        buf_addf(out, "was killed by signal %lld (%s)", sig, sigdescr_np((int)sig) ?: "unknown");
+    else
+        buf_addf(out, "exited with status %lld",
+                 (long long)json_integer_value(json_object_get(data, "exit_code")));
+    buf_addf(out, ": %s", command);
+    return true;
+}
+
+/* "session ended: session=s1 pid=7 exit_code=0" */
 static void sentence(struct buf *out, const char *kind, json_t *data)
 {
     const char *name, *between = ": ";
     json_t *value;
 
+    if (process_sentence(out, kind, data))
+        return;
     for (const char *c = kind; *c != '\0'; c++)
         buf_addc(out, *c == '.' ? ' ' : *c);
     json_object_foreach(data, name, value)

@@ -2,6 +2,8 @@
  *
  * All sandboxes share one ring of events, so a flood is slowed down: after MONITOR_BURST events in a
  * second we stop reading, and the init drops events. */
+#include <string.h>
+
 #include "base/clock.h"
 #include "base/own.h"
 #include "front/engine/internal.h"
@@ -11,7 +13,8 @@
 #define MONITOR_CALM_MS 1000
 #define MONITOR_RETRY_MS 100
 #define MONITOR_RETRY_MAX_MS 10000
-#define MONITOR_DATA_MAX 1024
+#define MONITOR_DATA_MAX 4096
+#define MONITOR_COMMAND_MAX 512u /* bytes of a command line in an event */
 
 static const struct talk_kind kind = {INIT_MONITOR, {{INIT_EVENT, TALK_MORE}}};
 
@@ -52,6 +55,27 @@ static const struct {
     [INIT_EVENT_SESSION_ENDED] = {"session.ended", "session", true},
 };
 
+/* The command line, cut: who wants all of it asks for the process. Inits of release 0.1.0 do not
+ * send it. */
+static void put_command(struct json_w *w, const struct init_event *ev)
+{
+    autobuf struct buf text = BUF_INIT(MONITOR_COMMAND_MAX);
+    const char *arg;
+    uint32_t at = 0;
+
+    while ((arg = wire_strv_next(&ev->argv, &at)) != NULL && text.len < MONITOR_COMMAND_MAX - 8) {
+        size_t room = MONITOR_COMMAND_MAX - 8 - text.len, n = strlen(arg);
+
+        buf_addf(&text, "%s%.*s", text.len > 0 ? " " : "", (int)(n < room ? n : room), arg);
+        if (n >= room)
+            buf_adds(&text, "...");
+    }
+    if (text.len > 0)
+        jw_kstr(w, "command", buf_cstr(&text));
+    if (ev->user[0] != '\0')
+        jw_kstr(w, "user", ev->user);
+}
+
 static void say(struct box *b, const struct init_event *ev)
 {
     autobuf struct buf data = BUF_INIT(MONITOR_DATA_MAX);
@@ -61,12 +85,15 @@ static void say(struct box *b, const struct init_event *ev)
     jw_open(&w);
     jw_kstr(&w, kinds[ev->kind].noun, ev->id);
     jw_ku64(&w, "pid", ev->pid);
+    put_command(&w, ev);
     if (kinds[ev->kind].end) {
         jw_ku64(&w, "exit_code", ev->code);
         jw_ku64(&w, "signal", ev->signal);
     }
     if (ev->kind == INIT_EVENT_EXITED)
         jw_kbool(&w, "timed_out", ev->flags & INIT_EXIT_TIMED_OUT);
+    if (ev->kind == INIT_EVENT_EXITED && (ev->flags & INIT_EXIT_OOM) != 0)
+        jw_kbool(&w, "oom", true);
     jw_close(&w);
     if (!data.failed)
         events_add_at(b->g, b, kinds[ev->kind].event, ev->at_ms, buf_cstr(&data));

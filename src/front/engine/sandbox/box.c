@@ -184,6 +184,7 @@ static void box_fill(struct box *b, const struct store_sandbox *row)
     b->pub.on_timeout = (enum sandbox_end)row->on_timeout;
     b->pub.auto_resume = row->auto_resume != 0;
     b->pub.idle_ms = row->idle_ms;
+    b->pub.guarded = row->guarded != 0;
     b->pub.log_output =
         row->log_output != 0 && b->g->o.config->logs_ms > 0 && b->g->o.config->logs_max > 0;
     b->journal.next = row->log_next;
@@ -247,6 +248,8 @@ void box_free(struct box *b)
     name_detach(b);
     order_del(g, b);
     free(b->rules);
+    free(b->own_name);
+    free(b->own_metadata);
     free(b);
 }
 

@@ -1,4 +1,5 @@
-/* name.c - sandboxes by a name within their key, created when the name is first used.
+/* name.c - sandboxes by a name within their key. The Cloudflare bridge creates one when its name is
+ * first used; other clients choose a name, or give the beginning of an id.
  *
  * A name belongs to a key, is stored in the sandbox's row and means at most one sandbox. Callers
  * that arrive while it is being created wait, in order; so one sandbox is created for any number of
@@ -6,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/buf.h"
 #include "base/log.h"
 #include "base/own.h"
 #include "front/engine/internal.h"
@@ -110,6 +112,49 @@ void names_free(struct engine *g)
     map_free(&g->names);
 }
 
+/* ---- names that clients choose ---- */
+
+/* Characters that need no quoting in a shell, a URL and SANDBOX:PATH. */
+static bool is_choosable(const char *name)
+{
+    static const char rest[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.";
+    size_t n = strlen(name);
+
+    return n > 0 && n <= ENGINE_CHOSEN_MAX && strspn(name, rest) == n &&
+           strchr("-_.", name[0]) == NULL;
+}
+
+int name_check(struct engine *g, const char *key, const char *name, const struct box *b,
+               struct err *e)
+{
+    struct name *n = find(g, key, name);
+
+    if (!is_choosable(name))
+        return err_set(
+            e, ERR_INVALID,
+            "name: '%.64s' is not 1 to %u letters, digits, '-', '_' and '.', the first a "
+            "letter or a digit",
+            name, ENGINE_CHOSEN_MAX);
+    if (n == NULL || (b != NULL && n == b->named))
+        return 0;
+    if (n->box == NULL)
+        return err_set(e, ERR_CONFLICT, "name: '%s' belongs to a sandbox that is being created",
+                       name);
+    return err_set(e, ERR_CONFLICT, "name: '%s' belongs to sandbox %s already", name,
+                   n->box->pub.id);
+}
+
+void engine_create_named(struct engine *g, const struct create_opts *o, engine_sandbox_cb *cb,
+                         void *arg)
+{
+    struct err e;
+
+    if (name_check(g, o->key, o->name, NULL, &e) < 0)
+        waiter_answer(waiter_new(g, NULL, cb, arg), "", &e);
+    else
+        engine_named(g, o->name, o, cb, arg);
+}
+
 /* ---- what planes ask ---- */
 
 /* Waiters are answered before the name is visible to others. */
@@ -123,6 +168,52 @@ const struct sandbox *engine_by_name(struct engine *g, const char *key, const ch
     struct name *n = find(g, key, name);
 
     return n == NULL || !is_made(n) ? NULL : &n->box->pub;
+}
+
+static int fail_ambiguous(struct ref ref, struct err *e)
+{
+    autobuf struct buf ids = BUF_INIT(ENGINE_CANDIDATES_MAX * (ENGINE_ID_MAX + 16) + 64);
+    struct engine *g = ref.engine;
+    size_t n = strlen(ref.id), found = 0;
+
+    for (size_t i = 0; i < g->norder; i++) {
+        const char *id = g->order[i]->pub.id;
+
+        if (strncmp(id, ref.id, n) != 0 || box_of(ref_with(ref, id)) == NULL)
+            continue;
+        if (found++ < ENGINE_CANDIDATES_MAX)
+            buf_addf(&ids, "%s%s", found > 1 ? ", " : "", id);
+    }
+    if (found > ENGINE_CANDIDATES_MAX)
+        buf_addf(&ids, " and %zu more", found - ENGINE_CANDIDATES_MAX);
+    return err_set(e, ERR_CONFLICT, "'%.32s' is the beginning of several ids: %s", ref.id,
+                   buf_cstr(&ids));
+}
+
+int engine_resolve(struct ref ref, const struct sandbox **ret, struct err *e)
+{
+    struct engine *g = ref.engine;
+    struct box *b = box_find(g, ref.id), *only = NULL;
+    size_t n = strlen(ref.id);
+
+    /* also one that is being deleted: a second delete of it waits for the first */
+    if (b != NULL && strcmp(b->pub.key, ref.key) == 0) {
+        *ret = &b->pub;
+        return 0;
+    }
+    *ret = engine_by_name(g, ref.key, ref.id);
+    if (*ret != NULL || n == 0 || n >= ENGINE_ID_MAX)
+        return 0;
+    for (size_t i = 0; i < g->norder; i++) {
+        if (strncmp(g->order[i]->pub.id, ref.id, n) != 0)
+            continue;
+        b = box_of(ref_with(ref, g->order[i]->pub.id));
+        if (b != NULL && only != NULL)
+            return fail_ambiguous(ref, e);
+        only = b != NULL ? b : only;
+    }
+    *ret = only != NULL ? &only->pub : NULL;
+    return 0;
 }
 
 /* Deletes take their turn: callers before them get the sandbox, callers after them must try

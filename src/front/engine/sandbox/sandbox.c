@@ -65,6 +65,7 @@ static struct create *create_new(struct engine *g, const struct create_opts *o)
     c->row.timeout_ms = o->timeout_ms;
     c->row.auto_resume = o->auto_resume;
     c->row.idle_ms = o->idle_ms;
+    c->row.guarded = o->guarded;
     c->row.log_output = o->log_output == CREATE_LOG_DEFAULT ? g->o.config->logs_output
                                                             : o->log_output == CREATE_LOG_OUTPUT;
     c->row.log_boot = "";
@@ -386,7 +387,7 @@ void engine_wake(struct ref ref, engine_sandbox_cb *cb, void *arg)
         life_event(b, LIFE_RESUME, &n);
 }
 
-static int set_end(struct box *b, uint64_t ends_ms, struct err *e)
+int box_set_end(struct box *b, uint64_t ends_ms, struct err *e)
 {
     if (store_sandbox_set_ends(b->g->o.store, b->pub.id, ends_ms, e) < 0)
         return -1;
@@ -397,7 +398,7 @@ static int set_end(struct box *b, uint64_t ends_ms, struct err *e)
     return 0;
 }
 
-static struct box *box_with_end(struct ref ref, uint64_t timeout_ms, struct err *e)
+struct box *box_with_end(struct ref ref, uint64_t timeout_ms, struct err *e)
 {
     struct box *b = box_of(ref);
 
@@ -421,7 +422,7 @@ int engine_set_timeout(struct ref ref, uint64_t timeout_ms, struct err *e)
 {
     struct box *b = box_with_end(ref, timeout_ms, e);
 
-    return b == NULL ? -1 : set_end(b, timeout_ms == 0 ? 0 : clock_real_ms() + timeout_ms, e);
+    return b == NULL ? -1 : box_set_end(b, timeout_ms == 0 ? 0 : clock_real_ms() + timeout_ms, e);
 }
 
 int engine_extend(struct ref ref, uint64_t timeout_ms, struct err *e)
@@ -433,5 +434,5 @@ int engine_extend(struct ref ref, uint64_t timeout_ms, struct err *e)
         return -1;
     if (b->pub.ends_ms == 0 || (timeout_ms != 0 && ends_ms <= b->pub.ends_ms))
         return 0;
-    return set_end(b, timeout_ms == 0 ? 0 : ends_ms, e);
+    return box_set_end(b, timeout_ms == 0 ? 0 : ends_ms, e);
 }

@@ -40,6 +40,7 @@ static const struct question {
     {KEEPER_ALIAS,     0,               KEEPER_OK,      30 * 1000},
     {KEEPER_FORGET,    0,               KEEPER_OK,      60 * 1000},
     {KEEPER_RULES,     0,               KEEPER_OK,      10 * 1000},
+    {KEEPER_RELIMIT,   0,               KEEPER_OK,      10 * 1000},
     {KEEPER_MOUNT,     0,               KEEPER_OK,      10 * 1000},
     {KEEPER_UNMOUNT,   0,               KEEPER_OK,      10 * 1000},
     {KEEPER_FLUSH,     0,               KEEPER_OK,      30 * 1000},

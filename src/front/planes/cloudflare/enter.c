@@ -133,6 +133,7 @@ static void ask(struct entry *y)
                             .prepare = own_workspace,
                             .template = c->plane->config->cloudflare_template,
                             .idle_ms = c->plane->config->cloudflare_idle_ms,
+                            .guarded = true,
                             .auto_resume = true};
 
     engine_named(c->plane->engine, call_param(c, 0), &o, on_there, y);

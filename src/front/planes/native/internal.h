@@ -21,6 +21,8 @@
     X(exec)                                                                                        \
     X(processes)                                                                                   \
     X(process_stdin)                                                                               \
+    X(ports)                                                                                       \
+    X(usage)                                                                                       \
     X(terminals)                                                                                   \
     X(logs)                                                                                        \
     X(sessions)                                                                                    \
@@ -52,10 +54,15 @@ struct progress_view {
 };
 extern const struct shape progress_shape;
 
+#define NATIVE_DOMAIN_MAX 300u
+
 struct native {
     struct plane plane;
     struct buf openapi, page;
+    char domain[NATIVE_DOMAIN_MAX];
 };
+/* Under which ports of sandboxes are reached: "localhost:7070", "example.com". */
+const char *native_domain(const struct call *c);
 
 #define DOCUMENT_TOKEN "token" /* the parameter that may hold the key, where a row has it */
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/own.h"
+#include "base/str.h"
 #include "front/planes/native/internal.h"
 #include "http/http.h"
 #include "mem/mem.h"
@@ -41,6 +42,28 @@ static int authorize(struct call *c, struct err *e)
     return auth_allows(c->plane->auth, c->key, c->row->scope, e);
 }
 
+/* Rows of one sandbox take its id, its name or the beginning of its id. */
+#define SANDBOX_PATH "/v1/sandboxes/{"
+
+static int resolve(struct call *c, struct err *e)
+{
+    const struct sandbox *s = NULL;
+
+    c->ref.id = call_param(c, 0);
+    if (strncmp(c->row->route.path, SANDBOX_PATH, strlen(SANDBOX_PATH)) != 0)
+        return 0;
+    if (engine_resolve(c->ref, &s, e) < 0)
+        return -1;
+    if (s != NULL)
+        call_aim(c, NULL, s->id);
+    return 0;
+}
+
+const char *native_domain(const struct call *c)
+{
+    return CONTAINER_OF(c->plane, struct native, plane)->domain;
+}
+
 static void write_error(struct call *c, const struct err *e, struct buf *out)
 {
     struct json_w w;
@@ -52,6 +75,8 @@ static void write_error(struct call *c, const struct err *e, struct buf *out)
     jw_kstr(&w, "code", err_code(e->kind));
     jw_kstr(&w, "message", e->kind == ERR_INTERNAL ? "internal error" : e->msg);
     jw_kstr(&w, "request_id", c->request_id);
+    if (e->kind == ERR_CANNOT_START && e->sys != 0 && strerrorname_np(e->sys) != NULL)
+        jw_kstr(&w, "errno", strerrorname_np(e->sys));
     jw_close(&w);
     jw_close(&w);
 }
@@ -60,6 +85,7 @@ static const struct plane_manner manner = {
     .surfaces = surfaces,
     .nsurfaces = ARRAY_LEN(surfaces),
     .authorize = authorize,
+    .resolve = resolve,
     .write_error = write_error,
 };
 
@@ -83,6 +109,10 @@ static int native_make(const struct plane_opts *o, struct plane **ret, struct er
     buf_init(&n->openapi, OPENAPI_MAX);
     buf_init(&n->page, OPENAPI_MAX);
     plane_init(&n->plane, &manner, o->engine, o->auth, o->config);
+    if (o->config->domain[0] != '\0')
+        str_fmt(n->domain, sizeof(n->domain), "%.299s", o->config->domain);
+    else
+        str_fmt(n->domain, sizeof(n->domain), "localhost:%u", o->port);
     all[0] = &n->plane;
     for (size_t i = 0; i < o->ndocumented && count < ARRAY_LEN(all); i++)
         all[count++] = o->documented[i];

@@ -102,8 +102,16 @@ static void snapshot_list(struct call *c, const void *in)
                                    .name = l->name,
                                    .after = l->cursor,
                                    .limit = (size_t)l->limit};
+    const struct sandbox *s = NULL;
     struct err e;
 
+    /* of one that is gone too, by its whole id */
+    if (l->sandbox != NULL && engine_resolve(ref_with(c->ref, l->sandbox), &s, &e) < 0) {
+        call_fail(c, &e);
+        return;
+    }
+    if (s != NULL)
+        o.sandbox = s->id;
     if (engine_snapshots(c->plane->engine, &o, add_snapshot, &rows, &next, &e) < 0)
         call_fail(c, &e);
     else
@@ -213,8 +221,8 @@ static const struct call_source import_source = {.take_back = cancel_import};
 
 struct importing {
     struct call *c;
-    bool reading;
-    char id[64]; /* of what it became */
+    bool reading, sent; /* sent: the whole body is here */
+    char id[64];        /* of what it became */
 };
 
 static void import_data(struct http_req *r, const char *p, size_t n, void *arg)
@@ -233,6 +241,7 @@ static void import_end(struct http_req *r, void *arg)
     (void)r;
     if (i->c->source == &import_source)
         engine_import_feed(i->c->handle, NULL, 0, true);
+    i->sent = true;
 }
 
 /* The body is asked for only now: a client that waits for 100 Continue has not sent a
@@ -252,10 +261,15 @@ static void import_drain(void *arg)
 
 static void import_progress(void *arg, const char *text, uint64_t done, uint64_t total)
 {
-    (void)arg;
-    (void)text;
-    (void)done;
-    (void)total;
+    struct importing *i = arg;
+
+    /* not while bytes come in: few clients read an answer before their request ends */
+    if (!i->sent || call_accept(i->c) != CALL_SSE)
+        return;
+    if (!i->c->streaming)
+        call_begin(i->c, CALL_SSE);
+    call_event_shape(i->c, NULL, "progress", &progress_shape,
+                     &(struct progress_view){text, done, total});
 }
 
 static void import_became(void *arg, const struct snapshot *s)
@@ -276,10 +290,14 @@ static void imported(void *arg, const struct err *e)
         return;
     if (e == NULL && s == NULL)
         e = (err_set(&gone, ERR_GONE, "snapshot %s was deleted", i->id), &gone);
-    if (e != NULL)
+    if (e != NULL) {
         call_fail(c, e);
-    else
+    } else if (c->streaming) {
+        call_event_shape(c, NULL, "done", &snapshot_shape, s);
+        call_end(c);
+    } else {
         call_reply_shape(c, &snapshot_shape, s);
+    }
 }
 
 static void snapshot_import(struct call *c, const void *in)
@@ -316,7 +334,9 @@ const struct surface_row surface_snapshots[] = {
      .status = 200, .flags = SURFACE_BYTES},
     {{"POST",   "/v1/snapshots/import"}, SCOPE_RUN, snapshot_import, "importSnapshot",
      "Creates a snapshot from the body: an exported snapshot, or any archive a template can be created from. All digests are checked.",
-     .query = &import_input, .status = 201, .answers = {&snapshot_shape}, .flags = SURFACE_RAW_BODY},
+     .query = &import_input, .status = 201, .answers = {&snapshot_shape},
+     .events = "progress (Progress); at last done (Snapshot) or error (Error)",
+     .event_shapes = {&progress_shape}, .flags = SURFACE_RAW_BODY},
     {.op = NULL},
 };
 /* clang-format on */

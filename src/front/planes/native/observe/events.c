@@ -20,7 +20,7 @@ struct events_in {
 };
 static const struct json_field events_fields[] = {
     {"sandbox", JSON_FIELD_STR, offsetof(struct events_in, sandbox), 1, 64, false,
-     "Only events of this sandbox."},
+     "Only events of this sandbox: its id, its name or the beginning of its id."},
 };
 static const struct surface_input events_input = {SURFACE_INPUT(events_fields, struct events_in)};
 
@@ -80,15 +80,19 @@ static void events_get(struct call *c, const void *query)
 {
     const struct events_in *in = query;
     struct watcher *w = call_state(c, sizeof(*w), NULL);
+    const char *id = in->sandbox != NULL ? in->sandbox : "";
+    const struct sandbox *s = NULL;
     uint64_t after;
     struct err e;
 
-    if (last_seen(c, &after, &e) < 0) {
+    /* one that was deleted may still have events: not found is no error */
+    if (last_seen(c, &after, &e) < 0 ||
+        (*id != '\0' && engine_resolve(ref_with(c->ref, id), &s, &e) < 0)) {
         call_fail(c, &e);
         return;
     }
     w->c = c;
-    str_fmt(w->sandbox, sizeof(w->sandbox), "%s", in->sandbox != NULL ? in->sandbox : "");
+    str_fmt(w->sandbox, sizeof(w->sandbox), "%s", s != NULL ? s->id : id);
     call_begin(c, CALL_SSE);
     call_expect(c, &watch_source, engine_watch(c->ref.engine, c->ref.key, after, on_event, w));
 }

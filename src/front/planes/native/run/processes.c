@@ -265,7 +265,7 @@ struct wait_http {
 /* clang-format off */
 static const struct json_field wait_fields[] = {
     {"for", JSON_FIELD_STR, offsetof(struct wait_in, what), 0, 16, false,
-     "exit (default), port or log."},
+     "exit, port or log. Default: port if `port` is given, log if `text` is given, else exit."},
     {"port", JSON_FIELD_U64, offsetof(struct wait_in, port), 1, 65535, false,
      "With for: port: TCP port to wait for inside the sandbox."},
     {"http", JSON_FIELD_ANY, offsetof(struct wait_in, http), 0, 0, false,
@@ -401,7 +401,10 @@ static const struct {
 static void process_wait_(struct call *c, const void *body)
 {
     const struct wait_in *in = body;
-    const char *what = in->what != NULL ? in->what : "exit";
+    const char *what = in->what != NULL   ? in->what
+                       : in->port != 0    ? "port"
+                       : in->text != NULL ? "log"
+                                          : "exit";
     struct err e;
 
     for (size_t i = 0; i < ARRAY_LEN(waits); i++) {

@@ -13,14 +13,14 @@ static const struct shape_field limits_fields[] = {LIMITS(LIMIT, _, _)};
 static SHAPE(limits_shape, "Limits", "Resource limits of a sandbox.", limits_fields);
 
 static const struct shape_field sandbox_fields[] = {
-    {"id", SHAPE_STR, offsetof(struct sandbox_view, id), "Id."},
-    {"name", SHAPE_STR, offsetof(struct sandbox_view, name), "Id that a Cloudflare client uses for it.", SHAPE_OMITTED},
+    {"id", SHAPE_STR, offsetof(struct sandbox_view, id), "Id. Every call takes the id, the name or an unambiguous beginning of the id."},
+    {"name", SHAPE_STR, offsetof(struct sandbox_view, name), "Name, unique among the sandboxes of your key.", SHAPE_OMITTED},
     {"state", SHAPE_STR, offsetof(struct sandbox_view, state), "running, paused, stopped or damaged."},
     {"reason", SHAPE_STR, offsetof(struct sandbox_view, reason), "Reason why it is stopped or damaged.", SHAPE_OMITTED},
     {"template", SHAPE_STR, offsetof(struct sandbox_view, template), "Template it was created from."},
     {"snapshot", SHAPE_STR, offsetof(struct sandbox_view, snapshot), "Snapshot it was created from.", SHAPE_OMITTED},
     {"network", SHAPE_STR, offsetof(struct sandbox_view, network), "Network: egress, or none (loopback only)."},
-    {"metadata", SHAPE_MAP, offsetof(struct sandbox_view, metadata), "As given at creation."},
+    {"metadata", SHAPE_MAP, offsetof(struct sandbox_view, metadata), "As given at creation or by the last update."},
     {"env_names", SHAPE_STRV, offsetof(struct sandbox_view, env_names),
      "Names of the environment variables given at creation. Values are never shown."},
     {"created_at", SHAPE_TIME, offsetof(struct sandbox_view, created_ms), "Time of creation."},

@@ -31,7 +31,7 @@ static SHAPE(page_shape, "SandboxPage", "One page of a list of sandboxes.", page
 /* ---- create ---- */
 
 struct create_in {
-    const char *template, *snapshot, *on_timeout;
+    const char *template, *snapshot, *on_timeout, *name;
     json_t *env, *metadata, *limits, *network;
     uint64_t timeout_ms;
     bool auto_resume, log_output;
@@ -54,6 +54,7 @@ static const struct json_field create_fields[] = {
     {"log_output", JSON_FIELD_BOOL, offsetof(struct create_in, log_output), 0, 0, false, "Keep the output of commands in its log, except of terminals. Default: the setting `logs-output`."},
     {"limits", JSON_FIELD_ANY, offsetof(struct create_in, limits), 0, 0, false, "Resource limits. Defaults: the settings of the same names."},
     {"network", JSON_FIELD_ANY, offsetof(struct create_in, network), 0, 0, false, "Network; a string is its mode. Default: egress if the server supports it."},
+    {"name", JSON_FIELD_STR, offsetof(struct create_in, name), 1, ENGINE_CHOSEN_MAX, false, "Name, unique among the sandboxes of your key. Every call takes it in place of the id."},
 };
 /* clang-format on */
 
@@ -119,6 +120,7 @@ static int decode_create(const struct create_in *in, struct create_opts *o, stru
         return -1;
     o->template = in->template;
     o->snapshot = in->snapshot;
+    o->name = in->name;
     o->metadata = *metadata;
     o->env = buf_data(env);
     o->env_len = env->len;
@@ -142,7 +144,10 @@ static void sandbox_create(struct call *c, const void *in)
         return;
     }
     call_expect(c, &call_pending, NULL);
-    engine_create(c->plane->engine, &o, sandbox_told, c);
+    if (o.name != NULL)
+        engine_create_named(c->plane->engine, &o, sandbox_told, c);
+    else
+        engine_create(c->plane->engine, &o, sandbox_told, c);
 }
 
 /* ---- list ---- */
@@ -253,6 +258,78 @@ static void sandbox_delete(struct call *c, const void *in)
     engine_delete(c->ref, call_told_done, c);
 }
 
+/* ---- change ---- */
+
+struct update_in {
+    const char *name, *on_timeout;
+    json_t *metadata, *limits, *auto_resume;
+    uint64_t timeout_ms; /* UINT64_MAX: not given */
+};
+/* clang-format off */
+static const struct json_field update_fields[] = {
+    {"name", JSON_FIELD_STR, offsetof(struct update_in, name), 0, ENGINE_CHOSEN_MAX, false, "Its new name; an empty one removes it."},
+    {"metadata", JSON_FIELD_STRMAP, offsetof(struct update_in, metadata), 0, MAPS_METADATA_MAX, false, "Replaces all its metadata."},
+    {"timeout_ms", JSON_FIELD_U64, offsetof(struct update_in, timeout_ms), 0, COMMAND_TIMEOUT_MAX, false, "Lifetime in ms from now on; 0: until it is deleted."},
+    {"on_timeout", JSON_FIELD_STR, offsetof(struct update_in, on_timeout), 1, NAME_MAX_BYTES, false, "What happens then: delete, stop or pause."},
+    {"auto_resume", JSON_FIELD_ANY, offsetof(struct update_in, auto_resume), 0, 0, false, "true: a command for it while it is paused resumes it."},
+    {"limits", JSON_FIELD_ANY, offsetof(struct update_in, limits), 0, 0, false, "New limits, which apply at once; nofile and bandwidth only to a stopped sandbox."},
+};
+/* clang-format on */
+static const struct surface_nested update_nested[] = {{"limits", limits_in, ARRAY_LEN(limits_in)},
+                                                      {0}};
+
+static void update_defaults(void *in, const struct config *c)
+{
+    (void)c;
+    ((struct update_in *)in)->timeout_ms = UINT64_MAX;
+}
+
+static const struct surface_input update_input = {
+    SURFACE_INPUT(update_fields, struct update_in),
+    .defaults = update_defaults,
+    .nested = update_nested,
+};
+
+static int decode_update(const struct update_in *in, struct update_opts *o, char **metadata,
+                         struct err *e)
+{
+    int end = 0;
+
+    if (in->limits != NULL &&
+        json_decode(in->limits, limits_in, ARRAY_LEN(limits_in), &o->limits, e) < 0)
+        return err_wrap(e, "limits");
+    if (in->on_timeout != NULL &&
+        choose("on_timeout", in->on_timeout, end_name, SANDBOX_END_COUNT, &end, e) < 0)
+        return -1;
+    if (in->auto_resume != NULL && !json_is_boolean(in->auto_resume))
+        return err_set(e, ERR_INVALID, "auto_resume: expected true or false");
+    if (in->metadata != NULL && maps_metadata(in->metadata, metadata, e) < 0)
+        return -1;
+    o->name = in->name;
+    o->metadata = *metadata;
+    o->set_timeout = in->timeout_ms != UINT64_MAX;
+    o->timeout_ms = in->timeout_ms;
+    o->set_on_timeout = in->on_timeout != NULL;
+    o->on_timeout = (enum sandbox_end)end;
+    o->set_auto_resume = in->auto_resume != NULL;
+    o->auto_resume = json_is_true(in->auto_resume);
+    return 0;
+}
+
+static void sandbox_update(struct call *c, const void *in)
+{
+    autofree char *metadata = NULL;
+    struct update_opts o = {0};
+    struct err e;
+
+    if (decode_update(in, &o, &metadata, &e) < 0) {
+        call_fail(c, &e);
+        return;
+    }
+    call_expect(c, &call_pending, NULL);
+    engine_update(c->ref, &o, sandbox_told, c);
+}
+
 /* clang-format off */
 const struct surface_row surface_sandboxes[] = {
     {{"POST",   "/v1/sandboxes"}, SCOPE_RUN, sandbox_create, "createSandbox",
@@ -264,6 +341,9 @@ const struct surface_row surface_sandboxes[] = {
     {{"GET",    "/v1/sandboxes/{id}"}, SCOPE_READ, sandbox_get, "getSandbox",
      "Shows a sandbox.",
      .status = 200, .answers = {&sandbox_shape}},
+    {{"PATCH",  "/v1/sandboxes/{id}"}, SCOPE_RUN, sandbox_update, "updateSandbox",
+     "Changes the name, metadata, lifetime or limits of a sandbox; what is not given stays.",
+     .body = &update_input, .status = 200, .answers = {&sandbox_shape}},
     {{"DELETE", "/v1/sandboxes/{id}"}, SCOPE_RUN, sandbox_delete, "deleteSandbox",
      "Deletes a sandbox and its files; answers when nothing of it runs any more.",
      .status = 204},

@@ -413,7 +413,7 @@ static void gather(struct schemas *s, const struct shape *shape)
 
 static void put_error_schema(struct json_w *w)
 {
-    static const char *const texts[] = {"message", "request_id"};
+    static const char *const texts[] = {"message", "request_id", "errno"};
 
     jw_open(w);
     jw_kstr(w, "type", "object");
