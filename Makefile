@@ -5,6 +5,7 @@
 #   make check      the edit loop, under two minutes: build, layers, unit tests, a smoke of each surface
 #   make test       everything; ends with a line `N passed, N failed`
 #                   (ONLY=tests/api/30-exec.test.mjs, ONLY=http_parse, ONLY="words of a test's name")
+#   make test-heavy tests with Docker, debootstrap, minutes of load; not part of `make test`
 #   make bench      measures against bwrap, crun, runc; writes docs/benchmarks.md
 #   make fuzz       long fuzzing of every parser (SECONDS_EACH=600)
 #   make lint       formatting, layers, and a clang build with warnings as errors
@@ -17,13 +18,15 @@ DESTDIR ?=
 ARGS ?=
 SECONDS_EACH ?= 600
 
-.PHONY: all build serve check test bench fuzz lint docs install clean deps deps-test
+.PHONY: all build serve check test test-heavy bench fuzz lint docs install clean deps deps-test deps-heavy
 all: build
 
 deps:
 	@tools/install-deps.sh
 deps-test:
 	@tools/install-deps.sh --test
+deps-heavy:
+	@tools/install-deps.sh --heavy
 
 build: deps
 	@tools/build.sh build
@@ -36,6 +39,9 @@ check: deps-test
 
 test: deps-test
 	@ONLY="$(ONLY)" tools/run-tests.sh
+
+test-heavy: deps-heavy
+	@ONLY="$(ONLY)" tools/run-tests.sh heavy
 
 bench: deps-test build
 	@bench/run.sh

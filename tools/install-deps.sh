@@ -2,8 +2,8 @@
 # install-deps.sh - installs the Debian 12 packages that Cove needs, and makes its system user.
 #
 # Idempotent, and silent when nothing is missing. `--test` adds packages that only
-# tests and benchmarks need. Each package has its reason in
-# docs/dependencies.md.
+# tests and benchmarks need, `--heavy` those and what tests/heavy needs. Each package has its
+# reason in docs/dependencies.md.
 set -eu
 
 # to build it
@@ -17,7 +17,13 @@ run="btrfs-progs util-linux iproute2 procps passwd bash sudo python3 python-is-p
 test="nftables clang clang-format clang-tidy libclang-rt-14-dev nginx-light bubblewrap crun runc strace
       zstd tmux less"
 
+# to test it beside other programs that change the host's firewall
+heavy="docker.io iptables ufw firewalld"
+
 want="$build $run"
+case "${1:-}" in
+--heavy) want="$want $heavy" && set -- --test ;;
+esac
 if [ "${1:-}" = --test ]; then
     want="$want $test"
     # any node from 18.19 on, also one that is not Debian's
@@ -42,6 +48,13 @@ if [ -n "$missing" ]; then
     echo "installing:$missing"
     export DEBIAN_FRONTEND=noninteractive
     apt-get update -qq
+    # No package starts a service here: Docker's and the firewalls' would change this host's rules.
+    rcd=/usr/sbin/policy-rc.d
+    if [ ! -e $rcd ]; then
+        trap 'rm -f $rcd' EXIT
+        printf '#!/bin/sh\nexit 101\n' >$rcd
+        chmod 755 $rcd
+    fi
     # shellcheck disable=SC2086  # a list of words, on purpose
     apt-get install -y -qq --no-install-recommends $missing >/dev/null
 fi

@@ -1,7 +1,7 @@
 #!/bin/bash
 # run-tests.sh [STEP...] - runs all tests and ends with the line
 # `N passed, N failed`. With names, only those steps: checks smoke unit fuzz
-# api http isolation network chaos upgrade clients.
+# api http isolation network chaos upgrade clients, and heavy, which runs only by its name.
 #
 #   checks      layers, generated documents, formatting
 #   smoke       one look at each surface of the release build
@@ -9,6 +9,7 @@
 #   fuzz        every parser for FUZZ_SECONDS with clang's libFuzzer
 #   upgrade     each release that CHANGES.md names, built from the history, then this build on its state
 #   api         node's test runner against the sanitized binary (build-asan/cove)
+#   heavy       `make test-heavy`: Docker, debootstrap, whole systems, minutes of load
 #   the others  node's test runner against the release binary (build/cove)
 #
 # ONLY=WHAT runs one test file, one unit test (http_parse), or all tests whose names contain
@@ -19,6 +20,7 @@ cd "$(dirname "$0")/.." || exit 1
 passed=0 failed=0
 logs=build/test-logs
 STEP_SECONDS=${STEP_SECONDS:-1800} # a step that hangs is a failure, and the others still run
+HEAVY_SECONDS=${HEAVY_SECONDS:-7200}
 only=" $* "
 
 wanted() {
@@ -140,6 +142,7 @@ if wanted clients; then
         [ "$dir" = tests/clients/node_modules/ ] || node_tests "${dir%/}" "${dir%/}"
     done
 fi
+[[ $only == *" heavy "* ]] && STEP_SECONDS=$HEAVY_SECONDS node_tests tests/heavy tests/heavy
 
 echo "$passed passed, $failed failed"
 [ "$failed" = 0 ]
