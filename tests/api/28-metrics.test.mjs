@@ -79,7 +79,7 @@ test('the log tells of its life and its processes, in both directions, by level 
     return m.filter((x) => /exited/.test(x)).length === 2 && m;
   });
   assert.match(all[0], /^sandbox created/);
-  assert.ok(all.some((m) => /^root started good \(pid \d+\): /.test(m)));
+  assert.ok(all.some((m) => /^user started good \(pid \d+\): /.test(m)));
   assert.ok(all.some((m) => /^bad \(pid \d+\) exited with status 1: /.test(m)));
   assert.ok(all.some((m) => m === 'sandbox paused') && all.some((m) => m === 'sandbox resumed'));
   assert.deepEqual(await messages(s.id), [...all].reverse());

@@ -75,7 +75,7 @@ test('create, list, delete', async () => {
   const list = await cove(['list']);
   const line = list.stdout.split('\n').find((l) => l.startsWith(box.id));
   assert.match(line, /running\s+base\s+\d+s\s+in \d+m\s+a=b$/);
-  assert.match(list.stdout.split('\n')[0], /^ID +STATE +TEMPLATE +AGE +ENDS +METADATA$/);
+  assert.match(list.stdout.split('\n')[0], /^ID +NAME +STATE +TEMPLATE +AGE +ENDS +METADATA$/);
   assert.ok(JSON.parse((await cove(['list', '--json'])).stdout).sandboxes.some((s) => s.id === box.id));
   assert.ok((await cove(['list', '-q'])).stdout.split('\n').includes(box.id));
   assert.equal((await cove(['delete', box.id])).status, 0);

@@ -1,11 +1,13 @@
 // What the command line offers besides running commands: watching, cleaning up, several servers.
 import assert from 'node:assert/strict';
+import crypto from 'node:crypto';
 import { once } from 'node:events';
 import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { after, before, test } from 'node:test';
 import { BIN, finished, poll, run, startDaemon } from '../lib/cove.mjs';
+import { staticProbe, tar } from '../lib/image.mjs';
 import { Pane } from '../lib/pane.mjs';
 
 const S = '/v1/sandboxes';
@@ -240,18 +242,35 @@ test('a missing argument is named, with the next step', async () => {
   assert.match((await cove(['exec', '--time', '3s', 'box', 'true'])).stderr, /did you mean --timeout\?/);
 });
 
+/** All bytes that a command writes to a terminal of that width. */
+async function terminalBytes(line, cols) {
+  const file = path.join(home, `bytes-${Math.random()}`);
+  const p = new Pane(':', { cols, env: d.cliEnv() });
+  await p.shows('local%');
+  p.tmux('pipe-pane', `cat >${file}`);
+  p.type(`${line}; echo status=$?\n`);
+  await p.shows(/^status=0$/m, 60_000);
+  const screen = p.screen();
+  p.close();
+  return { screen, bytes: await poll('all is written', () => /^status=0/m.exec(fs.readFileSync(file, 'utf8'))?.input) };
+}
+
 test('progress stays on one line, names its phases and ends with a summary', async () => {
   const cols = 60;
+  const image = path.join(home, 'image.tar');
   const at = path.join(home, 'export.tar.zst');
-  const snap = await d.post(`${S}/box/snapshots`, { name: 'a-snapshot-with-a-name-that-is-longer-than-half-of-the-line' });
-  const p = new Pane(`${BIN} snapshot export ${snap.id} ${at}; echo "status=$?"`, { cols, env: d.cliEnv() });
-  await p.shows(/^reading /m);
-  await p.shows('status=0', 120_000);
-  await p.shows(/exported \S+.*: [\d.]+ MiB in [\d.]+ s/);
-  p.type(`clear; ${BIN} snapshot import ${at}; echo "status=$?"\n`);
-  await p.shows(/^(sending|unpacking|storing) /m, 60_000);
-  await p.shows('status=0', 120_000);
-  assert.equal(p.screen().split('\n').filter((l) => /sending|unpacking|storing/.test(l)).length, 0, p.screen());
-  assert.match(p.screen(), /imported \S+.*MiB in/);
-  p.close();
+  fs.writeFileSync(image, tar([{ name: 'p', data: staticProbe(), mode: 0o755 }, { name: 'noise', data: crypto.randomBytes(64 << 20) }]));
+  const check = (phases, summary, { screen, bytes }) => {
+    for (const phase of phases) assert.match(bytes, new RegExp(`\\r\x1b\\[K${phase} `), `${phase} is shown`);
+    assert.match(screen, summary);
+    assert.equal(screen.split('\n').filter((l) => /^(reading|sending|receiving|unpacking|storing) /.test(l)).length, 0, screen);
+    const lines = bytes.split(/[\r\n]+/).map((l) => l.replace(/\x1b\[[0-9;?]*[A-Za-z]/g, ''));
+    for (const l of lines.filter((x) => /^(reading|sending|receiving|unpacking|storing) /.test(x))) assert.ok(l.length < cols, l);
+  };
+  check(['sending', 'unpacking', 'storing'], /added template noise: [\d.]+ MiB in [\d.]+ s/, await terminalBytes(`${BIN} template add noise ${image}`, cols));
+  const box = await d.sandbox({ template: 'noise' });
+  const snap = await d.post(`${S}/${box.id}/snapshots`, { name: 'a-snapshot-with-a-name-that-is-longer-than-half-of-the-line' });
+  check(['reading', 'receiving'], /exported \S+.*: [\d.]+ MiB in [\d.]+ s/, await terminalBytes(`${BIN} snapshot export ${snap.id} ${at}`, cols));
+  check(['sending', 'unpacking', 'storing'], /imported \S+.*: [\d.]+ MiB in [\d.]+ s/, await terminalBytes(`${BIN} snapshot import ${at}`, cols));
+  await d.del(`${S}/${box.id}`);
 });

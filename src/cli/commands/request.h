@@ -10,16 +10,18 @@
 #include "json/read.h"
 
 /* clang-format off */
-/* network rules: create, run, network */
+/* network rules: create, run, network, update */
 #define REQUEST_RULE_OPTS \
     {0, "allow",    "CIDR",  "allow this destination, such as 192.0.2.0/24:80-443; wins over --deny; repeatable"}, \
     {0, "deny",     "CIDR",  "deny this destination; 0.0.0.0/0 is everything; repeatable"}
-/* properties of a new sandbox: create, run */
+/* limits: create, run, update */
 #define REQUEST_LIMIT_OPT(A, B, member, name, type, def, min, max, setting, api, value, words) {0, name, #value, words},
+#define REQUEST_LIMIT_OPTS LIMITS(REQUEST_LIMIT_OPT, _, _)
+/* properties of a new sandbox: create, run */
 #define REQUEST_SANDBOX_OPTS \
     {0, "template", "NAME",  "template to start from [base]"}, \
     {0, "meta",     "K=V",   "add a label; repeatable"}, \
-    LIMITS(REQUEST_LIMIT_OPT, _, _) \
+    REQUEST_LIMIT_OPTS \
     {0, "network",  "MODE",  "egress, or none (loopback only)"}, \
     REQUEST_RULE_OPTS
 /* user, directory and environment of a command: run, exec, shell, session */

@@ -10,11 +10,7 @@
 static const struct cmd_opt opts[] = {
     {0, "name",        "NAME",  "a new name; '' removes it"},
     {0, "meta",        "K=V",   "replace all labels by these; repeatable"},
-    {0, "cpu",         "CORES", "CPU limit, such as 0.5 or 2"},
-    {0, "memory",      "SIZE",  "memory limit, such as 512M or 2G; not below what it uses"},
-    {0, "pids",        "N",     "limit of processes and threads"},
-    {0, "disk",        "SIZE",  "limit of bytes written to its disk, such as 2G"},
-    {0, "nofile",      "N",     "limit of open files per process; only of a stopped sandbox"},
+    REQUEST_LIMIT_OPTS
     {0, "timeout",     "TIME",  "lifetime from now on, such as 30m or 7d; 0: until it is deleted"},
     {0, "on-timeout",  "WHAT",  "at the end of its lifetime: delete, stop or pause"},
     {0, "auto-resume", "on|off", "if it is paused, resume it when a command arrives"},
@@ -79,8 +75,10 @@ const struct cmd cmd_update = {
     .usage = "update [OPTIONS] SANDBOX",
     .summary = "change the name, labels, limits, lifetime or network rules of a sandbox",
     .about =
-        "Changes apply at once, also while it runs. What is not given stays as it is. A higher\n"
-        "memory limit does not enlarge /dev/shm before the next boot.",
+        "Changes apply at once, also while it runs. What is not given stays as it is. --nofile "
+        "and\n"
+        "--bandwidth can change only while it is stopped, and --memory not below what it uses. A\n"
+        "higher memory limit does not enlarge /dev/shm before the next boot.",
     .opts = opts,
     .min = 1,
     .max = 1,

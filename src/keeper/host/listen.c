@@ -12,20 +12,22 @@
 #include "base/str.h"
 
 #define LISTEN_BACKLOG 1024
-#define LISTEN_WAIT_MS 3000 /* for whoever is about to let go of the port */
+#define LISTEN_STEP_MS 20
+#define LISTEN_WAIT_MS 3000 /* for the old owner of the port to end */
+#define LISTEN_HOST_MAX 255
 
-static int split(const char *text, char host[256], char port[16], struct err *e)
+static int split(const char *text, char host[LISTEN_HOST_MAX + 1], char port[16], struct err *e)
 {
     const char *colon = strrchr(text, ':');
     uint64_t n;
 
     if (colon == NULL || colon == text || str_u64(colon + 1, 65535, &n) < 0 ||
-        (size_t)(colon - text) > 255)
+        (size_t)(colon - text) > LISTEN_HOST_MAX)
         return err_set(e, ERR_INVALID, "--listen wants ADDRESS:PORT, not '%s'", text);
     if (text[0] == '[' && colon[-1] == ']')
-        str_fmt(host, 256, "%.*s", (int)(colon - text - 2), text + 1);
+        str_fmt(host, LISTEN_HOST_MAX + 1, "%.*s", (int)(colon - text - 2), text + 1);
     else
-        str_fmt(host, 256, "%.*s", (int)(colon - text), text);
+        str_fmt(host, LISTEN_HOST_MAX + 1, "%.*s", (int)(colon - text), text);
     str_fmt(port, 16, "%u", (unsigned)n);
     return 0;
 }
@@ -46,8 +48,9 @@ static int bind_patiently(const struct addrinfo *ai)
 {
     int fd = try_bind(ai);
 
-    for (int waited = 0; fd < 0 && errno == EADDRINUSE && waited < LISTEN_WAIT_MS; waited += 20) {
-        poll(NULL, 0, 20);
+    for (int waited = 0; fd < 0 && errno == EADDRINUSE && waited < LISTEN_WAIT_MS;
+         waited += LISTEN_STEP_MS) {
+        poll(NULL, 0, LISTEN_STEP_MS);
         fd = try_bind(ai);
     }
     return fd;
@@ -68,7 +71,8 @@ static void url_of(struct keeper *k, const char *host)
 }
 
 /* The address of --listen; *ret is for freeaddrinfo(). */
-static int look_up(const struct keeper *k, char host[256], struct addrinfo **ret, struct err *e)
+static int look_up(const struct keeper *k, char host[LISTEN_HOST_MAX + 1], struct addrinfo **ret,
+                   struct err *e)
 {
     struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE | AI_NUMERICSERV};
     char port[16];
@@ -86,7 +90,7 @@ static int look_up(const struct keeper *k, char host[256], struct addrinfo **ret
 int listen_check(const struct keeper *k, struct err *e)
 {
     struct addrinfo *ai;
-    char host[256];
+    char host[LISTEN_HOST_MAX + 1];
     int fd, ret = 0;
 
     if (look_up(k, host, &ai, e) < 0)
@@ -102,7 +106,7 @@ int listen_check(const struct keeper *k, struct err *e)
 int listen_open(struct keeper *k, struct err *e)
 {
     struct addrinfo *ai;
-    char host[256];
+    char host[LISTEN_HOST_MAX + 1];
 
     if (look_up(k, host, &ai, e) < 0)
         return -1;
