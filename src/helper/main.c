@@ -11,6 +11,7 @@
 #include "helper/archive/put.h"
 #include "helper/call/call.h"
 #include "helper/call/names.h"
+#include "helper/call/record.h"
 #include "helper/files/files.h"
 #include "helper/image/export.h"
 #include "helper/image/import.h"
@@ -23,16 +24,32 @@ static int run_import(int argc, char **argv)
     return import_main("/");
 }
 
+/* The arguments are those after the name. */
 static const struct {
     const char *name;
-    int (*run)(int argc, char **argv); /* the arguments after the name; returns the exit status */
+    int (*answer)(const struct args *a, struct file_done *done, struct err *e); /* in records */
+    int (*run)(int argc, char **argv); /* or in its own way; returns the exit status */
 } calls[] = {
-    {"chmod", chmod_main},   {"chown", chown_main},     {"copy", copy_main},
-    {"export", export_main}, {"import", run_import},    {"list", list_main},
-    {"mkdir", mkdir_main},   {"move", move_main},       {"pack", pack_main},
-    {"read", read_main},     {"remove", remove_main},   {"search", search_main},
-    {"stat", stat_main},     {"symlink", symlink_main}, {"unpack", put_main},
-    {"watch", watch_main},   {"write", write_main},     {"xattrs", xattrs_main},
+    /* clang-format off */
+    {"chmod",   file_chmod,   NULL},
+    {"chown",   file_chown,   NULL},
+    {"copy",    file_copy,    NULL},
+    {"export",  NULL,         export_main},
+    {"import",  NULL,         run_import},
+    {"list",    file_list,    NULL},
+    {"mkdir",   file_mkdir,   NULL},
+    {"move",    file_move,    NULL},
+    {"pack",    NULL,         pack_main},
+    {"read",    NULL,         read_main},
+    {"remove",  file_remove,  NULL},
+    {"search",  file_search,  NULL},
+    {"stat",    file_stat,    NULL},
+    {"symlink", file_symlink, NULL},
+    {"unpack",  NULL,         put_main},
+    {"watch",   NULL,         watch_main},
+    {"write",   file_write,   NULL},
+    {"xattrs",  file_xattrs,  NULL},
+    /* clang-format on */
 };
 
 int main(int argc, char **argv)
@@ -48,7 +65,8 @@ int main(int argc, char **argv)
         return say_failed(stderr, &e);
     for (size_t i = 0; argc >= 2 && i < ARRAY_LEN(calls); i++)
         if (strcmp(calls[i].name, argv[1]) == 0)
-            return calls[i].run(argc - 2, argv + 2);
+            return calls[i].run != NULL ? calls[i].run(argc - 2, argv + 2)
+                                        : record_run(calls[i].answer, argc - 2, argv + 2);
     fputs("cove-helper is only called by cove-init\n", stderr);
     return 64;
 }

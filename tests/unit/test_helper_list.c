@@ -1,5 +1,5 @@
 /* Directories with more entries than a test should create: the answers of the kernel are faked
- * here. They are listed in a child process, since list_main() keeps static state. */
+ * here. They are listed in a child process, since file_list() keeps static state. */
 #include "unit.h"
 
 #include <dirent.h>
@@ -12,6 +12,7 @@
 #include <sys/wait.h>
 
 #include "endless.h"
+#include "helper/call/record.h"
 #include "helper/files/files.h"
 #include "helper/tree/walk.h"
 #include "wire/file.h"
@@ -145,7 +146,7 @@ static int list_by_size(void)
     if (pid == 0) {
         dup2(out, STDOUT_FILENO);
         dup2(err, STDERR_FILENO);
-        _exit(list_main((int)ARRAY_LEN(argv), argv));
+        _exit(record_run(file_list, (int)ARRAY_LEN(argv), argv));
     }
     CHECK_INT(waitpid(pid, &status, 0), pid);
     nsaid = take(out, said, sizeof(said));

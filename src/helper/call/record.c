@@ -16,7 +16,7 @@
 
 static struct buf out = BUF_INIT(WIRE_FRAME_MAX);
 
-void record_flush(void)
+static void flush(void)
 {
     while (out.len > 0) {
         ssize_t n = write(STDOUT_FILENO, buf_data(&out), out.len);
@@ -36,7 +36,20 @@ void record_put(uint16_t type, const void *msg)
     if (wire_put(&out, file_msg(type), 0, msg, &e) < 0)
         _exit(70); /* a field is too long: a bug of the caller */
     if (out.len >= GATHER)
-        record_flush();
+        flush();
+}
+
+int record_run(int (*call)(const struct args *a, struct file_done *done, struct err *e), int argc,
+               char **argv)
+{
+    struct file_done done = {0};
+    struct err e;
+    bool ok = call(&(struct args){argc, argv}, &done, &e) == 0;
+
+    if (ok)
+        record_put(FILE_DONE, &done);
+    flush();
+    return ok ? 0 : say_failed(stderr, &e);
 }
 
 void record_entry(const struct stat *st, const char *path, const char *target)
@@ -125,12 +138,5 @@ int record_entry_of(int fd, const char *path, struct err *e)
     if (fstat(fd, &st) < 0)
         return err_path(e, "%.200s", path);
     record_entry(&st, path, "");
-    return 0;
-}
-
-int record_done(const struct file_done *d)
-{
-    record_put(FILE_DONE, d);
-    record_flush();
     return 0;
 }

@@ -23,110 +23,89 @@
 #include "helper/tree/where.h"
 
 struct change {
-    struct args a;
+    const struct args *a;
     char path[PATH_ROOM];
     uid_t uid; /* -1: not given */
     gid_t gid;
     uint32_t mode; /* FILE_MODE_NONE: not given */
-    struct file_done done;
+    struct file_done *done;
 };
+
+/* Reads the arguments that all have. For a file that the call creates, an owner without a group
+ * means the primary group too. */
+static int prepare(struct change *c, const struct args *a, bool creates, struct file_done *done,
+                   struct err *e)
+{
+    c->a = a;
+    c->done = done;
+    c->mode = (uint32_t)args_u64(a, "mode", FILE_MODE_NONE);
+    if ((creates ? names_parse_new : names_parse)(args_get(a, "owner"), &c->uid, &c->gid, e) < 0 ||
+        where_path(args_get(a, "path"), c->path, e) < 0)
+        return -1;
+    return creates && args_has(a, "parents") ? where_make_parents(c->path, c->uid, c->gid, e) : 0;
+}
 
 static bool has_owner(const struct change *c)
 {
     return c->uid != (uid_t)-1 || c->gid != (gid_t)-1;
 }
 
-static int make_parents(struct change *c, struct err *e)
+int file_mkdir(const struct args *a, struct file_done *done, struct err *e)
 {
-    return args_has(&c->a, "parents") ? where_make_parents(c->path, c->uid, c->gid, e) : 0;
-}
-
-static int set_owner(struct change *c, struct err *e)
-{
-    if (has_owner(c) && lchown(c->path, c->uid, c->gid) < 0)
-        return err_path(e, "%.200s", c->path);
-    return 0;
-}
-
-static int do_mkdir(struct change *c, struct err *e)
-{
+    struct change c;
     struct stat st;
-    int why;
 
-    if (make_parents(c, e) < 0)
+    if (prepare(&c, a, true, done, e) < 0)
         return -1;
-    why = mkdir(c->path, 0755) < 0 ? errno : 0;
-    if (why == 0) {
-        if (set_owner(c, e) < 0)
-            return -1;
-        if (c->mode != FILE_MODE_NONE && chmod(c->path, c->mode) < 0)
-            return err_path(e, "%.200s", c->path);
-        c->done.count = 1;
-    } else if (!(why == EEXIST && args_has(&c->a, "parents") && stat(c->path, &st) == 0 &&
-                 S_ISDIR(st.st_mode))) {
-        errno = why;
-        return err_path(e, "%.200s", c->path);
+    if (mkdir(c.path, 0755) == 0) {
+        if ((has_owner(&c) && lchown(c.path, c.uid, c.gid) < 0) ||
+            (c.mode != FILE_MODE_NONE && chmod(c.path, c.mode) < 0))
+            return err_path(e, "%.200s", c.path);
+        done->count = 1;
+    } else {
+        int why = errno;
+
+        if (why != EEXIST || !args_has(a, "parents") || stat(c.path, &st) < 0 ||
+            !S_ISDIR(st.st_mode)) {
+            errno = why;
+            return err_path(e, "%.200s", c.path);
+        }
     }
-    return record_entry_at(AT_FDCWD, c->path, c->path, e);
+    return record_entry_at(AT_FDCWD, c.path, c.path, e);
 }
 
-static int do_symlink(struct change *c, struct err *e)
+int file_symlink(const struct args *a, struct file_done *done, struct err *e)
 {
-    const char *target = args_get(&c->a, "target");
+    const char *target = args_get(a, "target");
     char name[PATH_BESIDE_ROOM], temp[PATH_ROOM + sizeof(name)];
+    struct change c;
 
     if (target == NULL || *target == '\0')
         return err_set(e, ERR_INVALID, "target: empty");
-    if (make_parents(c, e) < 0)
+    if (prepare(&c, a, true, done, e) < 0)
         return -1;
-    if (symlink(target, c->path) < 0) {
-        if (errno != EEXIST || !args_has(&c->a, "overwrite"))
-            return err_path(e, "%.200s", c->path);
+    if (symlink(target, c.path) < 0) {
+        if (errno != EEXIST || !args_has(a, "overwrite"))
+            return err_path(e, "%.200s", c.path);
         path_beside(name);
-        str_fmt(temp, sizeof(temp), "%.*s%s", (int)(path_name(c->path) - c->path), c->path, name);
-        if (symlink(target, temp) < 0 || rename(temp, c->path) < 0) {
+        str_fmt(temp, sizeof(temp), "%.*s%s", (int)(path_name(c.path) - c.path), c.path, name);
+        if (symlink(target, temp) < 0 || rename(temp, c.path) < 0) {
             int saved = errno;
 
             unlink(temp);
             errno = saved;
-            return err_path(e, "%.200s", c->path);
+            return err_path(e, "%.200s", c.path);
         }
     }
-    c->done.count = 1;
-    return set_owner(c, e) < 0 ? -1 : record_entry_at(AT_FDCWD, c->path, c->path, e);
+    done->count = 1;
+    if (has_owner(&c) && lchown(c.path, c.uid, c.gid) < 0)
+        return err_path(e, "%.200s", c.path);
+    return record_entry_at(AT_FDCWD, c.path, c.path, e);
 }
 
-/* ---- recursive changes ---- */
+/* ---- mode and owner ---- */
 
-/* Through an fd, so that the file that was checked is the one that is changed. A link has no
- * mode. */
-static int set_mode(int dir, const char *name, mode_t mode)
-{
-    char self[32];
-    autofd int fd = openat(dir, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
-    struct stat st;
-
-    if (fd < 0 || fstat(fd, &st) < 0)
-        return -1;
-    if (S_ISLNK(st.st_mode))
-        return 0;
-    str_fmt(self, sizeof(self), "/proc/self/fd/%d", fd);
-    return chmod(self, mode);
-}
-
-static enum walk_next each_mode(void *arg, const struct walk_entry *w, struct err *e)
-{
-    struct change *c = arg;
-
-    if (set_mode(w->dir, w->name, c->mode) < 0 && errno != ENOENT) {
-        err_path(e, "%.200s", w->path);
-        return WALK_STOP;
-    }
-    c->done.count++;
-    return WALK_ON;
-}
-
-static enum walk_next each_owner(void *arg, const struct walk_entry *w, struct err *e)
+static enum walk_next change_owner(void *arg, const struct walk_entry *w, struct err *e)
 {
     struct change *c = arg;
 
@@ -134,44 +113,76 @@ static enum walk_next each_owner(void *arg, const struct walk_entry *w, struct e
         err_path(e, "%.200s", w->path);
         return WALK_STOP;
     }
-    c->done.count++;
+    c->done->count++;
     return WALK_ON;
 }
 
-static int below(struct change *c,
-                 enum walk_next (*each)(void *arg, const struct walk_entry *w, struct err *e),
-                 struct err *e)
+/* Through an fd, so that the file that was checked is the one that is changed. A link has no
+ * mode. */
+static enum walk_next change_mode(void *arg, const struct walk_entry *w, struct err *e)
+{
+    struct change *c = arg;
+    char self[32];
+    autofd int fd = openat(w->dir, w->name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+    struct stat st;
+
+    str_fmt(self, sizeof(self), "/proc/self/fd/%d", fd);
+    if ((fd < 0 || fstat(fd, &st) < 0 || (!S_ISLNK(st.st_mode) && chmod(self, c->mode) < 0)) &&
+        errno != ENOENT) {
+        err_path(e, "%.200s", w->path);
+        return WALK_STOP;
+    }
+    c->done->count++;
+    return WALK_ON;
+}
+
+/* With `recursive`, everything below the path. */
+static int change_below(struct change *c,
+                        enum walk_next (*each)(void *arg, const struct walk_entry *w,
+                                               struct err *e),
+                        struct err *e)
 {
     struct walk w = {.enter = each, .arg = c};
-    int fd = open(c->path, O_RDONLY | O_DIRECTORY | O_NONBLOCK | O_CLOEXEC);
+    int fd;
 
+    if (!args_has(c->a, "recursive"))
+        return 0;
+    fd = open(c->path, O_RDONLY | O_DIRECTORY | O_NONBLOCK | O_CLOEXEC);
     if (fd < 0)
         return errno == ENOTDIR ? 0 : err_path(e, "%.200s", c->path);
     return walk_below(&w, fd, c->path, e) < 0 ? -1 : 0;
 }
 
-static int do_chmod(struct change *c, struct err *e)
+int file_chmod(const struct args *a, struct file_done *done, struct err *e)
 {
-    if (c->mode == FILE_MODE_NONE)
-        return err_set(e, ERR_INVALID, "mode: missing");
-    if (args_has(&c->a, "recursive") && below(c, each_mode, e) < 0)
+    struct change c;
+
+    if (prepare(&c, a, false, done, e) < 0)
         return -1;
-    if (chmod(c->path, c->mode) < 0)
-        return err_path(e, "%.200s", c->path);
-    c->done.count++;
-    return record_entry_at(AT_FDCWD, c->path, c->path, e);
+    if (c.mode == FILE_MODE_NONE)
+        return err_set(e, ERR_INVALID, "mode: missing");
+    if (change_below(&c, change_mode, e) < 0)
+        return -1;
+    if (chmod(c.path, c.mode) < 0)
+        return err_path(e, "%.200s", c.path);
+    done->count++;
+    return record_entry_at(AT_FDCWD, c.path, c.path, e);
 }
 
-static int do_chown(struct change *c, struct err *e)
+int file_chown(const struct args *a, struct file_done *done, struct err *e)
 {
-    if (!has_owner(c))
-        return err_set(e, ERR_INVALID, "owner: missing");
-    if (args_has(&c->a, "recursive") && below(c, each_owner, e) < 0)
+    struct change c;
+
+    if (prepare(&c, a, false, done, e) < 0)
         return -1;
-    if (lchown(c->path, c->uid, c->gid) < 0)
-        return err_path(e, "%.200s", c->path);
-    c->done.count++;
-    return record_entry_at(AT_FDCWD, c->path, c->path, e);
+    if (!has_owner(&c))
+        return err_set(e, ERR_INVALID, "owner: missing");
+    if (change_below(&c, change_owner, e) < 0)
+        return -1;
+    if (lchown(c.path, c.uid, c.gid) < 0)
+        return err_path(e, "%.200s", c.path);
+    done->count++;
+    return record_entry_at(AT_FDCWD, c.path, c.path, e);
 }
 
 /* ---- attributes ---- */
@@ -180,8 +191,8 @@ static int do_chown(struct change *c, struct err *e)
 
 static int change_attrs(struct change *c, int fd, const char *prefix, struct err *e)
 {
-    for (int i = 0; i < c->a.n; i++) {
-        const char *arg = c->a.v[i], *value = strchr(arg, '=');
+    for (int i = 0; i < c->a->n; i++) {
+        const char *arg = c->a->v[i], *value = strchr(arg, '=');
         bool set = strncmp(arg, "set.", 4) == 0 && value != NULL;
         char name[NAME_ROOM];
         int len;
@@ -203,84 +214,41 @@ static int change_attrs(struct change *c, int fd, const char *prefix, struct err
     return 0;
 }
 
-static int show_attrs(struct change *c, int fd, const char *prefix, struct err *e)
+/* Changes the attributes, then answers with those that the file has now. */
+int file_xattrs(const struct args *a, struct file_done *done, struct err *e)
 {
     static char names[FILE_XATTR_MAX], value[FILE_XATTR_MAX];
-    ssize_t len = flistxattr(fd, names, sizeof(names)), n;
-    size_t skip = strlen(prefix);
-
-    if (len < 0 && errno != EOPNOTSUPP)
-        return err_path(e, "%.200s", c->path);
-    for (char *at = names; len > 0 && at < names + len; at += strlen(at) + 1) {
-        if (strncmp(at, prefix, skip) != 0 || at[skip] == '\0')
-            continue;
-        n = fgetxattr(fd, at, value, sizeof(value));
-        if (n < 0)
-            continue;
-        record_put(FILE_XATTR,
-                   &(struct file_xattr){.name = at + skip, .value = {value, (uint32_t)n}});
-        c->done.count++;
-    }
-    return 0;
-}
-
-static int do_xattrs(struct change *c, struct err *e)
-{
-    const char *prefix = args_get(&c->a, "prefix");
+    const char *prefix = args_get(a, "prefix");
     autofd int fd = -1;
+    struct change c;
     struct stat st;
+    ssize_t len, n;
 
+    if (prepare(&c, a, false, done, e) < 0)
+        return -1;
     if (prefix == NULL || strncmp(prefix, "user.", 5) != 0)
         return err_set(e, ERR_INVALID, "prefix: must begin with user.");
-    if (stat(c->path, &st) < 0)
-        return err_path(e, "%.200s", c->path);
+    if (stat(c.path, &st) < 0)
+        return err_path(e, "%.200s", c.path);
     if (!S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode))
         return err_set(e, ERR_INVALID, "%.200s: only files and directories have attributes",
-                       c->path);
-    fd = open(c->path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+                       c.path);
+    fd = open(c.path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
     if (fd < 0)
-        return err_path(e, "%.200s", c->path);
-    return change_attrs(c, fd, prefix, e) < 0 ? -1 : show_attrs(c, fd, prefix, e);
-}
+        return err_path(e, "%.200s", c.path);
+    if (change_attrs(&c, fd, prefix, e) < 0)
+        return -1;
+    len = flistxattr(fd, names, sizeof(names));
+    if (len < 0 && errno != EOPNOTSUPP)
+        return err_path(e, "%.200s", c.path);
+    for (char *at = names; len > 0 && at < names + len; at += strlen(at) + 1) {
+        const char *name = at + strlen(prefix);
 
-/* A change of a file that exists, or of one that `step` creates: then an owner without a
- * group means the primary group too. */
-static int run(int argc, char **argv, bool creates, int (*step)(struct change *c, struct err *e))
-{
-    static struct change c;
-    const char *owner;
-    struct err e;
-
-    c.a = (struct args){argc, argv};
-    owner = args_get(&c.a, "owner");
-    c.mode = (uint32_t)args_u64(&c.a, "mode", FILE_MODE_NONE);
-    if ((creates ? names_parse_new : names_parse)(owner, &c.uid, &c.gid, &e) < 0 ||
-        where_path(args_get(&c.a, "path"), c.path, &e) < 0 || step(&c, &e) < 0)
-        return say_failed(stderr, &e);
-    return record_done(&c.done);
-}
-
-int mkdir_main(int argc, char **argv)
-{
-    return run(argc, argv, true, do_mkdir);
-}
-
-int symlink_main(int argc, char **argv)
-{
-    return run(argc, argv, true, do_symlink);
-}
-
-int chmod_main(int argc, char **argv)
-{
-    return run(argc, argv, false, do_chmod);
-}
-
-int chown_main(int argc, char **argv)
-{
-    return run(argc, argv, false, do_chown);
-}
-
-int xattrs_main(int argc, char **argv)
-{
-    return run(argc, argv, false, do_xattrs);
+        if (strncmp(at, prefix, strlen(prefix)) != 0 || *name == '\0' ||
+            (n = fgetxattr(fd, at, value, sizeof(value))) < 0)
+            continue;
+        record_put(FILE_XATTR, &(struct file_xattr){.name = name, .value = {value, (uint32_t)n}});
+        done->count++;
+    }
+    return 0;
 }

@@ -33,24 +33,10 @@ static int put_at(int fd, const char *p, size_t n, off_t at)
     return 0;
 }
 
-static int copy_by_hand(int from, int to, off_t at, off_t end)
-{
-    static char piece[PIECE];
-
-    while (at < end) {
-        size_t want = end - at < (off_t)PIECE ? (size_t)(end - at) : PIECE;
-        ssize_t n = pread(from, piece, want, at);
-
-        if (n <= 0 || put_at(to, piece, (size_t)n, at) < 0)
-            return -1;
-        at += n;
-    }
-    return 0;
-}
-
-/* Copies [0, end). */
+/* Copies [0, end): in the kernel, or where it cannot between these two files, through memory. */
 static int copy(int from, int to, off_t end)
 {
+    static char piece[PIECE];
     off_t at = 0, out = 0;
 
     while (at < end) {
@@ -61,8 +47,16 @@ static int copy(int from, int to, off_t end)
             continue;
         if (n < 0 && (errno == ENOSPC || errno == EDQUOT || errno == EFBIG))
             return -1;
-        if (n <= 0) /* not supported between these two files */
-            return copy_by_hand(from, to, at, end);
+        if (n <= 0)
+            break;
+    }
+    while (at < end) {
+        size_t want = end - at < (off_t)PIECE ? (size_t)(end - at) : PIECE;
+        ssize_t n = pread(from, piece, want, at);
+
+        if (n <= 0 || put_at(to, piece, (size_t)n, at) < 0)
+            return -1;
+        at += n;
     }
     return 0;
 }
@@ -90,13 +84,6 @@ static int share_over_longer(int from, int to, off_t size)
     return -1;
 }
 
-static int share(int from, int to, off_t size, off_t old)
-{
-    if (size == 0)
-        return ftruncate(to, 0);
-    return old <= size ? ioctl(to, FICLONE, from) : share_over_longer(from, to, size);
-}
-
 static int reserve(int to, off_t at, off_t size)
 {
     if (fallocate(to, FALLOC_FL_KEEP_SIZE, at, size) == 0)
@@ -110,24 +97,13 @@ int inplace_replace(int from, int to)
 
     if (fstat(from, &is) < 0 || fstat(to, &was) < 0)
         return -1;
-    if (share(from, to, is.st_size, was.st_size) == 0)
+    if ((is.st_size == 0             ? ftruncate(to, 0)
+         : was.st_size <= is.st_size ? ioctl(to, FICLONE, from)
+                                     : share_over_longer(from, to, is.st_size)) == 0)
         return 0;
     if (errno == ENOSPC || errno == EDQUOT || reserve(to, 0, is.st_size) < 0)
         return -1;
     return copy(from, to, is.st_size) < 0 ? -1 : ftruncate(to, is.st_size);
-}
-
-/* Removes the `n` bytes we appended, unless another process appended after them. */
-static void take_back(int to, size_t n)
-{
-    off_t end = lseek(to, 0, SEEK_CUR);
-    struct stat st;
-    int saved = errno;
-
-    if (n > 0 && end >= (off_t)n && fstat(to, &st) == 0 && st.st_size == end &&
-        ftruncate(to, end - (off_t)n) < 0)
-        saved = errno;
-    errno = saved;
 }
 
 /* One write with O_APPEND is atomic against other appending processes (up to 2 GiB). Space is
@@ -139,6 +115,8 @@ int inplace_append(int from, int to)
     size_t size, done = 0;
     ssize_t n = 0;
     char *all;
+    off_t end;
+    int saved;
 
     if (fstat(from, &is) < 0 || fstat(to, &was) < 0 || fcntl(to, F_SETFL, O_APPEND) < 0)
         return -1;
@@ -152,10 +130,15 @@ int inplace_append(int from, int to)
         return -1;
     while (done < size && ((n = write(to, all + done, size - done)) > 0 || errno == EINTR))
         done += n > 0 ? (size_t)n : 0;
-    if (done < size) {
-        errno = n == 0 ? ENOSPC : errno;
-        take_back(to, done);
-    }
+    saved = n == 0 ? ENOSPC : errno;
     munmap(all, size);
-    return done < size ? -1 : 0;
+    if (done == size)
+        return 0;
+    /* take back the appended bytes, unless another process appended after them */
+    end = lseek(to, 0, SEEK_CUR);
+    if (done > 0 && end >= (off_t)done && fstat(to, &was) == 0 && was.st_size == end &&
+        ftruncate(to, end - (off_t)done) < 0)
+        saved = errno;
+    errno = saved;
+    return -1;
 }

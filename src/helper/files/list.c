@@ -1,9 +1,11 @@
-/* list.c - lists a directory, to a given depth.
+/* list.c - the entry of one path, and the entries of a directory, to a given depth.
  *
- *   path [depth=N] [hidden] [sort=name|size|modified] [reverse] [limit=N] [after=CURSOR]
- *   [resolve] [xattrs=PREFIX]: only with sort=name; see record.h
+ *   stat  path [follow] [resolve] [xattrs=PREFIX]
+ *         one entry, for paths that init does not stat itself
+ *   list  path [depth=N] [hidden] [sort=name|size|modified] [reverse] [limit=N] [after=CURSOR]
+ *         [resolve] [xattrs=PREFIX]: only with sort=name; see record.h
  *
- * By name it is a walk: a directory before its content, the names of one directory in byte
+ * By name a listing is a walk: a directory before its content, the names of one directory in byte
  * order; only the names of the directories on the way are held in memory. By size or time all
  * entries are held, at most LIST_SORT_MAX. The cursor is the path of the last entry below the
  * top; by size or time it is that key, a slash and the path. */
@@ -35,7 +37,6 @@ struct held {
 };
 
 struct list {
-    struct args a;
     enum order order;
     bool hidden, reverse;
     uint64_t limit;
@@ -44,7 +45,7 @@ struct list {
     struct held *held;
     size_t nheld, cheld;
     struct buf texts;
-    struct file_done done;
+    struct file_done *done;
     char last[FILE_AFTER_MAX + 1];
     size_t top; /* length of the path of the directory */
 };
@@ -64,13 +65,6 @@ static int in_order(const char *a, const char *b)
     return rank(*a) - rank(*b);
 }
 
-static bool is_above(const char *dir, const char *path)
-{
-    size_t n = strlen(dir);
-
-    return strncmp(dir, path, n) == 0 && path[n] == '/';
-}
-
 /* ---- by name ---- */
 
 static bool is_shown(const struct list *l, const struct walk_entry *w)
@@ -78,37 +72,45 @@ static bool is_shown(const struct list *l, const struct walk_entry *w)
     return l->hidden || w->name[0] != '.';
 }
 
+/* After an entry was shown: it is the cursor if the next one is past the limit. */
 static void remember(struct list *l, const char *below, uint64_t key)
 {
+    l->done->count++;
     if (l->order == BY_NAME)
         str_fmt(l->last, sizeof(l->last), "%s", below);
     else
         str_fmt(l->last, sizeof(l->last), "%llu/%s", (unsigned long long)key, below);
 }
 
-static enum walk_next stop_at_limit(struct list *l)
+static bool is_full(struct list *l)
 {
-    l->done.more = 1;
-    l->done.after = l->last;
-    return WALK_STOP;
+    if (l->done->count < l->limit)
+        return false;
+    l->done->more = 1;
+    l->done->after = l->last;
+    return true;
 }
 
 static enum walk_next show(void *arg, const struct walk_entry *w, struct err *e)
 {
     struct list *l = arg;
+    size_t n = strlen(w->below);
     struct err gone;
 
     (void)e;
     if (!is_shown(l, w))
         return WALK_OVER;
-    if (l->after != NULL && in_order(w->below, l->after) <= 0)
-        return is_above(w->below, l->after) || strcmp(w->below, l->after) == 0 ? WALK_ON
-                                                                               : WALK_OVER;
-    if (l->done.count == l->limit)
-        return stop_at_limit(l);
+    if (l->after != NULL && in_order(w->below, l->after) <= 0) {
+        /* shown on an earlier page; what follows the cursor may be below it */
+        bool above =
+            strncmp(w->below, l->after, n) == 0 && (l->after[n] == '/' || l->after[n] == '\0');
+
+        return above ? WALK_ON : WALK_OVER;
+    }
+    if (is_full(l))
+        return WALK_STOP;
     if (record_entry_at(w->dir, w->name, w->path, &gone) < 0)
         return WALK_OVER;
-    l->done.count++;
     remember(l, w->below, 0);
     return WALK_ON;
 }
@@ -187,84 +189,76 @@ static void show_held(struct list *l)
 
         if (l->after != NULL && compare(l, h->key, below, l->after_key, l->after) <= 0)
             continue;
-        if (l->done.count == l->limit) {
-            stop_at_limit(l);
+        if (is_full(l))
             return;
-        }
         record_entry(&h->st, buf_data(&l->texts) + h->path,
                      h->target > 0 ? buf_data(&l->texts) + h->target : "");
-        l->done.count++;
         remember(l, below, h->key);
     }
 }
 
 /* ---- the call ---- */
 
-static int parse_cursor(struct list *l, struct err *e)
+static int parse(struct list *l, const struct args *a, struct err *e)
 {
-    const char *after = args_get(&l->a, "after");
-    const char *slash = after != NULL ? strchr(after, '/') : NULL;
+    const char *sort = args_get(a, "sort"), *slash;
     char key[24];
 
-    l->after = after;
-    if (after == NULL || l->order == BY_NAME)
+    l->order = sort == NULL || strcmp(sort, "name") == 0 ? BY_NAME
+               : strcmp(sort, "size") == 0               ? BY_SIZE
+                                                         : BY_TIME;
+    l->hidden = args_has(a, "hidden");
+    l->reverse = args_has(a, "reverse");
+    l->limit = args_u64(a, "limit", UINT64_MAX);
+    l->after = args_get(a, "after");
+    if (l->reverse && l->order == BY_NAME)
+        return err_set(e, ERR_INVALID, "reverse: not possible with sort=name");
+    if (l->after == NULL || l->order == BY_NAME)
         return 0;
-    if (slash == NULL || (size_t)(slash - after) >= sizeof(key))
-        return err_set(e, ERR_INVALID, "after: not a cursor of a listing with this sort");
-    snprintf(key, sizeof(key), "%.*s", (int)(slash - after), after);
-    if (str_u64(key, UINT64_MAX, &l->after_key) < 0)
+    slash = strchr(l->after, '/');
+    if (slash != NULL)
+        snprintf(key, sizeof(key), "%.*s", (int)(slash - l->after), l->after);
+    if (slash == NULL || (size_t)(slash - l->after) >= sizeof(key) ||
+        str_u64(key, UINT64_MAX, &l->after_key) < 0)
         return err_set(e, ERR_INVALID, "after: not a cursor of a listing with this sort");
     l->after = slash + 1;
     return 0;
 }
 
-static int parse(struct list *l, struct err *e)
+int file_list(const struct args *a, struct file_done *done, struct err *e)
 {
-    const char *sort = args_get(&l->a, "sort");
-
-    l->order = sort == NULL || strcmp(sort, "name") == 0 ? BY_NAME
-               : strcmp(sort, "size") == 0               ? BY_SIZE
-                                                         : BY_TIME;
-    l->hidden = args_has(&l->a, "hidden");
-    l->reverse = args_has(&l->a, "reverse");
-    l->limit = args_u64(&l->a, "limit", UINT64_MAX);
-    if (l->reverse && l->order == BY_NAME)
-        return err_set(e, ERR_INVALID, "reverse: not possible with sort=name");
-    return parse_cursor(l, e);
-}
-
-static int run(struct list *l, struct err *e)
-{
-    struct walk w = {.enter = show, .arg = l, .skip = true};
+    static struct list l = {.texts = BUF_INIT(LIST_TEXT_MAX)};
+    struct walk w = {.arg = &l, .skip = true, .depth = (unsigned)args_u64(a, "depth", 1)};
     char path[PATH_ROOM];
     int fd;
 
-    record_also(&l->a);
-    if (parse(l, e) < 0 || where_path(args_get(&l->a, "path"), path, e) < 0)
+    record_also(a);
+    l.done = done;
+    if (parse(&l, a, e) < 0 || where_path(args_get(a, "path"), path, e) < 0)
         return -1;
-    w.depth = (unsigned)args_u64(&l->a, "depth", 1);
-    l->top = strlen(path);
+    l.top = strlen(path);
     fd = open(path, O_RDONLY | O_DIRECTORY | O_NONBLOCK | O_CLOEXEC);
     if (fd < 0)
         return err_path(e, "%.200s", path);
-    if (l->order != BY_NAME)
-        w.enter = hold;
+    w.enter = l.order == BY_NAME ? show : hold;
     if (walk_below(&w, fd, path, e) < 0)
         return -1;
-    if (l->order != BY_NAME)
-        show_held(l);
+    if (l.order != BY_NAME)
+        show_held(&l);
     return 0;
 }
 
-int list_main(int argc, char **argv)
+int file_stat(const struct args *a, struct file_done *done, struct err *e)
 {
-    static struct list l = {.texts = BUF_INIT(LIST_TEXT_MAX)};
-    struct err e;
+    char path[PATH_ROOM];
+    autofd int fd = -1;
 
-    l.a = (struct args){argc, argv};
-    if (run(&l, &e) < 0) {
-        record_flush();
-        return say_failed(stderr, &e);
-    }
-    return record_done(&l.done);
+    record_also(a);
+    if (where_path(args_get(a, "path"), path, e) < 0)
+        return -1;
+    done->count = 1;
+    if (!args_has(a, "follow"))
+        return record_entry_at(AT_FDCWD, path, path, e);
+    fd = open(path, O_PATH | O_CLOEXEC);
+    return fd < 0 ? err_path(e, "%.200s", path) : record_entry_of(fd, path, e);
 }

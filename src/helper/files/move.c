@@ -37,7 +37,6 @@ static void on_term(int signo)
 }
 
 struct way {
-    struct args a;
     char from[PATH_ROOM], to[PATH_ROOM];
     char *from_name, *to_name; /* the last parts; point into them */
     int from_dir, to_dir;
@@ -65,21 +64,23 @@ static int check_inside(const struct way *w, struct err *e)
     return 0;
 }
 
-static int prepare(struct way *w, struct err *e)
+static int prepare(struct way *w, const struct args *a, struct err *e)
 {
-    const char *to = args_get(&w->a, "to");
+    const char *to = args_get(a, "to");
+    struct sigaction sa = {.sa_handler = on_term, .sa_flags = SA_RESTART};
 
-    w->overwrite = w->copy.overwrite = args_has(&w->a, "overwrite");
+    sigaction(SIGTERM, &sa, NULL);
+    w->overwrite = w->copy.overwrite = args_has(a, "overwrite");
     if (to == NULL)
         return err_set(e, ERR_INVALID, "to: missing");
-    if (names_parse_new(args_get(&w->a, "owner"), &w->copy.uid, &w->copy.gid, e) < 0 ||
-        where_path(args_get(&w->a, "path"), w->from, e) < 0 || where_path(to, w->to, e) < 0)
+    if (names_parse_new(args_get(a, "owner"), &w->copy.uid, &w->copy.gid, e) < 0 ||
+        where_path(args_get(a, "path"), w->from, e) < 0 || where_path(to, w->to, e) < 0)
         return -1;
     if ((w->from_dir = where_parent(w->from, &w->from_name, e)) < 0)
         return -1;
     if (fstatat(w->from_dir, w->from_name, &w->st, AT_SYMLINK_NOFOLLOW) < 0)
         return err_path(e, "%.200s", w->from);
-    if (args_has(&w->a, "parents") && where_make_parents(w->to, w->copy.uid, w->copy.gid, e) < 0)
+    if (args_has(a, "parents") && where_make_parents(w->to, w->copy.uid, w->copy.gid, e) < 0)
         return -1;
     if ((w->to_dir = where_parent(w->to, &w->to_name, e)) < 0)
         return -1;
@@ -113,64 +114,52 @@ static int copy_beside(struct way *w, struct err *e)
     return -1;
 }
 
-static int copy_it(struct way *w, struct err *e)
+static int answer(const struct way *w, struct file_done *done, struct err *e)
 {
-    bool joins = w->exists && S_ISDIR(w->target.st_mode) && S_ISDIR(w->st.st_mode);
-
-    if (w->exists && w->target.st_ino == w->st.st_ino && w->target.st_dev == w->st.st_dev)
-        return err_set(e, ERR_INVALID, "%.200s: source and target are the same", w->to);
-    if (w->exists && S_ISDIR(w->target.st_mode) != S_ISDIR(w->st.st_mode))
-        return err_set(e, ERR_CONFLICT,
-                       "%.200s: a directory and another kind of file cannot replace each other",
-                       w->to);
-    if (!S_ISDIR(w->st.st_mode) || joins)
-        return copy_tree(&w->copy, w->from_dir, w->from_name, w->from, w->to_dir, w->to_name, w->to,
-                         e);
-    return copy_beside(w, e);
+    done->count = w->copy.count;
+    done->bytes = w->copy.bytes;
+    return record_entry_at(w->to_dir, w->to_name, w->to, e);
 }
 
-static int move_it(struct way *w, struct err *e)
-{
-    uint64_t gone = 0;
-
-    w->copy.count = 1;
-    if (rename_to(w, w->from_dir, w->from_name) == 0)
-        return 0;
-    if (errno != EXDEV)
-        return err_path(e, "%.200s", w->to);
-    if (w->exists && S_ISDIR(w->target.st_mode)) {
-        errno = ENOTEMPTY;
-        return err_path(e, "%.200s", w->to);
-    }
-    w->copy.count = 0;
-    if (copy_beside(w, e) < 0)
-        return -1;
-    return remove_tree(w->from_dir, w->from_name, w->from, &gone, e);
-}
-
-static int run(int argc, char **argv, int (*step)(struct way *w, struct err *e))
+int file_copy(const struct args *a, struct file_done *done, struct err *e)
 {
     static struct way w = {.from_dir = -1, .to_dir = -1, .copy.stop = &stopped};
-    struct sigaction sa = {.sa_handler = on_term, .sa_flags = SA_RESTART};
-    struct file_done done = {0};
-    struct err e;
+    bool of_dir, over_dir;
+    int r;
 
-    sigaction(SIGTERM, &sa, NULL);
-    w.a = (struct args){argc, argv};
-    if (prepare(&w, &e) < 0 || step(&w, &e) < 0 ||
-        record_entry_at(w.to_dir, w.to_name, w.to, &e) < 0)
-        return say_failed(stderr, &e);
-    done.count = w.copy.count;
-    done.bytes = w.copy.bytes;
-    return record_done(&done);
+    if (prepare(&w, a, e) < 0)
+        return -1;
+    of_dir = S_ISDIR(w.st.st_mode);
+    over_dir = w.exists && S_ISDIR(w.target.st_mode);
+    if (w.exists && w.target.st_ino == w.st.st_ino && w.target.st_dev == w.st.st_dev)
+        return err_set(e, ERR_INVALID, "%.200s: source and target are the same", w.to);
+    if (w.exists && of_dir != over_dir)
+        return err_set(e, ERR_CONFLICT,
+                       "%.200s: a directory and another kind of file cannot replace each other",
+                       w.to);
+    if (of_dir && !over_dir)
+        r = copy_beside(&w, e);
+    else
+        r = copy_tree(&w.copy, w.from_dir, w.from_name, w.from, w.to_dir, w.to_name, w.to, e);
+    return r < 0 ? -1 : answer(&w, done, e);
 }
 
-int copy_main(int argc, char **argv)
+int file_move(const struct args *a, struct file_done *done, struct err *e)
 {
-    return run(argc, argv, copy_it);
-}
+    static struct way w = {.from_dir = -1, .to_dir = -1, .copy.stop = &stopped};
+    uint64_t gone = 0;
 
-int move_main(int argc, char **argv)
-{
-    return run(argc, argv, move_it);
+    if (prepare(&w, a, e) < 0)
+        return -1;
+    if (rename_to(&w, w.from_dir, w.from_name) == 0) {
+        w.copy.count = 1;
+        return answer(&w, done, e);
+    }
+    if (errno == EXDEV && w.exists && S_ISDIR(w.target.st_mode))
+        errno = ENOTEMPTY;
+    if (errno != EXDEV)
+        return err_path(e, "%.200s", w.to);
+    if (copy_beside(&w, e) < 0 || remove_tree(w.from_dir, w.from_name, w.from, &gone, e) < 0)
+        return -1;
+    return answer(&w, done, e);
 }

@@ -13,37 +13,6 @@
 
 #define PIECE (64u << 10)
 
-static int open_regular(const char *path, struct stat *st, struct err *e)
-{
-    autofd int fd = -1;
-
-    if (stat(path, st) < 0)
-        return err_path(e, "%.200s", path);
-    if (S_ISREG(st->st_mode)) {
-        fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-        if (fd < 0 || fstat(fd, st) < 0)
-            return err_path(e, "%.200s", path);
-    }
-    if (!S_ISREG(st->st_mode))
-        return err_set(e, ERR_INVALID, "%.200s: is not a regular file", path);
-    return take_fd(&fd);
-}
-
-static int send_on(const char *p, size_t n)
-{
-    while (n > 0) {
-        ssize_t w = write(STDOUT_FILENO, p, n);
-
-        if (w < 0 && errno == EINTR)
-            continue;
-        if (w <= 0)
-            return -1;
-        p += w;
-        n -= (size_t)w;
-    }
-    return 0;
-}
-
 /* Sends as many bytes as the file has now, even if it grows meanwhile. Files of procfs have
  * size 0, and some do not end: of those at most `max` bytes. */
 static int copy_out(const struct args *a, struct err *e)
@@ -54,13 +23,27 @@ static int copy_out(const struct args *a, struct err *e)
     uint64_t left;
     ssize_t n = 0;
 
-    if (where_path(args_get(a, "path"), path, e) < 0 || (fd = open_regular(path, &st, e)) < 0)
+    if (where_path(args_get(a, "path"), path, e) < 0)
         return -1;
+    if (stat(path, &st) < 0)
+        return err_path(e, "%.200s", path);
+    if (S_ISREG(st.st_mode)) {
+        fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+        if (fd < 0 || fstat(fd, &st) < 0)
+            return err_path(e, "%.200s", path);
+    }
+    if (!S_ISREG(st.st_mode))
+        return err_set(e, ERR_INVALID, "%.200s: is not a regular file", path);
     left = st.st_size > 0 ? (uint64_t)st.st_size : args_u64(a, "max", 0);
     while (left > 0 && (n = read(fd, piece, left < PIECE ? (size_t)left : PIECE)) > 0) {
         left -= (uint64_t)n;
-        if (send_on(piece, (size_t)n) < 0)
-            return err_sys(e, "stdout");
+        for (ssize_t at = 0; at < n;) {
+            ssize_t w = write(STDOUT_FILENO, piece + at, (size_t)(n - at));
+
+            if (w == 0 || (w < 0 && errno != EINTR))
+                return err_sys(e, "stdout");
+            at += w > 0 ? w : 0;
+        }
     }
     if (n < 0)
         return err_path(e, "%.200s", path);

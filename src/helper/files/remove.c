@@ -56,7 +56,7 @@ int remove_tree(int dir, const char *name, const char *path, uint64_t *count, st
     return 0;
 }
 
-static int run(const struct args *a, uint64_t *count, struct err *e)
+int file_remove(const struct args *a, struct file_done *done, struct err *e)
 {
     char path[PATH_ROOM], *name;
     autofd int dir = -1;
@@ -67,18 +67,9 @@ static int run(const struct args *a, uint64_t *count, struct err *e)
     if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
         return err_path(e, "%.200s", path);
     if (args_has(a, "recursive"))
-        return remove_tree(dir, name, path, count, e);
+        return remove_tree(dir, name, path, &done->count, e);
     if (unlinkat(dir, name, S_ISDIR(st.st_mode) ? AT_REMOVEDIR : 0) < 0)
         return err_path(e, "%.200s", path);
-    *count = 1;
+    done->count = 1;
     return 0;
-}
-
-int remove_main(int argc, char **argv)
-{
-    struct args a = {argc, argv};
-    struct file_done done = {0};
-    struct err e;
-
-    return run(&a, &done.count, &e) < 0 ? say_failed(stderr, &e) : record_done(&done);
 }

@@ -38,13 +38,12 @@ struct kept { /* a line that may be printed before a match */
 };
 
 struct search {
-    struct args a;
     const char *name, *text;
     bool nocase, hidden, by_regex;
     regex_t regex;
     uint64_t limit;
     unsigned context;
-    struct file_done done;
+    struct file_done *done;
     /* state of the current file */
     const char *path;
     uint64_t line;
@@ -65,34 +64,29 @@ static void put_line(const struct search *s, enum file_line_kind kind, uint64_t 
     record_put(FILE_LINE, &m);
 }
 
-static const char *find_text(const struct search *s, const char *line, size_t n)
-{
-    size_t len = strlen(s->text);
-
-    if (!s->nocase)
-        return memmem(line, n, s->text, len);
-    for (size_t i = 0; i + len <= n; i++)
-        if (strncasecmp(line + i, s->text, len) == 0)
-            return line + i;
-    return NULL;
-}
-
 /* The column of the match, from 1; 0: no match. The line ends with a NUL. */
 static size_t match(const struct search *s, char *line, size_t n, struct err *e)
 {
     regmatch_t m = {.rm_so = 0, .rm_eo = (regoff_t)n};
+    size_t len = strlen(s->text);
     const char *at;
     int r;
 
-    if (!s->by_regex) {
-        at = find_text(s, line, n);
+    if (s->by_regex) {
+        r = regexec(&s->regex, line, 1, &m, REG_STARTEND);
+        if (r != 0 && r != REG_NOMATCH)
+            err_set(e, ERR_LIMIT, "regex: needs more than the allowed %u MiB of memory",
+                    MEMORY_MAX >> 20);
+        return r == 0 ? (size_t)m.rm_so + 1 : 0;
+    }
+    if (!s->nocase) {
+        at = memmem(line, n, s->text, len);
         return at != NULL ? (size_t)(at - line) + 1 : 0;
     }
-    r = regexec(&s->regex, line, 1, &m, REG_STARTEND);
-    if (r != 0 && r != REG_NOMATCH)
-        err_set(e, ERR_LIMIT, "regex: needs more than the allowed %u MiB of memory",
-                MEMORY_MAX >> 20);
-    return r == 0 ? (size_t)m.rm_so + 1 : 0;
+    for (size_t i = 0; i + len <= n; i++)
+        if (strncasecmp(line + i, s->text, len) == 0)
+            return i + 1;
+    return 0;
 }
 
 static void forget_before(struct search *s)
@@ -140,8 +134,8 @@ static int one_line(struct search *s, char *p, size_t n, struct err *e)
         }
         return 0;
     }
-    if (s->done.count == s->limit) {
-        s->done.more = 1;
+    if (s->done->count == s->limit) {
+        s->done->more = 1;
         return 1;
     }
     for (unsigned i = 0; i < s->nbefore; i++)
@@ -149,76 +143,54 @@ static int one_line(struct search *s, char *p, size_t n, struct err *e)
                  0);
     forget_before(s);
     put_line(s, FILE_LINE_MATCH, s->line, p, n, column);
-    s->done.count++;
+    s->done->count++;
     s->owed = s->context;
     return 0;
 }
 
 /* ---- files ---- */
 
-struct text {
-    char *mem; /* LINE_SEEN + PIECE + 1 */
-    size_t len;
-    bool skipping; /* the rest of a line that is too long */
-};
-
-static int take_lines(struct search *s, struct text *t, struct err *e)
+/* Searches the lines of one file. 1: the limit is reached; -1: `e`. */
+static int search_file(struct search *s, const struct walk_entry *w, struct err *e)
 {
-    char *at = t->mem, *end = t->mem + t->len, *newline;
-    int r = 0;
-
-    while (r == 0 && (newline = memchr(at, '\n', (size_t)(end - at))) != NULL) {
-        if (!t->skipping)
-            r = one_line(s, at, (size_t)(newline - at), e);
-        t->skipping = false;
-        at = newline + 1;
-    }
-    t->len = (size_t)(end - at);
-    memmove(t->mem, at, t->len);
-    if (r == 0 && t->len >= LINE_SEEN) {
-        if (!t->skipping)
-            r = one_line(s, t->mem, LINE_SEEN, e);
-        t->skipping = true;
-        t->len = 0;
-    }
-    return r;
-}
-
-static int read_text(struct search *s, int fd, struct text *t, struct err *e)
-{
-    bool first = true;
+    static char *mem; /* the lines that are not searched yet */
+    autofd int fd = openat(w->dir, w->name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    bool first = true, skipping = false; /* the rest of a line that is too long */
+    size_t len = 0;
+    struct stat st;
     ssize_t n;
     int r = 0;
 
-    t->len = 0;
-    t->skipping = false;
-    while (r == 0 && (n = read(fd, t->mem + t->len, PIECE)) > 0) {
-        if (first && memchr(t->mem, '\0', (size_t)n < SNIFF ? (size_t)n : SNIFF) != NULL)
-            return 0;
-        first = false;
-        t->len += (size_t)n;
-        r = take_lines(s, t, e);
-    }
-    if (r == 0 && t->len > 0 && !t->skipping)
-        r = one_line(s, t->mem, t->len, e);
-    return r;
-}
-
-static int look_into(struct search *s, const struct walk_entry *w, struct err *e)
-{
-    static struct text t;
-    autofd int fd = openat(w->dir, w->name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-    struct stat st;
-    int r;
-
-    if (t.mem == NULL && (t.mem = malloc(LINE_SEEN + PIECE + 1)) == NULL)
+    if (mem == NULL && (mem = malloc(LINE_SEEN + PIECE + 1)) == NULL)
         return err_set(e, ERR_LIMIT, "search: out of memory");
     if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
         return 0; /* no permission, or replaced meanwhile */
     s->path = w->path;
     s->line = 0;
     s->owed = 0;
-    r = read_text(s, fd, &t, e);
+    while (r == 0 && (n = read(fd, mem + len, PIECE)) > 0) {
+        char *at = mem, *end = mem + len + n, *newline;
+
+        if (first && memchr(mem, '\0', (size_t)n < SNIFF ? (size_t)n : SNIFF) != NULL)
+            return 0;
+        first = false;
+        while (r == 0 && (newline = memchr(at, '\n', (size_t)(end - at))) != NULL) {
+            if (!skipping)
+                r = one_line(s, at, (size_t)(newline - at), e);
+            skipping = false;
+            at = newline + 1;
+        }
+        len = (size_t)(end - at);
+        memmove(mem, at, len);
+        if (r == 0 && len >= LINE_SEEN) {
+            if (!skipping)
+                r = one_line(s, mem, LINE_SEEN, e);
+            skipping = true;
+            len = 0;
+        }
+    }
+    if (r == 0 && len > 0 && !skipping)
+        r = one_line(s, mem, len, e);
     forget_before(s);
     return r;
 }
@@ -235,17 +207,17 @@ static enum walk_next each(void *arg, const struct walk_entry *w, struct err *e)
     if (s->name != NULL && !glob_match(s->name, w->below))
         return WALK_ON;
     if (s->text != NULL)
-        return S_ISREG(w->st.st_mode) && look_into(s, w, e) != 0 ? WALK_STOP : WALK_ON;
-    if (s->done.count == s->limit) {
-        s->done.more = 1;
+        return S_ISREG(w->st.st_mode) && search_file(s, w, e) != 0 ? WALK_STOP : WALK_ON;
+    if (s->done->count == s->limit) {
+        s->done->more = 1;
         return WALK_STOP;
     }
     if (record_entry_at(w->dir, w->name, w->path, &gone) == 0)
-        s->done.count++;
+        s->done->count++;
     return WALK_ON;
 }
 
-/* ---- limits ---- */
+/* ---- the call ---- */
 
 static void on_alarm(int signo)
 {
@@ -257,28 +229,19 @@ static void on_alarm(int signo)
     _exit(1);
 }
 
-static void set_limits(const struct args *a)
+static int parse(struct search *s, const struct args *a, struct err *e)
 {
-    struct rlimit memory = {MEMORY_MAX, MEMORY_MAX};
-
-    setrlimit(RLIMIT_AS, &memory);
-    signal(SIGALRM, on_alarm);
-    alarm((unsigned)args_u64(a, "timeout", 60));
-}
-
-static int parse(struct search *s, struct err *e)
-{
-    const char *regex = args_get(&s->a, "regex");
+    const char *regex = args_get(a, "regex");
     char why[128];
     int r;
 
-    s->name = args_get(&s->a, "name");
-    s->text = regex != NULL ? regex : args_get(&s->a, "text");
+    s->name = args_get(a, "name");
+    s->text = regex != NULL ? regex : args_get(a, "text");
     s->by_regex = regex != NULL;
-    s->nocase = args_has(&s->a, "nocase");
-    s->hidden = args_has(&s->a, "hidden");
-    s->limit = args_u64(&s->a, "limit", 1000);
-    s->context = (unsigned)args_u64(&s->a, "context", 0);
+    s->nocase = args_has(a, "nocase");
+    s->hidden = args_has(a, "hidden");
+    s->limit = args_u64(a, "limit", 1000);
+    s->context = (unsigned)args_u64(a, "context", 0);
     s->context = s->context < CONTEXT_MAX ? s->context : CONTEXT_MAX;
     if (s->name != NULL && strlen(s->name) > GLOB_MAX)
         return err_set(e, ERR_INVALID, "name: the pattern is longer than %u bytes", GLOB_MAX);
@@ -293,31 +256,23 @@ static int parse(struct search *s, struct err *e)
     return err_set(e, ERR_INVALID, "regex: %s", why);
 }
 
-static int run(struct search *s, struct err *e)
+int file_search(const struct args *a, struct file_done *done, struct err *e)
 {
-    struct walk w = {.enter = each, .arg = s, .skip = true, .one_mount = true};
+    static struct search s;
+    struct rlimit memory = {MEMORY_MAX, MEMORY_MAX};
+    struct walk w = {.enter = each, .arg = &s, .skip = true, .one_mount = true};
     char path[PATH_ROOM];
     int fd;
 
-    set_limits(&s->a);
-    if (parse(s, e) < 0 || where_path(args_get(&s->a, "path"), path, e) < 0)
+    setrlimit(RLIMIT_AS, &memory);
+    signal(SIGALRM, on_alarm);
+    alarm((unsigned)args_u64(a, "timeout", 60));
+    s.done = done;
+    if (parse(&s, a, e) < 0 || where_path(args_get(a, "path"), path, e) < 0)
         return -1;
-    w.depth = (unsigned)args_u64(&s->a, "depth", 0);
+    w.depth = (unsigned)args_u64(a, "depth", 0);
     fd = open(path, O_RDONLY | O_DIRECTORY | O_NONBLOCK | O_CLOEXEC);
     if (fd < 0)
         return err_path(e, "%.200s", path);
     return walk_below(&w, fd, path, e) < 0 ? -1 : 0;
-}
-
-int search_main(int argc, char **argv)
-{
-    static struct search s;
-    struct err e;
-
-    s.a = (struct args){argc, argv};
-    if (run(&s, &e) < 0) {
-        record_flush();
-        return say_failed(stderr, &e);
-    }
-    return record_done(&s.done);
 }

@@ -56,24 +56,9 @@ static int put(struct sink *s, const char *p, size_t n, struct err *e)
     return 0;
 }
 
-/* Not splice(): it holds the pipe's lock while the file is written, and the writer of the pipe
- * spins on it meanwhile. Measured: that costs more than the copy. */
-static int fill_plain(struct sink *s, struct err *e)
-{
-    static char piece[PIECE];
-    ssize_t n;
-
-    while ((n = read(STDIN_FILENO, piece, sizeof(piece))) != 0) {
-        if (n < 0 && errno != EINTR)
-            return err_sys(e, "stdin");
-        if (n > 0 && put(s, piece, (size_t)n, e) < 0)
-            return -1;
-    }
-    return 0;
-}
-
-/* A gzip file may consist of several members. */
-static int inflate_piece(z_stream *z, struct sink *s, bool *between, struct err *e)
+/* Writes the inflated bytes of z->next_in. A gzip file may consist of several members: *between
+ * them a new one begins. */
+static int put_inflated(struct sink *s, z_stream *z, bool *between, struct err *e)
 {
     static unsigned char out[PIECE];
 
@@ -95,35 +80,31 @@ static int inflate_piece(z_stream *z, struct sink *s, bool *between, struct err 
     return 0;
 }
 
-static int fill_gzip(struct sink *s, struct err *e)
+/* Not splice(): it holds the pipe's lock while the file is written, and the writer of the pipe
+ * spins on it meanwhile. Measured: that costs more than the copy. */
+int spool_fill(int fd, enum spool_how how, struct err *e)
 {
-    static unsigned char piece[PIECE];
+    static char piece[PIECE];
+    struct sink s = {.fd = fd, .how = how};
     z_stream z = {0};
-    bool between = false, any = false;
+    bool between = true;
     ssize_t n;
 
-    if (inflateInit2(&z, GZIP_WINDOW) != Z_OK)
+    if ((how & SPOOL_GZIP) && inflateInit2(&z, GZIP_WINDOW) != Z_OK)
         return err_set(e, ERR_INTERNAL, "zlib");
     while ((n = read(STDIN_FILENO, piece, sizeof(piece))) != 0) {
         if (n < 0 && errno == EINTR)
             continue;
         if (n < 0)
             return err_sys(e, "stdin");
-        any = true;
-        z.next_in = piece;
+        z.next_in = (unsigned char *)piece;
         z.avail_in = (unsigned)n;
-        if (inflate_piece(&z, s, &between, e) < 0)
+        if ((how & SPOOL_GZIP ? put_inflated(&s, &z, &between, e) : put(&s, piece, (size_t)n, e)) <
+            0)
             return -1;
     }
-    inflateEnd(&z);
-    return any && !between ? err_set(e, ERR_INVALID, "the body is not gzip: it ends too early") : 0;
-}
-
-int spool_fill(int fd, enum spool_how how, struct err *e)
-{
-    struct sink s = {.fd = fd, .how = how};
-
-    return how & SPOOL_GZIP ? fill_gzip(&s, e) : fill_plain(&s, e);
+    inflateEnd(&z); /* after a failure the process ends */
+    return between ? 0 : err_set(e, ERR_INVALID, "the body is not gzip: it ends too early");
 }
 
 void spool_whole(void)

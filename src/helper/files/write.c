@@ -37,7 +37,7 @@
 #define LINKS_MAX 40u  /* links to follow, as in the kernel */
 
 struct job {
-    struct args a;
+    const struct args *a;
     char path[PATH_ROOM]; /* with all links resolved */
     char dir[PATH_ROOM];
     int spool;
@@ -73,36 +73,11 @@ static int follow(char path[PATH_ROOM])
     return -1;
 }
 
-/* Sets j->path and j->dir. */
-static int resolve(struct job *j, struct err *e)
-{
-    const char *named = args_get(&j->a, "path");
-    char *real;
-
-    if (where_path(named, j->path, e) < 0)
-        return -1;
-    if (named[strlen(named) - 1] == '/') { /* a trailing slash means a directory */
-        errno = EISDIR;
-        return err_path(e, "%.200s", named);
-    }
-    real = realpath(j->path, NULL);
-    if (real != NULL && strlen(real) < sizeof(j->path))
-        strcpy(j->path, real);
-    else if (real == NULL && errno == ENOENT && follow(j->path) < 0)
-        return err_path(e, "%.200s", j->path);
-    free(real);
-    str_fmt(j->dir, sizeof(j->dir), "%s", j->path);
-    *strrchr(j->dir, '/') = '\0';
-    if (j->dir[0] == '\0')
-        strcpy(j->dir, "/");
-    return 0;
-}
-
 /* ---- conditions ---- */
 
 static int check(struct job *j, struct err *e)
 {
-    const char *match = args_get(&j->a, "match");
+    const char *match = args_get(j->a, "match");
     char tag[ETAG_MAX];
 
     j->exists = stat(j->path, &j->was) == 0;
@@ -111,7 +86,7 @@ static int check(struct job *j, struct err *e)
     if (j->exists && !S_ISREG(j->was.st_mode))
         return err_set(e, ERR_INVALID, "%.200s: is %s", j->path,
                        S_ISDIR(j->was.st_mode) ? "a directory" : "not a regular file");
-    if (j->exists && args_has(&j->a, "new"))
+    if (j->exists && args_has(j->a, "new"))
         return err_set(e, ERR_PRECONDITION, "%.200s: exists already", j->path);
     if (match == NULL)
         return 0;
@@ -128,25 +103,9 @@ static int check(struct job *j, struct err *e)
 
 static int label(const struct job *j, int fd)
 {
-    const char *prefix = args_get(&j->a, "xattr_prefix"), *lines = args_get(&j->a, "xattrs");
+    const char *prefix = args_get(j->a, "xattr_prefix"), *lines = args_get(j->a, "xattrs");
 
     return prefix == NULL ? 0 : xattr_replace(fd, prefix, lines != NULL ? lines : "");
-}
-
-/* Sets owner, mode and attributes of the new file. Set-id bits of the replaced file are not
- * kept, as with any write: its content is different now. */
-static int prepare_new(const struct job *j, struct err *e)
-{
-    mode_t mode = j->mode != FILE_MODE_NONE ? j->mode : j->exists ? j->was.st_mode & 01777 : 0644;
-    uid_t uid = j->uid != (uid_t)-1 ? j->uid : j->exists ? j->was.st_uid : (uid_t)-1;
-    gid_t gid = j->gid != (gid_t)-1 ? j->gid : j->exists ? j->was.st_gid : (gid_t)-1;
-    bool asked = j->uid != (uid_t)-1 || j->gid != (gid_t)-1;
-
-    /* Keeping the owner of the replaced file may fail: then the file belongs to us. */
-    if (fchown(j->spool, uid, gid) < 0 && asked)
-        return err_path(e, "%.200s", j->path);
-    return fchmod(j->spool, mode) < 0 || label(j, j->spool) < 0 ? err_path(e, "%.200s", j->path)
-                                                                : 0;
 }
 
 /* Last of all: every write and every chown clears these bits. */
@@ -169,12 +128,30 @@ static void announce(const struct job *j)
         return; /* the file is complete in any case */
 }
 
-/* Under a temporary name first: only rename() can replace a file. */
-static int take_name(const struct job *j, struct err *e)
+/* Gives the spooled file owner, mode and attributes, then the name. 1: another process created
+ * the file meanwhile. Set-id bits of the replaced file are not kept, as with any write: its
+ * content is different now. */
+static int write_new(const struct job *j, struct err *e)
 {
+    mode_t mode = j->mode != FILE_MODE_NONE ? j->mode : j->exists ? j->was.st_mode & 01777 : 0644;
+    uid_t uid = j->uid != (uid_t)-1 ? j->uid : j->exists ? j->was.st_uid : (uid_t)-1;
+    gid_t gid = j->gid != (gid_t)-1 ? j->gid : j->exists ? j->was.st_gid : (gid_t)-1;
+    bool asked = j->uid != (uid_t)-1 || j->gid != (gid_t)-1;
     char name[PATH_BESIDE_ROOM], temp[PATH_ROOM + sizeof(name)];
     int saved;
 
+    /* Keeping the owner of the replaced file may fail: then the file belongs to us. */
+    if ((fchown(j->spool, uid, gid) < 0 && asked) || fchmod(j->spool, mode) < 0 ||
+        label(j, j->spool) < 0)
+        return err_path(e, "%.200s", j->path);
+    if (!j->exists) {
+        if (tmpfile_link(j->spool, AT_FDCWD, j->path) < 0)
+            return errno == EEXIST ? 1 : err_path(e, "%.200s", j->path);
+        if (!args_has(j->a, "atomic"))
+            announce(j);
+        return 0;
+    }
+    /* under a temporary name first: only rename() can replace a file */
     path_beside(name);
     str_fmt(temp, sizeof(temp), "%s/%s", j->dir, name);
     if (tmpfile_link(j->spool, AT_FDCWD, temp) < 0)
@@ -189,16 +166,13 @@ static int take_name(const struct job *j, struct err *e)
 
 static int write_over(const struct job *j, struct err *e)
 {
+    bool chowns = args_has(j->a, "chown") && (j->uid != (uid_t)-1 || j->gid != (gid_t)-1);
+    bool appends = args_has(j->a, "append");
     int fd = j->held;
 
-    if (j->mode != FILE_MODE_NONE && fchmod(fd, j->mode & 01777) < 0)
-        return err_path(e, "%.200s", j->path);
-    if ((j->uid != (uid_t)-1 || j->gid != (gid_t)-1) && args_has(&j->a, "chown") &&
-        fchown(fd, j->uid, j->gid) < 0)
-        return err_path(e, "%.200s", j->path);
-    if (label(j, fd) < 0)
-        return err_path(e, "%.200s", j->path);
-    if ((args_has(&j->a, "append") ? inplace_append : inplace_replace)(j->spool, fd) < 0 ||
+    if ((j->mode != FILE_MODE_NONE && fchmod(fd, j->mode & 01777) < 0) ||
+        (chowns && fchown(fd, j->uid, j->gid) < 0) || label(j, fd) < 0 ||
+        (appends ? inplace_append(j->spool, fd) : inplace_replace(j->spool, fd)) < 0 ||
         set_ids(j, fd) < 0)
         return err_path(e, "%.200s", j->path);
     return 0;
@@ -207,7 +181,7 @@ static int write_over(const struct job *j, struct err *e)
 /* Whether the existing file is overwritten. */
 static bool is_in_place(const struct job *j)
 {
-    return j->exists && !args_has(&j->a, "atomic");
+    return j->exists && !args_has(j->a, "atomic");
 }
 
 /* Opens and locks the existing file. 1: it was replaced meanwhile. A file that we may not
@@ -233,39 +207,17 @@ static int hold(struct job *j, struct err *e)
     return !j->exists || st.st_ino != j->was.st_ino || st.st_dev != j->was.st_dev;
 }
 
-/* 1: another process replaced the file meanwhile. */
-static int step(struct job *j, struct err *e)
+/* Changes the file. 1: another process replaced it meanwhile. */
+static int commit(struct job *j, struct err *e)
 {
     int r = check(j, e);
 
     /* the existing file must not change between the check and the write */
-    if (r == 0 && j->exists && (is_in_place(j) || args_has(&j->a, "match")))
+    if (r == 0 && j->exists && (is_in_place(j) || args_has(j->a, "match")))
         r = hold(j, e);
     if (r != 0)
         return r;
-    if (is_in_place(j))
-        return write_over(j, e);
-    if (prepare_new(j, e) < 0)
-        return -1;
-    if (j->exists)
-        return take_name(j, e);
-    if (tmpfile_link(j->spool, AT_FDCWD, j->path) == 0) {
-        if (!args_has(&j->a, "atomic"))
-            announce(j);
-        return 0;
-    }
-    return errno == EEXIST ? 1 : err_path(e, "%.200s", j->path);
-}
-
-static int commit(struct job *j, struct err *e)
-{
-    for (unsigned i = 0; i < TRIES_MAX; i++) {
-        int r = step(j, e);
-
-        if (r <= 0)
-            return r;
-    }
-    return err_set(e, ERR_CONFLICT, "%.200s: other processes keep replacing it", j->path);
+    return is_in_place(j) ? write_over(j, e) : write_new(j, e);
 }
 
 /* ---- from=PATH ---- */
@@ -282,8 +234,8 @@ static const char *source_of(const char *arg)
 /* Appends each source, in the order of the arguments. */
 static int gather(struct job *j, struct err *e)
 {
-    for (int i = 0; i < j->a.n; i++) {
-        const char *named = source_of(j->a.v[i]);
+    for (int i = 0; i < j->a->n; i++) {
+        const char *named = source_of(j->a->v[i]);
         autofd int from = named == NULL ? -1 : where_open(named, O_RDONLY, e);
         struct stat st;
         ssize_t n;
@@ -309,8 +261,8 @@ static int remove_sources(const struct job *j, struct err *e)
 
     if (stat(j->path, &kept) < 0)
         return err_path(e, "%.200s", j->path);
-    for (int i = 0; i < j->a.n; i++) {
-        if (source_of(j->a.v[i]) == NULL || where_path(source_of(j->a.v[i]), source, e) < 0)
+    for (int i = 0; i < j->a->n; i++) {
+        if (source_of(j->a->v[i]) == NULL || where_path(source_of(j->a->v[i]), source, e) < 0)
             continue;
         if (stat(source, &st) == 0 && st.st_ino == kept.st_ino && st.st_dev == kept.st_dev)
             continue;
@@ -322,39 +274,56 @@ static int remove_sources(const struct job *j, struct err *e)
 
 /* ---- the call ---- */
 
+/* Sets j->path and j->dir, and everything else that the arguments say. */
 static int prepare(struct job *j, struct err *e)
 {
-    j->mode = (uint32_t)args_u64(&j->a, "mode", FILE_MODE_NONE);
-    if (names_parse_new(args_get(&j->a, "owner"), &j->uid, &j->gid, e) < 0 || resolve(j, e) < 0 ||
-        check(j, e) < 0)
+    const char *named = args_get(j->a, "path");
+    char *real;
+
+    j->mode = (uint32_t)args_u64(j->a, "mode", FILE_MODE_NONE);
+    if (names_parse_new(args_get(j->a, "owner"), &j->uid, &j->gid, e) < 0 ||
+        where_path(named, j->path, e) < 0)
         return -1;
-    return !j->exists && args_has(&j->a, "parents") ? where_make_parents(j->path, j->uid, j->gid, e)
-                                                    : 0;
+    if (named[strlen(named) - 1] == '/') { /* a trailing slash means a directory */
+        errno = EISDIR;
+        return err_path(e, "%.200s", named);
+    }
+    real = realpath(j->path, NULL);
+    if (real != NULL && strlen(real) < sizeof(j->path))
+        strcpy(j->path, real);
+    else if (real == NULL && errno == ENOENT && follow(j->path) < 0)
+        return err_path(e, "%.200s", j->path);
+    free(real);
+    str_fmt(j->dir, sizeof(j->dir), "%s", j->path);
+    *strrchr(j->dir, '/') = '\0';
+    if (j->dir[0] == '\0')
+        strcpy(j->dir, "/");
+    if (check(j, e) < 0)
+        return -1;
+    return !j->exists && args_has(j->a, "parents") ? where_make_parents(j->path, j->uid, j->gid, e)
+                                                   : 0;
 }
 
-static int run(struct job *j, struct err *e)
+int file_write(const struct args *a, struct file_done *done, struct err *e)
 {
-    bool gathers = args_has(&j->a, "from");
-    enum spool_how how = args_has(&j->a, "gzip") ? SPOOL_GZIP : 0;
+    struct job j = {.a = a, .spool = -1, .held = -1};
+    bool gathers = args_has(a, "from");
+    enum spool_how how = args_has(a, "gzip") ? SPOOL_GZIP : 0;
+    int r = 1;
 
-    if (prepare(j, e) < 0 || (j->spool = spool_open(j->dir, e)) < 0)
+    if (prepare(&j, e) < 0 || (j.spool = spool_open(j.dir, e)) < 0)
         return -1;
-    if (is_in_place(j) && !args_has(&j->a, "append"))
+    if (is_in_place(&j) && !args_has(a, "append"))
         how |= SPOOL_CLONE;
-    if ((gathers ? gather(j, e) : spool_fill(j->spool, how, e)) < 0)
+    if ((gathers ? gather(&j, e) : spool_fill(j.spool, how, e)) < 0)
         return -1;
     spool_whole();
-    if (commit(j, e) < 0 || (gathers && remove_sources(j, e) < 0))
+    for (unsigned i = 0; r > 0 && i < TRIES_MAX; i++)
+        r = commit(&j, e);
+    if (r > 0)
+        return err_set(e, ERR_CONFLICT, "%.200s: other processes keep replacing it", j.path);
+    if (r < 0 || (gathers && remove_sources(&j, e) < 0))
         return -1;
-    return record_entry_at(AT_FDCWD, j->path, j->path, e);
-}
-
-int write_main(int argc, char **argv)
-{
-    struct job j = {.a = {argc, argv}, .spool = -1, .held = -1};
-    struct err e;
-
-    if (run(&j, &e) < 0)
-        return say_failed(stderr, &e);
-    return record_done(&(struct file_done){.count = 1, .bytes = 0});
+    done->count = 1;
+    return record_entry_at(AT_FDCWD, j.path, j.path, e);
 }

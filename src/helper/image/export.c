@@ -112,29 +112,6 @@ static json_t *refer(const char *type, const struct blob *b)
                      (json_int_t)b->size);
 }
 
-static int make_manifest(struct blob *ret, const struct blob *config, const struct blob *layer,
-                         struct err *e)
-{
-    autojson json_t *doc =
-        json_pack("{s:i, s:s, s:o, s:[o]}", "schemaVersion", 2, "mediaType", MANIFEST_TYPE,
-                  "config", refer(CONFIG_TYPE, config), "layers", refer(LAYER_TYPE, layer));
-
-    return blob_of(ret, doc, e);
-}
-
-static int make_index(struct blob *ret, const struct blob *manifest, const char *name,
-                      struct err *e)
-{
-    json_t *entry = refer(MANIFEST_TYPE, manifest);
-    autojson json_t *doc = NULL;
-
-    if (*name != '\0')
-        json_object_set_new(entry, "annotations",
-                            json_pack("{s:s}", "org.opencontainers.image.ref.name", name));
-    doc = json_pack("{s:i, s:[o]}", "schemaVersion", 2, "manifests", entry);
-    return blob_of(ret, doc, e);
-}
-
 /* ---- the file ---- */
 
 static int entry(struct archive *a, const char *path, uint64_t size, struct err *e)
@@ -168,19 +145,6 @@ static const char *path_of(char out[128], const struct blob *b)
     return out;
 }
 
-static int put_layer(struct archive *a, const struct blob *layer, struct err *e)
-{
-    struct sink again = {.outer = a};
-    char path[128], digest[SHA256_HEX];
-
-    if (entry(a, path_of(path, layer), layer->size, e) < 0 || pack_layer(&again, e) < 0)
-        return -1;
-    sha256_hex(&again.hash, digest);
-    return strcmp(digest, layer->digest) == 0
-               ? 0
-               : err_set(e, ERR_CONFLICT, "the files were changed while they were packed");
-}
-
 struct image {
     struct blob layer, config, manifest, index;
 };
@@ -189,7 +153,8 @@ static int send_image(const struct image *im, struct err *e)
 {
     struct archive *a = archive_write_new();
     int r = a == NULL ? err_set(e, ERR_INTERNAL, "out of memory") : pack_format(a, "tar.zst", e);
-    char path[128];
+    struct sink again = {.outer = a};
+    char path[128], digest[SHA256_HEX];
 
     if (r == 0 && archive_write_open_fd(a, STDOUT_FILENO) != ARCHIVE_OK)
         r = pack_failed(a, e);
@@ -197,31 +162,43 @@ static int send_image(const struct image *im, struct err *e)
         (put(a, "oci-layout", LAYOUT, e) < 0 || put(a, "index.json", im->index.text, e) < 0 ||
          put(a, path_of(path, &im->config), im->config.text, e) < 0 ||
          put(a, path_of(path, &im->manifest), im->manifest.text, e) < 0 ||
-         put_layer(a, &im->layer, e) < 0))
+         entry(a, path_of(path, &im->layer), im->layer.size, e) < 0 || pack_layer(&again, e) < 0))
         r = -1;
+    if (r == 0) {
+        sha256_hex(&again.hash, digest);
+        if (strcmp(digest, im->layer.digest) != 0)
+            r = err_set(e, ERR_CONFLICT, "the files were changed while they were packed");
+    }
     return pack_end(a, r, e);
 }
 
 static int export_image(const char *text, const char *name, struct err *e)
 {
-    autojson json_t *settings = NULL;
+    autojson json_t *settings = NULL, *manifest = NULL, *index = NULL;
     struct image im = {0};
     struct sink first = {0};
-    int r = json_parse(text, strlen(text), &settings, e);
+    json_t *ref;
+    int r = -1;
 
-    if (r == 0)
-        r = pack_layer(&first, e);
-    if (r == 0) {
-        sha256_hex(&first.hash, im.layer.digest);
-        im.layer.size = first.size;
-        r = make_config(&im.config, settings, &im.layer, e);
-    }
-    if (r == 0)
-        r = make_manifest(&im.manifest, &im.config, &im.layer, e);
-    if (r == 0)
-        r = make_index(&im.index, &im.manifest, name, e);
-    if (r == 0)
+    if (json_parse(text, strlen(text), &settings, e) < 0 || pack_layer(&first, e) < 0)
+        return -1;
+    sha256_hex(&first.hash, im.layer.digest);
+    im.layer.size = first.size;
+    if (make_config(&im.config, settings, &im.layer, e) < 0)
+        goto out;
+    manifest =
+        json_pack("{s:i, s:s, s:o, s:[o]}", "schemaVersion", 2, "mediaType", MANIFEST_TYPE,
+                  "config", refer(CONFIG_TYPE, &im.config), "layers", refer(LAYER_TYPE, &im.layer));
+    if (blob_of(&im.manifest, manifest, e) < 0)
+        goto out;
+    ref = refer(MANIFEST_TYPE, &im.manifest);
+    if (*name != '\0')
+        json_object_set_new(ref, "annotations",
+                            json_pack("{s:s}", "org.opencontainers.image.ref.name", name));
+    index = json_pack("{s:i, s:[o]}", "schemaVersion", 2, "manifests", ref);
+    if (blob_of(&im.index, index, e) == 0)
         r = send_image(&im, e);
+out:
     free(im.config.text);
     free(im.manifest.text);
     free(im.index.text);

@@ -157,18 +157,6 @@ static int add_layer(struct import *im, struct source *from, bool marks, const c
 
 /* ---- the formats ---- */
 
-static int import_rootfs(struct import *im, struct err *e)
-{
-    autofd int fd = -1;
-    autosource struct source *from = open_archive(im, &fd, "unpacking", e);
-
-    if (from == NULL)
-        return -1;
-    im->format = "rootfs";
-    im->settings = manifest_no_settings();
-    return add_layer(im, from, false, "", "", e);
-}
-
 static void blob_name(char out[128], const char *digest)
 {
     str_fmt(out, 128, BLOBS "%s", digest);
@@ -186,66 +174,53 @@ static int read_config(struct import *im, const struct members *m, const char *n
     return 0;
 }
 
-static int add_member(struct import *im, const struct members *m, const char *name,
-                      const char *digest, const char *diff_id, struct err *e)
-{
-    autofd int fd = members_open(m, name, e);
-    autosource struct source *from = fd < 0 ? NULL : source_open(fd, NULL, e);
-    struct stat st;
-
-    if (from == NULL || fstat(fd, &st) < 0)
-        return -1;
-    im->total = (uint64_t)st.st_size;
-    if (add_layer(im, from, true, digest, diff_id, e) < 0)
-        return -1;
-    members_remove(m, name);
-    return 0;
-}
-
 static int add_layers(struct import *im, const struct members *m, const struct manifest *man,
                       const struct manifest_config *c, struct err *e)
 {
-    char doing[48], name[128];
+    static char doing[48]; /* im->doing refers to it */
+    char blob[128];
 
     if (c->nlayers != man->nlayers)
         return err_set(e, ERR_INVALID, "the manifest has %u layers, but the config has %u",
                        man->nlayers, c->nlayers);
+    im->doing = doing;
     for (unsigned i = 0; i < man->nlayers; i++) {
         const struct manifest_layer *l = &man->layers[i];
+        const char *name = l->member[0] != '\0' ? l->member : blob;
+        autofd int fd = -1;
+        autosource struct source *from = NULL;
+        struct stat st;
 
         snprintf(doing, sizeof(doing), "unpacking layer %u of %u", i + 1, man->nlayers);
-        im->doing = doing;
-        blob_name(name, l->digest);
-        if (add_member(im, m, l->member[0] != '\0' ? l->member : name, l->digest, c->diff_ids[i],
-                       e) < 0)
+        blob_name(blob, l->digest);
+        fd = members_open(m, name, e);
+        if (fd < 0 || (from = source_open(fd, NULL, e)) == NULL || fstat(fd, &st) < 0)
             return -1;
+        im->total = (uint64_t)st.st_size;
+        if (add_layer(im, from, true, l->digest, c->diff_ids[i], e) < 0)
+            return -1;
+        members_remove(m, name);
     }
     return 0;
-}
-
-/* In `docker save` the name of the config contains its digest: "HEX.json", or a blob. */
-static void digest_in(const char *name, char out[SHA256_HEX])
-{
-    const char *last = path_name(name);
-    size_t n = strspn(last, "0123456789abcdef");
-
-    out[0] = '\0';
-    if (n == SHA256_HEX - 1 && (last[n] == '\0' || strcmp(last + n, ".json") == 0))
-        str_fmt(out, SHA256_HEX, "%.64s", last);
 }
 
 static int import_docker(struct import *im, const struct members *m, struct manifest *man,
                          struct manifest_config *c, struct err *e)
 {
     autofree char *text = NULL;
-    char digest[SHA256_HEX];
-    size_t len;
+    char digest[SHA256_HEX] = "";
+    const char *last;
+    size_t len, n;
 
     im->format = "docker";
     if (members_read(m, "manifest.json", "", &text, &len, e) < 0 ||
         manifest_docker(text, len, man, e) < 0)
         return -1;
-    digest_in(man->config, digest);
+    /* the name of the config contains its digest: "HEX.json", or a blob */
+    last = path_name(man->config);
+    n = strspn(last, "0123456789abcdef");
+    if (n == SHA256_HEX - 1 && (last[n] == '\0' || strcmp(last + n, ".json") == 0))
+        str_fmt(digest, sizeof(digest), "%.64s", last);
     if (read_config(im, m, man->config, digest, c, e) < 0)
         return -1;
     return add_layers(im, m, man, c, e);
@@ -307,6 +282,18 @@ static int import_image(struct import *im, enum outer kind, struct err *e)
     manifest_config_free(&config);
     members_free(&m);
     return r;
+}
+
+static int import_rootfs(struct import *im, struct err *e)
+{
+    autofd int fd = -1;
+    autosource struct source *from = open_archive(im, &fd, "unpacking", e);
+
+    if (from == NULL)
+        return -1;
+    im->format = "rootfs";
+    im->settings = manifest_no_settings();
+    return add_layer(im, from, false, "", "", e);
 }
 
 static int detect(struct import *im, enum outer *ret, struct err *e)

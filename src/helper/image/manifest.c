@@ -153,17 +153,6 @@ int manifest_index(const char *text, size_t len, struct manifest_ref *ret, struc
                    count[2] > 0 ? count[2] : count[1]);
 }
 
-static int layer_of(const json_t *d, struct manifest_layer *ret, struct err *e)
-{
-    const char *type = json_string_value(json_object_get(d, "mediaType"));
-
-    for (size_t i = 0; type != NULL && i < ARRAY_LEN(layer_types); i++)
-        if (strcmp(layer_types[i], type) == 0)
-            return digest(ret->digest, json_object_get(d, "digest"), "manifest: layer digest", e);
-    return err_set(e, ERR_INVALID, "manifest: a layer has the unsupported media type '%.100s'",
-                   type != NULL ? type : "");
-}
-
 int manifest_oci(const char *text, size_t len, struct manifest *ret, struct err *e)
 {
     autojson json_t *j = parse(text, len, "manifest", e);
@@ -176,26 +165,25 @@ int manifest_oci(const char *text, size_t len, struct manifest *ret, struct err 
     if (digest(ret->config_digest, config, "manifest: config digest", e) < 0 ||
         layer_count(layers, "manifest: layers", &ret->nlayers, e) < 0)
         return -1;
-    for (unsigned i = 0; i < ret->nlayers; i++)
-        if (layer_of(json_array_get(layers, i), &ret->layers[i], e) < 0)
+    for (unsigned i = 0; i < ret->nlayers; i++) {
+        const json_t *d = json_array_get(layers, i);
+        const char *type = json_string_value(json_object_get(d, "mediaType"));
+        size_t k = 0;
+
+        while (type != NULL && k < ARRAY_LEN(layer_types) && strcmp(layer_types[k], type) != 0)
+            k++;
+        if (type == NULL || k == ARRAY_LEN(layer_types))
+            return err_set(e, ERR_INVALID,
+                           "manifest: a layer has the unsupported media type '%.100s'",
+                           type != NULL ? type : "");
+        if (digest(ret->layers[i].digest, json_object_get(d, "digest"), "manifest: layer digest",
+                   e) < 0)
             return -1;
+    }
     return 0;
 }
 
 /* ---- the config ---- */
-
-static int check_machine(const json_t *j, struct err *e)
-{
-    const char *os = json_string_value(json_object_get(j, "os"));
-    const char *machine = json_string_value(json_object_get(j, "architecture"));
-
-    if ((os != NULL && *os != '\0' && strcmp(os, "linux") != 0) ||
-        (machine != NULL && *machine != '\0' && strcmp(machine, MANIFEST_MACHINE) != 0))
-        return err_set(e, ERR_INVALID, "the image is for %.32s/%.32s; this host is linux/%s",
-                       os != NULL ? os : "linux", machine != NULL ? machine : "?",
-                       MANIFEST_MACHINE);
-    return 0;
-}
 
 static int take_list(json_t *to, const char *name, const json_t *config, const char *from,
                      struct err *e)
@@ -251,11 +239,18 @@ int manifest_config(const char *text, size_t len, struct manifest_config *ret, s
 {
     autojson json_t *j = parse(text, len, "config", e);
     const json_t *ids = json_object_get(json_object_get(j, "rootfs"), "diff_ids");
+    const char *os = json_string_value(json_object_get(j, "os"));
+    const char *machine = json_string_value(json_object_get(j, "architecture"));
 
     ret->settings = NULL;
     if (j == NULL)
         return -1;
-    if (check_machine(j, e) < 0 || layer_count(ids, "config: diff_ids", &ret->nlayers, e) < 0)
+    if ((os != NULL && *os != '\0' && strcmp(os, "linux") != 0) ||
+        (machine != NULL && *machine != '\0' && strcmp(machine, MANIFEST_MACHINE) != 0))
+        return err_set(e, ERR_INVALID, "the image is for %.32s/%.32s; this host is linux/%s",
+                       os != NULL ? os : "linux", machine != NULL ? machine : "?",
+                       MANIFEST_MACHINE);
+    if (layer_count(ids, "config: diff_ids", &ret->nlayers, e) < 0)
         return -1;
     for (unsigned i = 0; i < ret->nlayers; i++)
         if (digest(ret->diff_ids[i], json_array_get(ids, i), "config: diff_ids", e) < 0)

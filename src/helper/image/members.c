@@ -63,31 +63,15 @@ static int resolve(const char *path, const char *target, char out[MEMBERS_NAME_M
     return 0;
 }
 
-static int store(struct members *m, struct tar *t, unsigned at, int64_t size, struct err *e)
+static int add(struct members *m, struct tar *t, struct archive_entry *en, struct err *e)
 {
-    char file[16];
+    char path[PATH_ROOM], file[16];
+    struct member *new = &m->list[m->n];
     autofd int fd = -1;
     const void *p;
     int64_t off;
     size_t n;
     int r;
-
-    str_fmt(file, sizeof(file), "%u", at);
-    fd = openat(m->dir, file, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-    if (fd < 0)
-        return say_sys(e, "make", file);
-    while ((r = tar_data(t, &p, &n, &off, e)) > 0)
-        if (pwrite(fd, p, n, off) != (ssize_t)n)
-            return say_sys(e, "write", m->list[at].name);
-    if (r == 0 && ftruncate(fd, size) < 0)
-        return say_sys(e, "write", m->list[at].name);
-    return r;
-}
-
-static int add(struct members *m, struct tar *t, struct archive_entry *en, struct err *e)
-{
-    char path[PATH_ROOM];
-    struct member *new = &m->list[m->n];
 
     if (path_clean(archive_entry_pathname(en), "the name", path, e) < 0)
         return -1;
@@ -108,7 +92,16 @@ static int add(struct members *m, struct tar *t, struct archive_entry *en, struc
         return resolve("", archive_entry_hardlink(en), new->link, e);
     if (archive_entry_filetype(en) != AE_IFREG)
         return err_set(e, ERR_INVALID, "'%.200s' in the image archive is not a regular file", path);
-    return store(m, t, m->n - 1, archive_entry_size(en), e);
+    str_fmt(file, sizeof(file), "%u", m->n - 1);
+    fd = openat(m->dir, file, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (fd < 0)
+        return say_sys(e, "make", file);
+    while ((r = tar_data(t, &p, &n, &off, e)) > 0)
+        if (pwrite(fd, p, n, off) != (ssize_t)n)
+            return say_sys(e, "write", path);
+    if (r == 0 && ftruncate(fd, archive_entry_size(en)) < 0)
+        return say_sys(e, "write", path);
+    return r;
 }
 
 int members_extract(struct members *m, int dir, struct source *from, struct err *e)
@@ -166,27 +159,13 @@ int members_open(const struct members *m, const char *name, struct err *e)
     return fd < 0 ? err_sys(e, "open '%.200s'", clean) : fd;
 }
 
-static int check(const char *name, const char *digest, const char *p, size_t n, struct err *e)
-{
-    char hex[SHA256_HEX];
-    struct sha256 s;
-
-    if (*digest == '\0')
-        return 0;
-    sha256_init(&s);
-    sha256_add(&s, p, n);
-    sha256_hex(&s, hex);
-    if (strcmp(hex, digest) != 0)
-        return err_set(e, ERR_INVALID, "'%.200s' has digest sha256:%s, not sha256:%s", name, hex,
-                       digest);
-    return 0;
-}
-
 int members_read(const struct members *m, const char *name, const char *digest, char **ret,
                  size_t *ret_len, struct err *e)
 {
     autofd int fd = members_open(m, name, e);
     autofree char *text = NULL;
+    char hex[SHA256_HEX];
+    struct sha256 s;
     struct stat st;
 
     if (fd < 0)
@@ -199,8 +178,12 @@ int members_read(const struct members *m, const char *name, const char *digest, 
     if (text == NULL || pread(fd, text, (size_t)st.st_size, 0) != (ssize_t)st.st_size)
         return err_sys(e, "read '%.200s'", name);
     text[st.st_size] = '\0';
-    if (check(name, digest, text, (size_t)st.st_size, e) < 0)
-        return -1;
+    sha256_init(&s);
+    sha256_add(&s, text, (size_t)st.st_size);
+    sha256_hex(&s, hex);
+    if (*digest != '\0' && strcmp(hex, digest) != 0)
+        return err_set(e, ERR_INVALID, "'%.200s' has digest sha256:%s, not sha256:%s", name, hex,
+                       digest);
     *ret_len = (size_t)st.st_size;
     *ret = take_ptr(&text);
     return 0;

@@ -5,16 +5,6 @@
 
 #include "base/id.h"
 
-static int part_check(const char *part, size_t n, const char *from, const char *what, struct err *e)
-{
-    if (n == 2 && part[0] == '.' && part[1] == '.')
-        return err_set(e, ERR_INVALID, "%s '%.200s' leads out of the root", what, from);
-    if (n > PATH_PART_MAX)
-        return err_set(e, ERR_INVALID, "%s '%.80s...': a name is longer than %u bytes", what, from,
-                       PATH_PART_MAX);
-    return 0;
-}
-
 int path_clean(const char *from, const char *what, char out[PATH_ROOM], struct err *e)
 {
     unsigned depth = 0;
@@ -25,8 +15,11 @@ int path_clean(const char *from, const char *what, char out[PATH_ROOM], struct e
     for (const char *p = from; *p != '\0';) {
         size_t n = strcspn(p, "/");
 
-        if (part_check(p, n, from, what, e) < 0)
-            return -1;
+        if (n == 2 && p[0] == '.' && p[1] == '.')
+            return err_set(e, ERR_INVALID, "%s '%.200s' leads out of the root", what, from);
+        if (n > PATH_PART_MAX)
+            return err_set(e, ERR_INVALID, "%s '%.80s...': a name is longer than %u bytes", what,
+                           from, PATH_PART_MAX);
         if (n > 0 && !(n == 1 && p[0] == '.')) {
             if (len + n + 2 > PATH_ROOM || ++depth > PATH_DEPTH_MAX)
                 return err_set(e, ERR_INVALID, "%s '%.80s...' is too long or too deep", what, from);

@@ -33,30 +33,25 @@ void tree_close(struct tree *t)
     drop_fd(&t->parent_fd);
 }
 
-/* stat() of `path` in the uppermost lower layer that has it; -1 if none has. */
-static int lower_stat(const struct tree *t, const char *path, struct stat *ret)
-{
-    for (unsigned i = t->nlower; i-- > 0;) {
-        autofd int fd = tree_open(t->lower[i], path, O_PATH | O_NOFOLLOW);
-
-        if (fd >= 0 && fstat(fd, ret) == 0)
-            return 0;
-    }
-    return -1;
-}
-
-/* Creates directory `name` in `parent`; `path` is its path from the top. */
+/* Creates directory `name` in `parent`, with owner and mode as in the uppermost lower layer that
+ * has it; `path` is its path from the top. */
 static int make_dir(struct tree *t, int parent, const char *name, const char *path, struct err *e)
 {
     struct stat st;
 
     if (mkdirat(parent, name, 0755) < 0)
         return errno == EEXIST ? 0 : say_sys(e, "make", path);
-    if (lower_stat(t, path, &st) < 0 || !S_ISDIR(st.st_mode))
-        return 0;
-    if (fchownat(parent, name, st.st_uid, st.st_gid, AT_SYMLINK_NOFOLLOW) < 0 ||
-        fchmodat(parent, name, st.st_mode & 07777, 0) < 0)
-        return say_sys(e, "make", path);
+    for (unsigned i = t->nlower; i-- > 0;) {
+        autofd int fd = tree_open(t->lower[i], path, O_PATH | O_NOFOLLOW);
+
+        if (fd < 0 || fstat(fd, &st) < 0)
+            continue;
+        if (S_ISDIR(st.st_mode) &&
+            (fchownat(parent, name, st.st_uid, st.st_gid, AT_SYMLINK_NOFOLLOW) < 0 ||
+             fchmodat(parent, name, st.st_mode & 07777, 0) < 0))
+            return say_sys(e, "make", path);
+        break;
+    }
     return 0;
 }
 
@@ -131,52 +126,40 @@ int tree_whiteout(struct tree *t, const char *path, struct err *e)
     return mark(parent, path_name(path)) < 0 ? say_sys(e, "mark as removed", path) : 0;
 }
 
-static int hide(struct tree *t, const char *path, unsigned depth, struct err *e);
-
-/* Hides one name that a lower layer has in directory `path`. */
-static int hide_name(struct tree *t, int dir, const char *path, const char *name, unsigned depth,
-                     struct err *e)
-{
-    char sub[PATH_ROOM];
-    struct stat st;
-
-    if (strlen(path) + strlen(name) + 2 > sizeof(sub))
-        return 0; /* no archive can have such a long path */
-    if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
-        return mark(dir, name) < 0 ? say_sys(e, "mark as removed", name) : 0;
-    if (!S_ISDIR(st.st_mode))
-        return 0;
-    str_fmt(sub, sizeof(sub), "%s%s%s", path, *path != '\0' ? "/" : "", name);
-    return hide(t, sub, depth + 1, e);
-}
-
-static int hide_of(struct tree *t, int lower, int dir, const char *path, unsigned depth,
-                   struct err *e)
-{
-    autofd int fd = tree_open(lower, path, O_RDONLY | O_DIRECTORY);
-    DIR *d = fd < 0 ? NULL : fdopendir(fd);
-    int r = 0;
-
-    if (d == NULL)
-        return 0; /* this layer has no such directory */
-    take_fd(&fd);
-    for (struct dirent *de; r == 0 && (de = readdir(d)) != NULL;)
-        if (strcmp(de->d_name, ".") != 0 && strcmp(de->d_name, "..") != 0)
-            r = hide_name(t, dir, path, de->d_name, depth, e);
-    closedir(d);
-    return r;
-}
-
+/* Marks everything as removed that the layers below have in directory `path`, except what this
+ * layer has there itself. */
 static int hide(struct tree *t, const char *path, unsigned depth, struct err *e)
 {
     autofd int dir = tree_open(t->fd, path, O_PATH | O_DIRECTORY);
+    char sub[PATH_ROOM];
+    struct stat st;
+    int r = 0;
 
     if (dir < 0 || depth > PATH_DEPTH_MAX)
         return say_sys(e, "open", path);
-    for (unsigned i = 0; i < t->nlower; i++)
-        if (hide_of(t, t->lower[i], dir, path, depth, e) < 0)
-            return -1;
-    return 0;
+    for (unsigned i = 0; r == 0 && i < t->nlower; i++) {
+        autofd int fd = tree_open(t->lower[i], path, O_RDONLY | O_DIRECTORY);
+        DIR *d = fd < 0 ? NULL : fdopendir(fd);
+
+        if (d == NULL)
+            continue; /* this layer has no such directory */
+        take_fd(&fd);
+        for (struct dirent *de; r == 0 && (de = readdir(d)) != NULL;) {
+            const char *name = de->d_name;
+
+            if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0 ||
+                strlen(path) + strlen(name) + 2 > sizeof(sub)) /* too long for any archive */
+                continue;
+            if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0) {
+                r = mark(dir, name) < 0 ? say_sys(e, "mark as removed", name) : 0;
+            } else if (S_ISDIR(st.st_mode)) {
+                str_fmt(sub, sizeof(sub), "%s%s%s", path, *path != '\0' ? "/" : "", name);
+                r = hide(t, sub, depth + 1, e);
+            }
+        }
+        closedir(d);
+    }
+    return r;
 }
 
 int tree_opaque(struct tree *t, const char *path, struct err *e)
@@ -185,8 +168,8 @@ int tree_opaque(struct tree *t, const char *path, struct err *e)
 
     if (t->nlower == 0)
         return 0;
-    snprintf(inside, sizeof(inside), "%s/.",
-             path); /* so that tree_parent() opens the directory itself */
+    /* "/.": so that tree_parent() opens the directory itself */
+    snprintf(inside, sizeof(inside), "%s/.", path);
     if (*path != '\0' && strlen(path) + 3 < PATH_ROOM && tree_parent(t, inside, e) < 0)
         return -1;
     return hide(t, path, 0, e);
@@ -222,8 +205,7 @@ static int remove_in(int fd, unsigned depth, struct err *e)
         close(fd);
         return say_sys(e, "list", "a directory to remove");
     }
-    fchmod(fd,
-           0700); /* empties our own directories whatever their mode; other failures show below */
+    fchmod(fd, 0700); /* our own directories may have any mode; other failures show below */
     for (struct dirent *de; r == 0 && (de = readdir(d)) != NULL;)
         if (strcmp(de->d_name, ".") != 0 && strcmp(de->d_name, "..") != 0)
             r = remove_one(fd, de->d_name, depth, e);

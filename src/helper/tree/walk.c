@@ -106,11 +106,23 @@ static int visit(struct state *s, int dir, const char *name, unsigned depth, str
     return r;
 }
 
-static int each(struct state *s, int dir, char **names, size_t n, unsigned depth, struct err *e)
+/* Takes the fd. */
+static int go(struct state *s, int dir, unsigned depth, struct err *e)
 {
-    size_t len = s->len;
+    autofd int fd = dir;
+    autofree char **names = NULL;
+    autofree void *block = NULL;
+    size_t n, len = s->len;
     int r = 0;
 
+    if (depth > WALK_DEPTH_MAX)
+        return err_set(e, ERR_LIMIT, "%.200s: more than %u directories deep", s->path,
+                       WALK_DEPTH_MAX);
+    names = walk_names(fd, &n, &block);
+    if (names == NULL && errno == ENOENT && depth > 1)
+        return 0; /* removed after it was opened */
+    if (names == NULL)
+        return passes(s, errno) ? 0 : err_path(e, "%.200s", s->path);
     for (size_t i = 0; r == 0 && i < n; i++) {
         size_t part = strlen(names[i]);
         bool slash = len > 0 && s->path[len - 1] != '/';
@@ -121,30 +133,11 @@ static int each(struct state *s, int dir, char **names, size_t n, unsigned depth
             s->path[len] = '/';
         memcpy(s->path + len + slash, names[i], part + 1);
         s->len = len + slash + part;
-        r = visit(s, dir, names[i], depth, e);
+        r = visit(s, fd, names[i], depth, e);
         s->len = len;
         s->path[len] = '\0';
     }
     return r;
-}
-
-/* Takes the fd. */
-static int go(struct state *s, int dir, unsigned depth, struct err *e)
-{
-    autofd int fd = dir;
-    autofree char **names = NULL;
-    autofree void *block = NULL;
-    size_t n;
-
-    if (depth > WALK_DEPTH_MAX)
-        return err_set(e, ERR_LIMIT, "%.200s: more than %u directories deep", s->path,
-                       WALK_DEPTH_MAX);
-    names = walk_names(fd, &n, &block);
-    if (names == NULL && errno == ENOENT && depth > 1)
-        return 0; /* removed after it was opened */
-    if (names == NULL)
-        return passes(s, errno) ? 0 : err_path(e, "%.200s", s->path);
-    return each(s, fd, names, n, depth, e);
 }
 
 int walk_below(const struct walk *w, int top, const char *path, struct err *e)

@@ -361,18 +361,6 @@ static int take_events(struct watch *w, struct err *e)
     return w->over == NULL && n < 0 && errno != EAGAIN ? err_sys(e, "read events") : 0;
 }
 
-/* The root is not at its path. If it was deleted, the kernel reports that soon. Otherwise new
- * directories in it cannot be opened: end the watch rather than miss changes. */
-static int settle(struct watch *w, struct err *e)
-{
-    poll(NULL, 0, CHANGES_MOVE_MS);
-    if (take_events(w, e) < 0)
-        return -1;
-    if (w->over == NULL)
-        w->over = "moved";
-    return 0;
-}
-
 static int run(struct watch *w, struct err *e)
 {
     while (w->over == NULL) {
@@ -382,8 +370,15 @@ static int run(struct watch *w, struct err *e)
         poll(&p, 1, wait);
         if (take_events(w, e) < 0)
             return -1;
-        if (w->over == NULL && w->astray && settle(w, e) < 0)
+        if (w->over != NULL || !w->astray)
+            continue;
+        /* The root is not at its path. If it was deleted, the kernel reports that soon. Otherwise
+         * new directories in it cannot be opened: end the watch rather than miss changes. */
+        poll(NULL, 0, CHANGES_MOVE_MS);
+        if (take_events(w, e) < 0)
             return -1;
+        if (w->over == NULL)
+            w->over = "moved";
     }
     w->changes.window_ms = 0;
     while (changes_tell(&w->changes, clock_mono_ms()) >= 0)
@@ -397,28 +392,23 @@ static int run(struct watch *w, struct err *e)
 
 /* ---- start ---- */
 
-/* Finds the real path of the root. chdir("/"): our cwd must not keep it from being deleted. */
-static int find_root(struct watch *w, int fd, struct err *e)
-{
-    char link[64], path[PATH_ROOM];
-    ssize_t n;
-
-    str_fmt(link, sizeof(link), "/proc/self/fd/%d", fd);
-    n = readlink(link, path, sizeof(path) - 1);
-    if (n < 0 || fstat(fd, &w->root_st) < 0 || chdir("/") < 0)
-        return err_sys(e, "find the path of the directory");
-    path[n] = '\0';
-    w->root = strdup(path);
-    return w->root == NULL ? err_set(e, ERR_INTERNAL, "out of memory") : 0;
-}
-
 static int start(struct watch *w, const char *path, struct err *e)
 {
     autofd int fd = where_open(path, O_RDONLY | O_DIRECTORY, e);
+    char link[64], real[PATH_ROOM];
+    ssize_t n;
     int wd;
 
-    if (fd < 0 || find_root(w, fd, e) < 0)
+    if (fd < 0)
         return -1;
+    str_fmt(link, sizeof(link), "/proc/self/fd/%d", fd);
+    n = readlink(link, real, sizeof(real) - 1);
+    /* chdir("/"): our cwd must not keep the directory from being deleted */
+    if (n < 0 || fstat(fd, &w->root_st) < 0 || chdir("/") < 0)
+        return err_sys(e, "find the path of the directory");
+    w->root = strndup(real, (size_t)n);
+    if (w->root == NULL)
+        return err_set(e, ERR_INTERNAL, "out of memory");
     w->fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
     if (w->fd < 0 && errno == EMFILE)
         return err_set(e, ERR_LIMIT,
@@ -444,21 +434,11 @@ static int start(struct watch *w, const char *path, struct err *e)
     return 0;
 }
 
-/* Includes come first, then excludes; removes their marks. */
-static void take_globs(struct watch *w, int argc, char **argv)
-{
-    int n = 0;
-
-    for (int i = 0; i < argc; i++)
-        n += argv[i]++[0] == '+';
-    w->include = (struct globs){argv, (size_t)n};
-    w->exclude = (struct globs){argv + n, (size_t)(argc - n)};
-}
-
 int watch_main(int argc, char **argv)
 {
     static struct watch w;
     uint64_t window;
+    size_t includes = 0;
     struct err e;
 
     if (argc < 3 || str_u64(argv[2], WINDOW_MAX, &window) < 0)
@@ -467,6 +447,10 @@ int watch_main(int argc, char **argv)
     changes_init(&w.changes, stdout, (unsigned)window);
     w.changes.left = left;
     w.changes.arg = &w;
-    take_globs(&w, argc - 3, argv + 3);
+    /* includes come first, then excludes; the marks are removed */
+    for (int i = 3; i < argc; i++)
+        includes += argv[i]++[0] == '+';
+    w.include = (struct globs){argv + 3, includes};
+    w.exclude = (struct globs){argv + 3 + includes, (size_t)argc - 3 - includes};
     return start(&w, argv[0], &e) < 0 || run(&w, &e) < 0 ? say_failed(stderr, &e) : 0;
 }

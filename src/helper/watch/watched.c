@@ -18,21 +18,6 @@ struct watched *watched_find(struct watches *ws, int wd)
     return w;
 }
 
-static struct watched *watched_new(struct watches *ws, int wd)
-{
-    struct watched *w = ws->n >= WATCHED_MAX ? NULL : calloc(1, sizeof(*w));
-
-    if (w == NULL)
-        return NULL;
-    w->wd = wd;
-    w->next = *slot(ws, wd);
-    *slot(ws, wd) = w;
-    list_init(&w->children);
-    list_init(&w->link);
-    ws->n++;
-    return w;
-}
-
 bool watched_is_above(const struct watched *w, const struct watched *of)
 {
     while (of != NULL && of != w)
@@ -48,7 +33,15 @@ struct watched *watched_put(struct watches *ws, int wd, struct watched *parent, 
     if (w != NULL && (w == ws->root || watched_is_above(w, parent)))
         return w; /* moving it below itself would make a cycle */
     copy = strdup(name);
-    if (copy == NULL || (w == NULL && (w = watched_new(ws, wd)) == NULL)) {
+    if (w == NULL && copy != NULL && ws->n < WATCHED_MAX && (w = calloc(1, sizeof(*w))) != NULL) {
+        w->wd = wd;
+        w->next = *slot(ws, wd);
+        *slot(ws, wd) = w;
+        list_init(&w->children);
+        list_init(&w->link);
+        ws->n++;
+    }
+    if (copy == NULL || w == NULL) {
         free(copy);
         return NULL;
     }
