@@ -22,12 +22,28 @@ static enum answer_event refuse(struct answer *a, struct http_fault *f, const ch
     return (enum answer_event)http_refuse(f, 502, why);
 }
 
-/* ---- the head ---- */
-
-static enum answer_event judge(struct answer *a, struct http_fault *f)
+/* Bytes are kept until the head is complete; later bytes are not used yet. Interim answers (1xx)
+ * are skipped. */
+static enum answer_event take_head(struct answer *a, const char *p, size_t n, size_t *used,
+                                   struct http_fault *f)
 {
-    if (http_parse_response_head(buf_data(&a->head), a->head.len, &a->msg, f) < 0) {
+    size_t had = a->head.len, room = HTTP_HEAD_MAX - had, len;
+    int r;
+
+    *used = n < room ? n : room;
+    if (buf_add(&a->head, p, *used) < 0)
+        return refuse(a, f, "out of memory");
+    r = http_head_end(buf_data(&a->head), a->head.len, &a->scanned, &len, f);
+    if (r == 0)
+        return ANSWER_MORE;
+    if (r > 0) {
+        *used = len - had;
+        a->head.len = len;
+        r = http_parse_response_head(buf_data(&a->head), len, &a->msg, f);
+    }
+    if (r < 0) {
         a->state = NO;
+        f->status = 502;
         return ANSWER_BAD;
     }
     if (a->msg.status == 101 && !a->upgrade)
@@ -45,63 +61,31 @@ static enum answer_event judge(struct answer *a, struct http_fault *f)
     return ANSWER_MORE;
 }
 
-/* Bytes are kept until the head is complete; later bytes are not used yet. */
-static enum answer_event take_head(struct answer *a, const char *p, size_t n, size_t *used,
-                                   struct http_fault *f)
-{
-    size_t had = a->head.len, room = HTTP_HEAD_MAX - had, len;
-    int r;
-
-    *used = n < room ? n : room;
-    if (buf_add(&a->head, p, *used) < 0)
-        return refuse(a, f, "out of memory");
-    r = http_head_end(buf_data(&a->head), a->head.len, &a->scanned, &len, f);
-    if (r < 0) {
-        a->state = NO;
-        f->status = 502;
-        return ANSWER_BAD;
-    }
-    if (r == 0)
-        return ANSWER_MORE;
-    *used = len - had;
-    a->head.len = len;
-    return judge(a, f);
-}
-
-/* ---- the body ---- */
-
-static enum answer_event take_chunk(struct answer *a, const char *p, size_t n, size_t *used,
-                                    struct http_str *ret, struct http_fault *f)
-{
-    switch (http_chunk_next(&a->chunk, p, n, used, ret, f)) {
-    case HTTP_CHUNK_DATA:
-        return ANSWER_DATA;
-    case HTTP_CHUNK_END:
-        a->state = END;
-        return ANSWER_END;
-    case HTTP_CHUNK_MORE:
-        return ANSWER_MORE;
-    default:
-        a->state = NO;
-        f->status = 502;
-        return ANSWER_BAD;
-    }
-}
-
 static enum answer_event take_body(struct answer *a, const char *p, size_t n, size_t *used,
                                    struct http_str *ret, struct http_fault *f)
 {
-    if (a->framing == HTTP_BODY_CHUNKED)
-        return take_chunk(a, p, n, used, ret, f);
+    if (a->framing == HTTP_BODY_CHUNKED) {
+        switch (http_chunk_next(&a->chunk, p, n, used, ret, f)) {
+        case HTTP_CHUNK_DATA:
+            return ANSWER_DATA;
+        case HTTP_CHUNK_END:
+            a->state = END;
+            return ANSWER_END;
+        case HTTP_CHUNK_MORE:
+            return ANSWER_MORE;
+        default:
+            a->state = NO;
+            f->status = 502;
+            return ANSWER_BAD;
+        }
+    }
+    *used = 0;
     if (a->framing == HTTP_BODY_LENGTH && a->left == 0) {
         a->state = END;
-        *used = 0;
         return ANSWER_END;
     }
-    if (n == 0) {
-        *used = 0;
+    if (n == 0)
         return ANSWER_MORE;
-    }
     *used = a->framing == HTTP_BODY_LENGTH && a->left < n ? (size_t)a->left : n;
     if (a->framing == HTTP_BODY_LENGTH)
         a->left -= *used;

@@ -62,13 +62,42 @@ static void hand_on(struct http_conn *c, const char *p, size_t n)
 static void (*const deliver[])(struct http_conn *c, const char *p, size_t n) = {
     [BODY_COLLECT] = collect, [BODY_STREAM] = hand_on, [BODY_DISCARD] = discard};
 
-static void next_piece(struct http_conn *c, const char *p, size_t n, size_t *used)
+int http_body_take(struct http_conn *c, const char *p, size_t n, size_t *used)
 {
+    static char go_on[] = "HTTP/1.1 100 Continue\r\n\r\n";
     struct http_req *r = &c->req;
     struct http_str data = {.p = p};
     enum http_chunk_event ev = HTTP_CHUNK_DATA;
     struct http_fault f;
 
+    if (r->body.use == BODY_UNASKED || r->body.paused) {
+        c->read_due_ns = 0;
+        return 0;
+    }
+    /* a Content-Length that is too large is refused before a byte of it is read */
+    if (!c->msg.chunked && r->body.use == BODY_DISCARD &&
+        (uint64_t)r->body.left > HTTP_DISCARD_MAX) {
+        http_conn_linger(c);
+        return 1;
+    }
+    if (!c->msg.chunked && r->body.use == BODY_COLLECT &&
+        (uint64_t)r->head.content_length > r->body.max) {
+        http_conn_refuse(c, 413, "the body is too large");
+        return 1;
+    }
+    if (n == 0) {
+        if (!r->body.continued && r->body.use != BODY_DISCARD) { /* the client may wait for it */
+            r->body.continued = true;
+            http_send_now(c, &(struct iovec){.iov_base = go_on, .iov_len = sizeof(go_on) - 1}, 1);
+        }
+        if (c->eof)
+            http_conn_break(c);
+        else if (c->read_due_ns == 0)
+            http_conn_deadline(c, &c->read_due_ns, HTTP_BODY_MS);
+        return 0;
+    }
+    r->body.continued = true;
+    c->read_due_ns = 0;
     if (c->msg.chunked) {
         ev = http_chunk_next(&r->body.chunk, p, n, used, &data, &f);
     } else {
@@ -81,63 +110,6 @@ static void next_piece(struct http_conn *c, const char *p, size_t n, size_t *use
         c->phase = PHASE_WAIT;
     if (ev == HTTP_CHUNK_DATA)
         deliver[r->body.use](c, data.p, data.len);
-}
-
-/* The client may wait for 100 Continue before it sends its body. */
-static void send_continue(struct http_conn *c)
-{
-    static char line[] = "HTTP/1.1 100 Continue\r\n\r\n";
-
-    c->req.body.continued = true;
-    http_send_now(c, &(struct iovec){.iov_base = line, .iov_len = sizeof(line) - 1}, 1);
-}
-
-static bool is_announced_too_large(const struct http_conn *c)
-{
-    const struct http_req *r = &c->req;
-
-    if (c->msg.chunked)
-        return false;
-    if (r->body.use == BODY_DISCARD)
-        return (uint64_t)r->body.left > HTTP_DISCARD_MAX;
-    return r->body.use == BODY_COLLECT && (uint64_t)r->head.content_length > r->body.max;
-}
-
-static int too_large(struct http_conn *c)
-{
-    if (c->req.body.use == BODY_DISCARD)
-        http_conn_linger(c);
-    else
-        http_conn_refuse(c, 413, "the body is too large");
-    return 1;
-}
-
-static int wait_for_more(struct http_conn *c)
-{
-    if (!c->req.body.continued && c->req.body.use != BODY_DISCARD)
-        send_continue(c);
-    if (c->eof)
-        http_conn_break(c);
-    else if (c->read_due_ns == 0)
-        http_conn_deadline(c, &c->read_due_ns, HTTP_BODY_MS);
-    return 0;
-}
-
-int http_body_take(struct http_conn *c, const char *p, size_t n, size_t *used)
-{
-    struct http_req *r = &c->req;
-
-    if (r->body.use == BODY_UNASKED || r->body.paused) {
-        c->read_due_ns = 0;
-        return 0;
-    }
-    if (is_announced_too_large(c))
-        return too_large(c);
-    if (n == 0)
-        return wait_for_more(c);
-    r->body.continued = true;
-    c->read_due_ns = 0;
-    next_piece(c, p, n, used);
     return 1;
 }
 

@@ -5,7 +5,7 @@
 
 #define SIZE_DIGITS_MAX 15 /* so that the size never overflows */
 
-enum class { HEX, NAME, COLON, SEMI, BLANK, TEXT, CR, LF, BAD, CLASS_COUNT };
+enum kind { HEX, NAME, COLON, SEMI, BLANK, TEXT, CR, LF, BAD, KIND_COUNT };
 
 enum state {
     BEGIN, /* first digit of a size */
@@ -26,7 +26,7 @@ enum state {
 };
 
 /* clang-format off */
-static const unsigned char next[STATE_COUNT][CLASS_COUNT] = {
+static const unsigned char next[STATE_COUNT][KIND_COUNT] = {
     /*                  HEX            NAME           COLON          SEMI           BLANK          TEXT           CR          LF        BAD */
     [BEGIN]         = { SIZE,          NO,            NO,            NO,            NO,            NO,            NO,         NO,       NO },
     [SIZE]          = { SIZE,          NO,            NO,            EXT,           NO,            NO,            SIZE_LF,    NO,       NO },
@@ -45,13 +45,25 @@ static const unsigned char next[STATE_COUNT][CLASS_COUNT] = {
 };
 /* clang-format on */
 
-static enum class class_of(unsigned char c) {
-    switch (c){
-        case ':' : return COLON; case ';' : return SEMI; case ' ' : case '\t' : return BLANK;
-        case '\r' : return CR;
-        case '\n' : return LF;
-        default : if (str_hex_digit(c) >= 0) return HEX;
-        if (http_is_tchar(c)) return NAME;
+static enum kind kind_of(unsigned char c)
+{
+    switch (c) {
+    case ':':
+        return COLON;
+    case ';':
+        return SEMI;
+    case ' ':
+    case '\t':
+        return BLANK;
+    case '\r':
+        return CR;
+    case '\n':
+        return LF;
+    default:
+        if (str_hex_digit(c) >= 0)
+            return HEX;
+        if (http_is_tchar(c))
+            return NAME;
         return c > 0x20 && c != 0x7f ? TEXT : BAD;
     }
 }
@@ -62,10 +74,16 @@ static int over(struct http_chunk *k, struct http_fault *f, int status, const ch
     return http_refuse(f, status, why);
 }
 
-static int count(struct http_chunk *k, struct http_fault *f)
+static int step(struct http_chunk *k, unsigned char c, struct http_fault *f)
 {
-    bool trailer = k->state >= TRAILERS;
+    bool trailer;
 
+    if (k->state == BEGIN)
+        k->left = k->line = 0;
+    k->state = next[k->state][kind_of(c)];
+    if (k->state == NO)
+        return over(k, f, 400, "the chunked body is malformed");
+    trailer = k->state >= TRAILERS;
     k->line++;
     if (trailer && k->line > HTTP_TRAILERS_MAX)
         return over(k, f, 431, "the trailers are too large");
@@ -73,18 +91,6 @@ static int count(struct http_chunk *k, struct http_fault *f)
         return over(k, f, 400, "a chunk's size line is too long");
     if (k->state == SIZE && k->line > SIZE_DIGITS_MAX)
         return over(k, f, 400, "a chunk is too large");
-    return 0;
-}
-
-static int step(struct http_chunk *k, unsigned char c, struct http_fault *f)
-{
-    if (k->state == BEGIN)
-        k->left = k->line = 0;
-    k->state = next[k->state][class_of(c)];
-    if (k->state == NO)
-        return over(k, f, 400, "the chunked body is malformed");
-    if (count(k, f) < 0)
-        return -1;
     if (k->state == SIZE)
         k->left = k->left << 4 | (unsigned)str_hex_digit(c);
     if (k->state == DATA && k->left == 0) {
@@ -94,14 +100,6 @@ static int step(struct http_chunk *k, unsigned char c, struct http_fault *f)
     return 0;
 }
 
-static void take_data(struct http_chunk *k, const char *p, size_t n, struct http_str *ret)
-{
-    *ret = (struct http_str){.p = p, .len = n < k->left ? n : (size_t)k->left};
-    k->left -= ret->len;
-    if (k->left == 0)
-        k->state = DATA_CR;
-}
-
 enum http_chunk_event http_chunk_next(struct http_chunk *k, const char *p, size_t n, size_t *used,
                                       struct http_str *ret, struct http_fault *f)
 {
@@ -109,8 +107,11 @@ enum http_chunk_event http_chunk_next(struct http_chunk *k, const char *p, size_
 
     while (i < n && k->state != END) {
         if (k->state == DATA) {
-            take_data(k, p + i, n - i, ret);
+            *ret = (struct http_str){.p = p + i, .len = n - i < k->left ? n - i : (size_t)k->left};
             *used = i + ret->len;
+            k->left -= ret->len;
+            if (k->left == 0)
+                k->state = DATA_CR;
             return HTTP_CHUNK_DATA;
         }
         if (step(k, (unsigned char)p[i++], f) < 0)

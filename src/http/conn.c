@@ -119,16 +119,9 @@ static const struct refusal {
     {500, ERR_INTERNAL},  {501, ERR_UNSUPPORTED}, {503, ERR_UNAVAILABLE}, {505, ERR_UNSUPPORTED},
 };
 
-static const char *code_of(int status)
-{
-    for (size_t i = 0; i < ARRAY_LEN(refusals); i++)
-        if (refusals[i].status == status)
-            return err_code(refusals[i].kind);
-    return err_code(ERR_INVALID);
-}
-
 void http_conn_refuse(struct http_conn *c, int status, const char *why)
 {
+    const char *code = err_code(ERR_INVALID);
     char body[512];
     int n;
 
@@ -141,10 +134,13 @@ void http_conn_refuse(struct http_conn *c, int status, const char *why)
     }
     if (c->req.id[0] == '\0')
         http_server_next_id(c->server, c->req.id);
+    for (size_t i = 0; i < ARRAY_LEN(refusals); i++)
+        if (refusals[i].status == status)
+            code = err_code(refusals[i].kind);
     /* `why` is our own text and needs no escaping. */
     n = snprintf(body, sizeof(body),
-                 "{\"error\":{\"code\":\"%s\",\"message\":\"%s\",\"request_id\":\"%s\"}}",
-                 code_of(status), why, c->req.id);
+                 "{\"error\":{\"code\":\"%s\",\"message\":\"%s\",\"request_id\":\"%s\"}}", code,
+                 why, c->req.id);
     c->req.keep_alive = false;
     if (status == 503)
         http_reply_header(&c->req, "Retry-After", "1");
@@ -157,16 +153,10 @@ void http_conn_refuse(struct http_conn *c, int status, const char *why)
  * A deadline moves with every request; its timer is set again only if it would fire
  * too late, and when it fires too early. */
 
-static uint64_t first_due(const struct http_conn *c)
-{
-    uint64_t a = c->read_due_ns, b = c->send_due_ns;
-
-    return a == 0 || (b != 0 && b < a) ? b : a;
-}
-
 static void arm(struct http_conn *c)
 {
-    uint64_t due = first_due(c), now = loop_now_ns(loop_of(c));
+    uint64_t a = c->read_due_ns, b = c->send_due_ns, now = loop_now_ns(loop_of(c));
+    uint64_t due = a == 0 || (b != 0 && b < a) ? b : a;
 
     if (due == 0 || (c->timer.slot != 0 && c->timer.due_ns <= due))
         return;
@@ -181,20 +171,6 @@ void http_conn_deadline(struct http_conn *c, uint64_t *due_ns, uint64_t after_ms
     arm(c);
 }
 
-static void too_late(struct http_conn *c)
-{
-    bool idle = http_conn_is_idle(c), reading = c->phase == PHASE_HEAD || c->phase == PHASE_BODY;
-
-    c->read_due_ns = 0;
-    if (c->phase == PHASE_WS && http_ws_late(c))
-        return;
-    if (idle || !reading)
-        http_conn_break(c);
-    else
-        http_conn_refuse(
-            c, 408, c->phase == PHASE_HEAD ? "the head took too long" : "the body took too long");
-}
-
 static void on_timer(struct loop_timer *t)
 {
     struct http_conn *c = CONTAINER_OF(t, struct http_conn, timer);
@@ -202,10 +178,17 @@ static void on_timer(struct loop_timer *t)
 
     if (c->broken)
         return;
-    if (c->send_due_ns != 0 && c->send_due_ns <= now)
+    if (c->send_due_ns != 0 && c->send_due_ns <= now) {
         http_conn_break(c);
-    else if (c->read_due_ns != 0 && c->read_due_ns <= now)
-        too_late(c);
+    } else if (c->read_due_ns != 0 && c->read_due_ns <= now) {
+        c->read_due_ns = 0;
+        if (c->phase == PHASE_HEAD && !http_conn_is_idle(c))
+            http_conn_refuse(c, 408, "the head took too long");
+        else if (c->phase == PHASE_BODY)
+            http_conn_refuse(c, 408, "the body took too long");
+        else if (c->phase != PHASE_WS || !http_ws_late(c))
+            http_conn_break(c);
+    }
     arm(c);
 }
 
@@ -360,14 +343,6 @@ static bool wants_input(const struct http_conn *c)
     }
 }
 
-static void settle(struct http_conn *c)
-{
-    uint32_t events = c->blocked ? EPOLLOUT : 0;
-
-    if (!c->broken)
-        loop_io_set(loop_of(c), &c->io, events | (wants_input(c) ? EPOLLIN : 0));
-}
-
 /* Bytes just received are used where they lie; only what is left is copied. */
 static void run(struct http_conn *c, const char *p, size_t n)
 {
@@ -388,44 +363,16 @@ static void run(struct http_conn *c, const char *p, size_t n)
         http_send_flush(c);
     http_file_step(c);
     c->busy = false;
-    settle(c);
-}
-
-static void receive(struct http_conn *c)
-{
-    ssize_t n = recv(c->io.fd, c->server->read, HTTP_READ_SIZE, MSG_DONTWAIT);
-
-    if (n < 0 && (errno == EAGAIN || errno == EINTR))
-        return;
-    if (n < 0) {
-        http_conn_break(c);
-        return;
-    }
-    c->eof = n == 0;
-    if (c->eof && c->req.active && c->req.eof_is_gone)
-        http_conn_break(c);
-    else
-        run(c, c->server->read, (size_t)n);
-}
-
-static void tell_drained(struct http_conn *c)
-{
-    struct http_req *r = &c->req;
-
-    if (c->broken || c->out.len > HTTP_BACKLOG_LOW || !r->above_low)
-        return;
-    r->above_low = false;
-    if (c->phase == PHASE_WS)
-        http_ws_drained(c);
-    else if (c->phase == PHASE_TUNNEL)
-        http_tunnel_drained(c);
-    else if (r->active && r->on_drain != NULL)
-        r->on_drain(r, r->drain_arg);
+    if (!c->broken)
+        loop_io_set(loop_of(c), &c->io,
+                    (c->blocked ? EPOLLOUT : 0) | (wants_input(c) ? EPOLLIN : 0));
 }
 
 static void on_io(struct loop_io *io, uint32_t events)
 {
     struct http_conn *c = CONTAINER_OF(io, struct http_conn, io);
+    struct http_req *r = &c->req;
+    ssize_t n;
 
     if (c->broken)
         return;
@@ -436,11 +383,27 @@ static void on_io(struct loop_io *io, uint32_t events)
     if (events & EPOLLOUT) {
         c->blocked = false;
         http_send_flush(c);
-        tell_drained(c);
+        if (!c->broken && c->out.len <= HTTP_BACKLOG_LOW && r->above_low) {
+            r->above_low = false;
+            if (c->phase == PHASE_WS)
+                http_ws_drained(c);
+            else if (c->phase == PHASE_TUNNEL)
+                http_tunnel_drained(c);
+            else if (r->active && r->on_drain != NULL)
+                r->on_drain(r, r->drain_arg);
+        }
         run(c, "", 0);
     }
-    if ((events & EPOLLIN) && !c->broken && wants_input(c))
-        receive(c);
+    if (!(events & EPOLLIN) || c->broken || !wants_input(c))
+        return;
+    n = recv(c->io.fd, c->server->read, HTTP_READ_SIZE, MSG_DONTWAIT);
+    if (n < 0 && (errno == EAGAIN || errno == EINTR))
+        return;
+    c->eof = n == 0;
+    if (n < 0 || (c->eof && r->active && r->eof_is_gone))
+        http_conn_break(c);
+    else
+        run(c, c->server->read, (size_t)n);
 }
 
 static void on_later(struct loop_later *l)

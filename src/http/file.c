@@ -35,7 +35,8 @@ struct http_file {
     enum file_end end; /* how the last turn of the thread ended */
 };
 
-static bool soon(const struct http_file *f)
+/* Whether the socket has room again soon. Else errno is EAGAIN. */
+static bool has_room_soon(const struct http_file *f)
 {
     struct pollfd p = {.fd = f->sock, .events = POLLOUT};
     bool room = !job_is_awaited(f->loop) && poll(&p, 1, FILE_PATIENCE_MS) > 0 &&
@@ -55,7 +56,7 @@ static void send_run(struct job *j)
         size_t want = f->left < FILE_PIECE ? (size_t)f->left : FILE_PIECE;
         ssize_t n = sendfile(f->sock, f->fd, &f->at, want);
 
-        if (n < 0 && (errno == EINTR || (errno == EAGAIN && soon(f))))
+        if (n < 0 && (errno == EINTR || (errno == EAGAIN && has_room_soon(f))))
             continue;
         if (n <= 0) {
             f->end = n < 0 && errno == EAGAIN ? FILE_BLOCKED : FILE_CUT;
@@ -134,28 +135,11 @@ void http_file_step(struct http_conn *c)
     job_start(f->loop, &f->job, send_run, send_done);
 }
 
-static struct http_file *file_new(struct http_req *r, int fd, uint64_t at, uint64_t length,
-                                  uint32_t share)
-{
-    struct http_file *f = mem_zeroed(1, sizeof(*f));
-
-    *f = (struct http_file){.job.share = share,
-                            .loop = http_loop(r),
-                            .conn = http_conn_of(r),
-                            .fd = fd,
-                            .sock = fcntl(http_fd(r), F_DUPFD_CLOEXEC, 3),
-                            .at = (off_t)at,
-                            .left = length};
-    if (f->sock >= 0)
-        return f;
-    free(f);
-    return NULL;
-}
-
 void http_reply_file(struct http_req *r, int status, const char *type, int fd, uint64_t at,
                      uint64_t length, uint32_t share)
 {
     struct http_conn *c = http_conn_of(r);
+    int sock;
 
     http_reply_begin_length(r, status, type, length);
     r->active = false; /* the handler has answered */
@@ -164,11 +148,19 @@ void http_reply_file(struct http_req *r, int status, const char *type, int fd, u
         http_reply_sent(r);
         return;
     }
-    c->file = file_new(r, fd, at, length, share);
-    if (c->file == NULL) {
+    sock = fcntl(http_fd(r), F_DUPFD_CLOEXEC, 3);
+    if (sock < 0) {
         job_close(http_loop(r), fd, share);
         http_conn_break(c);
         return;
     }
+    c->file = mem_zeroed(1, sizeof(*c->file));
+    *c->file = (struct http_file){.job.share = share,
+                                  .loop = http_loop(r),
+                                  .conn = c,
+                                  .fd = fd,
+                                  .sock = sock,
+                                  .at = (off_t)at,
+                                  .left = length};
     r->reply = REPLY_FILE;
 }

@@ -11,7 +11,7 @@ enum state {
     PREAMBLE,       /* before the first boundary: ignored */
     AFTER_BOUNDARY, /* just after a boundary */
     DASH,           /* and after the first of the two dashes of the last one */
-    BEHIND_LF,
+    AFTER_CR,       /* of the line of a boundary */
     HEAD,
     DATA,
     END,
@@ -134,24 +134,11 @@ static void unescape(char *s)
     *out = '\0';
 }
 
-static int read_disposition(struct multipart *m, const char *value)
-{
-    int r;
-
-    if (!is_value(value, "form-data") || find_param(value, "name", m->name, sizeof(m->name)) != 1)
-        return -1;
-    r = find_param(value, "filename", m->filename, sizeof(m->filename));
-    m->has_filename = r == 1;
-    unescape(m->name);
-    if (m->has_filename)
-        unescape(m->filename);
-    return r;
-}
-
-/* "Name: value" of `n` bytes; only Content-Disposition is used. */
+/* "Name: value"; only Content-Disposition is used. */
 static int read_line(struct multipart *m, char *line, unsigned *found)
 {
     char *p = line;
+    int r;
 
     while (http_is_tchar((unsigned char)*p))
         p++;
@@ -160,16 +147,16 @@ static int read_line(struct multipart *m, char *line, unsigned *found)
     *p++ = '\0';
     if (strcasecmp(line, "Content-Disposition") != 0)
         return 0;
-    return ++*found > 1 ? -1 : read_disposition(m, skip_blanks(p));
-}
-
-static bool is_text(const char *p, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        if (((unsigned char)p[i] < 0x20 && strchr("\t\r\n", p[i]) == NULL) || p[i] == '\0' ||
-            p[i] == 0x7f)
-            return false;
-    return true;
+    p += strspn(p, " \t");
+    if (++*found > 1 || !is_value(p, "form-data") ||
+        find_param(p, "name", m->name, sizeof(m->name)) != 1)
+        return -1;
+    r = find_param(p, "filename", m->filename, sizeof(m->filename));
+    m->has_filename = r == 1;
+    unescape(m->name);
+    if (m->has_filename)
+        unescape(m->filename);
+    return r;
 }
 
 static enum multipart_event read_head(struct multipart *m, struct http_fault *f)
@@ -177,8 +164,10 @@ static enum multipart_event read_head(struct multipart *m, struct http_fault *f)
     char *line = m->head, *end;
     unsigned found = 0;
 
-    if (!is_text(m->head, m->head_len))
-        return refuse(m, f, "multipart: a control character in the head of a part");
+    for (size_t i = 0; i < m->head_len; i++)
+        if (((unsigned char)m->head[i] < 0x20 && strchr("\t\r\n", m->head[i]) == NULL) ||
+            m->head[i] == '\0' || m->head[i] == 0x7f)
+            return refuse(m, f, "multipart: a control character in the head of a part");
     m->head[m->head_len] = '\0';
     while ((end = strstr(line, "\r\n")) != line) {
         *end = '\0';
@@ -193,20 +182,16 @@ static enum multipart_event read_head(struct multipart *m, struct http_fault *f)
     return MULTIPART_PART;
 }
 
-static bool head_is_whole(const struct multipart *m)
-{
-    const char *end = m->head + m->head_len;
-
-    return (m->head_len == 2 && memcmp(m->head, "\r\n", 2) == 0) ||
-           (m->head_len >= 4 && memcmp(end - 4, "\r\n\r\n", 4) == 0);
-}
-
 static enum multipart_event take_head(struct multipart *m, char c, struct http_fault *f)
 {
+    bool whole;
+
     if (m->head_len == MULTIPART_HEAD_MAX)
         return refuse(m, f, "multipart: the head of a part is too long");
     m->head[m->head_len++] = c;
-    return c == '\n' && head_is_whole(m) ? read_head(m, f) : MULTIPART_MORE;
+    whole = (m->head_len == 2 && memcmp(m->head, "\r\n", 2) == 0) ||
+            (m->head_len >= 4 && memcmp(m->head + m->head_len - 4, "\r\n\r\n", 4) == 0);
+    return whole ? read_head(m, f) : MULTIPART_MORE;
 }
 
 /* ---- its data ---- */
@@ -241,55 +226,43 @@ static enum multipart_event take_data(struct multipart *m, const char *p, size_t
     return MULTIPART_DATA;
 }
 
-/* Until the first boundary nothing is reported. */
-static enum multipart_event take_preamble(struct multipart *m, const char *p, size_t n,
-                                          size_t *used)
-{
-    struct http_str nobodys;
-
-    if (take_data(m, p, n, used, &nobodys) == MULTIPART_PART_END)
-        m->state = AFTER_BOUNDARY;
-    return MULTIPART_MORE;
-}
-
-static enum multipart_event after_boundary(struct multipart *m, char c, struct http_fault *f)
-{
-    if (m->state == AFTER_BOUNDARY && c == '-')
-        m->state = DASH;
-    else if (m->state == AFTER_BOUNDARY && c == '\r')
-        m->state = BEHIND_LF;
-    else if (m->state == BEHIND_LF && c == '\n')
-        m->state = HEAD;
-    else if (m->state == DASH && c == '-')
-        m->state = END;
-    else if (m->state != AFTER_BOUNDARY || (c != ' ' && c != '\t'))
-        return refuse(m, f, "multipart: a boundary is followed by something else");
-    return m->state == END ? MULTIPART_END : MULTIPART_MORE;
-}
-
 static enum multipart_event step(struct multipart *m, const char *p, size_t n, size_t *used,
                                  struct http_str *ret, struct http_fault *f)
 {
     enum multipart_event ev;
+    char c = *p;
 
     *used = 1;
     switch (m->state) {
     case PREAMBLE:
-        return take_preamble(m, p, n, used);
     case DATA:
         ev = take_data(m, p, n, used, ret);
-        if (ev == MULTIPART_PART_END)
+        if (m->state == PREAMBLE && ev != MULTIPART_PART_END)
+            return MULTIPART_MORE;
+        if (ev == MULTIPART_PART_END) {
+            ev = m->state == DATA ? MULTIPART_PART_END : MULTIPART_MORE;
             m->state = AFTER_BOUNDARY;
+        }
         return ev;
     case HEAD:
-        return take_head(m, *p, f);
+        return take_head(m, c, f);
     case END:
         *used = n;
         return MULTIPART_END;
     case NO:
         return refuse(m, f, "multipart: refused already");
-    default:
-        return after_boundary(m, *p, f);
+    default: /* the rest of the line of a boundary */
+        if (m->state == AFTER_BOUNDARY && c == '-')
+            m->state = DASH;
+        else if (m->state == AFTER_BOUNDARY && c == '\r')
+            m->state = AFTER_CR;
+        else if (m->state == AFTER_CR && c == '\n')
+            m->state = HEAD;
+        else if (m->state == DASH && c == '-')
+            m->state = END;
+        else if (m->state != AFTER_BOUNDARY || (c != ' ' && c != '\t'))
+            return refuse(m, f, "multipart: a boundary is followed by something else");
+        return m->state == END ? MULTIPART_END : MULTIPART_MORE;
     }
 }
 

@@ -147,40 +147,30 @@ static int parse_method(struct scan *s)
     return 0;
 }
 
-/* Bytes above 0x7f are allowed: curl sends a UTF-8 path as it was typed. */
-static int scan_target(struct scan *s)
+/* Origin form (/path?query) or absolute form (http://host/path?query). Bytes above 0x7f are
+ * allowed: curl sends a UTF-8 path as it was typed. */
+static int parse_target(struct scan *s)
 {
-    size_t from = s->at;
+    size_t at = s->at, end, from;
     unsigned char c;
 
     while ((c = (unsigned char)s->p[s->at]) > 0x20 && c != 0x7f && c != '#')
         s->at++;
-    s->m->target = span(from, s->at);
-    if (c != ' ' || s->at == from)
+    end = s->at;
+    s->m->target = span(at, end);
+    if (c != ' ' || end == at)
         return http_refuse(s->f, 400, "the target is malformed");
-    if (s->at - from > HTTP_TARGET_MAX)
+    if (end - at > HTTP_TARGET_MAX)
         return http_refuse(s->f, 414, "the target is too long");
     s->at++;
-    return 0;
-}
-
-static size_t scheme_length(const char *p, size_t n)
-{
-    if (n >= 7 && strncasecmp(p, "http://", 7) == 0)
-        return 7;
-    return n >= 8 && strncasecmp(p, "https://", 8) == 0 ? 8 : 0;
-}
-
-/* Origin form (/path?query) or absolute form (http://host/path?query). */
-static int split_target(struct scan *s)
-{
-    size_t at = s->m->target.at, end = at + s->m->target.len, from;
-
     if (s->p[at] != '/') {
-        from = at + scheme_length(s->p + at, end - at);
-        if (from == at)
+        if (end - at >= 7 && strncasecmp(s->p + at, "http://", 7) == 0)
+            at += 7;
+        else if (end - at >= 8 && strncasecmp(s->p + at, "https://", 8) == 0)
+            at += 8;
+        else
             return http_refuse(s->f, 400, "the target is neither a path nor an http URL");
-        for (at = from; at < end && s->p[at] != '/' && s->p[at] != '?';)
+        for (from = at; at < end && s->p[at] != '/' && s->p[at] != '?';)
             at++;
         s->m->host = span(from, at);
     }
@@ -189,13 +179,6 @@ static int split_target(struct scan *s)
     s->m->path = span(from, at);
     s->m->query = at < end ? span(at + 1, end) : span(end, end);
     return 0;
-}
-
-static int parse_request_line(struct scan *s)
-{
-    if (parse_method(s) < 0 || scan_target(s) < 0 || split_target(s) < 0)
-        return -1;
-    return parse_version(s) < 0 ? -1 : end_line(s);
 }
 
 static int parse_status_line(struct scan *s)
@@ -271,78 +254,55 @@ static int parse_expect(struct scan *s, struct http_span v)
     return 0;
 }
 
-typedef int (*field_parser)(struct scan *s, struct http_span v);
+/* clang-format off */
+static const struct {
+    const char *name;
+    bool in_response;
+    int (*parse)(struct scan *s, struct http_span v);
+} known[] = {
+    {"host",              false, parse_host},
+    {"content-length",    true,  parse_content_length},
+    {"transfer-encoding", true,  parse_transfer_encoding},
+    {"connection",        true,  parse_connection},
+    {"expect",            false, parse_expect},
+};
+/* clang-format on */
 
-static field_parser parser_of(const struct scan *s, struct http_span name)
-{
-    /* clang-format off */
-    static const struct {
-        const char *name;
-        bool in_response;
-        field_parser parse;
-    } known[] = {
-        {"host",              false, parse_host},
-        {"content-length",    true,  parse_content_length},
-        {"transfer-encoding", true,  parse_transfer_encoding},
-        {"connection",        true,  parse_connection},
-        {"expect",            false, parse_expect},
-    };
-    /* clang-format on */
-
-    for (size_t i = 0; i < ARRAY_LEN(known); i++)
-        if (span_is(s->p, name, known[i].name))
-            return s->m->status == 0 || known[i].in_response ? known[i].parse : NULL;
-    return NULL;
-}
-
-/* ---- all fields ---- */
-
-static struct http_span trimmed(const char *p, size_t from, size_t to)
-{
-    while (from < to && (p[from] == ' ' || p[from] == '\t'))
-        from++;
-    while (to > from && (p[to - 1] == ' ' || p[to - 1] == '\t'))
-        to--;
-    return span(from, to);
-}
-
-static int scan_field(struct scan *s, struct http_field *field)
-{
-    size_t from = s->at;
-
-    while (http_is_tchar((unsigned char)s->p[s->at]))
-        s->at++;
-    if (s->p[s->at] != ':' || s->at == from)
-        return http_refuse(s->f, 400, "a header name is malformed");
-    field->name = span(from, s->at);
-    from = ++s->at;
-    while (is_text((unsigned char)s->p[s->at]))
-        s->at++;
-    if (s->p[s->at] != '\r' || s->p[s->at + 1] != '\n')
-        return http_refuse(s->f, 400, "a header value holds a control character");
-    field->value = trimmed(s->p, from, s->at);
-    s->at += 2;
-    return 0;
-}
-
+/* Every scan stops at a CR, and the head ends in CR LF CR LF, so no look-ahead reads past it. */
 static int parse_fields(struct scan *s)
 {
-    /* Every scan above stops at a CR, and the head ends in CR LF CR LF, so no
-     * look-ahead reads past it. */
-    while (s->p[s->at] != '\r') {
+    const char *p = s->p;
+
+    while (p[s->at] != '\r') {
         struct http_field *field = &s->m->fields[s->m->nfields];
-        field_parser parse;
+        size_t from = s->at, to;
 
         if (s->m->nfields == HTTP_HEADERS_MAX)
             return http_refuse(s->f, 431, "too many headers");
-        if (scan_field(s, field) < 0)
-            return -1;
+        while (http_is_tchar((unsigned char)p[s->at]))
+            s->at++;
+        if (p[s->at] != ':' || s->at == from)
+            return http_refuse(s->f, 400, "a header name is malformed");
+        field->name = span(from, s->at);
+        from = ++s->at;
+        while (is_text((unsigned char)p[s->at]))
+            s->at++;
+        to = s->at;
+        if (p[to] != '\r' || p[to + 1] != '\n')
+            return http_refuse(s->f, 400, "a header value holds a control character");
+        while (from < to && (p[from] == ' ' || p[from] == '\t'))
+            from++;
+        while (to > from && (p[to - 1] == ' ' || p[to - 1] == '\t'))
+            to--;
+        field->value = span(from, to);
+        s->at += 2;
         s->m->nfields++;
-        parse = parser_of(s, field->name);
-        if (parse != NULL && parse(s, field->value) < 0)
-            return -1;
+        for (size_t i = 0; i < ARRAY_LEN(known); i++)
+            if (span_is(p, field->name, known[i].name) &&
+                (s->m->status == 0 || known[i].in_response) && known[i].parse(s, field->value) < 0)
+                return -1;
     }
-    if (s->at + 2 != s->n || s->p[s->at + 1] != '\n')
+    if (s->at + 2 != s->n || p[s->at + 1] != '\n')
         return http_refuse(s->f, 400, "the head holds a CR without LF");
     if (s->m->chunked && s->m->content_length >= 0)
         return http_refuse(s->f, 400, "Content-Length together with Transfer-Encoding");
@@ -351,50 +311,39 @@ static int parse_fields(struct scan *s)
 
 /* ---- the host ---- */
 
-static bool is_port(const char *p, size_t n)
-{
-    unsigned v = 0;
-
-    for (size_t i = 0; i < n; i++) {
-        if (!is_digit(p[i]) || i > 4)
-            return false;
-        v = v * 10 + (unsigned)(p[i] - '0');
-    }
-    return n > 0 && v <= 65535;
-}
-
-static size_t literal_length(const char *p, size_t n)
-{
-    size_t i = 1;
-
-    while (i < n && p[i] != '\0' && strchr("0123456789abcdefABCDEF:.", p[i]) != NULL)
-        i++;
-    return i > 2 && i < n && p[i] == ']' ? i + 1 : 0;
-}
-
-static size_t name_length(const char *p, size_t n)
-{
-    size_t i = 0;
-
-    for (; i < n && p[i] != ':'; i++) {
-        char c = p[i];
-        bool label =
-            is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '-' || c == '_';
-
-        if (!label && (c != '.' || i == 0 || p[i - 1] == '.'))
-            return 0;
-    }
-    return i;
-}
-
 /* A name, an IPv4 address or a bracketed IPv6 one, then perhaps a port. */
 static bool is_host(const char *p, size_t n)
 {
-    size_t len = n == 0 ? 0 : p[0] == '[' ? literal_length(p, n) : name_length(p, n);
+    size_t i = 0, digits = 0;
+    unsigned port = 0;
 
-    if (len == 0)
+    if (n > 0 && p[0] == '[') {
+        for (i = 1; i < n && p[i] != '\0' && strchr("0123456789abcdefABCDEF:.", p[i]) != NULL;)
+            i++;
+        if (i <= 2 || i == n || p[i++] != ']')
+            return false;
+    } else {
+        for (; i < n && p[i] != ':'; i++) {
+            char c = p[i];
+            bool label = is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+                         c == '-' || c == '_';
+
+            if (!label && (c != '.' || i == 0 || p[i - 1] == '.'))
+                return false;
+        }
+        if (i == 0)
+            return false;
+    }
+    if (i == n)
+        return true;
+    if (p[i++] != ':')
         return false;
-    return len == n || (p[len] == ':' && is_port(p + len + 1, n - len - 1));
+    for (; i < n; i++) {
+        if (!is_digit(p[i]) || ++digits > 5)
+            return false;
+        port = port * 10 + (unsigned)(p[i] - '0');
+    }
+    return digits > 0 && port <= 65535;
 }
 
 static int settle_host(struct scan *s)
@@ -439,7 +388,8 @@ int http_parse_request_head(const char *p, size_t n, struct http_msg *ret, struc
 
     if (!is_delimited(p, n))
         return http_refuse(f, 400, "the head is not complete");
-    if (parse_request_line(&s) < 0 || parse_fields(&s) < 0)
+    if (parse_method(&s) < 0 || parse_target(&s) < 0 || parse_version(&s) < 0 || end_line(&s) < 0 ||
+        parse_fields(&s) < 0)
         return -1;
     return settle_host(&s);
 }

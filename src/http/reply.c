@@ -29,14 +29,6 @@ static const struct {
 };
 /* clang-format on */
 
-static const char *reason(int status)
-{
-    for (size_t i = 0; i < ARRAY_LEN(reasons); i++)
-        if (reasons[i].status == status)
-            return reasons[i].text;
-    return "Status";
-}
-
 /* ---- the head ---- */
 
 static bool is_printable(const char *s)
@@ -82,42 +74,6 @@ void http_reply_bare(struct http_req *r)
     r->bare = true;
 }
 
-/* True if the request has a body that no handler reads and that may be too long to drain,
- * or that the client still holds back: then the answer says Connection: close. Also while
- * the handler streams the body: it may stop reading at the end of the answer, too late
- * for that header. */
-static bool leaves_body_behind(const struct http_conn *c)
-{
-    const struct http_req *r = &c->req;
-
-    if (c->phase != PHASE_BODY || r->body.use == BODY_COLLECT)
-        return false;
-    return !r->body.continued || c->msg.chunked || (uint64_t)r->body.left > HTTP_DISCARD_MAX;
-}
-
-static void add_framing(struct http_conn *c, int status, uint64_t length)
-{
-    struct buf *b = &c->out;
-
-    if (status == 204 || status == 304)
-        return;
-    if (c->req.reply == REPLY_CHUNKED) {
-        buf_adds(b, "Transfer-Encoding: chunked\r\n");
-    } else if (c->req.reply == REPLY_LENGTH) {
-        buf_adds(b, "Content-Length: ");
-        add_number(b, length);
-        buf_add(b, "\r\n", 2);
-    }
-}
-
-static void add_connection(struct http_conn *c)
-{
-    if (!c->req.keep_alive)
-        buf_adds(&c->out, "Connection: close\r\n");
-    else if (c->msg.minor == 0)
-        buf_adds(&c->out, "Connection: keep-alive\r\n");
-}
-
 /* False, and a log line, if an answer was begun before: a bug of ours, which must not
  * send a second answer. */
 static bool begin(struct http_req *r, int status, const char *type, enum reply_state framing,
@@ -125,6 +81,8 @@ static bool begin(struct http_req *r, int status, const char *type, enum reply_s
 {
     struct http_conn *c = http_conn_of(r);
     struct buf *b = &c->out;
+    bool unread, bodiless = status == 204 || status == 304;
+    const char *reason = "Status";
 
     if (r->reply != REPLY_NONE || c->broken) {
         if (!c->broken)
@@ -132,12 +90,19 @@ static bool begin(struct http_req *r, int status, const char *type, enum reply_s
         return false;
     }
     r->reply = framing == REPLY_CHUNKED && c->msg.minor == 0 ? REPLY_RAW : framing;
-    r->keep_alive =
-        r->keep_alive && !c->server->draining && r->reply != REPLY_RAW && !leaves_body_behind(c);
+    /* The request has a body that no handler reads and that may be too long to drain, or that the
+     * client still holds back: then the answer says Connection: close. Also while the handler
+     * streams the body: it may stop reading at the end of the answer, too late for that header. */
+    unread = c->phase == PHASE_BODY && r->body.use != BODY_COLLECT &&
+             (!r->body.continued || c->msg.chunked || (uint64_t)r->body.left > HTTP_DISCARD_MAX);
+    r->keep_alive = r->keep_alive && !c->server->draining && r->reply != REPLY_RAW && !unread;
+    for (size_t i = 0; i < ARRAY_LEN(reasons); i++)
+        if (reasons[i].status == status)
+            reason = reasons[i].text;
     buf_add(b, "HTTP/1.1 ", 9);
     add_number(b, (uint64_t)status);
     buf_addc(b, ' ');
-    buf_adds(b, reason(status));
+    buf_adds(b, reason);
     buf_add(b, "\r\n", 2);
     if (!r->bare) {
         add_header(b, "Date", http_server_date(c->server));
@@ -145,13 +110,22 @@ static bool begin(struct http_req *r, int status, const char *type, enum reply_s
     }
     if (type != NULL)
         add_header(b, "Content-Type", type);
-    add_framing(c, status, length);
+    if (r->reply == REPLY_CHUNKED && !bodiless) {
+        add_header(b, "Transfer-Encoding", "chunked");
+    } else if (r->reply == REPLY_LENGTH && !bodiless) {
+        buf_adds(b, "Content-Length: ");
+        add_number(b, length);
+        buf_add(b, "\r\n", 2);
+    }
     buf_add(b, buf_data(&c->extra), c->extra.len);
     buf_clear(&c->extra);
-    add_connection(c);
+    if (!r->keep_alive)
+        add_header(b, "Connection", "close");
+    else if (c->msg.minor == 0)
+        add_header(b, "Connection", "keep-alive");
     buf_add(b, "\r\n", 2);
     r->reply_left = length;
-    if (r->is_head || status == 204 || status == 304)
+    if (r->is_head || bodiless)
         r->reply = REPLY_MUTE;
     return true;
 }
@@ -195,43 +169,29 @@ void http_reply_begin_length(struct http_req *r, int status, const char *type, u
         http_conn_kick(http_conn_of(r));
 }
 
-static size_t chunk_line(char out[20], size_t n)
-{
-    static const char hex[] = "0123456789abcdef";
-    char *p = out;
-    int shift = 60;
-
-    while (shift > 0 && (n >> shift) == 0)
-        shift -= 4;
-    for (; shift >= 0; shift -= 4)
-        *p++ = hex[(n >> shift) & 15];
-    *p++ = '\r';
-    *p++ = '\n';
-    return (size_t)(p - out);
-}
-
-static void write_chunk(struct http_conn *c, const struct iovec *iov, size_t n, size_t len)
-{
-    static char crlf[] = "\r\n";
-    char line[20];
-    struct iovec v[HTTP_PIECES_MAX + 2] = {{.iov_base = line, .iov_len = chunk_line(line, len)}};
-
-    memcpy(v + 1, iov, n * sizeof(*iov));
-    v[n + 1] = (struct iovec){.iov_base = crlf, .iov_len = 2};
-    http_send(c, v, n + 2);
-}
-
 void http_write_pieces(struct http_req *r, const struct iovec *iov, size_t n)
 {
+    static char crlf[] = "\r\n";
     struct http_conn *c = http_conn_of(r);
+    struct iovec v[HTTP_PIECES_MAX + 2];
+    char line[20], *end = line;
     size_t len = 0;
+    int shift = 60;
 
     for (size_t i = 0; i < n; i++)
         len += iov[i].iov_len;
     if (len == 0 || c->broken || r->reply == REPLY_MUTE)
         return;
     if (r->reply == REPLY_CHUNKED) {
-        write_chunk(c, iov, n, len);
+        while (shift > 0 && (len >> shift) == 0)
+            shift -= 4;
+        for (; shift >= 0; shift -= 4)
+            *end++ = "0123456789abcdef"[(len >> shift) & 15];
+        end = stpcpy(end, crlf);
+        v[0] = (struct iovec){.iov_base = line, .iov_len = (size_t)(end - line)};
+        memcpy(v + 1, iov, n * sizeof(*iov));
+        v[n + 1] = (struct iovec){.iov_base = crlf, .iov_len = 2};
+        http_send(c, v, n + 2);
     } else if (r->reply == REPLY_RAW) {
         http_send(c, iov, n);
     } else if (r->reply == REPLY_LENGTH && len <= r->reply_left) {

@@ -15,20 +15,6 @@ struct http_joined {
     char value[];
 };
 
-static int head_room(struct http_conn *c, size_t need)
-{
-    size_t cap = c->head_cap ? c->head_cap : HEAD_FIRST;
-
-    if (need <= c->head_cap)
-        return 0;
-    while (cap < need)
-        cap *= 2;
-    free(c->head);
-    c->head = malloc(cap);
-    c->head_cap = c->head != NULL ? cap : 0;
-    return c->head != NULL ? 0 : -1;
-}
-
 static struct http_str cut(char *head, struct http_span s)
 {
     head[s.at + s.len] = '\0';
@@ -48,10 +34,20 @@ static int store_head(struct http_conn *c, const char *p, size_t len)
 {
     const struct http_msg *m = &c->msg;
     struct http_head *h = &c->req.head;
+    size_t need = len + m->path.len + m->host.len + 3;
     char *tail;
 
-    if (head_room(c, len + m->path.len + m->host.len + 3) < 0)
-        return -1;
+    if (need > c->head_cap) {
+        size_t cap = c->head_cap ? c->head_cap : HEAD_FIRST;
+
+        while (cap < need)
+            cap *= 2;
+        free(c->head);
+        c->head = malloc(cap);
+        c->head_cap = c->head != NULL ? cap : 0;
+        if (c->head == NULL)
+            return -1;
+    }
     memcpy(c->head, p, len);
     tail = c->head + len;
     h->host = copied(tail, p + m->host.at, m->host.len);
@@ -69,13 +65,6 @@ static int store_head(struct http_conn *c, const char *p, size_t len)
     return 0;
 }
 
-static bool stays_open(const struct http_conn *c)
-{
-    if (c->eof || c->server->draining || c->msg.close)
-        return false;
-    return c->msg.minor > 0 || c->msg.keep_alive;
-}
-
 void http_request_take(struct http_conn *c, const char *p, size_t len)
 {
     struct http_req *r = &c->req;
@@ -90,7 +79,8 @@ void http_request_take(struct http_conn *c, const char *p, size_t len)
         return;
     }
     http_server_next_id(c->server, r->id);
-    r->keep_alive = stays_open(c);
+    r->keep_alive =
+        !c->eof && !c->server->draining && !c->msg.close && (c->msg.minor > 0 || c->msg.keep_alive);
     r->is_head = strcmp(r->head.method.p, "HEAD") == 0;
     r->body.continued = !c->msg.expect_continue;
     r->body.left = r->head.has_body && !c->msg.chunked ? r->head.content_length : 0;
@@ -118,12 +108,28 @@ const struct http_head *http_head(const struct http_req *r)
     return &r->head;
 }
 
-static const char *join(struct http_req *r, const char *name, size_t need)
+const char *http_header(struct http_req *r, const char *name)
 {
     struct http_conn *c = http_conn_of(r);
-    struct http_joined *j = malloc(sizeof(*j) + need);
+    const char *first = NULL;
+    size_t found = 0, need = 1;
+    struct http_joined *j;
     char *end;
 
+    for (j = r->joined; j != NULL; j = j->next)
+        if (strcasecmp(j->name, name) == 0)
+            return j->value;
+    for (size_t i = 0; i < c->msg.nfields; i++) {
+        const struct http_field *f = &c->msg.fields[i];
+
+        if (strcasecmp(c->head + f->name.at, name) != 0)
+            continue;
+        first = found++ == 0 ? c->head + f->value.at : first;
+        need += f->value.len + 2u;
+    }
+    if (found <= 1)
+        return first;
+    j = malloc(sizeof(*j) + need);
     if (j == NULL)
         return NULL;
     end = j->value;
@@ -140,26 +146,6 @@ static const char *join(struct http_req *r, const char *name, size_t need)
     j->next = r->joined;
     r->joined = j;
     return j->value;
-}
-
-const char *http_header(struct http_req *r, const char *name)
-{
-    struct http_conn *c = http_conn_of(r);
-    const char *first = NULL;
-    size_t found = 0, need = 1;
-
-    for (const struct http_joined *j = r->joined; j != NULL; j = j->next)
-        if (strcasecmp(j->name, name) == 0)
-            return j->value;
-    for (size_t i = 0; i < c->msg.nfields; i++) {
-        const struct http_field *f = &c->msg.fields[i];
-
-        if (strcasecmp(c->head + f->name.at, name) != 0)
-            continue;
-        first = found++ == 0 ? c->head + f->value.at : first;
-        need += f->value.len + 2u;
-    }
-    return found > 1 ? join(r, name, need) : first;
 }
 
 bool http_header_at(const struct http_req *r, size_t i, struct http_str *ret_name,

@@ -25,51 +25,6 @@ static int next_byte(const char **p, const char *end, bool plus)
     return lo < 0 || (hi | lo) == 0 ? -1 : hi << 4 | lo;
 }
 
-static int check_path(const char *path, struct err *e)
-{
-    const char *end = path + strlen(path);
-
-    if ((size_t)(end - path) > HTTP_TARGET_MAX)
-        return err_set(e, ERR_INVALID, "the path is too long");
-    path = strchrnul(path, '%');
-    while (path < end)
-        if (next_byte(&path, end, false) < 0)
-            return err_set(e, ERR_INVALID, "bad percent-encoding in the path");
-    return 0;
-}
-
-static bool literal_fits(const char *pat, size_t patlen, const char *seg, const char *end)
-{
-    for (; seg < end && patlen > 0; pat++, patlen--)
-        if (next_byte(&seg, end, false) != (unsigned char)*pat)
-            return false;
-    return seg == end && patlen == 0;
-}
-
-static int take_param(struct route_match *m, const char *seg, const char *end, struct err *e)
-{
-    char *out = m->params[m->nparams];
-    size_t n = 0;
-
-    while (seg < end) {
-        int c = next_byte(&seg, end, false);
-
-        if (c == '/')
-            return err_set(e, ERR_INVALID, "an encoded slash in the path");
-        if (n + 1 == ROUTE_PARAM_MAX)
-            return err_set(e, ERR_INVALID, "a part of the path is too long");
-        out[n++] = (char)c;
-    }
-    out[n] = '\0';
-    m->nparams++;
-    return 0;
-}
-
-static size_t segment_len(const char *s)
-{
-    return (size_t)(strchrnul(s, '/') - s);
-}
-
 static bool takes_rest(const char *pat, size_t len)
 {
     return len > 4 && memcmp(pat + len - 4, "...}", 4) == 0;
@@ -81,39 +36,36 @@ static int path_fits(const char *pat, const char *path, struct route_match *m, s
     m->nparams = 0;
     m->rest = NULL;
     while (*pat == '/' && *path == '/') {
-        size_t patlen = segment_len(++pat), len = segment_len(++path);
+        const char *pat_end = strchrnul(++pat, '/'), *end = strchrnul(++path, '/');
 
-        if (takes_rest(pat, patlen)) {
+        if (takes_rest(pat, (size_t)(pat_end - pat))) {
             m->rest = path;
             return 1;
         }
-        if (*pat == '{' && len > 0 && m->nparams < ROUTE_PARAMS_MAX) {
-            if (take_param(m, path, path + len, e) < 0)
-                return -1;
-        } else if (!literal_fits(pat, patlen, path, path + len)) {
-            return 0;
+        if (*pat == '{' && path < end && m->nparams < ROUTE_PARAMS_MAX) {
+            char *out = m->params[m->nparams++];
+            size_t n = 0;
+
+            while (path < end) {
+                int c = next_byte(&path, end, false);
+
+                if (c == '/')
+                    return err_set(e, ERR_INVALID, "an encoded slash in the path");
+                if (n + 1 == ROUTE_PARAM_MAX)
+                    return err_set(e, ERR_INVALID, "a part of the path is too long");
+                out[n++] = (char)c;
+            }
+            out[n] = '\0';
+            pat = pat_end;
+        } else {
+            while (path < end && pat < pat_end)
+                if (next_byte(&path, end, false) != (unsigned char)*pat++)
+                    return 0;
+            if (path < end || pat < pat_end)
+                return 0;
         }
-        pat += patlen;
-        path += len;
     }
     return *pat == '\0' && *path == '\0';
-}
-
-static void allow_also(char *allow, size_t room, const char *method)
-{
-    size_t n = strlen(allow);
-
-    if (strstr(allow, method) != NULL || n + strlen(method) + 3 > room)
-        return;
-    if (n > 0)
-        strcat(allow, ", ");
-    strcat(allow, method);
-}
-
-/* A row for GET serves HEAD too; http_reply() leaves the body out. */
-static bool method_fits(const char *row, const char *method)
-{
-    return strcmp(row, method) == 0 || (strcmp(method, "HEAD") == 0 && strcmp(row, "GET") == 0);
 }
 
 static const struct route *row_at(const void *rows, size_t i, size_t stride)
@@ -154,15 +106,23 @@ static int row_fits(const struct route *row, const char *path, size_t depth, str
 int route_find(const void *rows, size_t n, size_t stride, const char *method, const char *path,
                struct route_match *ret, char *allow, size_t allow_room, struct err *e)
 {
+    const char *at = strchrnul(path, '%'), *end = path + strlen(path);
     size_t depth = count_slashes(path);
+    bool head = strcmp(method, "HEAD") == 0;
 
     allow[0] = '\0';
-    if (check_path(path, e) < 0)
-        return -1;
+    if ((size_t)(end - path) > HTTP_TARGET_MAX)
+        return err_set(e, ERR_INVALID, "the path is too long");
+    while (at < end)
+        if (next_byte(&at, end, false) < 0)
+            return err_set(e, ERR_INVALID, "bad percent-encoding in the path");
     for (size_t i = 0; i < n; i++) {
         const struct route *row = row_at(rows, i, stride);
-        int fits = method_fits(row->method, method) ? row_fits(row, path, depth, ret, e) : 0;
+        int fits = 0;
 
+        /* a row for GET serves HEAD too; http_reply() leaves the body out */
+        if (strcmp(row->method, method) == 0 || (head && strcmp(row->method, "GET") == 0))
+            fits = row_fits(row, path, depth, ret, e);
         ret->row = i;
         if (fits != 0)
             return fits > 0 ? 0 : -1;
@@ -174,8 +134,12 @@ int route_find(const void *rows, size_t n, size_t stride, const char *method, co
 
         if (fits < 0)
             return -1;
-        if (fits > 0)
-            allow_also(allow, allow_room, row->method);
+        if (fits == 0 || strstr(allow, row->method) != NULL ||
+            strlen(allow) + strlen(row->method) + 3 > allow_room)
+            continue;
+        if (allow[0] != '\0')
+            strcat(allow, ", ");
+        strcat(allow, row->method);
     }
     if (allow[0] != '\0')
         return err_set(e, ERR_METHOD, "%s is not supported on this path; use %s", method, allow);

@@ -27,40 +27,11 @@ static void keep(struct http_conn *c, const struct iovec *iov, size_t n, size_t 
         http_conn_break(c); /* the writer ignored its backlog, or no memory */
 }
 
-/* -1: the peer is gone. */
-static ssize_t send_once(int fd, struct iovec *iov, size_t n)
-{
-    struct msghdr m = {.msg_iov = iov, .msg_iovlen = n};
-    ssize_t sent;
-
-    do
-        sent = sendmsg(fd, &m, MSG_NOSIGNAL | MSG_DONTWAIT);
-    while (sent < 0 && errno == EINTR);
-    return sent < 0 && errno == EAGAIN ? 0 : sent;
-}
-
-static void sent_all(struct http_conn *c)
-{
-    c->blocked = false;
-    c->send_due_ns = 0;
-    if (c->out.cap > 4 * HTTP_BACKLOG_HIGH)
-        buf_free(&c->out);
-}
-
-static void sent_some(struct http_conn *c, bool progress)
-{
-    if (progress || !c->blocked || c->send_due_ns == 0)
-        http_conn_deadline(c, &c->send_due_ns, HTTP_SEND_MS);
-    c->blocked = true;
-    if (c->out.len > HTTP_BACKLOG_LOW)
-        c->req.above_low = true;
-    http_conn_kick(c);
-}
-
 void http_send_now(struct http_conn *c, const struct iovec *iov, size_t n)
 {
     struct iovec v[HTTP_PIECES_MAX + 3] = {{.iov_base = buf_data(&c->out), .iov_len = c->out.len}};
-    size_t had = c->out.len, k = had > 0;
+    size_t had = c->out.len, k = had > 0, from_out;
+    struct msghdr m = {.msg_iov = v};
     ssize_t sent;
 
     if (c->broken || had + total(iov, n) == 0)
@@ -71,17 +42,30 @@ void http_send_now(struct http_conn *c, const struct iovec *iov, size_t n)
     }
     for (size_t i = 0; i < n; i++)
         v[k++] = iov[i];
-    sent = send_once(c->io.fd, v, k);
-    if (sent < 0) {
+    m.msg_iovlen = k;
+    do
+        sent = sendmsg(c->io.fd, &m, MSG_NOSIGNAL | MSG_DONTWAIT);
+    while (sent < 0 && errno == EINTR);
+    if (sent < 0 && errno != EAGAIN) {
         http_conn_break(c);
         return;
     }
-    buf_consume(&c->out, (size_t)sent < had ? (size_t)sent : had);
-    keep(c, iov, n, (size_t)sent < had ? 0 : (size_t)sent - had);
-    if (c->out.len == 0)
-        sent_all(c);
-    else
-        sent_some(c, sent > 0);
+    sent = sent < 0 ? 0 : sent;
+    from_out = (size_t)sent < had ? (size_t)sent : had;
+    buf_consume(&c->out, from_out);
+    keep(c, iov, n, (size_t)sent - from_out);
+    if (c->out.len == 0) {
+        c->send_due_ns = 0;
+        if (c->out.cap > 4 * HTTP_BACKLOG_HIGH)
+            buf_free(&c->out);
+        return;
+    }
+    /* the peer has HTTP_SEND_MS from the last byte that the kernel took */
+    http_conn_deadline(c, &c->send_due_ns, HTTP_SEND_MS);
+    c->blocked = true;
+    if (c->out.len > HTTP_BACKLOG_LOW)
+        c->req.above_low = true;
+    http_conn_kick(c);
 }
 
 void http_send_flush(struct http_conn *c)

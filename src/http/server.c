@@ -21,24 +21,15 @@
 
 static void on_listen(struct loop_io *io, uint32_t events);
 
-/* Inherited by every accepted socket, which saves the calls there. They
- * fail on a unix socket, which has no such options. */
-static void set_socket_options(int fd)
+int http_server_new(const struct http_server_opts *opts, struct http_server **ret, struct err *e)
 {
     static const struct {
         int level, name, value;
-    } opts[] = {
+    } inherited[] = {
         {IPPROTO_TCP, TCP_NODELAY, 1},   {SOL_SOCKET, SO_KEEPALIVE, 1},
         {IPPROTO_TCP, TCP_KEEPIDLE, 60}, {IPPROTO_TCP, TCP_KEEPINTVL, 15},
         {IPPROTO_TCP, TCP_KEEPCNT, 4},
     };
-
-    for (size_t i = 0; i < ARRAY_LEN(opts); i++)
-        setsockopt(fd, opts[i].level, opts[i].name, &opts[i].value, sizeof(opts[i].value));
-}
-
-int http_server_new(const struct http_server_opts *opts, struct http_server **ret, struct err *e)
-{
     struct http_server *s = mem_zeroed(1, sizeof(*s));
 
     s->opts = *opts;
@@ -48,7 +39,11 @@ int http_server_new(const struct http_server_opts *opts, struct http_server **re
     buf_init(&s->event, HTTP_BACKLOG_MAX);
     s->listen.fd = -1;
     if (opts->listen_fd >= 0) {
-        set_socket_options(opts->listen_fd);
+        /* Inherited by every accepted socket, which saves the calls there. They fail on a unix
+         * socket, which has no such options. */
+        for (size_t i = 0; i < ARRAY_LEN(inherited); i++)
+            setsockopt(opts->listen_fd, inherited[i].level, inherited[i].name, &inherited[i].value,
+                       sizeof(inherited[i].value));
         if (loop_io_start(opts->loop, &s->listen, opts->listen_fd, EPOLLIN, on_listen, e) < 0) {
             free(s);
             return -1;
@@ -107,22 +102,6 @@ static void on_retry(struct loop_timer *t)
     loop_io_set(s->opts.loop, &s->listen, EPOLLIN);
 }
 
-/* The connection stays in the backlog, and epoll would report it in every turn. */
-static void wait_for_room(struct http_server *s)
-{
-    if (!s->full)
-        log_warn("accept: %s; trying again every %d ms", strerror(errno), ACCEPT_RETRY_MS);
-    s->full = true;
-    loop_io_set(s->opts.loop, &s->listen, 0);
-    if (loop_timer_set(s->opts.loop, &s->retry, ACCEPT_RETRY_MS, on_retry) < 0)
-        on_retry(&s->retry);
-}
-
-static bool is_out_of_room(int err)
-{
-    return err == EMFILE || err == ENFILE || err == ENOBUFS || err == ENOMEM;
-}
-
 int http_server_adopt(struct http_server *s, int fd, struct err *e)
 {
     if (s->nconns >= s->opts.conns_max + CONNS_REFUSED_MAX) {
@@ -144,8 +123,14 @@ static void on_listen(struct loop_io *io, uint32_t events)
         if (fd >= 0) {
             if (http_server_adopt(s, fd, &e) < 0)
                 log_debug("connection refused: %s", e.msg);
-        } else if (is_out_of_room(errno)) {
-            wait_for_room(s);
+        } else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
+            /* it stays in the backlog, and epoll would report it in every turn */
+            if (!s->full)
+                log_warn("accept: %s; trying again every %d ms", strerror(errno), ACCEPT_RETRY_MS);
+            s->full = true;
+            loop_io_set(s->opts.loop, &s->listen, 0);
+            if (loop_timer_set(s->opts.loop, &s->retry, ACCEPT_RETRY_MS, on_retry) < 0)
+                on_retry(&s->retry);
             return;
         } else if (errno == EAGAIN) {
             s->full = false;

@@ -42,19 +42,6 @@ static void add_field(struct buf *b, const char *name, const char *value)
     buf_addc(b, '\n');
 }
 
-/* CR LF, LF and CR each end a line for the reader. */
-static void add_lines(struct buf *b, const char *p, size_t n)
-{
-    for (size_t i = 0; i < n; i++) {
-        if (p[i] == '\r' && i + 1 < n && p[i + 1] == '\n')
-            continue;
-        if (p[i] == '\n' || p[i] == '\r')
-            buf_adds(b, "\ndata: ");
-        else
-            buf_addc(b, p[i]);
-    }
-}
-
 void http_sse_event(struct http_req *r, const char *id, const char *event, const char *data,
                     size_t len)
 {
@@ -67,7 +54,14 @@ void http_sse_event(struct http_req *r, const char *id, const char *event, const
     add_field(b, "event: ", event);
     buf_adds(b, "data: ");
     if (has_break(data, len))
-        add_lines(b, data, len);
+        for (size_t i = 0; i < len; i++) { /* CR LF, LF and CR each end a line for the reader */
+            if (data[i] == '\r' && i + 1 < len && data[i + 1] == '\n')
+                continue;
+            if (data[i] == '\n' || data[i] == '\r')
+                buf_adds(b, "\ndata: ");
+            else
+                buf_addc(b, data[i]);
+        }
     else
         iov[1] = (struct iovec){.iov_base = (void *)(uintptr_t)data, .iov_len = len};
     if (b->failed) {

@@ -25,7 +25,7 @@ struct http_ws {
     const char *src; /* points into what was just received */
     size_t nsrc;
     size_t untaken; /* bytes not taken at the last check after our close frame was queued */
-    bool paused, told, pinged;
+    bool paused, pinged;
 };
 
 /* ---- between wslay and the connection ---- */
@@ -78,31 +78,20 @@ static void flush(struct http_ws *ws)
 
 /* ---- the end ---- */
 
-/* The code of the peer's close frame; else of ours if the peer broke the protocol; else
- * 1006. */
-static int close_code(const struct http_ws *ws)
-{
-    if (wslay_event_get_close_received(ws->ctx) || !wslay_event_get_close_sent(ws->ctx) ||
-        wslay_event_want_read(ws->ctx))
-        return wslay_event_get_status_code_received(ws->ctx);
-    return wslay_event_get_status_code_sent(ws->ctx);
-}
-
-static void tell_close(struct http_ws *ws)
-{
-    if (ws->told)
-        return;
-    ws->told = true;
-    ws->ops.on_close(ws, close_code(ws), ws->arg);
-}
-
 void http_ws_free(struct http_conn *c)
 {
     struct http_ws *ws = take_ptr(&c->ws);
+    bool peers;
 
     if (ws == NULL)
         return;
-    tell_close(ws);
+    /* the code of the peer's close frame; else of ours if the peer broke the protocol; else 1006 */
+    peers = wslay_event_get_close_received(ws->ctx) || !wslay_event_get_close_sent(ws->ctx) ||
+            wslay_event_want_read(ws->ctx);
+    ws->ops.on_close(ws,
+                     peers ? wslay_event_get_status_code_received(ws->ctx)
+                           : wslay_event_get_status_code_sent(ws->ctx),
+                     ws->arg);
     wslay_event_context_free(ws->ctx);
     free(ws);
 }
@@ -131,27 +120,22 @@ static void expect_life(struct http_ws *ws, uint64_t ms)
         http_conn_deadline(ws->conn, &ws->conn->read_due_ns, ms);
 }
 
-/* Our close frame is queued after earlier data: a peer that reads slowly has not seen it yet. */
-static bool still_takes(struct http_ws *ws)
-{
-    size_t before = ws->untaken;
-
-    ws->untaken = http_ws_untaken(ws);
-    if (ws->untaken >= before)
-        return false;
-    http_conn_deadline(ws->conn, &ws->conn->read_due_ns, WS_CLOSE_MS);
-    return true;
-}
-
 /* While we do not read, silence of the peer means nothing; the send deadline finds a peer
  * that does not read either. */
 bool http_ws_late(struct http_conn *c)
 {
     struct http_ws *ws = c->ws;
     struct wslay_event_msg ping = {.opcode = WSLAY_PING};
+    size_t before = ws->untaken;
 
-    if (wslay_event_get_close_sent(ws->ctx))
-        return still_takes(ws);
+    if (wslay_event_get_close_sent(ws->ctx)) {
+        /* it is queued after earlier data: a peer that reads slowly has not seen it yet */
+        ws->untaken = http_ws_untaken(ws);
+        if (ws->untaken >= before)
+            return false;
+        http_conn_deadline(c, &c->read_due_ns, WS_CLOSE_MS);
+        return true;
+    }
     if (ws->pinged && http_ws_wants_input(c))
         return false;
     if (http_ws_wants_input(c) && wslay_event_queue_msg(ws->ctx, &ping) == 0) {
@@ -162,26 +146,20 @@ bool http_ws_late(struct http_conn *c)
     return true;
 }
 
-static int receive(struct http_ws *ws, const char *p, size_t n, size_t *used)
-{
-    int r;
-
-    ws->pinged = false;
-    expect_life(ws, HTTP_WS_IDLE_MS);
-    ws->src = p;
-    ws->nsrc = n;
-    r = wslay_event_recv(ws->ctx);
-    *used = n - ws->nsrc;
-    ws->nsrc = 0;
-    return r;
-}
-
 int http_ws_take(struct http_conn *c, const char *p, size_t n, size_t *used)
 {
     struct http_ws *ws = c->ws;
 
-    if (n > 0 && http_ws_wants_input(c) && receive(ws, p, n, used) < 0)
-        http_conn_break(c);
+    if (n > 0 && http_ws_wants_input(c)) {
+        ws->pinged = false;
+        expect_life(ws, HTTP_WS_IDLE_MS);
+        ws->src = p;
+        ws->nsrc = n;
+        if (wslay_event_recv(ws->ctx) < 0)
+            http_conn_break(c);
+        *used = n - ws->nsrc;
+        ws->nsrc = 0;
+    }
     flush(ws);
     if (c->broken)
         return 0;
@@ -224,22 +202,16 @@ int http_ws_accept_key(const char *key, char out[HTTP_WS_ACCEPT_SIZE])
     return 0;
 }
 
-static bool header_has(struct http_req *r, const char *name, const char *token)
-{
-    const char *v = http_header(r, name);
-
-    return v != NULL && http_list_has(v, strlen(v), token);
-}
-
 /* 0, or the status of the refusal. */
 static int judge(struct http_req *r, char accept[HTTP_WS_ACCEPT_SIZE], const char **why)
 {
     const char *version = http_header(r, "Sec-WebSocket-Version");
     const char *key = http_header(r, "Sec-WebSocket-Key");
+    const char *upgrade = http_header(r, "Upgrade");
     struct http_conn *c = http_conn_of(r);
 
     *why = "this path speaks WebSocket";
-    if (!header_has(r, "Upgrade", "websocket") || !c->msg.upgrade)
+    if (upgrade == NULL || !http_list_has(upgrade, strlen(upgrade), "websocket") || !c->msg.upgrade)
         return 426;
     *why = "a WebSocket handshake is a GET of HTTP/1.1 without a body";
     if (strcmp(r->head.method.p, "GET") != 0 || c->msg.minor == 0 || r->head.has_body)
@@ -262,27 +234,33 @@ static struct http_ws *refuse(struct http_req *r, int status, const char *why)
     return NULL;
 }
 
-static struct http_ws *ws_new(struct http_conn *c, const struct http_ws_ops *ops, void *arg)
+struct http_ws *http_ws_accept(struct http_req *r, const char *protocol,
+                               const struct http_ws_ops *ops, void *arg)
 {
     static const struct wslay_event_callbacks cb = {
         .recv_callback = give, .send_callback = collect, .on_msg_recv_callback = message};
-    struct http_ws *ws = mem_zeroed(1, sizeof(*ws));
+    struct http_conn *c = http_conn_of(r);
+    struct buf *b = &c->out;
+    char accept[HTTP_WS_ACCEPT_SIZE];
+    const char *why;
+    struct http_ws *ws;
+    int status = judge(r, accept, &why);
 
+    if (status != 0)
+        return refuse(r, status, why);
+    ws = mem_zeroed(1, sizeof(*ws));
     if (wslay_event_context_server_init(&ws->ctx, &cb, ws) != 0) {
         free(ws);
-        return NULL;
+        return refuse(r, 500, "out of memory");
     }
     wslay_event_config_set_max_recv_msg_length(ws->ctx, HTTP_WS_MESSAGE_MAX);
     ws->conn = c;
     ws->ops = *ops;
     ws->arg = arg;
-    return ws;
-}
-
-static void switch_protocols(struct http_conn *c, const char *accept, const char *protocol)
-{
-    struct buf *b = &c->out;
-
+    c->ws = ws;
+    r->active = false;
+    r->reply = REPLY_ENDED;
+    c->phase = PHASE_WS;
     buf_adds(b, "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\n"
                 "Connection: Upgrade\r\nSec-WebSocket-Accept: ");
     buf_adds(b, accept);
@@ -295,28 +273,9 @@ static void switch_protocols(struct http_conn *c, const char *accept, const char
     buf_adds(b, "\r\n");
     buf_clear(&c->extra);
     http_send_flush(c);
-}
-
-struct http_ws *http_ws_accept(struct http_req *r, const char *protocol,
-                               const struct http_ws_ops *ops, void *arg)
-{
-    struct http_conn *c = http_conn_of(r);
-    char accept[HTTP_WS_ACCEPT_SIZE];
-    const char *why;
-    int status = judge(r, accept, &why);
-
-    if (status != 0)
-        return refuse(r, status, why);
-    c->ws = ws_new(c, ops, arg);
-    if (c->ws == NULL)
-        return refuse(r, 500, "out of memory");
-    r->active = false;
-    r->reply = REPLY_ENDED;
-    c->phase = PHASE_WS;
-    switch_protocols(c, accept, protocol);
-    expect_life(c->ws, HTTP_WS_IDLE_MS);
+    expect_life(ws, HTTP_WS_IDLE_MS);
     http_conn_kick(c);
-    return c->ws;
+    return ws;
 }
 
 /* ---- called by the owner ---- */
