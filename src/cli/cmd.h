@@ -66,7 +66,7 @@ struct cmd_opt {
 /* What the first operand of a command may be, such as `create` of `cove key create`. */
 struct cmd_sub {
     const char *name;     /* NULL ends a table */
-    const char *operands; /* after the name: "SANDBOX SESSION", "SANDBOX..."; "" for none */
+    const char *operands; /* after the name: "SANDBOX SESSION", "SANDBOX...", "[ID]"; "" for none */
     const char *doc;      /* one line */
     int (*run)(const struct args *a, const struct server *s, struct err *e);
     bool local; /* it asks no server: `s` is NULL */

@@ -14,12 +14,17 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/limits.h"
+#include "base/quotas.h"
 
 #define CONFIG_TEXT_MAX 1024
 
 /* clang-format off */
 /* The defaults of sandboxes' limits. */
 #define CONFIG_LIMIT(X, _, member, name, type, def, min, max, doc, ...) X(type, member, name, def, min, max, doc)
+/* The ceilings of sandboxes' limits. */
+#define CONFIG_CEILING(X, _, member, name, type, def, min, max, doc, api, value, flag, ceiling, words) X(type, member##_max, name "-max", ceiling, 0, max, words)
+/* The quotas of keys that have no value of their own. */
+#define CONFIG_QUOTA(X, _, member, name, type, def, max, doc) X(type, quota_##member, "quota-" name, def, 0, max, "quota of each key that is not an admin's and has no value of its own: " doc "; 0: no limit")
 #define CONFIG_KEYS(X)                                                                                                         \
     /* type     member        name             default             min    max        one sentence */                           \
     X(TEXT,     listen,       "listen",        "127.0.0.1:7878",   0,     0,         "address and port of everything Cove serves")             \
@@ -33,6 +38,8 @@
     X(SIZE,     disk_pool,    "disk-pool",     "0",                0,     1ull << 50, "size of the image that holds all sandboxes' disks, of which used space and disk-reserve are allocated; 0: four fifths of the free space") \
     X(SIZE,     disk_reserve, "disk-reserve",  "0",                0,     1ull << 50, "free space for sandboxes' disks that is allocated ahead on the host, at least 64M; 0: an eighth of disk-pool, 2G to 4G, or all of a smaller one") \
     LIMITS(CONFIG_LIMIT, X, _)                                                                                                 \
+    LIMITS(CONFIG_CEILING, X, _)                                                                                               \
+    QUOTAS(CONFIG_QUOTA, X, _)                                                                                                 \
     X(DURATION, timeout_ms,   "timeout",       "0",                0,     1ull << 50, "default lifetime of a sandbox; 0: until it is deleted")  \
     X(TEXT,     mounts,       "mounts",        "",                 0,     0,         "volumes and directories that sandboxes may mount, comma-separated: NAME (a volume of Cove) or NAME=/DIRECTORY (of the host; read-only)") \
     X(DURATION, cloudflare_idle_ms, "cloudflare-idle","10m",              0,     1ull << 40, "a sandbox made by a Cloudflare client is paused after this time without a call; 0: never") \

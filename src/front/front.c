@@ -21,6 +21,7 @@
 #include "front/planes/e2b/e2b.h"
 #include "front/planes/native/native.h"
 #include "front/proxy/proxy.h"
+#include "front/quota/quota.h"
 #include "front/store/store.h"
 #include "http/http.h"
 #include "mem/mem.h"
@@ -39,6 +40,7 @@ struct front {
     struct config config;
     struct loop *loop;
     struct store *store;
+    struct quota_book *quotas;
     struct auth *auth;
     struct token_mint *tokens;
     struct engine *engine;
@@ -232,9 +234,24 @@ static int make_store(struct front *f, struct err *e)
     return store_open(FRONT_DATABASE, &f->store, e);
 }
 
+static int make_quotas(struct front *f, struct err *e)
+{
+    const struct config *c = &f->config;
+#define DEFAULT(c, B, member, ...) [QUOTA_##member] = (c)->quota_##member,
+    struct quotas defaults = {{QUOTAS(DEFAULT, c, _)}};
+#undef DEFAULT
+
+    (void)e;
+    f->quotas = quota_book_new(&defaults);
+    return 0;
+}
+
 static int make_auth(struct front *f, struct err *e)
 {
-    return auth_new(f->store, getenv(FRONT_KEY_ENV), &f->auth, e);
+    if (auth_new(f->store, getenv(FRONT_KEY_ENV), &f->auth, e) < 0)
+        return -1;
+    auth_keep_book(f->auth, f->quotas);
+    return 0;
 }
 
 static int make_tokens(struct front *f, struct err *e)
@@ -247,6 +264,7 @@ static int make_engine(struct front *f, struct err *e)
     struct engine_opts o = {.loop = f->loop,
                             .config = &f->config,
                             .store = f->store,
+                            .quotas = f->quotas,
                             .keeper_fd = FRONT_FD_KEEPER,
                             .run_fd = FRONT_FD_RUN,
                             .first_key = AUTH_ROOT,
@@ -317,7 +335,8 @@ static int settings(struct front *f, int argc, char **argv, struct err *e)
 static int make_all(struct front *f, struct err *e)
 {
     static int (*const parts[])(struct front * f, struct err * e) = {
-        make_loop, make_store, make_auth, make_tokens, make_engine, make_planes, make_proxy};
+        make_loop,   make_store,  make_quotas, make_auth,
+        make_tokens, make_engine, make_planes, make_proxy};
 
     for (size_t i = 0; i < ARRAY_LEN(parts); i++)
         if (parts[i](f, e) < 0)
@@ -340,6 +359,7 @@ static void unmake(struct front *f)
             kinds[i]->free(f->planes[i]);
     token_free(f->tokens);
     auth_free(f->auth);
+    quota_book_free(f->quotas);
     store_close(f->store);
     loop_free(f->loop);
     config_free(&f->config);

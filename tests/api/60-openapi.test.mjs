@@ -86,7 +86,7 @@ test('every documented route exists', async () => {
   const sessions = `/v1/sandboxes/${s.id}/sessions`;
   const shell = await d.post(sessions, {});
   const ran = await d.post(`${sessions}/${shell.id}/exec`, { command: 'true' });
-  const fill = { id: s.id, pid: p.id, tid: t.id, sid: shell.id, cid: ran.id, name: 'base', snapshot };
+  const fill = { id: s.id, pid: p.id, tid: t.id, sid: shell.id, cid: ran.id, name: 'base', snapshot, key: 'root' };
   for (const route of routesInDocument()) {
     const [method, url] = route.split(' ');
     if (/events|refresh|export/.test(url) || method === 'DELETE') continue; // a stream without end, one of gigabytes, and two with consequences

@@ -1,4 +1,8 @@
-/* key.c - `cove key`: creates, lists and revokes API keys. */
+/* key.c - `cove key`: creates, lists, shows, changes and revokes API keys. */
+#include <string.h>
+
+#include "base/quotas.h"
+#include "base/str.h"
 
 #include "cli/client/client.h"
 #include "cli/client/path.h"
@@ -10,11 +14,69 @@
 static const struct cmd_opt opts[] = {
     {0, "name", "NAME", "create: a name, to recognize the key by"},
     {0, "admin", NULL, "create: the key may also manage keys and templates"},
+    {0, "quota", "NAME=VALUE", "create, update: a quota, such as sandboxes=20 or memory=64G; 0: no limit; default: as the settings; repeatable"},
     {0, "delete-sandboxes", NULL, "revoke: delete the key's sandboxes too"},
     {0, "json", NULL, "print JSON"},
     {0},
 };
 /* clang-format on */
+
+static int read_number(const char *text, uint64_t *ret)
+{
+    return str_u64(text, INT64_MAX, ret);
+}
+
+/* clang-format off */
+static const struct {
+    const char *name;
+    int (*read)(const char *text, uint64_t *ret);
+} quotas[] = {
+#define NUMBER read_number
+#define SIZE str_size
+#define ROW(A, B, member, name, type, ...) {name, type},
+    QUOTAS(ROW, _, _)
+#undef ROW
+#undef SIZE
+#undef NUMBER
+};
+/* clang-format on */
+
+static int one_quota(json_t *obj, const char *text, struct err *e)
+{
+    const char *eq = strchr(text, '=');
+    size_t n = eq == NULL ? strlen(text) : (size_t)(eq - text), i = 0;
+    uint64_t v = 0;
+
+    while (i < QUOTA_COUNT && (strlen(quotas[i].name) != n || memcmp(quotas[i].name, text, n) != 0))
+        i++;
+    if (i == QUOTA_COUNT)
+        return err_set(e, ERR_INVALID,
+                       "--quota: there is no quota '%.*s'; `cove key show` lists the names",
+                       n > 60 ? 60 : (int)n, text);
+    if (eq != NULL && strcmp(eq + 1, "default") == 0) {
+        json_object_set_new(obj, quotas[i].name, json_null());
+        return 0;
+    }
+    if (eq == NULL || quotas[i].read(eq + 1, &v) < 0 || v > INT64_MAX)
+        return err_set(e, ERR_INVALID,
+                       "--quota: '%.60s' is not NAME=VALUE, such as sandboxes=20 or memory=64G",
+                       text);
+    json_object_set_new(obj, quotas[i].name, json_integer((json_int_t)v));
+    return 0;
+}
+
+static int add_quotas(const struct args *a, json_t *body, struct err *e)
+{
+    json_t *obj = json_object();
+    const char *text;
+    size_t at = 0;
+
+    json_object_set_new(body, "quotas", obj);
+    while ((text = args_next(a, "quota", &at)) != NULL)
+        if (one_quota(obj, text, e) < 0)
+            return -1;
+    return 0;
+}
 
 static int create(const struct args *a, const struct server *s, struct err *e)
 {
@@ -22,7 +84,7 @@ static int create(const struct args *a, const struct server *s, struct err *e)
 
     json_object_set_new(body, "admin", json_boolean(args_flag(a, "admin")));
     if (request_text(body, "name", args_value(a, "name"), "--name", e) < 0 ||
-        client_call(s, "POST", "/v1/keys", body, &answer, e) < 0)
+        add_quotas(a, body, e) < 0 || client_call(s, "POST", "/v1/keys", body, &answer, e) < 0)
         return -1;
     return request_print_made(a, answer, "key", e);
 }
@@ -56,6 +118,56 @@ static int list(const struct args *a, const struct server *s, struct err *e)
     return 0;
 }
 
+static const char *limit_text(json_t *quota, char out[TABLE_TEXT_MAX])
+{
+    json_t *limit = json_object_get(quota, "limit");
+
+    return json_integer_value(limit) == 0 ? "none" : table_number(limit, out);
+}
+
+static const char *origin_text(json_t *quota, char out[TABLE_TEXT_MAX])
+{
+    (void)out;
+    return json_is_true(json_object_get(quota, "own")) ? "this key" : "default";
+}
+
+/* clang-format off */
+static const struct table_column quota_columns[] = {
+    {"QUOTA", "name", table_text},
+    {"USED",  "used", table_number},
+    {"LIMIT", NULL,   limit_text},
+    {"FROM",  NULL,   origin_text},
+    {0},
+};
+/* clang-format on */
+
+/* Of the own key without an id. */
+static int show(const struct args *a, const struct server *s, struct err *e)
+{
+    autojson json_t *answer = NULL;
+    char path[PATH_TEXT_MAX];
+
+    path_key(path, a->noperands > 1 ? a->operands[1] : "self", "");
+    if (client_call(s, "GET", path, NULL, &answer, e) < 0)
+        return -1;
+    request_print_list(a, answer, "quotas", quota_columns);
+    return 0;
+}
+
+static int update(const struct args *a, const struct server *s, struct err *e)
+{
+    autojson json_t *body = json_object(), *answer = NULL;
+    char path[PATH_TEXT_MAX];
+
+    if (args_value(a, "quota") == NULL)
+        return err_set(e, ERR_INVALID, "update: --quota NAME=VALUE is missing");
+    if (add_quotas(a, body, e) < 0 ||
+        client_call(s, "PATCH", path_key(path, a->operands[1], ""), body, &answer, e) < 0)
+        return -1;
+    request_print_list(a, answer, "quotas", quota_columns);
+    return 0;
+}
+
 static int revoke(const struct args *a, const struct server *s, struct err *e)
 {
     char path[PATH_TEXT_MAX];
@@ -69,6 +181,8 @@ static int revoke(const struct args *a, const struct server *s, struct err *e)
 static const struct cmd_sub subs[] = {
     {"create", "",   "create a key and print it; only its hash is stored, so it cannot be shown again", create},
     {"list",   "",   "list all keys", list},
+    {"show",   "[ID]", "show the quotas of a key (without an ID: of the key in use), and what is used of them", show},
+    {"update", "ID", "change quotas of a key", update},
     {"revoke", "ID", "refuse this key from now on", revoke},
     {0},
 };
@@ -76,9 +190,12 @@ static const struct cmd_sub subs[] = {
 
 const struct cmd cmd_key = {
     .name = "key",
-    .usage = "key create|list|revoke [OPTIONS] [ID]",
-    .summary = "create, list and revoke API keys",
+    .usage = "key create|list|show|update|revoke [OPTIONS] [ID]",
+    .summary = "create, list, change and revoke API keys",
     .about =
+        "Quotas bound what one key may have. A key has those of the settings quota-NAME unless it "
+        "was\n"
+        "given its own; an admin's key has none but its own.\n\n"
         "Each key sees only the sandboxes it created. The sandboxes of a revoked key stay until\n"
         "their timeouts, or until `cove key revoke --delete-sandboxes ID`.",
     .opts = opts,

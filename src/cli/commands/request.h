@@ -15,7 +15,7 @@
     {0, "allow",    "CIDR",  "allow this destination, such as 192.0.2.0/24:80-443; wins over --deny; repeatable"}, \
     {0, "deny",     "CIDR",  "deny this destination; 0.0.0.0/0 is everything; repeatable"}
 /* limits: create, run, update */
-#define REQUEST_LIMIT_OPT(A, B, member, name, type, def, min, max, setting, api, value, words) {0, name, #value, words},
+#define REQUEST_LIMIT_OPT(A, B, member, name, type, def, min, max, setting, api, value, words, ...) {0, name, #value, words},
 #define REQUEST_LIMIT_OPTS LIMITS(REQUEST_LIMIT_OPT, _, _)
 /* properties of a new sandbox: create, run */
 #define REQUEST_SANDBOX_OPTS \

@@ -31,7 +31,7 @@ int sub_run(const struct args *a, struct err *e)
     if (sub->name == NULL)
         return unknown(a, e);
     for (want = sub->operands; *want != '\0'; want += strcspn(want, " "), want += *want == ' ', i++)
-        if (i >= a->noperands)
+        if (i >= a->noperands && *want != '[')
             return err_set(e, ERR_INVALID, "%s: %.*s is missing; usage: cove %s %s %s", sub->name,
                            (int)strcspn(want, " ."), want, a->cmd->name, sub->name, sub->operands);
     if (a->noperands > i && strstr(sub->operands, "...") == NULL)

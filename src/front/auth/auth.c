@@ -24,13 +24,15 @@ struct key {
     unsigned char hash[AUTH_HASH];
     bool admin;
     uint64_t created_ms;
+    struct quota_own quotas;
     char id[AUTH_ID_MAX], name[AUTH_NAME_MAX + 1];
 };
 
 struct auth {
     struct store *store;
-    struct list keys;    /* those not revoked; few, so a list that is always walked whole */
-    struct list revoked; /* since we began: requests under way still point to their ids */
+    struct quota_book *book; /* or NULL */
+    struct list keys;        /* those not revoked; few, so a list that is always walked whole */
+    struct list revoked;     /* since we began: requests under way still point to their ids */
     size_t nkeys;
 };
 
@@ -58,6 +60,28 @@ static int keep(void *arg, const struct store_key *k, struct err *e)
         return err_set(e, ERR_INTERNAL, "a key's id or name is too long");
     add(arg, k);
     return 0;
+}
+
+static struct key *find(struct auth *a, const char *id)
+{
+    struct key *k;
+
+    LIST_EACH (&a->keys, k, struct key, link)
+        if (strcmp(k->id, id) == 0)
+            return k;
+    return NULL;
+}
+
+/* One of a newer release, or of a key that is gone, is ignored. */
+static void keep_quota(void *arg, const char *key, const char *name, uint64_t value)
+{
+    struct key *k = find(arg, key);
+    enum quota q = quota_named(name);
+
+    if (k == NULL || q == QUOTA_COUNT)
+        return;
+    k->quotas.has[q] = true;
+    k->quotas.values.of[q] = value;
 }
 
 static int nibble(char c)
@@ -98,7 +122,8 @@ int auth_new(struct store *store, const char *first_hash, struct auth **ret, str
     a->store = store;
     list_init(&a->keys);
     list_init(&a->revoked);
-    if (put_first(store, first_hash, e) < 0 || store_key_each(store, keep, a, e) < 0) {
+    if (put_first(store, first_hash, e) < 0 || store_key_each(store, keep, a, e) < 0 ||
+        store_quota_each(store, keep_quota, a, e) < 0) {
         auth_free(a);
         return err_wrap(e, "API keys");
     }
@@ -171,16 +196,6 @@ int auth_key(struct auth *a, const char *presented, const char **ret_key_id, str
     return 0;
 }
 
-static struct key *find(struct auth *a, const char *id)
-{
-    struct key *k;
-
-    LIST_EACH (&a->keys, k, struct key, link)
-        if (strcmp(k->id, id) == 0)
-            return k;
-    return NULL;
-}
-
 int auth_allows(struct auth *a, const char *key_id, enum scope needs, struct err *e)
 {
     const struct key *k = key_id != NULL ? find(a, key_id) : NULL;
@@ -200,8 +215,76 @@ int auth_allows(struct auth *a, const char *key_id, enum scope needs, struct err
 
 static struct auth_info info_of(const struct key *k)
 {
-    return (struct auth_info){
-        .id = k->id, .name = k->name, .created_ms = k->created_ms, .admin = k->admin};
+    return (struct auth_info){.id = k->id,
+                              .name = k->name,
+                              .created_ms = k->created_ms,
+                              .admin = k->admin,
+                              .quotas = &k->quotas};
+}
+
+static void allow(struct auth *a, const struct key *k)
+{
+    if (a->book != NULL)
+        quota_allow(a->book, k->id, k->admin, &k->quotas);
+}
+
+void auth_keep_book(struct auth *a, struct quota_book *book)
+{
+    struct key *k;
+
+    a->book = book;
+    LIST_EACH (&a->keys, k, struct key, link)
+        allow(a, k);
+}
+
+struct quota_user *auth_user(struct auth *a, const char *key_id)
+{
+    return quota_user(a->book, key_id);
+}
+
+int auth_get(struct auth *a, const char *id, struct auth_info *ret, struct err *e)
+{
+    const struct key *k = find(a, id);
+
+    if (k == NULL)
+        return err_set(e, ERR_NOT_FOUND, "no API key %.64s; `cove key list` shows the ids", id);
+    *ret = info_of(k);
+    return 0;
+}
+
+static int store_quotas(struct auth *a, const char *id, const struct quota_own *change,
+                        const bool reset[QUOTA_COUNT], struct err *e)
+{
+    int r = store_begin(a->store, e);
+
+    for (enum quota q = 0; r == 0 && q < QUOTA_COUNT; q++) {
+        if (change->has[q])
+            r = store_quota_put(a->store, id, quota_name(q), change->values.of[q], e);
+        else if (reset[q])
+            r = store_quota_delete(a->store, id, quota_name(q), e);
+    }
+    if (r == 0 && store_commit(a->store, e) == 0)
+        return 0;
+    store_rollback(a->store);
+    return err_wrap(e, "API keys");
+}
+
+int auth_set_quotas(struct auth *a, const char *id, const struct quota_own *change,
+                    const bool reset[QUOTA_COUNT], struct err *e)
+{
+    struct key *k = find(a, id);
+
+    if (k == NULL)
+        return err_set(e, ERR_NOT_FOUND, "no API key %.64s; `cove key list` shows the ids", id);
+    if (store_quotas(a, id, change, reset, e) < 0)
+        return -1;
+    for (size_t q = 0; q < QUOTA_COUNT; q++) {
+        k->quotas.has[q] = change->has[q] || (k->quotas.has[q] && !reset[q]);
+        if (change->has[q])
+            k->quotas.values.of[q] = change->values.of[q];
+    }
+    allow(a, k);
+    return 0;
 }
 
 /* Durable first: a key somebody was given works after any crash. */
@@ -216,7 +299,9 @@ static struct key *put_new(struct auth *a, const char *key, const char *name, bo
     id_random(id + strlen(id), AUTH_ID_RANDOM);
     if (hash_of(key, row.hash, e) == 0 && store_key_put(a->store, &row, e) == 0)
         k = add(a, &row);
-    if (k == NULL) /* its row may be there, if only the disk did not confirm it */
+    if (k != NULL)
+        allow(a, k);
+    else /* its row may be there, if only the disk did not confirm it */
         store_key_delete(a->store, id, &ignored);
     return k;
 }
@@ -262,7 +347,8 @@ int auth_revoke(struct auth *a, const char *id, struct err *e)
     if (strcmp(id, AUTH_ROOT) == 0)
         return err_set(e, ERR_CONFLICT,
                        "the first key is the file api-key of the state directory: change it there");
-    if (store_key_delete(a->store, id, e) < 0)
+    /* quotas of a key that is gone are ignored */
+    if (store_key_delete(a->store, id, e) < 0 || store_quota_delete(a->store, id, "", e) < 0)
         return err_wrap(e, "API keys");
     list_del(&k->link);
     list_add_tail(&a->revoked, &k->link);

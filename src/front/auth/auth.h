@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
+#include "front/quota/quota.h"
 
 struct auth;
 struct store;
@@ -54,12 +55,24 @@ struct auth_info { /* points into `a` */
     const char *id, *name;
     uint64_t created_ms;
     bool admin;
+    const struct quota_own *quotas; /* that it was given */
 };
+
+/* From now on the book has the limits of every key, also of new ones. Borrowed for ever. */
+void auth_keep_book(struct auth *a, struct quota_book *book);
+/* The account of a key; NULL without a book. */
+struct quota_user *auth_user(struct auth *a, const char *key_id);
 
 /* Makes a key and writes it to `key`: nobody can read it again. Durable when it
  * returns. ERR_LIMIT at AUTH_KEYS_MAX. */
 int auth_create(struct auth *a, const char *name, bool admin, char key[AUTH_KEY_SIZE],
                 struct auth_info *ret, struct err *e);
+/* ERR_NOT_FOUND. */
+int auth_get(struct auth *a, const char *id, struct auth_info *ret, struct err *e);
+/* What `change` has is set. Where it has not, `reset` gives the key back the value of the settings.
+ * Durable when it returns; all or nothing. */
+int auth_set_quotas(struct auth *a, const char *id, const struct quota_own *change,
+                    const bool reset[QUOTA_COUNT], struct err *e);
 /* Oldest first. */
 void auth_each(struct auth *a, void (*each)(void *arg, const struct auth_info *k), void *arg);
 /* From now on nobody gets in with it, also after a restart. ERR_NOT_FOUND;

@@ -55,8 +55,10 @@ int engine_new(const struct engine_opts *opts, struct engine **ret, struct err *
         return err_set(e, ERR_INTERNAL, "engine: out of memory");
     g->o = *opts;
     g->loop = opts->loop;
+    ceilings_set(g);
     map_init(&g->boxes);
     map_init(&g->names);
+    map_init(&g->owned);
     list_init(&g->making);
     list_init(&g->answers);
     list_init(&g->imports);
@@ -112,6 +114,7 @@ void engine_free(struct engine *g)
     engine_drop_waiters(&g->answers);
     forks_free(g);
     snapshots_free(g);
+    templates_free(g);
     names_free(g);
     events_free(g);
     talk_hub_free(g->hub);

@@ -25,6 +25,7 @@
 #include "loop/loop.h"
 
 struct engine;
+struct quota_book;
 struct snapshot;
 struct store;
 
@@ -125,6 +126,7 @@ struct engine_opts {
     struct loop *loop;
     const struct config *config; /* must outlive the engine */
     struct store *store;         /* must outlive the engine */
+    struct quota_book *quotas;   /* must outlive the engine; NULL: no key has a limit */
     int keeper_fd, run_fd;       /* must outlive the engine */
     const char *
         first_key; /* id of the key that gets sandboxes without a row, after the database was lost */
@@ -339,7 +341,7 @@ void engine_template_refresh(struct engine *g, const char *name,
                                               uint64_t total),
                              engine_done_cb *cb, void *arg);
 
-/* Adds a template from an archive of any size: it is unpacked in a temporary sandbox, and `name`
+/* Adds a template from an archive of any size, counted to the key: it is unpacked in a temporary sandbox, and `name`
  * means the result only if everything succeeded. All callbacks come from the loop. */
 struct engine_import;
 struct import_ops {
@@ -349,7 +351,7 @@ struct import_ops {
     void (*on_snapshot)(void *arg, const struct snapshot *s);
     void (*on_done)(void *arg, const struct err *e); /* the last callback; the handle is freed */
 };
-struct engine_import *engine_import(struct engine *g, const char *name,
+struct engine_import *engine_import(struct engine *g, const char *key, const char *name,
                                     const struct import_ops *ops, void *arg);
 /* Not before the first on_drain. Returns how much is queued: above
  * ENGINE_IMPORT_HIGH wait for on_drain. `last`: that was all. */
@@ -363,7 +365,8 @@ void engine_import_cancel(struct engine_import *im);
 struct build_opts {                        /* all borrowed for the call */
     const char *suite, *mirror, *packages; /* mirror may be "", packages "" or "a,b" */
 };
-void engine_template_build(struct engine *g, const char *name, const struct build_opts *o,
+void engine_template_build(struct engine *g, const char *key, const char *name,
+                           const struct build_opts *o,
                            void (*progress)(void *arg, const char *text, uint64_t done,
                                             uint64_t total),
                            engine_done_cb *cb, void *arg);

@@ -16,6 +16,7 @@
  *   network.c   rules and traffic              work.c     one call of cove-helper
  *   archive.c   directories in and out
  *   owners.c    whose sandboxes they are       list.c     in pages
+ *   charge.c    quotas of keys, ceilings of limits
  *   name.c      sandboxes by name              fdpass.c   fds from inside
  *   file*.c     files, by init or cove-helper
  *   mount.c     directories of the operator's  idle.c     paused when unused
@@ -33,6 +34,7 @@
 #include "front/engine/snapshot.h"
 #include "front/engine/talk/keeper.h"
 #include "front/engine/talk/talk.h"
+#include "front/quota/quota.h"
 #include "front/store/store.h"
 #include "wire/init.h"
 #include "wire/keeper.h"
@@ -117,11 +119,13 @@ struct box {
     struct map_node node;
     uint64_t seq; /* order of creation, the cursor of lists */
     enum life life;
-    bool seen;           /* by the join: the keeper has it */
-    struct list waiters; /* for what is under way */
-    struct list next;    /* for what comes after it, if `wanted`: a resume */
-    bool wanted, wished; /* wished_end: the end it gets when it runs */
-    bool cold;           /* ...and without what it has in memory */
+    struct quota_user *user; /* its key's account... */
+    struct quotas charged;   /* ...and what of it is this sandbox's */
+    bool seen;               /* by the join: the keeper has it */
+    struct list waiters;     /* for what is under way */
+    struct list next;        /* for what comes after it, if `wanted`: a resume */
+    bool wanted, wished;     /* wished_end: the end it gets when it runs */
+    bool cold;               /* ...and without what it has in memory */
     uint64_t wished_end;
     struct list unsaved;             /* in the engine's list while its row is to follow */
     struct flush flush;              /* while LIFE_DELETING, before the keeper is asked */
@@ -162,9 +166,10 @@ struct engine {
     struct loop *loop;
     struct keeper_link *keeper;
     struct talk_hub *hub;
-    unsigned nleft;     /* closed streams that still send their stdin, see stream.c */
-    struct map boxes;   /* by id */
-    struct box **order; /* by seq */
+    struct limits ceilings; /* of one sandbox; 0: none */
+    unsigned nleft;         /* closed streams that still send their stdin, see stream.c */
+    struct map boxes;       /* by id */
+    struct box **order;     /* by seq */
     size_t norder, corder;
     size_t ncreates;     /* under way */
     struct list answers; /* waiters that the loop is about to answer */
@@ -174,6 +179,7 @@ struct engine {
     struct list snaps;   /* snapshots */
     struct list forks;   /* under way */
     struct list exports; /* under way */
+    struct map owned;    /* template_owner.c */
     struct loop_timer meter;
     struct list unsaved; /* boxes */
     struct loop_timer save;
@@ -219,6 +225,20 @@ struct box *box_running(struct ref ref, struct err *e);
 struct box *box_alive(struct ref ref, struct err *e);
 /* It has an init. */
 bool box_has_init(const struct box *b);
+
+/* charge.c */
+struct quotas charge_of_new(const struct limits *l);
+/* Makes its charge what its state says. */
+void box_charge(struct box *b);
+void box_uncharge(struct box *b);
+/* Whether its key's quotas allow that it runs. */
+int box_may_run(const struct box *b, struct err *e);
+/* What it would be charged with above what it is now. */
+struct quotas box_more(const struct box *b, const struct limits *l);
+void ceilings_set(struct engine *g);
+/* Limits that are 0 (none) become the ceiling, if there is one. */
+void ceilings_apply(const struct engine *g, struct limits *l);
+int ceilings_check(const struct engine *g, const struct limits *l, struct err *e);
 
 /* network.c: the rules as the wire and the row have them */
 void box_pack_rules(struct buf *out, const struct sandbox_rule *rules, size_t n);
@@ -333,6 +353,8 @@ const struct snapshot *snap_pub(struct engine *g, const char *id); /* of any key
 void snap_forget(struct engine *g, const char *id);
 /* The sandbox if a snapshot can be taken of it now, else NULL and `e`. */
 struct box *box_to_snapshot(struct ref ref, struct err *e);
+/* Whether the key may have one more, of about that size. */
+int snap_may_add(const struct quota_user *u, uint64_t bytes, struct err *e);
 int snap_check_name(const char *name, struct err *e);
 /* One that the keeper has as `id`; durable when it returns. NULL and `e`. */
 const struct snapshot *snap_imported(struct engine *g, const char *key, const char *name,
@@ -358,6 +380,14 @@ bool logbook_line(struct box *b, const struct init_line *m);
 bool logbook_gap(struct box *b, const struct init_line *m);
 void logbook_hurry(struct engine *g);
 void logbook_flush(struct engine *g);
+
+/* template_owner.c: whether the key may add one of that name; *ret_more: what that counts. */
+int template_may_add(struct engine *g, const char *key, const char *name, struct quotas *ret_more,
+                     struct err *e);
+void template_own(struct engine *g, const char *key, const char *name);
+void template_disown(struct engine *g, const char *name);
+int templates_join(struct engine *g, struct err *e);
+void templates_free(struct engine *g);
 
 /* import.c */
 void imports_free(struct engine *g);

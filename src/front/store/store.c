@@ -70,6 +70,10 @@ static const char *const migrations[] = {
     /* before, only the Cloudflare bridge gave names */
     "ALTER TABLE sandboxes ADD COLUMN guarded INTEGER NOT NULL DEFAULT 0;"
     "UPDATE sandboxes SET guarded = 1 WHERE name != '';",
+    ("CREATE TABLE quotas ("
+     " key TEXT NOT NULL, name TEXT NOT NULL, value INTEGER NOT NULL,"
+     " PRIMARY KEY (key, name)) WITHOUT ROWID;"
+     "CREATE TABLE templates (name TEXT PRIMARY KEY, key TEXT NOT NULL) WITHOUT ROWID;"),
 };
 
 int store_fail(struct store *s, const char *what, struct err *e)

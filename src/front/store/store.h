@@ -108,6 +108,15 @@ int store_snapshot_each(struct store *s,
                         int (*each)(void *arg, const struct store_snapshot *row, struct err *e),
                         void *arg, struct err *e);
 
+/* ---- who added which template ---- */
+
+int store_template_put(struct store *s, const char *name, const char *key, struct err *e);
+/* A missing row is fine. */
+int store_template_delete(struct store *s, const char *name, struct err *e);
+/* `each` must not call the store. */
+int store_template_each(struct store *s, void (*each)(void *arg, const char *name, const char *key),
+                        void *arg, struct err *e);
+
 /* ---- what sandboxes used, and what happened to them ---- */
 
 struct store_point {
@@ -172,6 +181,16 @@ int store_key_delete(struct store *s, const char *id, struct err *e);
 int store_key_each(struct store *s,
                    int (*each)(void *arg, const struct store_key *k, struct err *e), void *arg,
                    struct err *e);
+
+/* Quotas that a key was given; those of a name that this release does not know are kept. */
+int store_quota_put(struct store *s, const char *key, const char *name, uint64_t value,
+                    struct err *e);
+/* `name` "": all of the key. A missing row is fine. */
+int store_quota_delete(struct store *s, const char *key, const char *name, struct err *e);
+/* `each` must not call the store. */
+int store_quota_each(struct store *s,
+                     void (*each)(void *arg, const char *key, const char *name, uint64_t value),
+                     void *arg, struct err *e);
 
 /* ---- ports that are open to clients with their token ---- */
 

@@ -35,7 +35,7 @@ struct build {
     engine_done_cb *cb;
     void (*progress)(void *arg, const char *text, uint64_t done, uint64_t total);
     void *arg;
-    char name[IMAGE_NAME], id[KEEPER_ID_MAX + 1];
+    char key[ENGINE_KEY_MAX + 1], name[IMAGE_NAME], id[KEEPER_ID_MAX + 1];
     struct buf argv; /* of the first script */
     struct talk_peer peer;
     struct process_stream *stream;
@@ -198,7 +198,7 @@ static void on_ended(void *arg, const struct process_exit *m)
     } else if (b->packing) {
         engine_import_feed(b->import, NULL, 0, true);
     } else {
-        b->import = engine_import(b->g, b->name, &import_ops, b);
+        b->import = engine_import(b->g, b->key, b->name, &import_ops, b);
     }
 }
 
@@ -257,7 +257,8 @@ static void fail_later(struct loop_later *l)
     end(b, &e);
 }
 
-void engine_template_build(struct engine *g, const char *name, const struct build_opts *o,
+void engine_template_build(struct engine *g, const char *key, const char *name,
+                           const struct build_opts *o,
                            void (*progress)(void *arg, const char *text, uint64_t done,
                                             uint64_t total),
                            engine_done_cb *cb, void *arg)
@@ -267,6 +268,7 @@ void engine_template_build(struct engine *g, const char *name, const struct buil
                                  o->suite,    o->mirror, o->packages};
     struct build *b = calloc(1, sizeof(*b));
     struct keeper_create ask = {.template = "base"};
+    struct quotas more;
 
     if (b == NULL)
         abort(); /* as import.c */
@@ -277,7 +279,9 @@ void engine_template_build(struct engine *g, const char *name, const struct buil
     buf_init(&b->argv, 32u << 10);
     for (size_t i = 0; i < ARRAY_LEN(words); i++)
         wire_strv_add(&b->argv, words[i]);
-    if (image_check_name(name, &b->why) < 0 || check(o, &b->why) < 0) {
+    str_fmt(b->key, sizeof(b->key), "%.*s", (int)ENGINE_KEY_MAX, key);
+    if (image_check_name(name, &b->why) < 0 || check(o, &b->why) < 0 ||
+        template_may_add(g, b->key, name, &more, &b->why) < 0) {
         loop_defer(g->loop, &b->later, fail_later);
         return;
     }

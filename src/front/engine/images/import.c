@@ -25,12 +25,15 @@ struct engine_import {
     const struct import_ops *ops; /* NULL: cancelled */
     void *arg;
     enum import_state state;
-    bool last; /* all bytes were given */
+    bool last;                    /* all bytes were given */
+    char key[ENGINE_KEY_MAX + 1]; /* whose it becomes */
     char name[IMAGE_NAME], id[KEEPER_ID_MAX + 1];
     struct { /* instead of a template called `name` */
         bool wanted;
-        char key[ENGINE_KEY_MAX + 1], name[SNAPSHOT_NAME_MAX + 1];
+        char name[SNAPSHOT_NAME_MAX + 1];
     } snapshot;
+    struct quota_user *user; /* charged until it is there */
+    struct quotas charged;
     struct talk_peer peer;
     struct process_stream *stream; /* while RUNNING */
     struct buf lines;
@@ -45,6 +48,7 @@ struct engine_import {
 
 static void import_free(struct engine_import *im)
 {
+    quota_drop(im->user, &im->charged);
     list_del(&im->link);
     loop_undefer(&im->later);
     image_result_free(&im->result);
@@ -95,11 +99,15 @@ static void on_committed(void *arg, const void *msg, const struct err *e)
     struct err why;
 
     (void)msg;
+    quota_drop(im->user, &im->charged);
+    im->charged = (struct quotas){0};
+    if (e == NULL && !im->snapshot.wanted)
+        template_own(im->g, im->key, im->name);
     if (e != NULL || !im->snapshot.wanted) {
         end(im, e);
         return;
     }
-    s = snap_imported(im->g, im->snapshot.key, im->snapshot.name, im->id, im->result.bytes, &why);
+    s = snap_imported(im->g, im->key, im->snapshot.name, im->id, im->result.bytes, &why);
     if (s == NULL)
         snap_forget(im->g, im->id);
     else if (im->ops != NULL)
@@ -289,13 +297,16 @@ static void on_sandbox(void *arg, const void *msg, const struct err *e)
         start_helper(im);
 }
 
-static struct engine_import *import_new(struct engine *g, const struct import_ops *ops, void *arg)
+static struct engine_import *import_new(struct engine *g, const char *key,
+                                        const struct import_ops *ops, void *arg)
 {
     struct engine_import *im = calloc(1, sizeof(*im));
 
     if (im == NULL)
         abort(); /* as stream.c does: nothing can go on */
     im->g = g;
+    str_fmt(im->key, sizeof(im->key), "%.*s", (int)ENGINE_KEY_MAX, key);
+    im->user = quota_user(g->o.quotas, im->key);
     im->ops = ops;
     im->arg = arg;
     list_add_tail(&g->imports, &im->link);
@@ -311,17 +322,23 @@ static struct engine_import *begin(struct engine_import *im, int r)
     struct keeper_import ask = {0};
 
     if (r < 0)
+        im->charged = (struct quotas){0};
+    quota_add(im->user, &im->charged);
+    if (r < 0)
         loop_defer(im->g->loop, &im->later, fail_later);
     else
         keeper_ask(im->g->keeper, KEEPER_IMPORT, &ask, &asker, im);
     return im;
 }
 
-struct engine_import *engine_import(struct engine *g, const char *name,
+struct engine_import *engine_import(struct engine *g, const char *key, const char *name,
                                     const struct import_ops *ops, void *arg)
 {
-    struct engine_import *im = import_new(g, ops, arg);
+    struct engine_import *im = import_new(g, key, ops, arg);
     int r = image_check_name(name, &im->why);
+
+    if (r == 0)
+        r = template_may_add(g, im->key, name, &im->charged, &im->why);
 
     if (r == 0)
         str_fmt(im->name, sizeof(im->name), "%s", name);
@@ -336,7 +353,7 @@ static int check_turn(struct engine *g, const char *key, struct err *e)
 
     LIST_EACH (&g->imports, im, struct engine_import, link) {
         all += im->snapshot.wanted;
-        own += im->snapshot.wanted && strcmp(im->snapshot.key, key) == 0;
+        own += im->snapshot.wanted && strcmp(im->key, key) == 0;
     }
     if (all < IMPORT_SNAPSHOTS_MAX && own < IMPORT_SNAPSHOTS_EACH)
         return 0;
@@ -346,11 +363,13 @@ static int check_turn(struct engine *g, const char *key, struct err *e)
 struct engine_import *engine_import_snapshot(struct engine *g, const char *key, const char *name,
                                              const struct import_ops *ops, void *arg)
 {
-    struct engine_import *im = import_new(g, ops, arg);
+    struct engine_import *im = import_new(g, key, ops, arg);
     int r = snap_check_name(name, &im->why) < 0 ? -1 : check_turn(g, key, &im->why);
 
+    im->charged = (struct quotas){{[QUOTA_snapshots] = 1}};
+    if (r == 0)
+        r = snap_may_add(im->user, 0, &im->why);
     im->snapshot.wanted = r == 0;
-    str_fmt(im->snapshot.key, sizeof(im->snapshot.key), "%.*s", (int)ENGINE_KEY_MAX, key);
     if (r == 0)
         str_fmt(im->snapshot.name, sizeof(im->snapshot.name), "%s", name);
     return begin(im, r);

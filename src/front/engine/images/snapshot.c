@@ -20,6 +20,7 @@ struct snap {
     struct snapshot pub;
     uint64_t seq;
     bool seen; /* by the join: the keeper has it */
+    struct quota_user *user;
     char text[];
 };
 
@@ -31,15 +32,30 @@ static const char *keep(char **at, const char *text)
     return to;
 }
 
+static struct quotas cost(uint64_t bytes)
+{
+    return (struct quotas){{[QUOTA_snapshots] = 1, [QUOTA_disk] = bytes}};
+}
+
+int snap_may_add(const struct quota_user *u, uint64_t bytes, struct err *e)
+{
+    struct quotas more = cost(bytes);
+
+    return quota_check(u, &more, e) < 0 ? err_wrap(e, "a snapshot") : 0;
+}
+
 static struct snap *snap_add(struct engine *g, const struct store_snapshot *row)
 {
     size_t len = strlen(row->id) + strlen(row->key) + strlen(row->name) + strlen(row->sandbox) +
                  strlen(row->template) + 5;
     struct snap *s = calloc(1, sizeof(*s) + len);
     char *at = s == NULL ? NULL : s->text;
+    struct quotas charge = cost(row->bytes);
 
     if (s == NULL)
         return NULL;
+    s->user = quota_user(g->o.quotas, row->key);
+    quota_add(s->user, &charge);
     s->seq = row->seq;
     s->pub = (struct snapshot){.id = keep(&at, row->id),
                                .key = keep(&at, row->key),
@@ -54,6 +70,9 @@ static struct snap *snap_add(struct engine *g, const struct store_snapshot *row)
 
 static void snap_free(struct snap *s)
 {
+    struct quotas charge = cost(s->pub.bytes);
+
+    quota_drop(s->user, &charge);
     list_del(&s->link);
     free(s);
 }
@@ -102,7 +121,9 @@ const struct snapshot *engine_snapshot_get(struct ref ref)
 
 struct take {
     struct engine *g;
-    struct waiter *waiter; /* NULL once the client was told that the snapshot timed out */
+    struct waiter *waiter;   /* NULL once the client was told that the snapshot timed out */
+    struct quota_user *user; /* charged while it is under way */
+    struct quotas charged;
     char key[ENGINE_KEY_MAX + 1], name[SNAPSHOT_NAME_MAX + 1];
 };
 
@@ -151,6 +172,7 @@ static void on_taken(void *arg, const void *msg, const struct err *why)
     struct take *t = arg;
     struct err e;
 
+    quota_drop(t->user, &t->charged);
     if (why != NULL) {
         waiter_answer(t->waiter, "", why);
     } else if (keep_row(t, m, &e) == 0) {
@@ -218,13 +240,17 @@ void engine_snapshot(struct ref ref, const char *name, snapshot_cb *cb, void *ar
     }
     w->snapped = cb;
     b = box_to_snapshot(ref, &e);
-    if (b == NULL || snap_check_name(name == NULL ? "" : name, &e) < 0) {
+    if (b == NULL || snap_check_name(name == NULL ? "" : name, &e) < 0 ||
+        snap_may_add(b->user, b->metric.disk, &e) < 0) {
         waiter_answer(w, "", &e);
         free(t);
         return;
     }
     t->g = ref.engine;
     t->waiter = w;
+    t->user = b->user;
+    t->charged = cost(b->metric.disk); /* its size is known when it is there */
+    quota_add(t->user, &t->charged);
     str_fmt(t->key, sizeof(t->key), "%s", b->pub.key);
     str_fmt(t->name, sizeof(t->name), "%s", name == NULL ? "" : name);
     keeper_ask(ref.engine->keeper, KEEPER_SNAPSHOT, &(struct keeper_snapshot){.id = b->pub.id},

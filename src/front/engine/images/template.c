@@ -3,13 +3,16 @@
 #include <string.h>
 
 #include "base/own.h"
+#include "base/str.h"
 #include "front/engine/internal.h"
 
 struct template_call {
+    struct engine *g;
     struct waiter *waiter;
     void (*each)(void *arg, const struct template_info *t);
     void (*progress)(void *arg, const char *text, uint64_t done, uint64_t total);
     void *arg;
+    char forgets[KEEPER_NAME_MAX + 1]; /* a template; or "" */
 };
 
 static void on_template(void *arg, const void *msg)
@@ -47,6 +50,8 @@ static void on_template_last(void *arg, const void *msg, const struct err *e)
     struct template_call *c = arg;
 
     (void)msg;
+    if (c->forgets[0] != '\0' && (e == NULL || e->kind == ERR_NOT_FOUND))
+        template_disown(c->g, c->forgets);
     waiter_answer(c->waiter, "", e);
     free(c);
 }
@@ -75,6 +80,7 @@ static struct template_call *template_call(struct engine *g, engine_done_cb *cb,
         waiter_fail(w, ERR_INTERNAL, "out of memory");
         return NULL;
     }
+    c->g = g;
     c->waiter = w;
     c->arg = arg;
     return c;
@@ -158,5 +164,6 @@ void engine_template_delete(struct engine *g, const char *name, engine_done_cb *
         free(c);
         return;
     }
+    str_fmt(c->forgets, sizeof(c->forgets), "%s", name);
     keeper_ask(g->keeper, KEEPER_FORGET, &ask, &plain_asker, c);
 }

@@ -77,6 +77,8 @@ struct box *box_running(struct ref ref, struct err *e)
     if (b == NULL || b->life == LIFE_RUNNING || b->life == LIFE_THAWING)
         return b;
     if (b->pub.auto_resume) {
+        if (box_may_run(b, e) < 0)
+            return NULL;
         life_event(b, LIFE_RESUME, &wake);
         return b;
     }
@@ -202,6 +204,7 @@ struct box *box_add(struct engine *g, const struct store_sandbox *row)
     if (b == NULL)
         return NULL;
     b->g = g;
+    b->user = quota_user(g->o.quotas, row->key);
     box_fill(b, row);
     if (box_set_rules(b, &(struct wire_bytes){row->rules.p, (uint32_t)row->rules.len}) < 0) {
         free(b);
@@ -226,6 +229,7 @@ struct box *box_add(struct engine *g, const struct store_sandbox *row)
         return NULL;
     }
     idle_watch(b);
+    box_charge(b);
     return b;
 }
 
@@ -235,6 +239,7 @@ void box_free(struct box *b)
     struct err why;
 
     err_set(&why, ERR_GONE, "sandbox %s was deleted", b->pub.id);
+    box_uncharge(b);
     box_leave(b);
     monitor_stop(b);
     journal_stop(b);

@@ -369,8 +369,10 @@ void join_done(struct engine *g)
         return;
     }
     /* Only now: a lifetime that ended while the front was down deletes at once. */
-    for (size_t i = 0; i < g->norder; i++)
+    for (size_t i = 0; i < g->norder; i++) {
+        box_charge(g->order[i]);
         life_arm(g->order[i]);
+    }
     g->ready = true;
     metrics_start(g);
     log_info("%zu sandboxes", g->norder);
@@ -394,7 +396,7 @@ int join_start(struct engine *g, struct err *e)
     g->rescue = !g->joined && config_accepts(g->o.config, "lost-database");
     ask.settings = g->rescue;
     map_init(&j->deleting);
-    if (store_sandbox_each(g->o.store, on_row, j, e) < 0) {
+    if (store_sandbox_each(g->o.store, on_row, j, e) < 0 || templates_join(g, e) < 0) {
         join_free(j);
         return -1;
     }

@@ -215,4 +215,6 @@ bool life_is_decided(void)
 void life_event(struct box *b, enum life_event ev, const struct life_news *news)
 {
     react[b->life][ev](b, news);
+    if (ev != LIFE_DESTROYED) /* after which there may be no box */
+        box_charge(b);
 }

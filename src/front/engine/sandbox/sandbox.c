@@ -23,8 +23,10 @@ struct create {
     char snapshot[KEEPER_ID_MAX + 1]; /* that the keeper makes it from; or "" */
     struct buf rules;                 /* packed */
     struct flush flush;               /* of its row */
-    char id[KEEPER_ID_MAX + 1];       /* meanwhile */
-    char text[];                      /* what the row points to */
+    struct quota_user *user;          /* charged for it until there is a box */
+    struct quotas charged;
+    char id[KEEPER_ID_MAX + 1]; /* meanwhile */
+    char text[];                /* what the row points to */
 };
 
 static const char *keep(char **at, const char *text)
@@ -33,6 +35,15 @@ static const char *keep(char **at, const char *text)
 
     *at = stpcpy(to, text) + 1;
     return to;
+}
+
+static struct limits limits_of(const struct engine *g, const struct create_opts *o)
+{
+    struct limits l = o->limits;
+
+    LIMITS_DEFAULT(&l, g->o.config);
+    ceilings_apply(g, &l);
+    return l;
 }
 
 static struct create *create_new(struct engine *g, const struct create_opts *o)
@@ -46,6 +57,7 @@ static struct create *create_new(struct engine *g, const struct create_opts *o)
                  strlen(plane) + strlen(name) + 6;
     struct create *c = calloc(1, sizeof(*c) + len + o->env_len);
     char *at = c == NULL ? NULL : c->text;
+    struct limits limits;
 
     if (c == NULL)
         return NULL;
@@ -69,13 +81,23 @@ static struct create *create_new(struct engine *g, const struct create_opts *o)
     c->row.log_output = o->log_output == CREATE_LOG_DEFAULT ? g->o.config->logs_output
                                                             : o->log_output == CREATE_LOG_OUTPUT;
     c->row.log_boot = "";
-    LIMITS_COPY(&c->row, &o->limits);
-    LIMITS_DEFAULT(&c->row, g->o.config);
+    limits = limits_of(g, o);
+    LIMITS_COPY(&c->row, &limits);
+    c->user = quota_user(g->o.quotas, o->key);
+    c->charged = charge_of_new(&limits);
+    quota_add(c->user, &c->charged);
     return c;
+}
+
+static void create_uncharge(struct create *c)
+{
+    quota_drop(c->user, &c->charged);
+    c->charged = (struct quotas){0};
 }
 
 static void create_end(struct create *c, const char *id, const struct err *e)
 {
+    create_uncharge(c);
     c->g->ncreates--;
     c->g->stats.creates += e == NULL;
     c->g->stats.create_failures += e != NULL;
@@ -120,6 +142,7 @@ static struct box *create_keep(struct create *c, const struct keeper_sandbox *m,
     c->row.ends_ms = c->row.timeout_ms == 0 ? 0 : c->row.created_ms + c->row.timeout_ms;
     if (insert(g->o.store, &c->row, e) < 0)
         return NULL;
+    create_uncharge(c);
     b = box_add(g, &c->row);
     if (b == NULL)
         err_set(e, ERR_INTERNAL, "sandbox %s: out of memory", m->id);
@@ -242,6 +265,18 @@ static int check_create(struct engine *g, const struct create_opts *o, struct er
     return command_check_env(o->env, o->env_len, e);
 }
 
+static int check_quota(struct engine *g, const struct create_opts *o, struct err *e)
+{
+    struct limits l = limits_of(g, o);
+    struct quotas more = charge_of_new(&l);
+
+    if (ceilings_check(g, &l, e) < 0)
+        return -1;
+    return quota_check(quota_user(g->o.quotas, o->key), &more, e) < 0
+               ? err_wrap(e, "create a sandbox")
+               : 0;
+}
+
 static void create_ask(struct create *c)
 {
     static const struct keeper_asker asker = {
@@ -262,7 +297,7 @@ void create_from(struct engine *g, const struct create_opts *o, const char *snap
     struct create *c = NULL;
     struct err e;
 
-    if (check_create(g, o, &e) < 0) {
+    if (check_create(g, o, &e) < 0 || check_quota(g, o, &e) < 0) {
         waiter_answer(w, "", &e);
         return;
     }
@@ -338,11 +373,14 @@ void engine_resume(struct ref ref, enum resume_end end, uint64_t timeout_ms, eng
     struct life_news n = {
         .waiter = waiter_new(ref.engine, NULL, cb, arg), .end = end, .timeout_ms = timeout_ms};
     struct box *b = box_of(ref);
+    struct err e;
 
     if (b == NULL)
         waiter_fail(n.waiter, ERR_NOT_FOUND, "no sandbox %.64s", ref.id);
     else if (timeout_ms > SANDBOX_TIMEOUT_MAX)
         waiter_fail(n.waiter, ERR_INVALID, "timeout_ms is too large");
+    else if (box_may_run(b, &e) < 0)
+        waiter_answer(n.waiter, ref.id, &e);
     else
         life_event(b, LIFE_RESUME, &n);
 }

@@ -17,6 +17,8 @@ struct update {
     struct engine *g;
     struct waiter *waiter; /* NULL once the client was told that it took too long */
     char id[KEEPER_ID_MAX + 1], key[ENGINE_KEY_MAX + 1];
+    struct quota_user *user; /* charged with what it asks for, while the keeper sets it */
+    struct quotas charged;
     struct update_opts o; /* its strings point to `name` and `metadata` */
     char *name, *metadata;
 };
@@ -25,10 +27,19 @@ static void update_free(void *arg)
 {
     struct update *u = arg;
 
+    quota_drop(u->user, &u->charged);
     free(u->waiter);
     free(u->name);
     free(u->metadata);
     free(u);
+}
+
+static struct limits limits_after(const struct box *b, const struct update_opts *o)
+{
+    struct limits l = o->limits;
+
+    LIMITS_DEFAULT(&l, &b->pub.limits);
+    return l;
 }
 
 static bool sets_limits(const struct update_opts *o)
@@ -72,11 +83,11 @@ static int keep(struct box *b, struct update *u, struct err *e)
         .auto_resume = o->set_auto_resume ? o->auto_resume : b->pub.auto_resume,
     };
 
-    LIMITS_COPY(&row.limits, &o->limits);
-    LIMITS_DEFAULT(&row.limits, &b->pub.limits);
+    row.limits = limits_after(b, o);
     if (store_sandbox_set_about(u->g->o.store, u->id, &row, e) < 0)
         return -1;
     b->pub.limits = row.limits;
+    box_charge(b);
     b->pub.on_timeout = (enum sandbox_end)row.on_timeout;
     b->pub.auto_resume = row.auto_resume != 0;
     if (o->metadata != NULL) {
@@ -89,6 +100,14 @@ static int keep(struct box *b, struct update *u, struct err *e)
     if (o->set_timeout)
         return box_set_end(b, o->timeout_ms == 0 ? 0 : clock_real_ms() + o->timeout_ms, e);
     return 0;
+}
+
+static bool may_have(const struct box *b, const struct update_opts *o, struct err *e)
+{
+    struct limits l = limits_after(b, o);
+    struct quotas more = box_more(b, &l);
+
+    return ceilings_check(b->g, &o->limits, e) == 0 && quota_check(b->user, &more, e) == 0;
 }
 
 static struct box *check(struct ref ref, const struct update_opts *o, struct err *e)
@@ -113,7 +132,7 @@ static struct box *check(struct ref ref, const struct update_opts *o, struct err
         err_set(e, ERR_CONFLICT,
                 "limits: sandbox %s uses %llu bytes of memory, more than the new limit", ref.id,
                 (unsigned long long)(b->metric.memory - b->metric.cache));
-    else
+    else if (!sets_limits(o) || may_have(b, o, e))
         return b;
     return NULL;
 }
@@ -121,10 +140,13 @@ static struct box *check(struct ref ref, const struct update_opts *o, struct err
 static void finish(struct update *u)
 {
     struct ref ref = {u->g, u->key, u->id};
-    struct err e;
-    struct box *b = check(ref, &u->o, &e); /* again: the keeper took its time */
     struct update_opts o = u->o;
+    struct box *b;
+    struct err e;
 
+    quota_drop(u->user, &u->charged);
+    u->charged = (struct quotas){0};
+    b = check(ref, &u->o, &e); /* again: the keeper took its time */
     if (b == NULL || keep(b, u, &e) < 0) {
         waiter_answer(take_ptr(&u->waiter), u->id, &e);
         return;
@@ -178,6 +200,7 @@ void engine_update(struct ref ref, const struct update_opts *o, engine_sandbox_c
         .last = on_relimited, .late = on_late, .drop = update_free};
     struct waiter *w = waiter_new(ref.engine, NULL, cb, arg);
     struct keeper_relimit ask;
+    struct limits will;
     struct update *u;
     struct err e;
     struct box *b = check(ref, o, &e);
@@ -197,6 +220,10 @@ void engine_update(struct ref ref, const struct update_opts *o, engine_sandbox_c
         update_free(u);
         return;
     }
+    will = limits_after(b, o);
+    u->user = b->user;
+    u->charged = box_more(b, &will);
+    quota_add(u->user, &u->charged);
     ask = (struct keeper_relimit){.id = u->id};
     LIMITS_COPY(&ask, &o->limits);
     keeper_ask(ref.engine->keeper, KEEPER_RELIMIT, &ask, &asker, u);

@@ -81,6 +81,7 @@ static const struct word {
     [ERR_DENIED]       = {403, "invalid_request"},
     [ERR_METHOD]       = {405, "invalid_request"},
     [ERR_TOO_LARGE]    = {413, "payload_too_large"},
+    [ERR_LIMIT]        = {503, "capacity_exceeded"},
     [ERR_UNAVAILABLE]  = {503, "capacity_exceeded"},
 };
 /* clang-format on */

@@ -269,7 +269,8 @@ static void template_add(struct call *c, const void *in)
     if (t == NULL)
         return;
     t->only = call_param(c, 0);
-    call_expect(c, &import_source, engine_import(c->plane->engine, t->only, &add_ops, t));
+    call_expect(c, &import_source,
+                engine_import(c->plane->engine, c->ref.key, t->only, &add_ops, t));
 }
 
 /* ---- build ---- */
@@ -337,7 +338,7 @@ static void template_build(struct call *c, const void *body)
     o = (struct build_opts){deb.suite, deb.mirror, buf_cstr(&packages)};
     t->only = call_param(c, 0);
     call_expect(c, &call_pending, NULL);
-    engine_template_build(c->plane->engine, t->only, &o, progress, refreshed, t);
+    engine_template_build(c->plane->engine, c->ref.key, t->only, &o, progress, refreshed, t);
 }
 
 /* clang-format off */

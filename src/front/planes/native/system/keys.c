@@ -1,4 +1,4 @@
-/* keys.c - API keys: create, list, revoke. Only the answer to the create contains the key itself. */
+/* keys.c - API keys: create, list, show, change, revoke. Only the answer to the create contains the key itself. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -6,11 +6,19 @@
 #include "front/planes/native/internal.h"
 
 #define KEYS_BYTES_MAX (4u << 20)
+#define QUOTAS_BYTES_MAX (64u << 10)
 
 struct key_view {
     const char *id, *name, *key;
     uint64_t created_ms, sandboxes;
     bool admin, revoked;
+    struct shape_bytes quotas;
+};
+
+struct quota_view {
+    const char *name;
+    uint64_t limit, used;
+    bool own;
 };
 
 /* clang-format off */
@@ -29,6 +37,19 @@ static const struct shape_field new_key_fields[] = {
     KEY_FIELDS,
     {"key", SHAPE_STR, offsetof(struct key_view, key), "The key. It is not stored and cannot be shown again."},
 };
+static const struct shape_field quota_fields[] = {
+    {"name", SHAPE_STR, offsetof(struct quota_view, name), "Name of the quota."},
+    {"limit", SHAPE_U64, offsetof(struct quota_view, limit), "The most that the key may have; 0: no limit."},
+    {"used", SHAPE_U64, offsetof(struct quota_view, used), "What it has, with what is being created."},
+    {"own", SHAPE_BOOL, offsetof(struct quota_view, own), "The limit was given to this key; else it is that of the settings, or none for an admin's key."},
+};
+static SHAPE(quota_shape, "Quota", "One quota of an API key.", quota_fields);
+
+static const struct shape_field full_key_fields[] = {
+    KEY_FIELDS,
+    {"quotas", SHAPE_LIST, offsetof(struct key_view, quotas), "All its quotas.", SHAPE_ALWAYS, &quota_shape},
+};
+static SHAPE(full_key_shape, "KeyDetails", "An API key and its quotas.", full_key_fields);
 static SHAPE(key_shape, "Key", "An API key. A key sees only the sandboxes it created.", key_fields);
 static SHAPE(new_key_shape, "NewKey", "A new API key.", new_key_fields);
 
@@ -40,15 +61,31 @@ static const struct shape_field keys_fields[] = {
 };
 static SHAPE(keys_shape, "KeyList", "All API keys.", keys_fields);
 
+#define QUOTA(A, B, member, name, type, def, max, doc) \
+    {name, JSON_FIELD_U64, offsetof(struct quotas, of) + QUOTA_##member * sizeof(uint64_t), 0, max, false, doc "; 0: no limit; null: the setting quota-" name "."},
+static const struct json_field quotas_in[] = {QUOTAS(QUOTA, _, _)};
+#undef QUOTA
+static const struct surface_nested quotas_nested[] = {{"quotas", quotas_in, ARRAY_LEN(quotas_in)}, {0}};
+
 struct create_in {
     const char *name;
     bool admin;
+    json_t *quotas;
 };
 static const struct json_field create_fields[] = {
     {"name", JSON_FIELD_STR, offsetof(struct create_in, name), 0, AUTH_NAME_MAX, false, "Name, to recognise the key."},
     {"admin", JSON_FIELD_BOOL, offsetof(struct create_in, admin), 0, 0, false, "Whether the key may manage keys and templates."},
+    {"quotas", JSON_FIELD_ANY, offsetof(struct create_in, quotas), 0, 0, false, "Quotas of its own. Default: the settings quota-NAME; for an admin's key none."},
 };
-static const struct surface_input create_input = {SURFACE_INPUT(create_fields, struct create_in)};
+static const struct surface_input create_input = {SURFACE_INPUT(create_fields, struct create_in), .nested = quotas_nested};
+
+struct update_in {
+    json_t *quotas;
+};
+static const struct json_field update_fields[] = {
+    {"quotas", JSON_FIELD_ANY, offsetof(struct update_in, quotas), 0, 0, true, "Quotas to change; the others stay. What is above a lower limit stays."},
+};
+static const struct surface_input update_input = {SURFACE_INPUT(update_fields, struct update_in), .nested = quotas_nested};
 
 struct revoke_in {
     bool delete_sandboxes;
@@ -60,15 +97,101 @@ static const struct json_field revoke_fields[] = {
 static const struct surface_input revoke_input = {SURFACE_INPUT(revoke_fields, struct revoke_in)};
 /* clang-format on */
 
+/* ---- quotas ---- */
+
+struct wish {
+    struct quota_own own;
+    bool reset[QUOTA_COUNT];
+};
+
+static int decode_quotas(json_t *doc, struct wish *w, struct err *e)
+{
+    *w = (struct wish){0};
+    memset(&w->own.values, 0xff, sizeof(w->own.values)); /* which no quota can be */
+    if (doc != NULL && json_decode(doc, quotas_in, ARRAY_LEN(quotas_in), &w->own.values, e) < 0)
+        return err_wrap(e, "quotas");
+    for (enum quota q = 0; q < QUOTA_COUNT; q++) {
+        w->own.has[q] = w->own.values.of[q] != UINT64_MAX;
+        w->reset[q] = doc != NULL && json_is_null(json_object_get(doc, quota_name(q)));
+    }
+    return 0;
+}
+
+static void reply_key(struct call *c, const char *id)
+{
+    autobuf struct buf rows = BUF_INIT(QUOTAS_BYTES_MAX);
+    const struct quota_user *u = auth_user(c->plane->auth, id);
+    struct auth_info k;
+    struct err e;
+
+    if (auth_get(c->plane->auth, id, &k, &e) < 0) {
+        call_fail(c, &e);
+        return;
+    }
+    for (enum quota q = 0; u != NULL && q < QUOTA_COUNT; q++)
+        shape_append(&rows, &quota_shape,
+                     &(struct quota_view){.name = quota_name(q),
+                                          .limit = u->most.of[q],
+                                          .used = u->used.of[q],
+                                          .own = k.quotas->has[q]});
+    call_reply_shape(c, &full_key_shape,
+                     &(struct key_view){.id = k.id,
+                                        .name = k.name,
+                                        .admin = k.admin,
+                                        .created_ms = k.created_ms,
+                                        .quotas = shape_list(&rows)});
+}
+
+static void key_get(struct call *c, const void *in)
+{
+    (void)in;
+    reply_key(c, call_param(c, 0));
+}
+
+static void key_get_self(struct call *c, const void *in)
+{
+    (void)in;
+    reply_key(c, c->key);
+}
+
+static void key_update(struct call *c, const void *in)
+{
+    const char *id = call_param(c, 0);
+    struct wish w;
+    struct err e;
+
+    if (decode_quotas(((const struct update_in *)in)->quotas, &w, &e) < 0 ||
+        auth_set_quotas(c->plane->auth, id, &w.own, w.reset, &e) < 0)
+        call_fail(c, &e);
+    else
+        reply_key(c, id);
+}
+
+/* ---- create ---- */
+
+/* A key whose quotas cannot be stored must not exist. */
+static int create(struct auth *a, const struct create_in *in, char key[AUTH_KEY_SIZE],
+                  struct auth_info *ret, struct err *e)
+{
+    struct err ignored;
+    struct wish w;
+
+    if (decode_quotas(in->quotas, &w, e) < 0 ||
+        auth_create(a, in->name != NULL ? in->name : "", in->admin, key, ret, e) < 0)
+        return -1;
+    if (in->quotas == NULL || auth_set_quotas(a, ret->id, &w.own, w.reset, e) == 0)
+        return 0;
+    auth_revoke(a, ret->id, &ignored);
+    return -1;
+}
+
 static void key_create(struct call *c, const void *in)
 {
-    const struct create_in *wish = in;
     char key[AUTH_KEY_SIZE];
     struct auth_info info;
     struct err e;
 
-    if (auth_create(c->plane->auth, wish->name != NULL ? wish->name : "", wish->admin, key, &info,
-                    &e) < 0) {
+    if (create(c->plane->auth, in, key, &info, &e) < 0) {
         call_fail(c, &e);
         return;
     }
@@ -238,7 +361,16 @@ const struct surface_row surface_keys[] = {
     {{"GET",    "/v1/keys"}, SCOPE_ADMIN, key_list, "listKeys",
      "Lists all API keys, without their secrets.",
      .status = 200, .answers = {&keys_shape}},
-    {{"DELETE", "/v1/keys/{id}"}, SCOPE_ADMIN, key_revoke, "revokeKey",
+    {{"GET",    "/v1/keys/self"}, SCOPE_READ, key_get_self, "getOwnKey",
+     "Shows the key of this request, with its quotas and what is used of them.",
+     .status = 200, .answers = {&full_key_shape}},
+    {{"GET",    "/v1/keys/{key}"}, SCOPE_ADMIN, key_get, "getKey",
+     "Shows an API key, with its quotas and what is used of them.",
+     .status = 200, .answers = {&full_key_shape}},
+    {{"PATCH",  "/v1/keys/{key}"}, SCOPE_ADMIN, key_update, "updateKey",
+     "Changes the quotas of an API key.",
+     .body = &update_input, .status = 200, .answers = {&full_key_shape}},
+    {{"DELETE", "/v1/keys/{key}"}, SCOPE_ADMIN, key_revoke, "revokeKey",
      "Revokes an API key and closes its connections.",
      .query = &revoke_input, .status = 204},
     {.op = NULL},

@@ -1,0 +1,33 @@
+/* quotas.h - the quotas of one API key: a row per quota.
+ *
+ * The row gives the setting with its default and bounds, the name in the database, the API and
+ * `cove key --quota`, and what is shown of it. A key has the value of the setting unless it was given
+ * one of its own. 0 is no limit.
+ *
+ * EXTEND  A new quota: a row at the end here, and the code that counts it (front/quota/quota.h). */
+#ifndef BASE_QUOTAS_H
+#define BASE_QUOTAS_H
+
+#include <stdint.h>
+
+/* M is called with A and B before each row. */
+/* clang-format off */
+#define QUOTAS(M, A, B) \
+    /*      member       name           type    default    largest     what is counted */ \
+    M(A, B, sandboxes,   "sandboxes",   NUMBER, "200",     100000,     "sandboxes, in any state") \
+    M(A, B, memory,      "memory",      SIZE,   "200G",    1ull << 50, "sum of the memory limits of sandboxes that run or are paused") \
+    M(A, B, cpu,         "cpu",         NUMBER, "400000",  1ull << 40, "sum of the CPU limits of running sandboxes, in thousandths of a core") \
+    M(A, B, disk,        "disk",        SIZE,   "2048G",   1ull << 55, "sum of the disk limits of sandboxes and of the bytes of snapshots") \
+    M(A, B, snapshots,   "snapshots",   NUMBER, "200",     100000,     "snapshots") \
+    M(A, B, templates,   "templates",   NUMBER, "50",      100000,     "templates that the key added")
+/* clang-format on */
+
+#define QUOTA_ENUM(A, B, member, ...) QUOTA_##member,
+enum quota { QUOTAS(QUOTA_ENUM, _, _) QUOTA_COUNT };
+
+/* A value per quota: limits, or what is used. */
+struct quotas {
+    uint64_t of[QUOTA_COUNT];
+};
+
+#endif

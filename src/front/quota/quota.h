@@ -1,0 +1,54 @@
+/* quota.h - what each API key may have, and what it has.
+ *
+ * One book for the front. A user is the account of one key: its limits and what is counted to it.
+ * Every check and every change is O(1). What is under way counts as well: a caller adds before it
+ * asks the keeper and drops when that failed. Nothing of this is stored; the counts are made again
+ * from what exists when the front starts.
+ *
+ * A NULL user has no limits and counts nothing. */
+#ifndef FRONT_QUOTA_QUOTA_H
+#define FRONT_QUOTA_QUOTA_H
+
+#include <stdbool.h>
+
+#include "base/err.h"
+#include "base/map.h"
+#include "base/quotas.h"
+
+struct quota_book;
+
+struct quota_user {
+    struct map_node node;
+    struct quotas most; /* 0: no limit */
+    struct quotas used;
+    char key[];
+};
+
+/* What a key was given instead of the settings. */
+struct quota_own {
+    bool has[QUOTA_COUNT];
+    struct quotas values;
+};
+
+/* `defaults` are copied. */
+struct quota_book *quota_book_new(const struct quotas *defaults);
+void quota_book_free(struct quota_book *b);
+
+/* The account of a key, which lives as long as the book. NULL if the book is. */
+struct quota_user *quota_user(struct quota_book *b, const char *key);
+/* Its limits from now on. What is above a lower limit stays. An admin's key has only the limits
+ * that it was given. */
+void quota_allow(struct quota_book *b, const char *key, bool admin, const struct quota_own *own);
+
+/* 0 if the user may have `more` as well, else ERR_LIMIT, which says what of and what to do. */
+int quota_check(const struct quota_user *u, const struct quotas *more, struct err *e);
+void quota_add(struct quota_user *u, const struct quotas *what);
+void quota_drop(struct quota_user *u, const struct quotas *what);
+
+const char *quota_name(enum quota q);
+/* Its place, or QUOTA_COUNT. */
+enum quota quota_named(const char *name);
+/* The largest value that it can be set to. */
+uint64_t quota_largest(enum quota q);
+
+#endif
