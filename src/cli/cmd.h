@@ -47,6 +47,7 @@
     X(sandbox)                                                                                     \
     X(template)                                                                                    \
     X(key)                                                                                         \
+    X(token)                                                                                       \
     X(context)                                                                                     \
     X(completion)                                                                                  \
     X(version)                                                                                     \

@@ -41,6 +41,7 @@
     LIMITS(CONFIG_CEILING, X, _)                                                                                               \
     QUOTAS(CONFIG_QUOTA, X, _)                                                                                                 \
     X(DURATION, timeout_ms,   "timeout",       "0",                0,     1ull << 50, "default lifetime of a sandbox; 0: until it is deleted")  \
+    X(DURATION, token_grace_ms, "token-grace", "24h",              0,     1ull << 40, "how long earlier tokens stay valid after `cove token rotate`") \
     X(TEXT,     mounts,       "mounts",        "",                 0,     0,         "volumes and directories that sandboxes may mount, comma-separated: NAME (a volume of Cove) or NAME=/DIRECTORY (of the host; read-only)") \
     X(DURATION, cloudflare_idle_ms, "cloudflare-idle","10m",              0,     1ull << 40, "a sandbox made by a Cloudflare client is paused after this time without a call; 0: never") \
     X(TEXT,     cloudflare_template, "cloudflare-template", "base",    0,     0,         "template of sandboxes that Cloudflare clients make")     \

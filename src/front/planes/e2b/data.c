@@ -21,8 +21,8 @@ static const struct surface_row *const surfaces[] = {
 
 static bool has_token(struct call *c, const struct sandbox *s)
 {
-    return e2b_options_of(s).open || token_is(e2b_behind(c)->o.tokens, TOKEN_ENVD, s->id,
-                                              http_header(c->r, "X-Access-Token"));
+    return e2b_options_of(s).open ||
+           e2b_opens(e2b_behind(c), s, TOKEN_SANDBOX, http_header(c->r, "X-Access-Token"));
 }
 
 bool e2b_has_token(struct call *c)
@@ -206,7 +206,7 @@ static bool wakes(const struct e2b *p, struct http_req *r, const struct sandbox 
     return s->state == SANDBOX_PAUSED && s->auto_resume &&
            strcmp(http_head(r)->path.p, "/health") != 0 &&
            (e2b_options_of(s).open || signature_opens(p, r, s) ||
-            token_is(p->o.tokens, TOKEN_ENVD, s->id, http_header(r, "X-Access-Token")));
+            e2b_opens(p, s, TOKEN_SANDBOX, http_header(r, "X-Access-Token")));
 }
 
 static void wake(struct e2b *p, struct http_req *r, const struct sandbox *s)

@@ -180,8 +180,7 @@ bool e2b_admit(void *plane, struct http_req *r, const struct sandbox *s, unsigne
     host[0] = '\0';
     *ret_why = "Sandbox is secured with traffic access token. Token header "
                "'e2b-traffic-access-token' is missing or invalid";
-    if (o.private &&
-        !token_is(p->o.tokens, TOKEN_TRAFFIC, s->id, http_header(r, "E2B-Traffic-Access-Token")))
+    if (o.private && !e2b_opens(p, s, TOKEN_PORT, http_header(r, "E2B-Traffic-Access-Token")))
         return false;
     if (o.mask_host[0] != '\0')
         mask(o.mask_host, port, host);

@@ -93,6 +93,14 @@ void e2b_not_found(struct call *c, const char *what, const char *name);
 /* Of a lifetime in seconds, in E2B's words. */
 int e2b_check_timeout(int64_t seconds, struct err *e);
 
+/* ---- view.c: tokens, which are of the key that owns the sandbox, and end with that key ---- */
+
+struct token_claims e2b_claims(const struct sandbox *s, enum token_kind kind);
+/* False: its key was revoked. */
+bool e2b_has_owner(const struct e2b *p, const struct sandbox *s);
+bool e2b_opens(const struct e2b *p, const struct sandbox *s, enum token_kind kind,
+               const char *presented);
+
 /* ---- view.c: options given at creation that the engine does not know ---- */
 
 struct e2b_options {

@@ -42,13 +42,19 @@ void signature_make(const struct signature *s, const char *token, char out[SIGNA
 static bool is_of(const struct e2b *p, const struct sandbox *box, const struct signature *s,
                   const char *presented)
 {
-    char token[TOKEN_SIZE], want[SIGNATURE_SIZE];
+    char tokens[TOKEN_TEXTS_MAX][TOKEN_SIZE], want[SIGNATURE_SIZE];
+    struct token_claims claims = e2b_claims(box, TOKEN_SANDBOX);
+    bool is = false;
+    size_t n;
 
-    if (strlen(presented) != SIGNATURE_SIZE - 1)
+    if (strlen(presented) != SIGNATURE_SIZE - 1 || !e2b_has_owner(p, box))
         return false;
-    token_make(p->o.tokens, TOKEN_ENVD, box->id, token);
-    signature_make(s, token, want);
-    return CRYPTO_memcmp(want, presented, SIGNATURE_SIZE - 1) == 0;
+    n = token_texts(p->o.tokens, &claims, tokens);
+    for (size_t i = 0; i < n; i++) {
+        signature_make(s, tokens[i], want);
+        is |= CRYPTO_memcmp(want, presented, SIGNATURE_SIZE - 1) == 0;
+    }
+    return is;
 }
 
 static int check_time(const char *expiration, struct err *e)

@@ -1,7 +1,9 @@
 /* view.c - a sandbox as E2B's clients know it. */
 #include <string.h>
 
+#include "base/log.h"
 #include "base/own.h"
+#include "base/str.h"
 #include "front/planes/e2b/internal.h"
 #include "front/planes/e2b/network.h"
 #include "json/read.h"
@@ -9,6 +11,29 @@
 
 #define VIEW_NEVER_MS 253402300799000ull /* the last second of 9999: endAt must be a time */
 #define VIEW_MEGABYTE (1ull << 20)
+
+struct token_claims e2b_claims(const struct sandbox *s, enum token_kind kind)
+{
+    struct token_claims c = {.kind = kind};
+
+    str_fmt(c.key, sizeof(c.key), "%s", s->key);
+    str_fmt(c.subject, sizeof(c.subject), "%s", s->id);
+    return c;
+}
+
+bool e2b_has_owner(const struct e2b *p, const struct sandbox *s)
+{
+    struct auth_info k;
+    struct err e;
+
+    return auth_get(p->o.auth, s->key, &k, &e) == 0;
+}
+
+bool e2b_opens(const struct e2b *p, const struct sandbox *s, enum token_kind kind,
+               const char *presented)
+{
+    return token_opens(p->o.tokens, kind, s->id, presented) && e2b_has_owner(p, s);
+}
 
 /* ---- as create, connect and resume answer ---- */
 
@@ -30,12 +55,22 @@ static const struct shape_field sandbox_fields[] = {
 SHAPE(e2b_sandbox_shape, "Sandbox", "A sandbox that runs.", sandbox_fields);
 /* clang-format on */
 
+/* NULL: it cannot have one, as the log says. */
+static const char *make_token(const struct e2b *p, const struct sandbox *s, enum token_kind kind,
+                              char out[TOKEN_SIZE])
+{
+    struct token_claims claims = e2b_claims(s, kind);
+    struct err e;
+
+    if (token_make(p->o.tokens, &claims, out, &e) == 0)
+        return out;
+    log_error("sandbox %s: %s", s->id, e.msg);
+    return NULL;
+}
+
 static const char *token_of(const struct e2b *p, const struct sandbox *s, char out[TOKEN_SIZE])
 {
-    if (e2b_options_of(s).open)
-        return NULL;
-    token_make(p->o.tokens, TOKEN_ENVD, s->id, out);
-    return out;
+    return e2b_options_of(s).open ? NULL : make_token(p, s, TOKEN_SANDBOX, out);
 }
 
 void e2b_put_sandbox(struct json_w *w, const struct e2b *p, const struct sandbox *s)
@@ -49,10 +84,8 @@ void e2b_put_sandbox(struct json_w *w, const struct e2b *p, const struct sandbox
                              .token = token_of(p, s, token),
                              .domain = p->domain};
 
-    if (e2b_options_of(s).private) {
-        token_make(p->o.tokens, TOKEN_TRAFFIC, s->id, traffic);
-        v.traffic = traffic;
-    }
+    if (e2b_options_of(s).private)
+        v.traffic = make_token(p, s, TOKEN_PORT, traffic);
     shape_write(w, &e2b_sandbox_shape, &v);
 }
 

@@ -38,6 +38,7 @@
     X(network)                                                                                     \
     X(templates)                                                                                   \
     X(keys)                                                                                        \
+    X(tokens)                                                                                      \
     X(document)                                                                                    \
     X(watches)                                                                                     \
     X(watch)                                                                                       \
@@ -54,15 +55,19 @@ struct progress_view {
 };
 extern const struct shape progress_shape;
 
+struct token_mint;
+
 #define NATIVE_DOMAIN_MAX 300u
 
 struct native {
     struct plane plane;
+    struct token_mint *tokens;
     struct buf openapi, page;
     char domain[NATIVE_DOMAIN_MAX];
 };
 /* Under which ports of sandboxes are reached: "localhost:7070", "example.com". */
 const char *native_domain(const struct call *c);
+struct token_mint *native_tokens(const struct call *c);
 
 #define DOCUMENT_TOKEN "token" /* the parameter that may hold the key, where a row has it */
 

@@ -64,6 +64,11 @@ const char *native_domain(const struct call *c)
     return CONTAINER_OF(c->plane, struct native, plane)->domain;
 }
 
+struct token_mint *native_tokens(const struct call *c)
+{
+    return CONTAINER_OF(c->plane, struct native, plane)->tokens;
+}
+
 static void write_error(struct call *c, const struct err *e, struct buf *out)
 {
     struct json_w w;
@@ -109,6 +114,7 @@ static int native_make(const struct plane_opts *o, struct plane **ret, struct er
     buf_init(&n->openapi, OPENAPI_MAX);
     buf_init(&n->page, OPENAPI_MAX);
     plane_init(&n->plane, &manner, o->engine, o->auth, o->config);
+    n->tokens = o->tokens;
     if (o->config->domain[0] != '\0')
         str_fmt(n->domain, sizeof(n->domain), "%.299s", o->config->domain);
     else
