@@ -130,7 +130,7 @@ test('every answer about a sandbox carries a domain and a token that opens only 
   const open = (await raw(d, 'POST', '/sandboxes', { templateID: 'base' })).json;
   assert.equal(open.envdAccessToken, undefined);
   const secure = (await raw(d, 'POST', '/sandboxes', { templateID: 'base', secure: true })).json;
-  assert.match(secure.envdAccessToken, /^[0-9a-f]{64}$/);
+  assert.match(secure.envdAccessToken, /^cvb_[\w-]+\.[\w-]{43}$/);
   // ids of old clients have the client's id behind them
   assert.equal((await raw(d, 'GET', `/sandboxes/${sandboxID}-${made.json.clientID}`)).status, 200);
   for (const id of [sandboxID, open.sandboxID, secure.sandboxID]) assert.equal((await raw(d, 'DELETE', `/sandboxes/${id}`)).status, 204);
@@ -218,6 +218,6 @@ test('acknowledged creates survive a kill of the front', async () => {
   await d.back();
   assert.deepEqual(await Sandbox.getInfo(sbx.sandboxId), before);
   const token = (await raw(d, 'GET', `/sandboxes/${sbx.sandboxId}`)).json.envdAccessToken;
-  assert.match(token, /^[0-9a-f]{64}$/);
+  assert.match(token, /^cvb_/);
   await sbx.kill();
 });

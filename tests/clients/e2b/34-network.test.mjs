@@ -29,7 +29,7 @@ http.server.HTTPServer(('127.0.0.1', 8000), H).serve_forever()`;
 
 test('ports of a private sandbox want its traffic token, which the server inside does not see', async () => {
   const sbx = await Sandbox.create({ network: { allowPublicTraffic: false } });
-  assert.match(sbx.trafficAccessToken, /^[0-9a-f]{64}$/);
+  assert.match(sbx.trafficAccessToken, /^cvp_[\w-]+\.[\w-]{43}$/);
   assert.notEqual(sbx.trafficAccessToken, sbx.envdAccessToken);
   await serve(sbx);
   const open = await poll('it answers', async () => {
