@@ -40,6 +40,7 @@
     LIMITS(CONFIG_LIMIT, X, _)                                                                                                 \
     LIMITS(CONFIG_CEILING, X, _)                                                                                               \
     QUOTAS(CONFIG_QUOTA, X, _)                                                                                                 \
+    X(TEXT,     fsync,        "fsync",         "durable",          0,     0,         "durable: fsync in a sandbox returns when the data is on the disk; relaxed: at once, and a failure of the host may lose the last writes; for sandboxes that do not choose") \
     X(DURATION, timeout_ms,   "timeout",       "0",                0,     1ull << 50, "default lifetime of a sandbox; 0: until it is deleted")  \
     X(DURATION, token_grace_ms, "token-grace", "24h",              0,     1ull << 40, "how long earlier tokens stay valid after `cove token rotate`") \
     X(TEXT,     mounts,       "mounts",        "",                 0,     0,         "volumes and directories that sandboxes may mount, comma-separated: NAME (a volume of Cove) or NAME=/DIRECTORY (of the host; read-only)") \

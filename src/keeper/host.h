@@ -95,6 +95,7 @@ struct keeper {
     int damaged_fd; /* DIR/damaged (quarantine.h) */
     struct records records;
     bool overlay_by_path; /* rootfs.c: an older kernel */
+    bool relaxed;         /* the setting `fsync` */
     bool ending;          /* `cove stop --all`: all sandboxes are being stopped */
     char url[128];
     uid_t cove_uid;
@@ -243,6 +244,7 @@ void records_drop(struct keeper *k, uint32_t place);
 int filter_compile(struct keeper *k, struct err *e);
 int embed_init_fd(struct err *e);
 int embed_helper_fd(struct err *e);
+int fsync_read(struct keeper *k, struct err *e); /* the setting */
 int rootfs_open(struct keeper *k, struct err *e);
 
 /* Takes the first id of a range for file access and as the owner of new files, and back.

@@ -93,7 +93,10 @@ struct record {
     uint32_t network;   /* bits of enum network_bits */
     struct limits limits;
     uint64_t created_ms;
-    uint32_t told; /* a client was told of it: if it has no row, the row was lost */
+    uint32_t told;     /* a client was told of it: if it has no row, the row was lost */
+    uint32_t relaxed;  /* its next root is mounted without fsync (base/fsync.h) */
+    char unsynced[40]; /* the host's boot id while it has written without fsync; "": all is out */
+    uint64_t lost_ms;  /* when a keeper found that writes may be missing; 0: never */
 };
 
 struct sandbox {
@@ -114,6 +117,7 @@ struct sandbox {
         int set, events; /* opened when first used */
     } freezer[FREEZE_COUNT];
     atomic_int root_closed;
+    struct work *sync; /* of a relaxed one, after its root is closed */
     struct loop_io pid_io, boot_io;
     struct loop_timer timer; /* boot deadline, then pausing, then teardown retries */
     unsigned retries;

@@ -33,7 +33,8 @@ enum keeper_state { KEEPER_RUNNING, KEEPER_STOPPED, KEEPER_PAUSED, KEEPER_DAMAGE
                                      F(S, STR, reason, KEEPER_TEXT_MAX) \
                                      LIMITS(WIRE_LIMIT, F, S) F(S, U64, created_ms, 0) \
                                      F(S, BYTES, settings, IMAGE_SETTINGS_MAX) \
-                                     F(S, STR, network, 16) F(S, U32, address, UINT32_MAX) F(S, U32, told, 1)
+                                     F(S, STR, network, 16) F(S, U32, address, UINT32_MAX) F(S, U32, told, 1) \
+                                     F(S, U32, relaxed, 1) F(S, U64, lost_ms, 0)
 #define KEEPER_TEMPLATE_FIELDS(F, S) F(S, STR, name, KEEPER_NAME_MAX) F(S, STR, state, 32) F(S, U64, bytes, 0) \
                                      F(S, U64, files, 0) F(S, U64, created_ms, 0) F(S, STR, note, KEEPER_TEXT_MAX) \
                                      F(S, STR, id, KEEPER_ID_MAX) F(S, STR, format, 16) F(S, U32, layers, 0) \
@@ -59,8 +60,9 @@ enum keeper_state { KEEPER_RUNNING, KEEPER_STOPPED, KEEPER_PAUSED, KEEPER_DAMAGE
 #define KEEPER_LIST_FIELDS(F, S)     F(S, U32, settings, 1)
 #define KEEPER_CREATE_FIELDS(F, S)   F(S, STR, template, KEEPER_NAME_MAX) F(S, STR, network, 16) \
                                      LIMITS(WIRE_LIMIT, F, S) F(S, BYTES, rules, WIRE_RULES_BYTES) \
-                                     F(S, STR, snapshot, KEEPER_ID_MAX)
-#define KEEPER_BOOT_FIELDS(F, S)     F(S, STR, id, KEEPER_ID_MAX) F(S, BYTES, rules, WIRE_RULES_BYTES)
+                                     F(S, STR, snapshot, KEEPER_ID_MAX) F(S, U32, relaxed, 1)
+#define KEEPER_BOOT_FIELDS(F, S)     F(S, STR, id, KEEPER_ID_MAX) F(S, BYTES, rules, WIRE_RULES_BYTES) \
+                                     F(S, U32, relaxed, 1)
 #define KEEPER_DESTROY_FIELDS(F, S)  F(S, STR, id, KEEPER_ID_MAX)
 #define KEEPER_TEMPLATES_FIELDS(F, S) F(S, U32, unused, 0)
 #define KEEPER_REFRESH_FIELDS(F, S)  F(S, STR, name, KEEPER_NAME_MAX)
@@ -87,7 +89,7 @@ enum keeper_state { KEEPER_RUNNING, KEEPER_STOPPED, KEEPER_PAUSED, KEEPER_DAMAGE
 #define KEEPER_FLUSH_FIELDS(F, S)    F(S, U32, unused, 0)
 #define KEEPER_TOLD_FIELDS(F, S)     F(S, STR, id, KEEPER_ID_MAX)
 #define KEEPER_RECOVER_FIELDS(F, S)  F(S, STR, id, KEEPER_ID_MAX) F(S, STR, boot_id, 64) F(S, STR, network, 16) \
-                                     LIMITS(WIRE_LIMIT, F, S) F(S, U64, created_ms, 0)
+                                     LIMITS(WIRE_LIMIT, F, S) F(S, U64, created_ms, 0) F(S, U32, relaxed, 1)
 #define KEEPER_RELIMIT_FIELDS(F, S)  F(S, STR, id, KEEPER_ID_MAX) LIMITS(WIRE_LIMIT, F, S)
 
 /*  list      -> sandbox..., end     sandboxes that were given out; with the settings of their image

@@ -137,3 +137,25 @@ test('a sandbox whose record is older than its stages leaves nothing after a pow
   assert.ok(!fs.existsSync(path.join(d.dir, 'run', old.building)));
   await d.del(`${S}/${id}`);
 });
+
+// The page cache survives this simulation: what is tested is that the loss is reported, once and where it may have happened.
+test('a sandbox whose fsync was relaxed when the host failed says so, others do not', async () => {
+  const relaxed = await d.sandbox({ fsync: 'relaxed' });
+  const durable = await d.sandbox();
+  const stopped = await d.sandbox({ fsync: 'relaxed' }); // everything was written out when it stopped
+  await d.post(`${S}/${stopped.id}/pause`, { memory: false });
+  await powerOff();
+  await powerOn(3);
+  const at = async (id) => (await d.get(`${S}/${id}`)).writes_lost_at;
+  const lost = await at(relaxed.id);
+  assert.ok(Date.parse(lost) > Date.parse(relaxed.created_at));
+  assert.deepEqual([await at(durable.id), await at(stopped.id)], [null, null]);
+  const said = async () => (await d.get(`${S}/${relaxed.id}/logs`)).entries.filter((l) => l.level === 'warn' && /last writes may be missing/.test(l.message)).length;
+  await poll('its log has it', async () => (await said()) === 1);
+  assert.equal((await d.post(`${S}/${relaxed.id}/resume`)).writes_lost_at, lost);
+  await d.kill9('both');
+  await powerOn(3);
+  assert.deepEqual([await at(relaxed.id), await said()], [lost, 1], 'once');
+  for (const s of [relaxed, durable, stopped]) await d.del(`${S}/${s.id}`);
+  await settled(d);
+});

@@ -198,6 +198,7 @@ int request_sandbox(const struct args *a, json_t *body, struct err *e)
     if (request_text(body, "template", args_value(a, "template"), "--template", e) < 0 ||
         request_pairs(a, "meta", "metadata", body, e) < 0 ||
         request_text(network, "mode", args_value(a, "network"), "--network", e) < 0 ||
+        request_text(body, "fsync", args_value(a, "fsync"), "--fsync", e) < 0 ||
         request_rules(a, network, e) < 0)
         return -1;
     if (json_object_size(network) > 0)

@@ -23,6 +23,7 @@
     {0, "meta",     "K=V",   "add a label; repeatable"}, \
     REQUEST_LIMIT_OPTS \
     {0, "network",  "MODE",  "egress, or none (loopback only)"}, \
+    {0, "fsync",    "MODE",  "durable, or relaxed (fsync returns at once; a failure of the host may lose the last writes)"}, \
     REQUEST_RULE_OPTS
 /* user, directory and environment of a command: run, exec, shell, session */
 #define REQUEST_AS_OPTS \

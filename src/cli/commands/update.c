@@ -14,6 +14,7 @@ static const struct cmd_opt opts[] = {
     {0, "timeout",     "TIME",  "lifetime from now on, such as 30m or 7d; 0: until it is deleted"},
     {0, "on-timeout",  "WHAT",  "at the end of its lifetime: delete, stop or pause"},
     {0, "auto-resume", "on|off", "if it is paused, resume it when a command arrives"},
+    {0, "fsync",       "MODE",  "durable or relaxed; counts from its next boot"},
     REQUEST_RULE_OPTS,
     {0, "open",        NULL,    "remove all network rules"},
     {0, "json",        NULL,    "print the whole sandbox as JSON"},
@@ -27,6 +28,7 @@ static int fill(const struct args *a, json_t *body, struct err *e)
 
     if (request_text(body, "name", args_value(a, "name"), "--name", e) < 0 ||
         request_text(body, "on_timeout", args_value(a, "on-timeout"), "--on-timeout", e) < 0 ||
+        request_text(body, "fsync", args_value(a, "fsync"), "--fsync", e) < 0 ||
         request_duration(a, "timeout", "timeout_ms", body, e) < 0 || request_limits(a, body, e) < 0)
         return -1;
     if (json_object_size(json_object_get(body, "limits")) == 0)

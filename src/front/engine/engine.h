@@ -20,6 +20,7 @@
 #include "base/buf.h"
 #include "base/cidr.h"
 #include "base/err.h"
+#include "base/fsync.h"
 #include "base/limits.h"
 #include "config/config.h"
 #include "loop/loop.h"
@@ -117,6 +118,8 @@ struct sandbox {
     bool auto_resume; /* a command resumes it while it is paused */
     uint64_t idle_ms; /* idle time after which it is paused; 0: never */
     bool log_output;  /* output of commands is kept in its log */
+    enum fsync fsync; /* of its next boot */
+    uint64_t lost_ms; /* when the server found that its last writes may be missing; 0: never */
     bool guarded;     /* its ports are open only to clients that have their token (tunnels below) */
     const char *boot_id;
     const char *reason; /* why it is stopped or damaged, else "" */
@@ -183,6 +186,7 @@ struct create_opts { /* all borrowed for the call */
     bool guarded;     /* its ports are open only to clients that have their token */
     uint64_t idle_ms; /* idle time after which it is paused; 0: never */
     enum create_log log_output;
+    enum fsync fsync; /* or FSYNC_SETTING */
 };
 
 /* `s` is borrowed for the call; NULL on failure. ERR_UNAVAILABLE when full. */
@@ -259,6 +263,7 @@ struct update_opts {      /* all borrowed for the call */
     uint64_t timeout_ms; /* from now; 0: never */
     enum sandbox_end on_timeout;
     bool auto_resume;
+    enum fsync fsync; /* FSYNC_SETTING: unchanged; counts from the next boot */
 };
 /* Changes all or nothing. ERR_CONFLICT if the name is taken, or for a limit that cannot change now. */
 void engine_update(struct ref ref, const struct update_opts *o, engine_sandbox_cb *cb, void *arg);
@@ -388,7 +393,7 @@ struct engine_event {
     const char *kind;    /* NULL: events up to this one are lost; of the rest only `sandbox`
                           * may be set; "sandbox.created", "sandbox.deleted", "sandbox.stopped",
                           * "sandbox.paused", "sandbox.resumed", "sandbox.timeout",
-                          * "sandbox.updated",
+                          * "sandbox.updated", "sandbox.writes_lost",
                           * "sandbox.snapshot",
                           * "process.started", "process.exited" */
     const char *sandbox; /* id */

@@ -122,6 +122,18 @@ int store_sandbox_set_rules(struct store *s, const char *id, const struct store_
     return change(s, q, id, e);
 }
 
+int store_sandbox_set_lost(struct store *s, const char *id, uint64_t lost_ms, struct err *e)
+{
+    sqlite3_stmt *q =
+        store_stmt(s, STMT_SANDBOX_LOST, "UPDATE sandboxes SET lost_ms = ? WHERE id = ?", e);
+
+    if (q == NULL)
+        return -1;
+    sqlite3_bind_int64(q, 1, (sqlite3_int64)lost_ms);
+    store_bind_text(q, 2, id);
+    return change(s, q, id, e);
+}
+
 int store_sandbox_set_about(struct store *s, const char *id, const struct store_about *a,
                             struct err *e)
 {
@@ -129,9 +141,9 @@ int store_sandbox_set_about(struct store *s, const char *id, const struct store_
 #define BIND(q, at, member, ...) sqlite3_bind_int64(q, (at)++, (sqlite3_int64)a->limits.member);
     sqlite3_stmt *q = store_stmt(s, STMT_SANDBOX_ABOUT,
                                  "UPDATE sandboxes SET name = ?, metadata = ?, on_timeout = ?, "
-                                 "auto_resume = ?" LIMITS(SET, _, _) " WHERE id = ?",
+                                 "auto_resume = ?, relaxed = ?" LIMITS(SET, _, _) " WHERE id = ?",
                                  e);
-    int at = 5;
+    int at = 6;
 
     if (q == NULL)
         return -1;
@@ -139,6 +151,7 @@ int store_sandbox_set_about(struct store *s, const char *id, const struct store_
     store_bind_text(q, 2, a->metadata);
     sqlite3_bind_int64(q, 3, (sqlite3_int64)a->on_timeout);
     sqlite3_bind_int64(q, 4, (sqlite3_int64)a->auto_resume);
+    sqlite3_bind_int64(q, 5, (sqlite3_int64)a->relaxed);
     LIMITS(BIND, q, at)
     store_bind_text(q, at, id);
 #undef BIND

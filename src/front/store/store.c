@@ -74,6 +74,8 @@ static const char *const migrations[] = {
      " key TEXT NOT NULL, name TEXT NOT NULL, value INTEGER NOT NULL,"
      " PRIMARY KEY (key, name)) WITHOUT ROWID;"
      "CREATE TABLE templates (name TEXT PRIMARY KEY, key TEXT NOT NULL) WITHOUT ROWID;"),
+    ("ALTER TABLE sandboxes ADD COLUMN relaxed INTEGER NOT NULL DEFAULT 0;"
+     "ALTER TABLE sandboxes ADD COLUMN lost_ms INTEGER NOT NULL DEFAULT 0;"),
 };
 
 int store_fail(struct store *s, const char *what, struct err *e)

@@ -50,7 +50,7 @@ struct store_bytes {
     X(NUMBER, created_ms) X(NUMBER, ends_ms) X(NUMBER, on_timeout) X(TEXT, boot_id) X(TEXT, reason) \
     X(BYTES, image) X(BYTES, rules) X(TEXT, plane) X(TEXT, name) X(NUMBER, timeout_ms) X(NUMBER, auto_resume) \
     X(NUMBER, changed_ms) X(TEXT, snapshot) X(NUMBER, idle_ms) X(NUMBER, log_output) X(TEXT, log_boot) X(NUMBER, log_next) \
-    X(NUMBER, guarded)
+    X(NUMBER, guarded) X(NUMBER, relaxed) X(NUMBER, lost_ms)
 /* clang-format on */
 
 #define STORE_C_TEXT const char * /* NULL is stored as "" and never read back */
@@ -76,10 +76,11 @@ int store_sandbox_set_life(struct store *s, const char *id, const struct store_l
 int store_sandbox_set_ends(struct store *s, const char *id, uint64_t ends_ms, struct err *e);
 int store_sandbox_set_rules(struct store *s, const char *id, const struct store_bytes *rules,
                             struct err *e);
+int store_sandbox_set_lost(struct store *s, const char *id, uint64_t lost_ms, struct err *e);
 /* What a client may change of a sandbox that exists. */
 struct store_about {
     const char *name, *metadata;
-    uint64_t on_timeout, auto_resume;
+    uint64_t on_timeout, auto_resume, relaxed;
     struct limits limits;
 };
 int store_sandbox_set_about(struct store *s, const char *id, const struct store_about *a,

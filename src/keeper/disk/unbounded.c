@@ -92,6 +92,7 @@ static int way_clone(struct keeper *k, const char *from, const char *to, bool re
         return err_set(e, ERR_INTERNAL, "run cp: %s", strerror(errno));
     if (r > 0)
         return err_set(e, ERR_INTERNAL, "copy a disk: cp failed; is there room for the copy?");
+    syncfs(k->disk.fd); /* as a btrfs snapshot: a sandbox without fsync has not written it out */
     counted = 0;
     nftw(target, count_one, 64, FTW_PHYS | FTW_MOUNT);
     *ret_bytes = counted;

@@ -93,6 +93,8 @@ static void send_sandbox(struct keeper *k, uint32_t seq, const struct sandbox *s
         .network = network_mode(r->network),
         .address = network_address(sb),
         .told = r->told,
+        .relaxed = r->relaxed,
+        .lost_ms = r->lost_ms,
     };
 
     LIMITS_COPY(&m, &r->limits);

@@ -82,6 +82,7 @@ static const struct {
     int (*run)(struct keeper *k, struct err *e);
 } steps[] = {
     {"privileges",         privileges_drop},
+    {"fsync",              fsync_read},
     {"boot id",            host_boot_read},
     {"this host",          doctor_check},
     {"mounts",             own_mounts},

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/str.h"
 #include "keeper/file.h"
@@ -50,6 +51,15 @@ static int adopt_running(struct sandbox *sb, struct err *e)
     return 1;
 }
 
+/* The host went down while not all of its writes were on the disk. */
+static void note_lost_writes(struct sandbox *sb)
+{
+    sb->rec.unsynced[0] = '\0';
+    sb->rec.lost_ms = clock_real_ms();
+    log_warn("sandbox %s: the host failed while fsync was relaxed: its last writes may be missing",
+             sb->rec.id);
+}
+
 /* Fails if it cannot find out what runs, for want of fds or memory: not starting is better
  * than killing a sandbox that could not be seen. */
 static int adopt(struct sandbox *sb, struct err *e)
@@ -75,6 +85,8 @@ static int adopt(struct sandbox *sb, struct err *e)
                 rebooted ? "the host was restarted" : "its init ended while no daemon ran");
         log_warn("sandbox %s is stopped: %s", sb->rec.id, sb->rec.reason);
     }
+    if (rebooted && sb->rec.unsynced[0] != '\0')
+        note_lost_writes(sb);
     sandbox_enter(sb, given || stopped ? STATE_STOPPED : STATE_DELETING);
     if (rebooted) { /* the range is a lease of the last boot; another sandbox may have it now */
         sb->rec.range = RANGE_NONE;

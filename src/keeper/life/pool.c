@@ -36,7 +36,7 @@ static void refill_later(struct loop_timer *t);
 static void refill(struct loop_later *d)
 {
     struct keeper *k = CONTAINER_OF(d, struct keeper, refill);
-    struct order o = {.template = "base", .limits = sandbox_defaults(k)};
+    struct order o = {.template = "base", .limits = sandbox_defaults(k), .relaxed = k->relaxed};
     size_t ours = k->counts[COUNT_POOLED] + k->counts[COUNT_FILLING];
     struct err e;
 

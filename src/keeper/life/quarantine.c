@@ -117,6 +117,7 @@ int react_recover(struct sandbox *sb, const struct news *n, struct err *e)
         return -1;
     r->limits = l;
     r->told = 1;
+    r->relaxed = m->relaxed;
     if (r->created_ms == 0)
         r->created_ms = m->created_ms;
     str_fmt(r->boot_id, sizeof(r->boot_id), "%.39s", m->boot_id);

@@ -29,6 +29,7 @@ struct order {
     struct snapshot *snapshot; /* instead of the template; or NULL */
     struct limits limits;
     uint32_t network; /* enum network_bits */
+    bool relaxed;     /* base/fsync.h */
     struct wire_bytes rules;
 };
 struct limits sandbox_defaults(const struct keeper *k);

@@ -60,6 +60,9 @@ int record_encode(const struct record *r, struct buf *out, struct err *e)
         .limits = {(const char *)&r->limits, sizeof(r->limits)},
         .created_ms = r->created_ms,
         .told = r->told,
+        .relaxed = r->relaxed,
+        .unsynced = r->unsynced,
+        .lost_ms = r->lost_ms,
     };
 
     return sealed_put(out, &kind, &f, e);
@@ -90,6 +93,8 @@ static enum sealed decode(const char *p, size_t n, struct record *ret)
         .network = f.network,
         .created_ms = f.created_ms,
         .told = f.told,
+        .relaxed = f.relaxed,
+        .lost_ms = f.lost_ms,
     };
     memcpy(&ret->limits, f.limits.p,
            f.limits.len < sizeof(ret->limits) ? f.limits.len : sizeof(ret->limits));
@@ -99,6 +104,7 @@ static enum sealed decode(const char *p, size_t n, struct record *ret)
     TAKE(ret->template, f.template);
     TAKE(ret->layer, f.layer);
     TAKE(ret->reason, f.reason);
+    TAKE(ret->unsynced, f.unsynced);
     return SEALED_WHOLE;
 }
 

@@ -26,7 +26,8 @@
 #define RECORD_FIELDS(F, S) \
     F(S, STR, id, 31) F(S, STR, phase, 16) F(S, STR, stage, 16) F(S, STR, boot_id, 39) F(S, STR, host_boot, 39) \
     F(S, STR, template, 63) F(S, STR, layer, 63) F(S, STR, reason, 255) F(S, U32, range, 0) F(S, U32, network, 0) \
-    F(S, BYTES, limits, 512) F(S, U64, created_ms, 0) F(S, U32, told, 1)
+    F(S, BYTES, limits, 512) F(S, U64, created_ms, 0) F(S, U32, told, 1) \
+    F(S, U32, relaxed, 1) F(S, STR, unsynced, 39) F(S, U64, lost_ms, 0)
 /* clang-format on */
 
 /* Appends the record as in a place. */

@@ -119,6 +119,7 @@ struct sandbox *sandbox_build(struct keeper *k, const struct order *o, enum stat
     sb->ask = ask;
     sb->rec.limits = o->limits;
     sb->rec.network = o->network;
+    sb->rec.relaxed = o->relaxed;
     sb->rec.created_ms = clock_real_ms();
     str_fmt(sb->rec.template, sizeof(sb->rec.template), "%s",
             o->template == NULL ? "" : o->template);
@@ -143,7 +144,8 @@ static int apply_limits(struct sandbox *sb, const struct limits *old, struct err
 }
 
 /* A pooled one serves any limits except those that its init has already applied: the open
- * files, the bandwidth and, through the memory, the size of /dev/shm. NULL: none serves. */
+ * files, the bandwidth and, through the memory, the size of /dev/shm. Its root is mounted. NULL:
+ * none serves. */
 static struct sandbox *take_pooled(struct keeper *k, const struct order *o)
 {
     const struct limits *l = &o->limits;
@@ -153,7 +155,7 @@ static struct sandbox *take_pooled(struct keeper *k, const struct order *o)
 
     if (sb == NULL || o->snapshot != NULL || strcmp(o->template, sb->rec.template) != 0 ||
         l->nofile != d.nofile || l->memory != d.memory || o->network != sb->rec.network ||
-        l->bandwidth != sb->rec.limits.bandwidth)
+        l->bandwidth != sb->rec.limits.bandwidth || o->relaxed != (sb->rec.relaxed != 0))
         return NULL;
     old = sb->rec.limits;
     sb->rec.limits = *l;
@@ -167,7 +169,7 @@ static struct sandbox *take_pooled(struct keeper *k, const struct order *o)
 
 int sandbox_create(struct keeper *k, uint32_t seq, const struct keeper_create *m, struct err *e)
 {
-    struct order o = {.template = m->template, .rules = m->rules};
+    struct order o = {.template = m->template, .rules = m->rules, .relaxed = m->relaxed != 0};
     struct limits defaults = sandbox_defaults(k);
     struct sandbox *sb;
 
@@ -414,6 +416,7 @@ static int keep_boot(struct sandbox *sb, const struct news *n, struct err *e)
                        sb->rec.id);
     if (network_keep_rules(sb, &m->rules, e) < 0)
         return -1;
+    sb->rec.relaxed = m->relaxed;
     sb->ask = n->seq;
     return 0;
 }

@@ -7,6 +7,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/socket.h>
@@ -15,6 +16,8 @@
 #include <sys/sysmacros.h>
 #include <sys/un.h>
 
+#include "base/clock.h"
+#include "base/fsync.h"
 #include "base/log.h"
 #include "base/str.h"
 #include "keeper/closer.h"
@@ -23,6 +26,7 @@
 #include "keeper/snapshot.h"
 #include "keeper/stages.h"
 #include "keeper/template.h"
+#include "keeper/worker.h"
 
 #define FD_PATH 32u       /* "/proc/self/fd/" and a number */
 #define OPTIONS_MAX 4095u /* of mount(2): a page */
@@ -92,7 +96,11 @@ static const struct {
     {"metacopy", "on"},     /* chown and chmod of a template's file copy no data */
 };
 
-static int make_by_fd(const struct lowers *low, int upper, int work, struct err *e)
+/* The overlay ignores fsync and sync; nothing else changes. The kernel leaves a mark in the work
+ * directory, and refuses to mount again while it is there: see mark_relaxed(). */
+#define RELAXED "volatile"
+
+static int make_by_fd(const struct lowers *low, int upper, int work, bool relaxed, struct err *e)
 {
     autofd int fs = sys_fsopen("overlay", FSOPEN_CLOEXEC);
     int mnt;
@@ -102,6 +110,8 @@ static int make_by_fd(const struct lowers *low, int upper, int work, struct err 
     for (size_t i = 0; i < ARRAY_LEN(options); i++)
         if (sys_fsconfig(fs, FSCONFIG_SET_STRING, options[i].key, options[i].value, 0) < 0)
             return err_sys(e, "set %s of the overlay", options[i].key);
+    if (relaxed && sys_fsconfig(fs, FSCONFIG_SET_FLAG, RELAXED, NULL, 0) < 0)
+        return err_sys(e, "set " RELAXED " of the overlay");
     if (name_layers_by_fd(fs, low, upper, work) < 0)
         return err_sys(e, "set the layers of the overlay");
     if (sys_fsconfig(fs, FSCONFIG_CMD_CREATE, NULL, NULL, 0) < 0)
@@ -113,7 +123,7 @@ static int make_by_fd(const struct lowers *low, int upper, int work, struct err 
 /* mount(2), since a value for fsconfig(2) has at most 255 bytes: over the attached layers, then
  * cloned away from there. */
 static int make_by_path(struct keeper *k, const struct lowers *low, int upper, int work,
-                        struct err *e)
+                        bool relaxed, struct err *e)
 {
     autobuf struct buf text = BUF_INIT(OPTIONS_MAX);
     char at[FD_PATH + 8];
@@ -121,6 +131,7 @@ static int make_by_path(struct keeper *k, const struct lowers *low, int upper, i
 
     for (size_t i = 0; i < ARRAY_LEN(options); i++)
         buf_addf(&text, "%s=%s,", options[i].key, options[i].value);
+    buf_addf(&text, "%s", relaxed ? RELAXED "," : "");
     for (int i = 0; i < low->n; i++)
         buf_addf(&text, "%s/proc/self/fd/%d", i == 0 ? "lowerdir=" : ":", low->fds[i]);
     buf_addf(&text, ",upperdir=/proc/self/fd/%d,workdir=/proc/self/fd/%d", upper, work);
@@ -151,7 +162,8 @@ static int make_overlay(struct sandbox *sb, const struct lowers *low, int disk, 
     else if (upper < 0 || work < 0)
         err_sys(e, "open the directories upper and work");
     else if (act_as(ids_base(sb), e) == 0) {
-        mnt = by_path ? make_by_path(sb->k, low, upper, work, e) : make_by_fd(low, upper, work, e);
+        mnt = by_path ? make_by_path(sb->k, low, upper, work, sb->rec.relaxed != 0, e)
+                      : make_by_fd(low, upper, work, sb->rec.relaxed != 0, e);
         act_as_root();
     }
     detach_layers(sb->k, attached);
@@ -197,6 +209,87 @@ static int map_lowers(struct sandbox *sb, struct lowers *ret, struct err *e)
     return n < 0 ? -1 : r;
 }
 
+/* ---- without fsync ---- */
+
+int fsync_read(struct keeper *k, struct err *e)
+{
+    enum fsync f = fsync_of(k->config.fsync);
+
+    if (f == FSYNC_COUNT)
+        return err_set(e, ERR_INVALID, "fsync: '%.40s' is neither durable nor relaxed",
+                       k->config.fsync);
+    k->relaxed = f == FSYNC_RELAXED;
+    return 0;
+}
+
+/* The kernel's mark makes the next mount of the disk fail, also after an orderly end: it means that
+ * writes may be missing. Ours is in the record: it names the boot of the host in which that would
+ * be so, is durable before a client is told of the sandbox, and is removed when everything has been
+ * written out. So the kernel's can go. */
+static int mark_relaxed(struct sandbox *sb, int disk, struct err *e)
+{
+    static const struct {
+        const char *path;
+        int flags;
+    } marks[] = {{"work/work/incompat/volatile/dirty", 0},
+                 {"work/work/incompat/volatile", AT_REMOVEDIR},
+                 {"work/work/incompat", AT_REMOVEDIR}};
+    bool had = sb->rec.unsynced[0] != '\0';
+
+    for (size_t i = 0; i < ARRAY_LEN(marks); i++)
+        if (unlinkat(disk, marks[i].path, marks[i].flags) < 0 && errno != ENOENT)
+            return err_sys(e, "remove the mark of the last mount, %s", marks[i].path);
+    if (!sb->rec.relaxed || had)
+        return 0;
+    str_fmt(sb->rec.unsynced, sizeof(sb->rec.unsynced), "%s", sb->k->host_boot);
+    return record_save(sb, sandbox_keeps_disk(sb), e);
+}
+
+struct sync {
+    struct work work;
+    struct sandbox *sb;
+    int result; /* 0, or an errno */
+};
+
+static void sync_run(struct work *w)
+{
+    struct sync *s = CONTAINER_OF(w, struct sync, work);
+
+    s->result = syncfs(s->sb->k->disk.fd) < 0 ? errno : 0;
+}
+
+static void sync_done(struct work *w)
+{
+    struct sync *s = CONTAINER_OF(w, struct sync, work);
+    struct sandbox *sb = s->sb;
+
+    sb->sync = NULL;
+    sb->rec.unsynced[0] = '\0';
+    if (s->result != 0) { /* another attempt would report success without the lost pages */
+        log_error("sandbox %s: write its disk out: %s", sb->rec.id, strerror(s->result));
+        sb->rec.lost_ms = clock_real_ms();
+    }
+    free(s);
+}
+
+/* A stopped sandbox loses nothing, relaxed or not. 0: all is written out. */
+static int write_out(struct sandbox *sb)
+{
+    struct sync *s;
+
+    if (sb->sync != NULL)
+        return 1;
+    if (sb->rec.unsynced[0] == '\0' || !sandbox_keeps_disk(sb))
+        return 0;
+    s = calloc(1, sizeof(*s));
+    if (s == NULL)
+        return 1; /* the teardown tries again */
+    *s = (struct sync){{.run = sync_run, .done = sync_done}, sb, 0};
+    sb->sync = &s->work;
+    worker_give(&s->work);
+    return 1;
+}
+
 /* The kernel would only warn about two sandboxes on one upper. Ids are unique and a record belongs
  * to one keeper (DIR is locked), so that cannot happen. */
 int rootfs_up(struct sandbox *sb, struct err *e)
@@ -216,6 +309,8 @@ int rootfs_up(struct sandbox *sb, struct err *e)
         sb->root_fd = mapped_clone(sb, disk, "root", MOUNT_ATTR_NODEV | MOUNT_ATTR_NOSUID, e);
         return sb->root_fd < 0 ? -1 : 0;
     }
+    if (mark_relaxed(sb, disk, e) < 0)
+        return -1;
     if (map_lowers(sb, &low, e) == 0)
         upper = mapped_clone(sb, disk, "", 0, e);
     if (upper >= 0)
@@ -236,7 +331,7 @@ int rootfs_down(struct sandbox *sb)
         closer_close(take_fd(&sb->root_fd), &sb->root_closed);
         return 1;
     }
-    return atomic_load(&sb->root_closed) ? 0 : 1;
+    return atomic_load(&sb->root_closed) ? write_out(sb) : 1;
 }
 
 /* ---- /dev: a small tree, read-only inside ---- */

@@ -154,6 +154,7 @@ static int copy_all(struct fork *f, const struct sandbox *s)
                                 .on_timeout = s->on_timeout,
                                 .auto_resume = s->auto_resume,
                                 .idle_ms = s->idle_ms,
+                                .fsync = s->fsync,
                                 .log_output =
                                     s->log_output ? CREATE_LOG_OUTPUT : CREATE_LOG_NO_OUTPUT};
     if (s->nrules > 0)

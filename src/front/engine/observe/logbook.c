@@ -46,7 +46,7 @@ const char *log_severity_name(enum log_severity l)
 /* Events that are warnings: a sandbox that stops by itself, a process that fails. */
 static enum log_severity severity_of(const char *kind, const json_t *data)
 {
-    if (strcmp(kind, "sandbox.stopped") == 0)
+    if (strcmp(kind, "sandbox.stopped") == 0 || strcmp(kind, "sandbox.writes_lost") == 0)
         return LOG_ENTRY_WARN;
     if (strcmp(kind, "process.exited") == 0 &&
         (json_integer_value(json_object_get(data, "exit_code")) != 0 ||

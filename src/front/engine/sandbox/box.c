@@ -187,6 +187,8 @@ static void box_fill(struct box *b, const struct store_sandbox *row)
     b->pub.auto_resume = row->auto_resume != 0;
     b->pub.idle_ms = row->idle_ms;
     b->pub.guarded = row->guarded != 0;
+    b->pub.fsync = row->relaxed != 0 ? FSYNC_RELAXED : FSYNC_DURABLE;
+    b->pub.lost_ms = row->lost_ms;
     b->pub.log_output =
         row->log_output != 0 && b->g->o.config->logs_ms > 0 && b->g->o.config->logs_max > 0;
     b->journal.next = row->log_next;

@@ -229,7 +229,9 @@ static struct box *rescue(struct engine *g, const struct keeper_sandbox *m, stru
                                 .plane = "",
                                 .name = "",
                                 .snapshot = "",
-                                .log_boot = ""};
+                                .log_boot = "",
+                                .relaxed = m->relaxed,
+                                .lost_ms = m->lost_ms};
 
     LIMITS_COPY(&row, m);
     LIMITS_DEFAULT(&row, g->o.config); /* those of a damaged one are not known */
@@ -284,6 +286,8 @@ static void on_sandbox(void *arg, const void *msg)
         p.b->seen = true;
     }
     actions[row][has[m->state]](&p);
+    if (n == NULL && p.b != NULL)
+        life_note_lost(p.b, m->lost_ms);
 }
 
 /* Rows of which the keeper said nothing. */

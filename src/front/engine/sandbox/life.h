@@ -32,6 +32,7 @@ reaction life_resume_too;   /* with the resume that is under way */
 reaction life_resume_after; /* as soon as what is under way is over */
 reaction life_time_over;
 /* Its state is that now, and its row will be. */
+void life_note_lost(struct box *b, uint64_t lost_ms);
 void life_note_state(struct box *b, enum sandbox_state state, const char *boot_id,
                      const char *reason);
 

@@ -447,7 +447,7 @@ void life_boot(struct box *b, const struct life_news *n)
 {
     static const struct keeper_asker asker = {.last = on_booted, .late = life_late};
     autobuf struct buf rules = BUF_INIT(WIRE_RULES_BYTES);
-    struct keeper_boot ask = {.id = b->pub.id};
+    struct keeper_boot ask = {.id = b->pub.id, .relaxed = b->pub.fsync == FSYNC_RELAXED};
 
     box_pack_rules(&rules, b->pub.rules, b->pub.nrules);
     ask.rules = (struct wire_bytes){buf_data(&rules), (uint32_t)rules.len};
@@ -458,6 +458,20 @@ void life_boot(struct box *b, const struct life_news *n)
     keeper_ask(b->g->keeper, KEEPER_BOOT, &ask, &asker, b);
 }
 
+/* The event comes once: at the join after the host failed, or here if the disk did. */
+void life_note_lost(struct box *b, uint64_t lost_ms)
+{
+    struct err e;
+
+    if (lost_ms == b->pub.lost_ms)
+        return;
+    b->pub.lost_ms = lost_ms;
+    if (store_sandbox_set_lost(b->g->o.store, b->pub.id, lost_ms, &e) < 0)
+        log_error("sandbox %s: %s", b->pub.id, e.msg);
+    events_say(b->g, b, "sandbox.writes_lost", "reason",
+               "the host failed while fsync was relaxed: the last writes may be missing");
+}
+
 void life_booted(struct box *b, const struct life_news *n)
 {
     b->life = LIFE_RUNNING;
@@ -465,6 +479,7 @@ void life_booted(struct box *b, const struct life_news *n)
     take_wish(b);
     life_note_state(b, SANDBOX_RUNNING, n->sandbox->boot_id, "");
     life_begin(b);
+    life_note_lost(b, n->sandbox->lost_ms);
     events_add(b->g, b, "sandbox.resumed", "{}");
     life_answer(b, NULL);
 }

@@ -37,7 +37,8 @@ void life_recover(struct box *b, const struct life_news *n)
     struct keeper_recover ask = {.id = b->pub.id,
                                  .boot_id = b->boot_id,
                                  .network = b->pub.network,
-                                 .created_ms = b->pub.created_ms};
+                                 .created_ms = b->pub.created_ms,
+                                 .relaxed = b->pub.fsync == FSYNC_RELAXED};
 
     struct err e;
 

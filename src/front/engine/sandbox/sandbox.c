@@ -81,6 +81,8 @@ static struct create *create_new(struct engine *g, const struct create_opts *o)
     c->row.log_output = o->log_output == CREATE_LOG_DEFAULT ? g->o.config->logs_output
                                                             : o->log_output == CREATE_LOG_OUTPUT;
     c->row.log_boot = "";
+    c->row.relaxed =
+        (o->fsync != FSYNC_SETTING ? o->fsync : fsync_of(g->o.config->fsync)) == FSYNC_RELAXED;
     limits = limits_of(g, o);
     LIMITS_COPY(&c->row, &limits);
     c->user = quota_user(g->o.quotas, o->key);
@@ -284,7 +286,8 @@ static void create_ask(struct create *c)
     struct keeper_create ask = {.template = c->row.template,
                                 .network = c->row.network,
                                 .rules = {buf_data(&c->rules), (uint32_t)c->rules.len},
-                                .snapshot = c->snapshot};
+                                .snapshot = c->snapshot,
+                                .relaxed = (uint32_t)c->row.relaxed};
 
     LIMITS_COPY(&ask, &c->row);
     keeper_ask(c->g->keeper, KEEPER_CREATE, &ask, &asker, c);

@@ -54,10 +54,10 @@ static void say(struct box *b, const struct update_opts *o)
 {
     autobuf struct buf names = BUF_INIT(CHANGED_MAX);
 
-    buf_addf(&names, "%s%s%s%s%s%s", o->name != NULL ? " name" : "",
+    buf_addf(&names, "%s%s%s%s%s%s%s", o->name != NULL ? " name" : "",
              o->metadata != NULL ? " metadata" : "", sets_limits(o) ? " limits" : "",
              o->set_timeout ? " timeout" : "", o->set_on_timeout ? " on_timeout" : "",
-             o->set_auto_resume ? " auto_resume" : "");
+             o->set_auto_resume ? " auto_resume" : "", o->fsync != FSYNC_SETTING ? " fsync" : "");
     if (names.len > 0)
         events_say(b->g, b, "sandbox.updated", "changed", buf_cstr(&names) + 1);
 }
@@ -81,6 +81,7 @@ static int keep(struct box *b, struct update *u, struct err *e)
         .metadata = o->metadata != NULL ? o->metadata : b->pub.metadata,
         .on_timeout = o->set_on_timeout ? o->on_timeout : b->pub.on_timeout,
         .auto_resume = o->set_auto_resume ? o->auto_resume : b->pub.auto_resume,
+        .relaxed = (o->fsync != FSYNC_SETTING ? o->fsync : b->pub.fsync) == FSYNC_RELAXED,
     };
 
     row.limits = limits_after(b, o);
@@ -90,6 +91,7 @@ static int keep(struct box *b, struct update *u, struct err *e)
     box_charge(b);
     b->pub.on_timeout = (enum sandbox_end)row.on_timeout;
     b->pub.auto_resume = row.auto_resume != 0;
+    b->pub.fsync = row.relaxed != 0 ? FSYNC_RELAXED : FSYNC_DURABLE;
     if (o->metadata != NULL) {
         free(b->own_metadata);
         b->own_metadata = take_ptr(&u->metadata);

@@ -29,6 +29,8 @@ static const struct shape_field sandbox_fields[] = {
     {"on_timeout", SHAPE_STR, offsetof(struct sandbox_view, on_timeout), "Action when the lifetime ends: delete, stop or pause."},
     {"auto_resume", SHAPE_BOOL, offsetof(struct sandbox_view, auto_resume), "A command resumes it while it is paused."},
     {"log_output", SHAPE_BOOL, offsetof(struct sandbox_view, log_output), "Output of commands is kept in its log."},
+    {"fsync", SHAPE_STR, offsetof(struct sandbox_view, fsync), "What fsync and sync in it mean, from its next boot on: durable (the data is on the disk) or relaxed (it is there some seconds later)."},
+    {"writes_lost_at", SHAPE_TIME, offsetof(struct sandbox_view, lost_ms), "When the server found that the host had failed while fsync was relaxed: its last writes before may be missing. Null: never.", SHAPE_NULLABLE},
     {"limits", SHAPE_OBJECT, offsetof(struct sandbox_view, limits), "Resource limits.", SHAPE_ALWAYS, &limits_shape},
     {"boot_id", SHAPE_STR, offsetof(struct sandbox_view, boot_id), "Changes with each boot."},
 };
@@ -64,6 +66,8 @@ void sandbox_view_of(struct sandbox_view *v, const struct sandbox *s, struct buf
         .auto_resume = s->auto_resume,
         .log_output = s->log_output,
         .ends_ms = s->ends_ms,
+        .fsync = fsync_name(s->fsync),
+        .lost_ms = s->lost_ms,
         .limits = &s->limits,
         .env_names = shape_list(names),
     };

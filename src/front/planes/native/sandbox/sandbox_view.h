@@ -10,8 +10,8 @@ extern const struct shape sandbox_shape;
 
 struct sandbox_view {
     const char *id, *name, *state, *template, *snapshot, *network, *metadata, *on_timeout, *boot_id,
-        *reason;
-    uint64_t created_ms, changed_ms, ends_ms;
+        *reason, *fsync;
+    uint64_t created_ms, changed_ms, ends_ms, lost_ms;
     bool auto_resume, log_output;
     const struct limits *limits;
     struct shape_bytes env_names;

@@ -31,7 +31,7 @@ static SHAPE(page_shape, "SandboxPage", "One page of a list of sandboxes.", page
 /* ---- create ---- */
 
 struct create_in {
-    const char *template, *snapshot, *on_timeout, *name;
+    const char *template, *snapshot, *on_timeout, *name, *fsync;
     json_t *env, *metadata, *limits, *network;
     uint64_t timeout_ms;
     bool auto_resume, log_output;
@@ -53,6 +53,7 @@ static const struct json_field create_fields[] = {
     {"auto_resume", JSON_FIELD_BOOL, offsetof(struct create_in, auto_resume), 0, 0, false, "A command resumes it while it is paused, for the lifetime given at creation and at least 5 minutes."},
     {"log_output", JSON_FIELD_BOOL, offsetof(struct create_in, log_output), 0, 0, false, "Keep the output of commands in its log, except of terminals. Default: the setting `logs-output`."},
     {"limits", JSON_FIELD_ANY, offsetof(struct create_in, limits), 0, 0, false, "Resource limits. Defaults: the settings of the same names."},
+    {"fsync", JSON_FIELD_STR, offsetof(struct create_in, fsync), 1, NAME_MAX_BYTES, false, "durable: fsync in it returns when the data is on the disk. relaxed: at once; survives everything except a failure of the host, which may lose the last writes. Default: the setting `fsync`."},
     {"network", JSON_FIELD_ANY, offsetof(struct create_in, network), 0, 0, false, "Network; a string is its mode. Default: egress if the server supports it."},
     {"name", JSON_FIELD_STR, offsetof(struct create_in, name), 1, ENGINE_CHOSEN_MAX, false, "Name, unique among the sandboxes of your key. Every call takes it in place of the id."},
 };
@@ -102,6 +103,25 @@ static const char *state_name(int i)
     return sandbox_state_name((enum sandbox_state)i);
 }
 
+static const char *fsync_word(int i)
+{
+    return fsync_name((enum fsync)(FSYNC_DURABLE + i));
+}
+
+/* NULL: not given. */
+static int choose_fsync(const char *word, enum fsync *ret, struct err *e)
+{
+    int i;
+
+    *ret = FSYNC_SETTING;
+    if (word == NULL)
+        return 0;
+    if (choose("fsync", word, fsync_word, FSYNC_COUNT - FSYNC_DURABLE, &i, e) < 0)
+        return -1;
+    *ret = (enum fsync)(FSYNC_DURABLE + i);
+    return 0;
+}
+
 static int decode_create(const struct create_in *in, struct create_opts *o, struct buf *env,
                          char **metadata, struct sandbox_rule *rules, struct err *e)
 {
@@ -113,7 +133,8 @@ static int decode_create(const struct create_in *in, struct create_opts *o, stru
     if (in->on_timeout != NULL &&
         choose("on_timeout", in->on_timeout, end_name, SANDBOX_END_COUNT, &end, e) < 0)
         return -1;
-    if (network_decode(in->network, &o->network, rules, &o->nrules, e) < 0)
+    if (choose_fsync(in->fsync, &o->fsync, e) < 0 ||
+        network_decode(in->network, &o->network, rules, &o->nrules, e) < 0)
         return -1;
     o->rules = rules;
     if (maps_metadata(in->metadata, metadata, e) < 0 || maps_env(in->env, env, e) < 0)
@@ -261,7 +282,7 @@ static void sandbox_delete(struct call *c, const void *in)
 /* ---- change ---- */
 
 struct update_in {
-    const char *name, *on_timeout;
+    const char *name, *on_timeout, *fsync;
     json_t *metadata, *limits, *auto_resume;
     uint64_t timeout_ms; /* UINT64_MAX: not given */
 };
@@ -272,6 +293,7 @@ static const struct json_field update_fields[] = {
     {"timeout_ms", JSON_FIELD_U64, offsetof(struct update_in, timeout_ms), 0, COMMAND_TIMEOUT_MAX, false, "Lifetime in ms from now on; 0: until it is deleted."},
     {"on_timeout", JSON_FIELD_STR, offsetof(struct update_in, on_timeout), 1, NAME_MAX_BYTES, false, "What happens then: delete, stop or pause."},
     {"auto_resume", JSON_FIELD_ANY, offsetof(struct update_in, auto_resume), 0, 0, false, "true: a command for it while it is paused resumes it."},
+    {"fsync", JSON_FIELD_STR, offsetof(struct update_in, fsync), 1, NAME_MAX_BYTES, false, "durable or relaxed; counts from its next boot."},
     {"limits", JSON_FIELD_ANY, offsetof(struct update_in, limits), 0, 0, false, "New limits, which apply at once; nofile and bandwidth only to a stopped sandbox."},
 };
 /* clang-format on */
@@ -303,6 +325,8 @@ static int decode_update(const struct update_in *in, struct update_opts *o, char
         return -1;
     if (in->auto_resume != NULL && !json_is_boolean(in->auto_resume))
         return err_set(e, ERR_INVALID, "auto_resume: expected true or false");
+    if (choose_fsync(in->fsync, &o->fsync, e) < 0)
+        return -1;
     if (in->metadata != NULL && maps_metadata(in->metadata, metadata, e) < 0)
         return -1;
     o->name = in->name;
