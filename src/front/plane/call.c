@@ -317,6 +317,12 @@ void call_told_done(void *call, const struct err *e)
         call_reply_none(call);
 }
 
+void call_told_sandbox(void *call, const struct sandbox *s, const struct err *e)
+{
+    (void)s;
+    call_told_done(call, e);
+}
+
 static void pause_source(struct call *c, bool pause)
 {
     if (c->source != NULL && c->source->pause != NULL)

@@ -98,6 +98,8 @@ bool call_told(struct call *c);
 bool call_got(struct call *c, const struct err *e);
 /* An engine_done_cb that answers: 204, or the error. */
 void call_told_done(void *call, const struct err *e);
+/* The same as an engine_sandbox_cb. */
+void call_told_sandbox(void *call, const struct sandbox *s, const struct err *e);
 
 /* ---- the answer ---- */
 

@@ -37,11 +37,7 @@ static void created(void *arg, const struct session_info *s, const struct err *e
     struct call *c = arg;
     const struct create_in *in = c->in;
 
-    if (!call_told(c))
-        return;
-    if (s == NULL)
-        call_fail(c, e);
-    else
+    if (call_got(c, e))
         call_reply_shape(c, &id_shape, &(struct id_view){in->id != NULL ? in->id : s->id});
 }
 
@@ -107,11 +103,7 @@ static void deleted(void *arg, const struct err *e)
 {
     struct call *c = arg;
 
-    if (!call_told(c))
-        return;
-    if (e != NULL)
-        call_fail(c, e);
-    else
+    if (call_got(c, e))
         call_reply_shape(c, &deleted_shape,
                          &(struct deleted_view){true, call_param(c, 1), clock_real_ms()});
 }

@@ -77,11 +77,7 @@ static void seen(void *arg, const struct process_info *p, const struct err *e)
 {
     struct call *c = arg;
 
-    if (!call_told(c))
-        return;
-    if (p == NULL)
-        call_fail(c, e);
-    else
+    if (call_got(c, e))
         show(c, p);
 }
 

@@ -191,18 +191,6 @@ static void update_defaults(void *in, const struct config *c)
 static const struct surface_input update_input = {SURFACE_INPUT(update_fields, struct update_in),
                                                   .defaults = update_defaults};
 
-static void updated(void *arg, const struct sandbox *s, const struct err *e)
-{
-    struct call *c = arg;
-
-    if (!call_told(c))
-        return;
-    if (s == NULL)
-        call_fail(c, e);
-    else
-        call_reply_none(c);
-}
-
 /* What is not said is cleared. */
 static void network_update(struct call *c, const void *arg)
 {
@@ -225,7 +213,7 @@ static void network_update(struct call *c, const void *arg)
         return;
     }
     call_expect(c, &call_pending, NULL);
-    engine_set_rules(c->ref, rules.rules, rules.n, updated, c);
+    engine_set_rules(c->ref, rules.rules, rules.n, call_told_sandbox, c);
 }
 
 /* clang-format off */

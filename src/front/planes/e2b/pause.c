@@ -38,18 +38,6 @@ static const struct surface_input pause_input = {SURFACE_INPUT(pause_fields, str
 static const struct surface_input resume_input = {SURFACE_INPUT(resume_fields, struct resume_in),
                                                   .defaults = resume_defaults};
 
-static void paused(void *arg, const struct sandbox *s, const struct err *e)
-{
-    struct call *c = arg;
-
-    if (!call_told(c))
-        return;
-    if (s == NULL)
-        call_fail(c, e);
-    else
-        call_reply_none(c);
-}
-
 static void sandbox_pause(struct call *c, const void *in)
 {
     const struct sandbox *s = e2b_named(c);
@@ -57,18 +45,14 @@ static void sandbox_pause(struct call *c, const void *in)
     if (s == NULL)
         return;
     call_expect(c, &call_pending, NULL);
-    engine_pause(c->ref, ((const struct pause_in *)in)->memory, paused, c);
+    engine_pause(c->ref, ((const struct pause_in *)in)->memory, call_told_sandbox, c);
 }
 
 static void resumed(void *arg, const struct sandbox *s, const struct err *e)
 {
     struct call *c = arg;
 
-    if (!call_told(c))
-        return;
-    if (s == NULL)
-        call_fail(c, e);
-    else
+    if (call_got(c, e))
         e2b_reply_sandbox(c, c->row->status, s);
 }
 

@@ -273,11 +273,7 @@ static void removed(void *arg, const struct err *e)
 {
     struct call *c = arg;
 
-    if (!call_told(c))
-        return;
-    if (e != NULL)
-        call_fail(c, e);
-    else
+    if (call_got(c, e))
         reply_text(c, "{}");
 }
 

@@ -25,11 +25,7 @@ static void shown(void *arg, const struct file_info *f, const struct err *e)
 {
     struct call *c = arg;
 
-    if (!call_told(c))
-        return;
-    if (e != NULL)
-        call_fail(c, e);
-    else
+    if (call_got(c, e))
         file_reply(c, f);
 }
 

@@ -49,11 +49,7 @@ static void taken(void *arg, const struct snapshot *s, const struct err *e)
 {
     struct call *c = arg;
 
-    if (!call_told(c))
-        return;
-    if (s == NULL)
-        call_fail(c, e);
-    else
+    if (call_got(c, e))
         call_reply_shape(c, &snapshot_shape, s);
 }
 
@@ -187,11 +183,7 @@ static void exported(void *arg, const struct err *e)
 {
     struct call *c = arg;
 
-    if (!call_told(c))
-        return;
-    if (e != NULL)
-        call_fail(c, e);
-    else
+    if (call_got(c, e))
         call_end(c);
 }
 

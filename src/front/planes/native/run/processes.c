@@ -293,11 +293,7 @@ static const struct surface_input wait_input = {SURFACE_INPUT(wait_fields, struc
 
 static void waited(struct call *c, const struct shape *s, uint64_t value, const struct err *e)
 {
-    if (!call_told(c))
-        return;
-    if (e != NULL)
-        call_fail(c, e);
-    else
+    if (call_got(c, e))
         call_reply_shape(c, s, &(struct value_view){value});
 }
 

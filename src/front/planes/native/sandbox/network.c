@@ -139,11 +139,7 @@ static void ruled(void *arg, const struct sandbox *s, const struct err *e)
 {
     struct call *c = arg;
 
-    if (!call_told(c))
-        return;
-    if (s == NULL)
-        call_fail(c, e);
-    else
+    if (call_got(c, e))
         reply(c, s);
 }
 

@@ -95,10 +95,6 @@ void sandbox_told(void *arg, const struct sandbox *s, const struct err *e)
 {
     struct call *c = arg;
 
-    if (!call_told(c))
-        return;
-    if (s == NULL)
-        call_fail(c, e);
-    else
+    if (call_got(c, e))
         sandbox_reply(c, s);
 }
