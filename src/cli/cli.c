@@ -260,16 +260,6 @@ static int run(const struct cmd *c, int argc, char **argv)
     return end_output(c, status);
 }
 
-/* If stdin, stdout or stderr is closed, the next file or socket opened would get its number
- * and receive our output. /dev/null takes the number, opened in the wrong direction so that
- * reading stdin and writing stdout still fail. */
-static void hold_streams(void)
-{
-    for (int fd = 0; fd <= 2; fd++)
-        if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", fd == 0 ? O_WRONLY : O_RDONLY) != fd)
-            abort();
-}
-
 int cli_main(int argc, char **argv)
 {
     autobuf struct buf out = BUF_INIT(HELP_MAX);
@@ -277,7 +267,12 @@ int cli_main(int argc, char **argv)
     const struct cmd *c;
 
     mem_for_json();
-    hold_streams();
+    /* If stdin, stdout or stderr is closed, the next file or socket opened would get its number
+     * and receive our output. /dev/null takes the number, opened in the wrong direction so that
+     * reading stdin and writing stdout still fail. */
+    for (int fd = 0; fd <= 2; fd++)
+        if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", fd == 0 ? O_WRONLY : O_RDONLY) != fd)
+            abort();
     if (name == NULL) {
         cmd_write_help_all(&out);
         fputs(buf_cstr(&out), stderr);

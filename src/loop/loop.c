@@ -258,16 +258,6 @@ static int wait_ms(const struct loop *l, int timeout_ms)
     return ms > 3600 * 1000 ? 3600 * 1000 : (int)ms;
 }
 
-static void run_timers(struct loop *l)
-{
-    while (l->ntimers > 0 && l->heap[1]->due_ns <= l->now_ns) {
-        struct loop_timer *t = l->heap[1];
-
-        loop_timer_stop(l, t);
-        t->cb(t);
-    }
-}
-
 /* Only callbacks queued before this point: one that defers itself again is called in
  * the next turn, after the sockets were served. */
 static void run_laters(struct loop *l)
@@ -302,7 +292,12 @@ int loop_turn(struct loop *l, int timeout_ms, struct err *e)
             io->cb(io, l->batch[l->at].events);
     }
     l->nbatch = 0;
-    run_timers(l);
+    while (l->ntimers > 0 && l->heap[1]->due_ns <= l->now_ns) {
+        struct loop_timer *t = l->heap[1];
+
+        loop_timer_stop(l, t);
+        t->cb(t);
+    }
     run_laters(l);
     return 0;
 }

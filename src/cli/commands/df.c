@@ -47,16 +47,6 @@ static const struct table_column *const details[] = {sandboxes, snapshots, templ
 
 #define ROWS (sizeof(rows) / sizeof(rows[0]))
 
-static void print_disk(json_t *disk)
-{
-    char used[TABLE_TEXT_MAX], total[TABLE_TEXT_MAX], left[TABLE_TEXT_MAX];
-
-    printf("disk: %s used of %s, %s can still be written\n",
-           table_size(json_object_get(disk, "used"), used),
-           table_size(json_object_get(disk, "total"), total),
-           table_size(json_object_get(disk, "free"), left));
-}
-
 static void print_kind(struct table *t, const char *kind, json_t *list, const char *size)
 {
     char text[TABLE_TEXT_MAX];
@@ -79,6 +69,7 @@ static int df(const struct args *a, struct err *e)
     autotable struct table t = {0};
     json_t *disk = NULL;
     struct server s;
+    char used[TABLE_TEXT_MAX], total[TABLE_TEXT_MAX], left[TABLE_TEXT_MAX];
 
     if (server_find(&s, e) < 0 || client_call(&s, "GET", "/v1/disk", NULL, &disk, e) < 0)
         return -1;
@@ -96,7 +87,10 @@ static int df(const struct args *a, struct err *e)
         request_print(all);
         return 0;
     }
-    print_disk(disk);
+    printf("disk: %s used of %s, %s can still be written\n",
+           table_size(json_object_get(disk, "used"), used),
+           table_size(json_object_get(disk, "total"), total),
+           table_size(json_object_get(disk, "free"), left));
     putchar('\n');
     table_print(&t);
     for (size_t i = 0; i < ROWS && args_flag(a, "verbose"); i++) {

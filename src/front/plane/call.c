@@ -175,16 +175,6 @@ static void send_rest(struct http_req *r, void *arg)
     call_end(c);
 }
 
-static void reply_long(struct call *c, int status, const char *type, struct buf *body)
-{
-    c->streaming = true;
-    c->rest = *body;
-    buf_init(body, body->max);
-    http_on_drain(c->r, send_rest, c);
-    http_reply_begin_length(c->r, status, type, c->rest.len);
-    send_rest(c->r, c);
-}
-
 void call_reply(struct call *c, int status, const char *type, struct buf *body)
 {
     struct err e;
@@ -198,7 +188,12 @@ void call_reply(struct call *c, int status, const char *type, struct buf *body)
     }
     count(c, status);
     if (body->len > HTTP_BACKLOG_HIGH) {
-        reply_long(c, status, type, body);
+        c->streaming = true;
+        c->rest = *body;
+        buf_init(body, body->max);
+        http_on_drain(c->r, send_rest, c);
+        http_reply_begin_length(c->r, status, type, c->rest.len);
+        send_rest(c->r, c);
         return;
     }
     http_reply(client_end(c), status, type, buf_cstr(body), body->len);

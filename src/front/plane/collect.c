@@ -39,22 +39,18 @@ int collect_add(struct collect *c, const char *p, size_t n)
     return first < n ? add_tail(c, p + first, n - first) : 0;
 }
 
-/* Without this, cutting a text in the middle of a character would turn all of it
- * into base64. */
-static void cut_between_characters(struct collect *c)
-{
-    size_t skip = 0;
-
-    c->head.len = str_utf8_whole(buf_data(&c->head), c->head.len);
-    while (skip < 3 && skip < c->tail.len && (buf_data(&c->tail)[skip] & 0xc0) == 0x80)
-        skip++;
-    buf_consume(&c->tail, skip);
-}
-
 uint64_t collect_end(struct collect *c)
 {
-    if (c->total > (uint64_t)c->head.len + c->tail.len)
-        cut_between_characters(c);
+    if (c->total > (uint64_t)c->head.len + c->tail.len) {
+        /* Without this, cutting a text in the middle of a character would turn all of it into
+         * base64. */
+        size_t skip = 0;
+
+        c->head.len = str_utf8_whole(buf_data(&c->head), c->head.len);
+        while (skip < 3 && skip < c->tail.len && (buf_data(&c->tail)[skip] & 0xc0) == 0x80)
+            skip++;
+        buf_consume(&c->tail, skip);
+    }
     c->cut_at = c->head.len;
     if (c->tail.len > 0)
         buf_add(&c->head, buf_data(&c->tail), c->tail.len);

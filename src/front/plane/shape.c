@@ -201,26 +201,21 @@ static void schema_inside(struct json_w *w, const struct shape_field *f)
     jw_close(w);
 }
 
-static void schema_object(struct json_w *w, const struct shape_field *f)
-{
-    jw_key(w, "oneOf");
-    jw_open_list(w);
-    shape_ref(w, f->of);
-    if (f->presence == SHAPE_NULLABLE) {
-        jw_open(w);
-        jw_kstr(w, "type", "null");
-        jw_close(w);
-    }
-    jw_close_list(w);
-}
-
 static void schema_field(struct json_w *w, const struct shape_field *f)
 {
     jw_key(w, f->name);
     jw_open(w);
     jw_kstr(w, "description", f->doc);
     if (f->type == SHAPE_OBJECT) {
-        schema_object(w, f);
+        jw_key(w, "oneOf");
+        jw_open_list(w);
+        shape_ref(w, f->of);
+        if (f->presence == SHAPE_NULLABLE) {
+            jw_open(w);
+            jw_kstr(w, "type", "null");
+            jw_close(w);
+        }
+        jw_close_list(w);
     } else {
         schema_type(w, f);
         if (types[f->type].format != NULL)

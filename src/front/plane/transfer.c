@@ -155,25 +155,21 @@ struct packing {
     char name[NAME_SHOWN + 1]; /* "": nothing is said of it */
 };
 
-static void pack_begin(struct packing *g)
-{
-    char value[sizeof(g->name) + 32];
-
-    if (*g->name != '\0') {
-        str_fmt(value, sizeof(value), "attachment; filename=\"%s\"", g->name);
-        http_reply_header(g->c->r, "Content-Disposition", value);
-    }
-    call_begin_bytes(g->c, archive_format_type(g->format));
-}
-
 static void pack_data(void *arg, const char *p, size_t n)
 {
     struct packing *g = arg;
 
     if (g->c->r == NULL)
         return;
-    if (!g->c->streaming)
-        pack_begin(g);
+    if (!g->c->streaming) {
+        char value[sizeof(g->name) + 32];
+
+        if (*g->name != '\0') {
+            str_fmt(value, sizeof(value), "attachment; filename=\"%s\"", g->name);
+            http_reply_header(g->c->r, "Content-Disposition", value);
+        }
+        call_begin_bytes(g->c, archive_format_type(g->format));
+    }
     call_write(g->c, p, n);
 }
 

@@ -92,19 +92,6 @@ static void begin_tunnel(struct relay *y)
     y->tunnel = http_tunnel_begin(relay_client_end(y), &relay_tunnel, y);
 }
 
-static void begin_answer(struct relay *y)
-{
-    const struct answer *a = &y->answer;
-
-    y->begun = true;
-    add_answer_headers(y);
-    http_reply_bare(y->r);
-    if (a->msg.content_length >= 0)
-        http_reply_begin_length(y->r, a->msg.status, NULL, (uint64_t)a->msg.content_length);
-    else
-        http_reply_begin(y->r, a->msg.status, NULL);
-}
-
 /* Both sides are done with the request, in ways that leave nothing of it in the connection. */
 static bool is_reusable(const struct relay *y, size_t left_over)
 {
@@ -128,8 +115,16 @@ enum step { STEP_MORE, STEP_WAIT, STEP_TUNNEL, STEP_GONE };
 
 static enum step begin(struct relay *y)
 {
-    if (y->answer.msg.status != 101) {
-        begin_answer(y);
+    const struct answer *a = &y->answer;
+
+    if (a->msg.status != 101) {
+        y->begun = true;
+        add_answer_headers(y);
+        http_reply_bare(y->r);
+        if (a->msg.content_length >= 0)
+            http_reply_begin_length(y->r, a->msg.status, NULL, (uint64_t)a->msg.content_length);
+        else
+            http_reply_begin(y->r, a->msg.status, NULL);
         return STEP_MORE;
     }
     begin_tunnel(y);

@@ -76,22 +76,6 @@ static const char *peer_of(struct http_req *r, char out[INET6_ADDRSTRLEN])
     return out;
 }
 
-/* Where it came from: what stood there, and whom we see. */
-static void add_forwarded(struct http_req *r, struct buf *out)
-{
-    const char *before = http_header(r, "X-Forwarded-For");
-    char peer[INET6_ADDRSTRLEN];
-
-    buf_adds(out, "X-Forwarded-For: ");
-    if (before != NULL)
-        buf_addf(out, "%s, ", before);
-    buf_addf(out, "%s\r\n", peer_of(r, peer));
-    if (http_header(r, "X-Forwarded-Host") == NULL)
-        add(out, "X-Forwarded-Host", http_head(r)->host.p);
-    if (http_header(r, "X-Forwarded-Proto") == NULL)
-        add(out, "X-Forwarded-Proto", "http");
-}
-
 /* On a path of our own host the browser sends what is meant for us. */
 static bool is_for_us(const struct http_str *name)
 {
@@ -123,6 +107,8 @@ void request_write(struct http_req *r, const char *host, size_t prefix, struct b
     const char *connection = http_header(r, "Connection");
     const struct http_head *h = http_head(r);
     const char *path = h->path.p + prefix;
+    const char *before;
+    char peer[INET6_ADDRSTRLEN];
 
     *ret_chunked = h->has_body && h->content_length < 0;
     *ret_upgrade = asks_upgrade(r, connection);
@@ -132,7 +118,16 @@ void request_write(struct http_req *r, const char *host, size_t prefix, struct b
     add_headers(r, out, connection, prefix > 0);
     if (prefix > 0)
         buf_addf(out, "X-Forwarded-Prefix: %.*s\r\n", (int)prefix, h->path.p);
-    add_forwarded(r, out);
+    /* Where it came from: what stood there, and whom we see. */
+    before = http_header(r, "X-Forwarded-For");
+    buf_adds(out, "X-Forwarded-For: ");
+    if (before != NULL)
+        buf_addf(out, "%s, ", before);
+    buf_addf(out, "%s\r\n", peer_of(r, peer));
+    if (http_header(r, "X-Forwarded-Host") == NULL)
+        add(out, "X-Forwarded-Host", http_head(r)->host.p);
+    if (http_header(r, "X-Forwarded-Proto") == NULL)
+        add(out, "X-Forwarded-Proto", "http");
     if (*ret_chunked)
         add(out, "Transfer-Encoding", "chunked");
     else if (h->content_length >= 0)

@@ -98,22 +98,6 @@ static void pull_leash(struct proc *p)
     stdin_finish(p);
 }
 
-static void time_is_over(struct proc *p)
-{
-    if ((p->flags & INIT_START_LEASH) != 0) {
-        pull_leash(p);
-    } else if (p->late != NULL) {
-        p->late(p);
-    } else if ((p->flags & INIT_START_GENTLE) != 0) { /* it may clean up first */
-        if (p->state == PROC_RUNNING)
-            p->record.flags |= INIT_EXIT_TIMED_OUT;
-        proc_kill(p, INIT_GENTLE_MS);
-    } else { /* its root may have ended, while others hold its output open */
-        output_cut(p);
-        proc_event(p, p->pid != 0 ? EV_TIMEOUT : EV_FORCE);
-    }
-}
-
 /* The time limit does not run while the sandbox is paused: the time it was frozen since the
  * timer was set is added again, rounded up to THAW_MS. */
 static void on_timeout(struct loop_timer *t)
@@ -123,8 +107,20 @@ static void on_timeout(struct loop_timer *t)
 
     p->frozen_ms = frozen;
     if (more == 0 ||
-        loop_timer_set(p->all->loop, t, more > THAW_MS ? more : THAW_MS, on_timeout) < 0)
-        time_is_over(p);
+        loop_timer_set(p->all->loop, t, more > THAW_MS ? more : THAW_MS, on_timeout) < 0) {
+        if ((p->flags & INIT_START_LEASH) != 0) {
+            pull_leash(p);
+        } else if (p->late != NULL) {
+            p->late(p);
+        } else if ((p->flags & INIT_START_GENTLE) != 0) { /* it may clean up first */
+            if (p->state == PROC_RUNNING)
+                p->record.flags |= INIT_EXIT_TIMED_OUT;
+            proc_kill(p, INIT_GENTLE_MS);
+        } else { /* its root may have ended, while others hold its output open */
+            output_cut(p);
+            proc_event(p, p->pid != 0 ? EV_TIMEOUT : EV_FORCE);
+        }
+    }
 }
 
 static int set_timeout(struct proc *p)

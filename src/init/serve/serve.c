@@ -84,15 +84,6 @@ static void on_lines(struct journal *j)
 
 /* ---- connections ---- */
 
-/* Without this, a full fd table would leave the connection in the backlog, and the loop would
- * wake for it again and again. */
-static void refuse_one(struct serve *s)
-{
-    drop_fd(&s->spare_fd);
-    own_close(&(int){accept4(s->listen_fd, NULL, NULL, SOCK_CLOEXEC)});
-    s->spare_fd = fcntl(s->procs.null_fd, F_DUPFD_CLOEXEC, 3);
-}
-
 static void on_accept(struct loop_io *io, uint32_t events)
 {
     struct serve *s = CONTAINER_OF(io, struct serve, listen);
@@ -102,8 +93,13 @@ static void on_accept(struct loop_io *io, uint32_t events)
     for (int i = 0; i < ACCEPTS_PER_TURN; i++) {
         int fd = accept4(s->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
-        if (fd < 0 && (errno == EMFILE || errno == ENFILE))
-            refuse_one(s);
+        if (fd < 0 && (errno == EMFILE || errno == ENFILE)) {
+            /* Without this, a full fd table would leave the connection in the backlog, and the
+             * loop would wake for it again and again. */
+            drop_fd(&s->spare_fd);
+            own_close(&(int){accept4(s->listen_fd, NULL, NULL, SOCK_CLOEXEC)});
+            s->spare_fd = fcntl(s->procs.null_fd, F_DUPFD_CLOEXEC, 3);
+        }
         if (fd < 0)
             return;
         if (s->conns.count >= INIT_CONNS_MAX || conn_open(&s->conns, fd, &e) < 0)

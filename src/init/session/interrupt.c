@@ -55,20 +55,6 @@ static void has_died(void *arg)
     session_event(s, ON_DIED, NULL);
 }
 
-/* Of several killed groups only the last is waited for. */
-static void kill_group(struct session *s, struct group *g)
-{
-    struct err e;
-
-    group_kill(g, &e);
-    group_hurry(g);
-    group_put(take_ptr(&s->dying));
-    if (group_watch(g, has_died, s))
-        group_put(g);
-    else
-        s->dying = g;
-}
-
 /* In a thread. It fails if the shell is gone by now. */
 static void move_run(struct job *j)
 {
@@ -84,12 +70,20 @@ static void move_done(struct job *j)
 {
     struct session *s = CONTAINER_OF(j, struct session, move.job);
     struct group *old = s->group;
+    struct err e;
 
     drop_fd(&s->move.fd);
     s->group = take_ptr(&s->move.to);
     if (s->move.kill) {
         signal_shell(s);
-        kill_group(s, old);
+        /* Of several killed groups only the last is waited for. */
+        group_kill(old, &e);
+        group_hurry(old);
+        group_put(take_ptr(&s->dying));
+        if (group_watch(old, has_died, s))
+            group_put(old);
+        else
+            s->dying = old;
     } else {
         group_put(old);
     }

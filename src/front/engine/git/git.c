@@ -162,34 +162,6 @@ static void put_credentials(struct buf *env, const struct git_opts *o)
     put_env(env, "COVE_GIT_PASSWORD", o->password);
 }
 
-static void fill_env(struct buf *env, const struct git_opts *o)
-{
-    put_env(env, "LC_ALL", "C.UTF-8");
-    put_env(env, "GIT_TERMINAL_PROMPT", "0");
-    put_env(env, "GIT_ASKPASS", "");
-    put_env(env, "GIT_EDITOR", "true");
-    if (o->ask)
-        put_env(env, "GIT_OPTIONAL_LOCKS", "0");
-    if (o->password != NULL && *o->password != '\0')
-        put_credentials(env, o);
-    buf_add(env, o->env, o->env_len);
-}
-
-static void fill_argv(const char **argv, const struct git_opts *o)
-{
-    size_t n = 0;
-
-    for (size_t i = 0; i < ARRAY_LEN(common); i++)
-        argv[n++] = common[i];
-    if (o->path != NULL && o->path[0] != '~') {
-        argv[n++] = "-C";
-        argv[n++] = o->path;
-    }
-    for (size_t i = 0; o->argv[i] != NULL && i < GIT_ARGS_MAX; i++)
-        argv[n++] = o->argv[i];
-    argv[n] = NULL;
-}
-
 /* A path from the root needs no directory to start in; one of the home is init's. */
 static const char *cwd_for(const char *path)
 {
@@ -209,11 +181,28 @@ struct git *git_run(struct ref ref, const struct git_opts *o, const struct git_o
                              .quiet = true,
                              .leash = o->ask};
     struct git *r = calloc(1, sizeof(*r));
+    size_t n = 0;
 
     if (r == NULL)
         abort(); /* as stream.c does: nothing can go on */
-    fill_argv(argv, o);
-    fill_env(&env, o);
+    for (size_t i = 0; i < ARRAY_LEN(common); i++)
+        argv[n++] = common[i];
+    if (o->path != NULL && o->path[0] != '~') {
+        argv[n++] = "-C";
+        argv[n++] = o->path;
+    }
+    for (size_t i = 0; o->argv[i] != NULL && i < GIT_ARGS_MAX; i++)
+        argv[n++] = o->argv[i];
+    argv[n] = NULL;
+    put_env(&env, "LC_ALL", "C.UTF-8");
+    put_env(&env, "GIT_TERMINAL_PROMPT", "0");
+    put_env(&env, "GIT_ASKPASS", "");
+    put_env(&env, "GIT_EDITOR", "true");
+    if (o->ask)
+        put_env(&env, "GIT_OPTIONAL_LOCKS", "0");
+    if (o->password != NULL && *o->password != '\0')
+        put_credentials(&env, o);
+    buf_add(&env, o->env, o->env_len);
     p.env = buf_data(&env);
     p.env_len = env.len;
     r->ops = ops;

@@ -133,32 +133,27 @@ int image_result_read(const char *text, size_t len, struct image_result *ret, st
                                                                                                 : 0;
 }
 
-/* Init reads a name, "uid" or "uid:gid"; of "name:group" the name is enough, since
- * its entry in passwd names the group. */
-static void put_user(struct buf *out, const char *user)
-{
-    const char *colon = strchr(user, ':');
-    size_t n = strlen(user);
-
-    if (colon != NULL && strspn(user, "0123456789:") != n)
-        n = (size_t)(colon - user);
-    if (n == 0 || n > INIT_USER_MAX)
-        buf_adds(out, "root");
-    else
-        buf_add(out, user, n);
-    buf_addc(out, '\0');
-}
-
 int image_defaults(const char *text, size_t len, struct buf *out, struct err *e)
 {
     autojson json_t *j = NULL;
     struct settings s = {0};
     const json_t *v;
-    size_t i;
+    const char *colon;
+    size_t i, n;
 
     if (json_parse(text, len, &j, e) < 0 || decode(j, &s, e) < 0)
         return -1;
-    put_user(out, s.user);
+    /* Init reads a name, "uid" or "uid:gid"; of "name:group" the name is enough, since its entry
+     * in passwd names the group. */
+    colon = strchr(s.user, ':');
+    n = strlen(s.user);
+    if (colon != NULL && strspn(s.user, "0123456789:") != n)
+        n = (size_t)(colon - s.user);
+    if (n == 0 || n > INIT_USER_MAX)
+        buf_adds(out, "root");
+    else
+        buf_add(out, s.user, n);
+    buf_addc(out, '\0');
     wire_strv_add(out, *s.workdir != '\0' ? s.workdir : "/");
     json_array_foreach(s.env, i, v) wire_strv_add(out, json_string_value(v));
     return out->failed ? err_set(e, ERR_INTERNAL, "the image's settings are too long") : 0;

@@ -28,14 +28,6 @@ static int check(const struct journal *j, const struct init_line *m, struct err 
     return 0;
 }
 
-static void wait_for_room(struct journal *j)
-{
-    logbook_hurry(box_of_journal(j)->g);
-    talk_pause(&j->talk, true);
-    list_del(&j->waiting);
-    list_add_tail(&box_of_journal(j)->g->logbook.waiting, &j->waiting);
-}
-
 void journal_go_on(struct journal *j)
 {
     list_del(&j->waiting);
@@ -59,8 +51,12 @@ static int on_msg(struct talk *t, uint16_t type, const union talk_msg *msg, stru
         room = logbook_line(b, m) && room;
     else if (m->seq == j->next)
         j->next++;
-    if (!room)
-        wait_for_room(j);
+    if (!room) {
+        logbook_hurry(box_of_journal(j)->g);
+        talk_pause(&j->talk, true);
+        list_del(&j->waiting);
+        list_add_tail(&box_of_journal(j)->g->logbook.waiting, &j->waiting);
+    }
     return 0;
 }
 

@@ -253,21 +253,6 @@ static uint64_t order_of(const struct pending *p)
     return p->row.at_ms * 4 + (p->boot != NULL ? 1 : end ? 2 : 0);
 }
 
-/* In the order of time, and lines of one sandbox as they came. */
-static void place(struct logbook *l, struct pending *p)
-{
-    struct list *at = l->pending.prev;
-
-    for (unsigned i = 0; at != &l->pending && i < LOGBOOK_BATCH; at = at->prev, i++) {
-        const struct pending *q = CONTAINER_OF(at, struct pending, link);
-
-        if (order_of(q) <= order_of(p) ||
-            (p->boot != NULL && q->boot != NULL && q->row.sandbox == p->row.sandbox))
-            break;
-    }
-    list_add_head(at, &p->link);
-}
-
 static struct pending *add(const struct box *b, const struct store_log *row, const char *boot,
                            const char *kind)
 {
@@ -275,6 +260,7 @@ static struct pending *add(const struct box *b, const struct store_log *row, con
     size_t len = strnlen(row->message, LOGBOOK_MESSAGE_MAX);
     size_t fields = strlen(row->fields) + 1, room = len + 1 + fields + strlen(boot) + 1;
     struct pending *p;
+    struct list *at;
 
     if (g->o.config->logs_ms == 0 || g->o.config->logs_max == 0)
         return NULL;
@@ -289,7 +275,16 @@ static struct pending *add(const struct box *b, const struct store_log *row, con
     if (*boot != '\0')
         p->boot = strcpy(p->text + len + 1 + fields, boot);
     p->kind = kind;
-    place(&g->logbook, p);
+    /* In the order of time, and lines of one sandbox as they came. */
+    at = g->logbook.pending.prev;
+    for (unsigned i = 0; at != &g->logbook.pending && i < LOGBOOK_BATCH; at = at->prev, i++) {
+        const struct pending *q = CONTAINER_OF(at, struct pending, link);
+
+        if (order_of(q) <= order_of(p) ||
+            (p->boot != NULL && q->boot != NULL && q->row.sandbox == p->row.sandbox))
+            break;
+    }
+    list_add_head(at, &p->link);
     g->logbook.n++;
     if (g->logbook.timer.slot == 0)
         loop_timer_set(g->loop, &g->logbook.timer, LOGBOOK_FLUSH_MS, on_flush);

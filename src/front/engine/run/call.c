@@ -45,22 +45,6 @@ static void tell(const struct process_call *c, const union talk_msg *m)
     }
 }
 
-static void tell_failure(const struct process_call *c, const struct err *e)
-{
-    if (c->started != NULL)
-        c->started(c->arg, NULL, e);
-    else if (c->proc != NULL)
-        c->proc(c->arg, NULL, e);
-    else if (c->session != NULL)
-        c->session(c->arg, NULL, e);
-    else if (c->exited != NULL)
-        c->exited(c->arg, NULL, e);
-    else if (c->value != NULL)
-        c->value(c->arg, 0, e);
-    else
-        c->done(c->arg, e);
-}
-
 static int on_msg(struct talk *t, uint16_t type, const union talk_msg *m, struct err *e)
 {
     struct process_call *c = CONTAINER_OF(t, struct process_call, talk);
@@ -86,7 +70,18 @@ static void on_fail(struct talk *t, const struct err *e)
 {
     struct process_call *c = CONTAINER_OF(t, struct process_call, talk);
 
-    tell_failure(c, e);
+    if (c->started != NULL)
+        c->started(c->arg, NULL, e);
+    else if (c->proc != NULL)
+        c->proc(c->arg, NULL, e);
+    else if (c->session != NULL)
+        c->session(c->arg, NULL, e);
+    else if (c->exited != NULL)
+        c->exited(c->arg, NULL, e);
+    else if (c->value != NULL)
+        c->value(c->arg, 0, e);
+    else
+        c->done(c->arg, e);
     free(c);
 }
 

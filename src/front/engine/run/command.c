@@ -193,14 +193,6 @@ static struct defaults defaults_of(const struct sandbox *sb)
     return d;
 }
 
-static void on_terminal(struct init_start *m, const struct process_term *t)
-{
-    m->flags |= INIT_START_TERMINAL | (t->get ? INIT_START_GET : 0u);
-    m->cols = t->cols;
-    m->rows = t->rows;
-    m->ring = t->ring;
-}
-
 const char *command_user(const struct sandbox *sb)
 {
     return defaults_of(sb).user;
@@ -245,8 +237,12 @@ int command_build(struct command *c, const struct sandbox *sb, const struct proc
                  (o->leash ? INIT_START_LEASH : 0) | (o->whole ? INIT_START_WHOLE : 0) |
                  (o->reuse ? INIT_START_REUSE : 0) | (o->gentle ? INIT_START_GENTLE : 0) |
                  (is_logged(sb, o) ? INIT_START_LOG : 0)};
-    if (o->term != NULL)
-        on_terminal(&c->start, o->term);
+    if (o->term != NULL) {
+        c->start.flags |= INIT_START_TERMINAL | (o->term->get ? INIT_START_GET : 0u);
+        c->start.cols = o->term->cols;
+        c->start.rows = o->term->rows;
+        c->start.ring = o->term->ring;
+    }
     return 0;
 }
 

@@ -9,15 +9,6 @@
 
 /* ---- ids that were handed out ---- */
 
-static void issue(const struct call *c, const char *id)
-{
-    struct cloudflare_issued *issued = cloudflare_issued(c);
-    size_t i = issued->next++ % CLOUDFLARE_ISSUED_MAX;
-
-    str_fmt(issued->all[i].key, sizeof(issued->all[i].key), "%s", c->ref.key);
-    str_fmt(issued->all[i].id, sizeof(issued->all[i].id), "%s", id);
-}
-
 /* Its place, or NULL. */
 static char *find_issued(const struct call *c)
 {
@@ -69,11 +60,16 @@ static void sandbox_create(struct call *c, const void *in)
 {
     unsigned char bytes[ID_BYTES];
     char id[CLOUDFLARE_ID_CHARS + 1];
+    struct cloudflare_issued *issued;
+    size_t i;
 
     (void)in;
     id_bytes(bytes, sizeof(bytes));
     base32(bytes, id);
-    issue(c, id);
+    issued = cloudflare_issued(c);
+    i = issued->next++ % CLOUDFLARE_ISSUED_MAX;
+    str_fmt(issued->all[i].key, sizeof(issued->all[i].key), "%s", c->ref.key);
+    str_fmt(issued->all[i].id, sizeof(issued->all[i].id), "%s", id);
     call_reply_shape(c, &id_shape, &(struct id_view){id});
 }
 

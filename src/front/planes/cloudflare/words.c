@@ -5,22 +5,17 @@
 #include "base/str.h"
 #include "front/planes/cloudflare/internal.h"
 
-/* Drops the last part of a path. */
-static void up(struct buf *path)
-{
-    while (path->len > 0 && buf_data(path)[path->len - 1] != '/')
-        path->len--;
-    if (path->len > 0)
-        path->len--;
-}
-
 void cloudflare_resolve(struct buf *out, const char *path)
 {
     while (*path != '\0') {
         size_t n = strcspn(path, "/");
 
         if (n == 2 && memcmp(path, "..", 2) == 0) {
-            up(out);
+            /* Drops the last part of a path. */
+            while (out->len > 0 && buf_data(out)[out->len - 1] != '/')
+                out->len--;
+            if (out->len > 0)
+                out->len--;
         } else if (n > 0 && !(n == 1 && *path == '.')) {
             buf_addc(out, '/');
             buf_add(out, path, n);

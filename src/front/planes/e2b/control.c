@@ -41,31 +41,26 @@ static bool is_tag(const char *id)
     return !((id[0] == 'p' || id[0] == 't') && strspn(id + 1, "0123456789") == strlen(id + 1));
 }
 
-static void put_config(struct json_w *w, const struct process_info *p)
-{
-    size_t at = 0;
-    const char *word = engine_word_next(&p->argv, &at);
-
-    jw_open(w);
-    jw_kstr(w, "cmd", word != NULL ? word : "");
-    jw_key(w, "args");
-    jw_open_list(w);
-    while ((word = engine_word_next(&p->argv, &at)) != NULL)
-        jw_str(w, word);
-    jw_close_list(w);
-    jw_kstr(w, "cwd", p->cwd);
-    jw_close(w);
-}
-
 static void add_process(void *arg, const struct process_info *p)
 {
     struct listing *l = arg;
+    size_t at = 0;
+    const char *word;
 
     if (p->state != PROCESS_RUNNING)
         return;
     jw_open(&l->w);
     jw_key(&l->w, "config");
-    put_config(&l->w, p);
+    word = engine_word_next(&p->argv, &at);
+    jw_open(&l->w);
+    jw_kstr(&l->w, "cmd", word != NULL ? word : "");
+    jw_key(&l->w, "args");
+    jw_open_list(&l->w);
+    while ((word = engine_word_next(&p->argv, &at)) != NULL)
+        jw_str(&l->w, word);
+    jw_close_list(&l->w);
+    jw_kstr(&l->w, "cwd", p->cwd);
+    jw_close(&l->w);
     jw_ku64(&l->w, "pid", p->pid);
     if (is_tag(p->id))
         jw_kstr(&l->w, "tag", p->id);

@@ -97,20 +97,6 @@ static void put_time(struct json_w *w, const struct log_entry *l)
     jw_kstr(w, "timestamp", clock_text(l->at_ms, text));
 }
 
-static void put_entry(struct json_w *w, const struct log_entry *l, json_t *fields)
-{
-    jw_open(w);
-    put_time(w, l);
-    jw_kstr(w, "level", log_severity_name(l->level));
-    jw_kstr(w, "message", l->message);
-    jw_key(w, "fields");
-    jw_open(w);
-    put_logger(w, fields);
-    put_fields(w, fields);
-    jw_close(w);
-    jw_close(w);
-}
-
 static void put_line(struct json_w *w, const struct log_entry *l, json_t *fields)
 {
     autobuf struct buf line = BUF_INIT(LINE_BYTES_MAX);
@@ -145,7 +131,16 @@ static void add_entry(void *arg, const struct log_entry *l)
 
     if (json_parse(l->fields, strlen(l->fields), &fields, &e) < 0)
         fields = NULL; /* no fields, then */
-    put_entry(&all->we, l, fields);
+    jw_open(&all->we);
+    put_time(&all->we, l);
+    jw_kstr(&all->we, "level", log_severity_name(l->level));
+    jw_kstr(&all->we, "message", l->message);
+    jw_key(&all->we, "fields");
+    jw_open(&all->we);
+    put_logger(&all->we, fields);
+    put_fields(&all->we, fields);
+    jw_close(&all->we);
+    jw_close(&all->we);
     put_line(&all->wl, l, fields);
 }
 

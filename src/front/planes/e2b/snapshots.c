@@ -146,15 +146,6 @@ static void forks_drop(void *state)
     buf_free(&((struct forks *)state)->rows);
 }
 
-static void put_error(struct json_w *w, const struct err *e)
-{
-    jw_key(w, "error");
-    jw_open(w);
-    jw_ku64(w, "code", (uint64_t)err_http(e->kind));
-    jw_kstr(w, "message", e->kind == ERR_INTERNAL ? "internal error" : e->msg);
-    jw_close(w);
-}
-
 static void add_fork(void *arg, const struct sandbox *s, const struct err *e)
 {
     struct forks *f = arg;
@@ -168,7 +159,11 @@ static void add_fork(void *arg, const struct sandbox *s, const struct err *e)
         jw_key(&w, "sandbox");
         e2b_put_sandbox(&w, e2b_of(f->c), s);
     } else {
-        put_error(&w, e);
+        jw_key(&w, "error");
+        jw_open(&w);
+        jw_ku64(&w, "code", (uint64_t)err_http(e->kind));
+        jw_kstr(&w, "message", e->kind == ERR_INTERNAL ? "internal error" : e->msg);
+        jw_close(&w);
     }
     jw_close(&w);
 }

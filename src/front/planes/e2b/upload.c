@@ -81,25 +81,11 @@ static void refuse(struct upload *u, enum err_kind kind, const char *why)
 
 static void pump(struct upload *u);
 
-static void add_answer(struct upload *u, const struct file_info *f)
-{
-    char path[E2B_PATH_MAX + 1];
-    struct json_w w;
-
-    e2b_clean(u->path[0] == '/' ? u->path : f->path, path);
-    buf_addc(&u->answers, u->answers.len == 0 ? '[' : ',');
-    jw_init(&w, &u->answers);
-    jw_open(&w);
-    jw_kstr(&w, "path", path);
-    jw_kstr(&w, "name", entry_name(path));
-    jw_kstr(&w, "type", "file");
-    metadata_write(&w, &u->metadata);
-    jw_close(&w);
-}
-
 static void written(void *arg, const struct file_info *f, const struct err *e)
 {
     struct upload *u = arg;
+    char path[E2B_PATH_MAX + 1];
+    struct json_w w;
 
     u->write = NULL;
     u->closing = u->full = false;
@@ -109,7 +95,15 @@ static void written(void *arg, const struct file_info *f, const struct err *e)
         call_fail(u->c, e);
         return;
     }
-    add_answer(u, f);
+    e2b_clean(u->path[0] == '/' ? u->path : f->path, path);
+    buf_addc(&u->answers, u->answers.len == 0 ? '[' : ',');
+    jw_init(&w, &u->answers);
+    jw_open(&w);
+    jw_kstr(&w, "path", path);
+    jw_kstr(&w, "name", entry_name(path));
+    jw_kstr(&w, "type", "file");
+    metadata_write(&w, &u->metadata);
+    jw_close(&w);
     if (u->answers.failed)
         refuse(u, ERR_TOO_LARGE, "the names in this form are too long together; they are written");
     else

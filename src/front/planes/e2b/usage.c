@@ -201,23 +201,6 @@ static void last_get(struct call *c, const void *in)
 
 /* ---- the data plane's ---- */
 
-static void put_usage(struct json_w *w, const struct sandbox *s, const struct metric *m)
-{
-    jw_open(w);
-    jw_ku64(w, "ts", m->at_ms / 1000);
-    jw_ku64(w, "cpu_count", cores(s));
-    jw_key(w, "cpu_used_pct");
-    jw_num(w, cpu_percent(s, m));
-    jw_ku64(w, "mem_total", s->limits.memory);
-    jw_ku64(w, "mem_used", used(m));
-    jw_ku64(w, "mem_cache", m->cache);
-    jw_ku64(w, "mem_total_mib", s->limits.memory / MEBIBYTE);
-    jw_ku64(w, "mem_used_mib", used(m) / MEBIBYTE);
-    jw_ku64(w, "disk_used", m->disk);
-    jw_ku64(w, "disk_total", s->limits.disk);
-    jw_close(w);
-}
-
 static void usage_reply(void *arg, const struct sandbox *s, const struct err *e)
 {
     struct call *c = arg;
@@ -235,7 +218,19 @@ static void usage_reply(void *arg, const struct sandbox *s, const struct err *e)
         return;
     }
     jw_init(&w, &body);
-    put_usage(&w, s, m);
+    jw_open(&w);
+    jw_ku64(&w, "ts", m->at_ms / 1000);
+    jw_ku64(&w, "cpu_count", cores(s));
+    jw_key(&w, "cpu_used_pct");
+    jw_num(&w, cpu_percent(s, m));
+    jw_ku64(&w, "mem_total", s->limits.memory);
+    jw_ku64(&w, "mem_used", used(m));
+    jw_ku64(&w, "mem_cache", m->cache);
+    jw_ku64(&w, "mem_total_mib", s->limits.memory / MEBIBYTE);
+    jw_ku64(&w, "mem_used_mib", used(m) / MEBIBYTE);
+    jw_ku64(&w, "disk_used", m->disk);
+    jw_ku64(&w, "disk_total", s->limits.disk);
+    jw_close(&w);
     call_reply(c, 200, "application/json", &body);
 }
 

@@ -187,20 +187,15 @@ static void exec_drop(void *state)
         collect_free(&x->kept[i]);
 }
 
-static void exec_init(struct exec *x, struct call *c, const struct exec_opts *opts)
+void exec_start(struct call *c, const struct exec_opts *opts)
 {
+    struct exec *x = call_state(c, sizeof(*x), exec_drop);
+
     x->c = c;
     x->how = opts->how;
     x->of_session = opts->session != NULL;
     for (size_t i = 0; i < OUTPUT_STREAMS; i++)
         collect_init(&x->kept[i], opts->max_output);
-}
-
-void exec_start(struct call *c, const struct exec_opts *opts)
-{
-    struct exec *x = call_state(c, sizeof(*x), exec_drop);
-
-    exec_init(x, c, opts);
     if (opts->session != NULL) {
         call_expect(c, &call_stream, session_run(c->ref, opts->session, &exec_ops, x));
         return;

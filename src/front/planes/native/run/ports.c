@@ -84,26 +84,6 @@ static void add(struct looking *l, unsigned port, bool loopback)
     l->n++;
 }
 
-/* "  0: 0100007F:1F90 00000000:0000 0A ..."; others are skipped. */
-static void parse(struct looking *l)
-{
-    char *save = NULL;
-
-    for (char *line = strtok_r((char *)(uintptr_t)buf_cstr(&l->text), "\n", &save); line != NULL;
-         line = strtok_r(NULL, "\n", &save)) {
-        char address[33];
-        unsigned port, state;
-
-        if (sscanf(line, " %*u: %32[0-9A-F]:%4X %*[0-9A-F]:%*4X %2X", address, &port, &state) !=
-                3 ||
-            state != LISTENS || port == 0)
-            continue;
-        if (is_any(address) || is_loopback(address))
-            add(l, port, !is_any(address));
-    }
-    buf_clear(&l->text);
-}
-
 static void reply(struct looking *l)
 {
     autobuf struct buf rows = BUF_INIT(PORTS_MAX * (URL_MAX + 128u));
@@ -136,6 +116,7 @@ static void on_done(void *arg, const struct err *e)
 {
     struct looking *l = arg;
     struct call *c = l->c;
+    char *save = NULL;
 
     if (!call_told(c))
         return;
@@ -143,7 +124,20 @@ static void on_done(void *arg, const struct err *e)
         call_fail(c, e);
         return;
     }
-    parse(l);
+    /* " 0: 0100007F:1F90 00000000:0000 0A ..."; others are skipped. */
+    for (char *line = strtok_r((char *)(uintptr_t)buf_cstr(&l->text), "\n", &save); line != NULL;
+         line = strtok_r(NULL, "\n", &save)) {
+        char address[33];
+        unsigned port, state;
+
+        if (sscanf(line, " %*u: %32[0-9A-F]:%4X %*[0-9A-F]:%*4X %2X", address, &port, &state) !=
+                3 ||
+            state != LISTENS || port == 0)
+            continue;
+        if (is_any(address) || is_loopback(address))
+            add(l, port, !is_any(address));
+    }
+    buf_clear(&l->text);
     l->table++;
     look(l);
 }

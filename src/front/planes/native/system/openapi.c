@@ -243,27 +243,6 @@ static size_t count_answers(const struct surface_row *row)
     return n;
 }
 
-static void put_json_answer(struct json_w *w, const struct surface_row *row)
-{
-    size_t n = count_answers(row);
-
-    jw_key(w, "application/json");
-    jw_open(w);
-    jw_key(w, "schema");
-    if (n == 1) {
-        shape_ref(w, row->answers[0]);
-    } else {
-        jw_open(w);
-        jw_key(w, "oneOf");
-        jw_open_list(w);
-        for (size_t i = 0; i < n; i++)
-            shape_ref(w, row->answers[i]);
-        jw_close_list(w);
-        jw_close(w);
-    }
-    jw_close(w);
-}
-
 static void put_text_answer(struct json_w *w, const char *media, const char *doc)
 {
     jw_key(w, media);
@@ -283,8 +262,25 @@ static void put_content(struct json_w *w, const struct surface_row *row)
         return;
     jw_key(w, "content");
     jw_open(w);
-    if (row->answers[0] != NULL)
-        put_json_answer(w, row);
+    if (row->answers[0] != NULL) {
+        size_t n = count_answers(row);
+
+        jw_key(w, "application/json");
+        jw_open(w);
+        jw_key(w, "schema");
+        if (n == 1) {
+            shape_ref(w, row->answers[0]);
+        } else {
+            jw_open(w);
+            jw_key(w, "oneOf");
+            jw_open_list(w);
+            for (size_t i = 0; i < n; i++)
+                shape_ref(w, row->answers[i]);
+            jw_close_list(w);
+            jw_close(w);
+        }
+        jw_close(w);
+    }
     if (row->events != NULL)
         put_text_answer(w, "text/event-stream", row->events);
     if (row->flags & SURFACE_RAW_ANSWER)
@@ -309,32 +305,13 @@ static const char *error_name(const struct plane *p)
     return p->manner->error != NULL ? p->manner->error->name : "Error";
 }
 
-static void put_responses(struct json_w *w, const struct plane *p, const struct surface_row *row)
-{
-    char status[12], ref[128];
-
-    str_fmt(status, sizeof(status), "%d", row->status);
-    jw_key(w, "responses");
-    jw_open(w);
-    jw_key(w, status);
-    jw_open(w);
-    jw_kstr(w, "description", row->summary);
-    put_content(w, row);
-    jw_close(w);
-    jw_key(w, "default");
-    jw_open(w);
-    str_fmt(ref, sizeof(ref), "#/components/responses/%s", error_name(p));
-    jw_kstr(w, "$ref", ref);
-    jw_close(w);
-    jw_close(w);
-}
-
 /* ---- paths ---- */
 
 static void put_operation(struct json_w *w, const struct plane *p, const struct surface_row *row)
 {
     char method[8];
     size_t i = 0;
+    char status[12], ref[128];
 
     for (; row->route.method[i] != '\0' && i + 1 < sizeof(method); i++)
         method[i] = (char)tolower((unsigned char)row->route.method[i]);
@@ -350,7 +327,20 @@ static void put_operation(struct json_w *w, const struct plane *p, const struct 
     }
     put_params(w, row);
     put_body(w, row);
-    put_responses(w, p, row);
+    str_fmt(status, sizeof(status), "%d", row->status);
+    jw_key(w, "responses");
+    jw_open(w);
+    jw_key(w, status);
+    jw_open(w);
+    jw_kstr(w, "description", row->summary);
+    put_content(w, row);
+    jw_close(w);
+    jw_key(w, "default");
+    jw_open(w);
+    str_fmt(ref, sizeof(ref), "#/components/responses/%s", error_name(p));
+    jw_kstr(w, "$ref", ref);
+    jw_close(w);
+    jw_close(w);
     jw_close(w);
 }
 
@@ -436,20 +426,6 @@ static void put_error_schema(struct json_w *w)
     jw_close(w);
 }
 
-static void put_error(struct json_w *w)
-{
-    jw_key(w, "Error");
-    jw_open(w);
-    jw_kstr(w, "type", "object");
-    jw_kstr(w, "description", "What went wrong; the code is the same as in docs/errors.md.");
-    jw_key(w, "properties");
-    jw_open(w);
-    jw_key(w, "error");
-    put_error_schema(w);
-    jw_close(w);
-    jw_close(w);
-}
-
 static void gather_plane(struct schemas *s, const struct plane *p)
 {
     gather(s, p->manner->error);
@@ -473,7 +449,16 @@ static void put_schemas(struct json_w *w, const struct plane *const *planes, siz
         jw_key(w, s.all[i]->name);
         shape_schema(w, s.all[i]);
     }
-    put_error(w);
+    jw_key(w, "Error");
+    jw_open(w);
+    jw_kstr(w, "type", "object");
+    jw_kstr(w, "description", "What went wrong; the code is the same as in docs/errors.md.");
+    jw_key(w, "properties");
+    jw_open(w);
+    jw_key(w, "error");
+    put_error_schema(w);
+    jw_close(w);
+    jw_close(w);
     jw_close(w);
 }
 

@@ -219,17 +219,6 @@ static uint64_t open_fds(void)
     return n > 3 ? n - 3 : 0; /* ".", ".." and the directory itself */
 }
 
-static void put_process(struct buf *out, const struct plane *n)
-{
-    if (n->server != NULL)
-        metric(out, "cove_http_connections", "gauge", "HTTP connections.",
-               http_server_conns(n->server));
-    metric(out, "cove_front_resident_bytes", "gauge", "Memory of the front.", resident_bytes());
-    metric(out, "cove_front_open_fds", "gauge", "Open file descriptors of the front.", open_fds());
-    metric(out, "cove_front_uptime_seconds", "gauge", "Since the front started.",
-           (clock_mono_ms() - n->started_ms) / 1000);
-}
-
 /* Grouped by metric family, as Prometheus requires, from answers that come per sandbox. */
 enum { IN_BYTES, OUT_BYTES, IN_PACKETS, OUT_PACKETS, TRAFFIC_COUNT };
 static const struct {
@@ -282,7 +271,14 @@ static void metrics_complete(void *arg, const struct err *e)
         buf_add(&m->out, buf_data(&m->traffic[i]), m->traffic[i].len);
     }
     put_requests(&m->out, c->plane);
-    put_process(&m->out, c->plane);
+    if (c->plane->server != NULL)
+        metric(&m->out, "cove_http_connections", "gauge", "HTTP connections.",
+               http_server_conns(c->plane->server));
+    metric(&m->out, "cove_front_resident_bytes", "gauge", "Memory of the front.", resident_bytes());
+    metric(&m->out, "cove_front_open_fds", "gauge", "Open file descriptors of the front.",
+           open_fds());
+    metric(&m->out, "cove_front_uptime_seconds", "gauge", "Since the front started.",
+           (clock_mono_ms() - c->plane->started_ms) / 1000);
     call_reply(c, 200, "text/plain; version=0.0.4", &m->out);
 }
 
