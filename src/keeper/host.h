@@ -45,6 +45,7 @@ struct ids {
 
 #define NETWORK_RESOLVERS 2u
 #define NETWORK_ALLOWED 64u
+#define NETWORK_LOCAL_MAX 512u
 
 /* Of the network stage (network.h). */
 struct network {
@@ -58,6 +59,10 @@ struct network {
     size_t nresolvers;
     struct cidr allowed[NETWORK_ALLOWED]; /* private ranges that the operator allows */
     size_t nallowed;
+    struct cidr local[NETWORK_LOCAL_MAX]; /* networks of the host's interfaces (local.c) */
+    size_t nlocal;
+    struct mnl_socket *local_watch;
+    struct loop_io local_io;
     struct forwarding forwarding;
     struct netlink *nl;
     struct mnl_socket *watch;

@@ -45,7 +45,7 @@ function page(req, res) {
   req.resume().on('end', () => res.end(`${JSON.stringify({ local: localAddress, remote: remoteAddress })}\n`));
 }
 
-/** The question with one A record after it: 198.51.100.10. */
+/** The question with one A record after it: 25.1.1.10. */
 function answer(q) {
   let end = 12;
   while (q[end] !== 0) end += q[end] + 1;
@@ -55,7 +55,7 @@ function answer(q) {
   head.writeUInt16BE(0x8180, 2);
   head.writeUInt16BE(isA ? 1 : 0, 6);
   head.writeUInt32BE(0, 8);
-  return isA ? Buffer.concat([head, Buffer.from([0xc0, 12, 0, 1, 0, 1, 0, 0, 0, 60, 0, 4, 198, 51, 100, 10])]) : head;
+  return isA ? Buffer.concat([head, Buffer.from([0xc0, 12, 0, 1, 0, 1, 0, 0, 0, 60, 0, 4, 25, 1, 1, 10])]) : head;
 }
 
 function listening(server, ...args) {

@@ -1,7 +1,8 @@
 // internet.mjs - a simulated internet: network namespaces with a host, on which a
-// daemon runs, and all its peers. No packet leaves them.
+// daemon runs, and all its peers. No packet leaves them. The addresses that
+// stand for the internet have no special purpose: sandboxes are refused all others.
 //
-//   sandbox -- veth -- [host: out0 203.0.113.2, lan0 192.168.50.1] -- [world: out0 203.0.113.1, and all addresses below]
+//   sandbox -- veth -- [host: out0 25.2.2.2, lan0 192.168.50.1] -- [world: out0 25.2.2.1, and all addresses below]
 //
 // internet-world.mjs is the server of the world: HTTP, DNS, UDP echo, on every address;
 // its answers have the client's address. The world also counts packets that must not come.
@@ -14,15 +15,19 @@ import os from 'node:os';
 import path from 'node:path';
 import { Daemon, poll, run } from './cove.mjs';
 
-export const WEB = '198.51.100.10';
-export const WEB2 = '198.51.100.11';
+export const WEB = '25.1.1.10';
+export const WEB2 = '25.1.1.11';
 export const DNS = '10.0.0.53';
 export const METADATA = '169.254.169.254';
 export const DB = '10.1.2.3';
-export const HOST_OUT = '203.0.113.2';
+export const HOST_OUT = '25.2.2.2';
 export const HOST_LAN = '192.168.50.1';
 /** A server answers at each of these addresses, and a sandbox must not reach it. */
-export const PRIVATE = [DNS, METADATA, DB, '172.16.5.5', '192.168.77.7', '100.64.1.1', '198.18.0.1', '192.0.0.10', '192.168.50.2', '10.200.255.7'];
+export const PRIVATE = [
+  DNS, METADATA, DB, '172.16.5.5', '192.168.77.7', '100.64.1.1', '198.18.0.1', '192.0.0.10', '192.168.50.2', '10.200.255.7',
+  '168.63.129.16', '192.0.2.77', '198.51.100.7', '203.0.113.7', '192.88.99.1', '192.31.196.1', '192.52.193.1', '192.175.48.1',
+  '25.2.2.9', // beside the host, in the network of its uplink
+];
 export const GATEWAY = '169.254.1.1';
 
 const HERE = path.dirname(new URL(import.meta.url).pathname);
@@ -62,8 +67,8 @@ export class Internet {
     await this.sh(host, 'ip', 'link', 'add', 'out0', 'type', 'veth', 'peer', 'name', 'out0', 'netns', world);
     await this.sh(host, 'ip', 'link', 'add', 'lan0', 'type', 'veth', 'peer', 'name', 'lan0', 'netns', world);
     await this.#addresses(host, { out0: [`${HOST_OUT}/24`], lan0: [`${HOST_LAN}/24`] });
-    await this.#addresses(world, { out0: ['203.0.113.1/24'], lan0: ['192.168.50.2/24'], lo: [WEB, WEB2, ...PRIVATE.filter((a) => a !== '192.168.50.2')].map((a) => `${a}/32`) });
-    await this.sh(host, 'ip', 'route', 'add', 'default', 'via', '203.0.113.1');
+    await this.#addresses(world, { out0: ['25.2.2.1/24'], lan0: ['192.168.50.2/24'], lo: [WEB, WEB2, ...PRIVATE.filter((a) => a !== '192.168.50.2')].map((a) => `${a}/32`) });
+    await this.sh(host, 'ip', 'route', 'add', 'default', 'via', '25.2.2.1');
     await this.sh(world, 'ip', 'route', 'add', 'default', 'via', HOST_OUT);
     // so that IPv6 would work if it were not filtered
     await this.sh(host, 'sh', '-c', 'echo 1 >/proc/sys/net/ipv6/conf/all/forwarding');

@@ -26,7 +26,7 @@ async function drip(id, to) {
 }
 
 test('only the denied network is refused', async () => {
-  const s = await d.sandbox({ network: { deny: ['198.51.100.11'] } });
+  const s = await d.sandbox({ network: { deny: ['25.1.1.11'] } });
   assert.equal(s.network, 'egress');
   assert.deepEqual(await tries(d, s.id, [['tcp', WEB, 80], ['tcp', WEB2, 80], ['udp', WEB2, 9999]]), ['ok', 'ECONNREFUSED', 'timeout']);
 });
@@ -42,14 +42,14 @@ test('an allow decides before a deny', async () => {
 });
 
 test('rules are shown as they were given', async () => {
-  const lists = { allow: ['198.51.100.0/24:80', '198.51.100.7'], deny: ['0.0.0.0/0', '203.0.113.0/24:1-1024'] };
+  const lists = { allow: ['25.1.1.0/24:80', '25.1.1.7'], deny: ['0.0.0.0/0', '25.2.2.0/24:1-1024'] };
   const s = await d.sandbox({ network: lists });
   const n = await d.get(`/v1/sandboxes/${s.id}/network`);
   assert.deepEqual({ allow: n.allow, deny: n.deny }, lists);
   const shown = await d.cli(['network', s.id]);
-  assert.equal(shown.stdout.split('\n').slice(2).join('\n'), 'allow    198.51.100.0/24:80\nallow    198.51.100.7\ndeny     0.0.0.0/0\ndeny     203.0.113.0/24:1-1024\n');
-  const changed = await d.cli(['network', '--deny', '198.51.100.9', '--json', s.id]);
-  assert.deepEqual(JSON.parse(changed.stdout).deny, ['198.51.100.9']);
+  assert.equal(shown.stdout.split('\n').slice(2).join('\n'), 'allow    25.1.1.0/24:80\nallow    25.1.1.7\ndeny     0.0.0.0/0\ndeny     25.2.2.0/24:1-1024\n');
+  const changed = await d.cli(['network', '--deny', '25.1.1.9', '--json', s.id]);
+  assert.deepEqual(JSON.parse(changed.stdout).deny, ['25.1.1.9']);
   assert.deepEqual(JSON.parse((await d.cli(['network', '--open', '--json', s.id])).stdout).deny, []);
   const c = await d.cli(['create', '--network', 'egress', '--allow', WEB, '--deny', '0.0.0.0/0']);
   assert.equal(c.status, 0, c.stderr);
@@ -134,7 +134,7 @@ while time.time() < end:
     try: socket.create_connection(('${WEB2}', 80), 1).close(); open_ += 1
     except OSError: pass
 print('reached', open_)`]);
-  for (let i = 0; i < 40; i++) await rule(id, { allow: [`198.51.100.${20 + i}`], deny: i % 2 ? [WEB2] : ['198.51.100.11:80', '203.0.113.77'] });
+  for (let i = 0; i < 40; i++) await rule(id, { allow: [`25.1.1.${20 + i}`], deny: i % 2 ? [WEB2] : ['25.1.1.11:80', '25.2.2.77'] });
   await d.post(`/v1/sandboxes/${id}/processes/${p.id}/wait`, { timeout_ms: 10_000 });
   assert.equal(await log(id, p.id), 'reached 0\n');
 });

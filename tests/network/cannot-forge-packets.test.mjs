@@ -53,7 +53,7 @@ test('an honest packet, made by hand, arrives', async () => {
 });
 
 test('cannot send packets with another source address', async () => {
-  const others = [b.address, HOST_OUT, HOST_LAN, GATEWAY, '198.51.100.99', '127.0.0.1', '0.0.0.0', '10.200.9.9', '255.255.255.255', WEB];
+  const others = [b.address, HOST_OUT, HOST_LAN, GATEWAY, '25.1.1.99', '127.0.0.1', '0.0.0.0', '10.200.9.9', '255.255.255.255', WEB];
   await forge(a, `
 for src in ${JSON.stringify(others)}:
     for dst in ['${WEB}', '${b.address}', '${HOST_OUT}']:
@@ -81,7 +81,7 @@ test('cannot send ARP for the gateway or a neighbour', async () => {
   const answers = await forge(a, `
 ear = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(0x806)); ear.bind(('eth0', 0x806)); ear.settimeout(0.5)
 evil = bytes.fromhex('02deadbeef02')
-for who in ['${GATEWAY}', '${b.address}', '${HOST_OUT}', '203.0.113.1']:
+for who in ['${GATEWAY}', '${b.address}', '${HOST_OUT}', '25.2.2.1']:
     for op in [1, 2]:
         for target in ['${GATEWAY}', '${a.address}', '${b.address}', '${HOST_OUT}']:
             body = struct.pack('>HHBBH', 1, 0x800, 6, 4, op) + evil + socket.inet_aton(who) + b'\\0' * 6 + socket.inet_aton(target)

@@ -42,6 +42,17 @@ test('private and special ranges are not reached, on any port', async () => {
   refusedAll(await tries(d, a.id, PRIVATE.flatMap((to) => [['udp', to, 53], ['udp', to, 9999]])));
 });
 
+test('a network that the host joins later is not reached either, and one that it leaves is reached again', async () => {
+  const NEW = '25.7.7.2';
+  const one = async () => (await tries(d, a.id, [['tcp', NEW, 80]]))[0];
+  await net.sh(net.world, 'ip', 'addr', 'add', `${NEW}/32`, 'dev', 'lo');
+  assert.equal(await one(), 'ok');
+  await net.sh(net.host, 'ip', 'addr', 'add', '25.7.7.1/24', 'dev', 'lan0');
+  await poll('it is refused', async () => NO.includes(await one()));
+  await net.sh(net.host, 'ip', 'addr', 'del', '25.7.7.1/24', 'dev', 'lan0');
+  await poll('it is reached', async () => (await one()) === 'ok');
+});
+
 test('the resolver that answers our names is not reached directly', async () => {
   refusedAll(await tries(d, a.id, [['udp', '10.0.0.53', 53], ['tcp', '10.0.0.53', 53]]));
   assert.deepEqual(await tries(d, a.id, [['tcp', GATEWAY, 53]]), ['ok']);
@@ -65,7 +76,7 @@ import socket
 s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.setsockopt(socket.SOL_SOCKET, socket.SO_BROADCAST, 1)
 s.setsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, b'eth0')
 sent = 0
-for to in ['224.0.0.251', '224.0.0.1', '239.1.2.3', '255.255.255.255', '203.0.113.255', '192.168.50.255', '240.0.0.1']:
+for to in ['224.0.0.251', '224.0.0.1', '239.1.2.3', '255.255.255.255', '25.2.2.255', '192.168.50.255', '240.0.0.1']:
     for port in [5353, 9999, 53]:
         try: s.sendto(b'everybody', (to, port)); sent += 1
         except OSError: pass

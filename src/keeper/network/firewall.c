@@ -8,15 +8,16 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "keeper/network.h"
+#include "keeper/network/special.h"
 
 #define TEXT_MAX (256u << 10)
 #define CROWD_MAX 8192u /* more than there are id ranges */
 
-/* Nothing a tenant has business with: this host, other machines of the operator,
- * the cloud's metadata, everybody at once, nobody. */
-static const char refused[] =
-    "0.0.0.0/8, 10.0.0.0/8, 100.64.0.0/10, 127.0.0.0/8, 169.254.0.0/16, 172.16.0.0/12, "
-    "192.0.0.0/24, 192.168.0.0/16, 198.18.0.0/15, 224.0.0.0/4, 240.0.0.0/4";
+static const char *const special[] = {
+#define X(network, ...) network,
+    SPECIAL_NETWORKS(X)
+#undef X
+};
 
 /* The chains, and the rules in them. $T is the table, $V stands for the interfaces of
  * this daemon's sandboxes and $C for those of any daemon's; $N, $M, $A and $G are
@@ -34,11 +35,12 @@ static const char refused[] =
  *  - output: the host itself starts nothing with a sandbox either.
  *  - out looks at every packet, also of open connections: a flow that is forbidden
  *    while it runs ends at once, one that stays allowed notices nothing.
+ *  - local are the networks of the host's interfaces, of which the machines beside it are part.
  *  - count comes last: what is refused anyway uses nothing up. */
 /* clang-format off */
 static const struct {
     const char *chain, *hook;
-    const char *rules[8];
+    const char *rules[9]; /* NULL ends */
 } chains[] = {
     {"fragments", "type filter hook prerouting priority -450", {
         "iifname $V ip frag-off & 0x3fff != 0 drop"}},
@@ -67,6 +69,7 @@ static const struct {
         "ct status dnat ct original ip daddr $D meta l4proto { tcp, udp } th dport 53 jump count",
         "$A",
         "ip daddr { $R } jump refuse",
+        "ip daddr @local jump refuse",
         "jump count"}},
     {"forward", "type filter hook forward priority filter", {
         "oifname $V ct state related accept",
@@ -225,6 +228,26 @@ static void put_match(struct buf *out, const char *address, const char *port, co
         buf_addf(out, " meta l4proto { tcp, udp } %s %u-%u", port, c->first, c->last);
 }
 
+static void put_special(struct buf *out)
+{
+    for (size_t i = 0; i < ARRAY_LEN(special); i++)
+        buf_addf(out, "%s%s", i > 0 ? ", " : "", special[i]);
+}
+
+/* The set of the host's own networks, as it is now. */
+static void put_local(struct buf *out, const struct keeper *k)
+{
+    char text[CIDR_TEXT_MAX];
+
+    buf_addf(out, "add set inet cove_%s local { type ipv4_addr; flags interval; auto-merge; }\n",
+             k->tag);
+    buf_addf(out, "flush set inet cove_%s local\n", k->tag);
+    for (size_t i = 0; i < k->network.nlocal; i++) {
+        cidr_format(&k->network.local[i], text);
+        buf_addf(out, "add element inet cove_%s local { %s }\n", k->tag, text);
+    }
+}
+
 static void put_text(struct buf *out, const struct keeper *k, const char *text)
 {
     for (; *text != '\0'; text++) {
@@ -249,7 +272,7 @@ static void put_text(struct buf *out, const struct keeper *k, const char *text)
             put_servers(out);
             break;
         case 'R':
-            buf_adds(out, refused);
+            put_special(out);
             break;
         }
     }
@@ -294,6 +317,7 @@ static void put_table(struct buf *out, const struct keeper *k)
     buf_addf(out, "add set inet cove_%s crowd { type ipv4_addr; size %u; flags dynamic; }\n",
              k->tag, CROWD_MAX);
     buf_addf(out, "add map inet cove_%s sandboxes { type ifname : verdict; }\n", k->tag);
+    put_local(out, k);
     for (size_t i = 0; i < ARRAY_LEN(chains); i++)
         put_chain(out, k, chains[i].chain, chains[i].hook);
     for (size_t i = 0; i < ARRAY_LEN(chains); i++)
@@ -314,6 +338,14 @@ int firewall_write(struct keeper *k, struct err *e)
     buf_clear(&text);
     buf_addf(&text, "add table inet cove_%s\ndelete table inet cove_%s\n", k->tag, k->tag);
     put_table(&text, k);
+    return run(k, &text, e);
+}
+
+int firewall_write_local(struct keeper *k, struct err *e)
+{
+    autobuf struct buf text = BUF_INIT(TEXT_MAX);
+
+    put_local(&text, k);
     return run(k, &text, e);
 }
 

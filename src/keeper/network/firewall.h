@@ -17,6 +17,8 @@ void firewall_close(struct nft_ctx *nft); /* NULL is fine */
 /* Writes all rules that do not depend on one sandbox, in one transaction: sandboxes of an earlier
  * daemon keep their connections and their own rules. */
 int firewall_write(struct keeper *k, struct err *e);
+/* Only the set of the host's own networks. */
+int firewall_write_local(struct keeper *k, struct err *e);
 /* Removes the table; no error if there is none. */
 void firewall_remove(struct keeper *k);
 

@@ -376,6 +376,46 @@ int netlink_routes(struct netlink *nl, void (*each)(void *arg, const struct netl
     return 0;
 }
 
+static int on_address(void *arg, const struct nlmsghdr *h)
+{
+    const struct ifaddrmsg *m = h == NULL ? NULL : mnl_nlmsg_get_payload(h);
+    struct listing *l = arg;
+    struct netlink_route r = {0};
+    const struct nlattr *a;
+
+    if (h == NULL) {
+        l->route(l->arg, NULL);
+        return 0;
+    }
+    r.to.prefix = m->ifa_prefixlen;
+    if_indextoname(m->ifa_index, r.dev);
+    /* of a point-to-point link it is the other end's: that is what is reached there */
+    mnl_attr_for_each(a, h, sizeof(*m))
+    {
+        if (mnl_attr_get_type(a) == IFA_ADDRESS)
+            r.to.addr = ntohl(mnl_attr_get_u32(a)) & cidr_mask(r.to.prefix);
+    }
+    l->route(l->arg, &r);
+    return 0;
+}
+
+int netlink_addresses(struct netlink *nl, void (*each)(void *arg, const struct netlink_route *r),
+                      void *arg, struct err *e)
+{
+    _Alignas(16) char room[MESSAGE_MAX];
+    struct nlmsghdr *h = begin(room, RTM_GETADDR, NLM_F_DUMP);
+    struct ifaddrmsg *m = mnl_nlmsg_put_extra_header(h, sizeof(*m));
+    struct listing l = {.route = each, .arg = arg};
+
+    m->ifa_family = AF_INET;
+    if (netlink_talk(nl, h, on_address, &l) == 0)
+        return 0;
+    if (errno != EINTR)
+        return err_sys(e, "read the host's addresses");
+    log_warn("network: the host's addresses changed during every read; one may have been missed");
+    return 0;
+}
+
 static bool read_link(const struct nlmsghdr *h, struct netlink_count *c)
 {
     const struct nlattr *a;

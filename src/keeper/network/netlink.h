@@ -56,7 +56,7 @@ int netlink_limit(struct netlink *nl, const char *name, uint64_t rate, struct er
 /* Routes `addr` to the link. */
 int netlink_route(struct netlink *nl, uint32_t addr, const char *name, struct err *e);
 
-struct netlink_route { /* IPv4, main table, unicast */
+struct netlink_route { /* IPv4, main table, unicast; or the network of an address */
     struct cidr to;
     char dev[IFNAMSIZ];
 };
@@ -68,6 +68,9 @@ struct netlink_count {
  * changing are reported as far as they were seen. Counters then fail with EINTR. */
 int netlink_routes(struct netlink *nl, void (*each)(void *arg, const struct netlink_route *r),
                    void *arg, struct err *e);
+/* The network of each IPv4 address of the host. */
+int netlink_addresses(struct netlink *nl, void (*each)(void *arg, const struct netlink_route *r),
+                      void *arg, struct err *e);
 int netlink_counts(struct netlink *nl, void (*each)(void *arg, const struct netlink_count *c),
                    void *arg, struct err *e);
 /* Of one link; -1 sets errno, ENODEV if there is none. */

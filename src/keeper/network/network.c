@@ -15,6 +15,7 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "keeper/network/firewall.h"
+#include "keeper/network/local.h"
 #include "keeper/network/netlink.h"
 #include "keeper/network/resolvers.h"
 #include "keeper/stages.h"
@@ -253,10 +254,12 @@ static int open_host(struct keeper *k, struct err *e)
     n->mtu = v.mtu;
     n->forwarding = v.devs;
     n->fresh = !tables.ours;
+    if (local_look(k, e) < 0)
+        return -1;
     /* The firewall first: nothing is forwarded before it is complete. */
     if (forwarding_take(&n->forwarding, &tables, k->tag, e) < 0 || firewall_write(k, e) < 0 ||
         forwarding_start(&n->forwarding, e) < 0 || firewall_watch(k, e) < 0 ||
-        check_bandwidth(k, e) < 0)
+        local_watch(k, e) < 0 || check_bandwidth(k, e) < 0)
         return -1;
     n->egress = true;
     return 0;
@@ -313,6 +316,7 @@ void network_close(struct keeper *k)
     struct forwarding_tables tables;
 
     firewall_unwatch(k);
+    local_unwatch(k);
     if (!n->powerless && has_left(k, &tables)) {
         forwarding_give_back(&tables, k->tag);
         if (n->nft != NULL)
