@@ -31,6 +31,7 @@
     X(TEXT,     state,        "state",         "/var/lib/cove",    0,     0,         "directory of all data that Cove stores")             \
     X(TEXT,     base,         "base",          "",                 0,     0,         "directory of the default template, to share it between state directories (default: inside state)") \
     X(TEXT,     domain,       "domain",        "",                 0,     0,         "domain of sandboxes' host names (default: localhost:PORT)") \
+    X(TEXT,     hosts,        "hosts",         "",                 0,     0,         "more names that clients may reach this server by, each with the names below it, comma-separated; *: any name (pages of any site can then reach it by DNS rebinding)") \
     X(TEXT,     log_level,    "log-level",     "info",             0,     0,         "error, warn, info or debug")                             \
     X(TEXT,     accept,       "accept",        "",                 0,     0,         "protections that this host lacks and that you accept to run without, comma-separated (see `cove doctor`); lost-database: sandboxes and snapshots of a lost database are given to the first key") \
     X(NUMBER,   sandboxes,    "sandboxes-max", "0",                0,     100000,    "concurrent sandboxes; 0: as many as the host's limits allow") \

@@ -4,6 +4,7 @@
 
 #include <netinet/in.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -20,6 +21,7 @@
 #include "front/planes/cloudflare/cloudflare.h"
 #include "front/planes/e2b/e2b.h"
 #include "front/planes/native/native.h"
+#include "front/proxy/host.h"
 #include "front/proxy/proxy.h"
 #include "front/quota/quota.h"
 #include "front/store/store.h"
@@ -63,7 +65,7 @@ static struct plane *plane_of(struct front *f, const struct plane_kind *kind)
     return f->planes[i];
 }
 
-static void nowhere(struct http_req *r)
+static void refuse(struct http_req *r, enum err_kind kind, const char *message)
 {
     autobuf struct buf body = BUF_INIT(1024);
     struct json_w w;
@@ -72,12 +74,29 @@ static void nowhere(struct http_req *r)
     jw_open(&w);
     jw_key(&w, "error");
     jw_open(&w);
-    jw_kstr(&w, "code", err_code(ERR_NOT_FOUND));
-    jw_kstr(&w, "message", "nothing is served at this path");
+    jw_kstr(&w, "code", err_code(kind));
+    jw_kstr(&w, "message", message);
     jw_kstr(&w, "request_id", http_request_id(r));
     jw_close(&w);
     jw_close(&w);
-    http_reply(r, err_http(ERR_NOT_FOUND), "application/json", buf_data(&body), body.len);
+    http_reply(r, err_http(kind), "application/json", buf_data(&body), body.len);
+}
+
+static void nowhere(struct http_req *r)
+{
+    refuse(r, ERR_NOT_FOUND, "nothing is served at this path");
+}
+
+static void refuse_host(struct http_req *r)
+{
+    char message[512];
+
+    snprintf(
+        message, sizeof(message),
+        "Host: '%.200s' is not a name of this server; use its address, localhost or its domain, "
+        "or add the name to its setting `hosts`",
+        http_head(r)->host.p);
+    refuse(r, ERR_DENIED, message);
 }
 
 /* A port by a path; see proxy.h. */
@@ -125,6 +144,10 @@ static void on_request(void *arg, struct http_req *r)
     struct front *f = arg;
     size_t most = 0;
 
+    if (!host_is_ours(http_head(r)->host.p, f->config.domain, f->config.hosts)) {
+        refuse_host(r);
+        return;
+    }
     if (to_sandbox(f, r))
         return;
     for (size_t i = 0; i < ARRAY_LEN(kinds); i++)

@@ -63,14 +63,14 @@ test('revoking a key closes its open connections', async () => {
   const { id, key } = await d.post('/v1/keys', { name: 'leaver' });
   const box = await d.post('/v1/sandboxes', {}, { key });
   await d.post(`/v1/sandboxes/${box.id}/terminals`, { id: 't' }, { key });
-  const head = (path, more = '') => `GET ${path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${key}\r\n${more}\r\n`;
+  const head = (path, more = '') => `GET ${path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${key}\r\n${more}\r\n`;
   const theirs = [
     await rawConnection(d, head('/v1/events')),
     await rawConnection(d, head(`/v1/sandboxes/${box.id}/terminals/t/connect`, 'Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n')),
     await rawConnection(d, head('/v1/sandboxes')),
   ];
   for (const c of theirs) await c.until('it is in', (text) => /^HTTP\/1.1 (200|101)/.test(text));
-  const ours = await rawConnection(d, `GET /v1/events HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${d.key}\r\n\r\n`);
+  const ours = await rawConnection(d, `GET /v1/events HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${d.key}\r\n\r\n`);
   await ours.until('so are we', (text) => /^HTTP\/1.1 200/.test(text));
   await d.del(`/v1/keys/${id}?delete_sandboxes=true`);
   for (const c of theirs) await poll('it is out', () => c.ended);

@@ -9,7 +9,7 @@ import { answers, rawConnection, rawRequest, rawServer, serveInside } from '../l
 
 let d, box;
 before(async () => {
-  d = await startDaemon();
+  d = await startDaemon({ args: ['--hosts', 'example.org'] });
   box = await d.sandbox();
 });
 after(() => d.stop());
@@ -39,6 +39,31 @@ c.sendall(b'HTTP/1.1 200 OK\\r\\nX-Here: yes\\r\\nContent-Length: %d\\r\\n\\r\\n
     assert.match(b.text, /^GET \/x HTTP/);
   }
   assert.equal((await ask(8000, { host: hostOf(8000, `${box.id}-cove`) })).status, 200);
+});
+
+test('a port that headers name does not see the keys that the request has for this server', async () => {
+  const mine = { authorization: `Bearer ${d.key}`, 'x-api-key': d.key, 'x-mine': 'v', cookie: 'a=b' };
+  const byHeaders = await d.call('GET', '/', undefined, { key: null, headers: { ...mine, 'E2b-Sandbox-Id': box.id, 'E2b-Sandbox-Port': '8000' } });
+  assert.equal(byHeaders.status, 200, byHeaders.text);
+  assert.doesNotMatch(byHeaders.text, /authorization|x-api-key/i);
+  assert.ok(!byHeaders.text.includes(d.key));
+  assert.match(byHeaders.text, /x-mine: v/i);
+  assert.match(byHeaders.text, /cookie: a=b/i);
+  // a host of the sandbox's own is not ours: its visitors have passwords of their own
+  assert.match((await ask(8000, { headers: { authorization: 'Basic eDp5' } })).text, /authorization: Basic eDp5/i);
+});
+
+test('no page of another site reaches a port or the API by a name of its own', async () => {
+  for (const host of ['evil.example', `8000-${box.id}.evil.example`, `sandbox.evil.example`, `localhost.evil.example:${d.port}`, '127.0.0.1.nip.example'])
+    for (const path of ['/', '/v1/sandboxes', '/health', '/files']) {
+      const a = await d.call('GET', path, undefined, { headers: { host, 'e2b-sandbox-id': box.id, 'e2b-sandbox-port': '8000' } });
+      assert.equal(a.status, 403, `${host}${path}`);
+      assert.equal(a.json.error.code, 'denied');
+      assert.match(a.json.error.message, /is not a name of this server.*setting `hosts`/);
+    }
+  for (const host of [`8000-${box.id}.example.org`, `8000-${box.id}.localhost`, hostOf(8000)]) assert.equal((await ask(8000, { host })).status, 200, host);
+  for (const host of ['127.0.0.1', '[::1]:80', 'localhost', 'example.org', 'api.example.org:80'])
+    assert.equal((await d.call('GET', '/health', undefined, { key: null, headers: { host } })).status, 200, host);
 });
 
 test('a query is relayed unchanged, also an empty one', async () => {

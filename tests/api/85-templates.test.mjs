@@ -277,7 +277,7 @@ test('a client that leaves halfway leaves nothing', async () => {
   const net = await import('node:net');
   const s = net.connect(d.port, '127.0.0.1');
   s.on('error', () => {});
-  s.write(`PUT /v1/templates/halfway HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${d.key}\r\nContent-Length: 100000000\r\n\r\n`);
+  s.write(`PUT /v1/templates/halfway HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${d.key}\r\nContent-Length: 100000000\r\n\r\n`);
   s.write(tar([probe]));
   await poll('the helper reads it', () => processes().some((x) => x.comm === 'cove-helper'));
   s.destroy();

@@ -156,7 +156,7 @@ test('slow imports leave room for other keys and the operator', async () => {
     const c = net.connect(d.port, '127.0.0.1');
     const seen = { text: '' };
     c.on('data', (b) => (seen.text += b)).on('error', () => {});
-    c.write(`POST /v1/snapshots/import HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${key}\r\nContent-Length: 1000\r\nExpect: 100-continue\r\n\r\n`);
+    c.write(`POST /v1/snapshots/import HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${key}\r\nContent-Length: 1000\r\nExpect: 100-continue\r\n\r\n`);
     await poll('it is told', () => /^HTTP\/1.1 \d+/.test(seen.text));
     return { status: Number(seen.text.slice(9, 12)), end: () => c.destroy() };
   };
@@ -177,7 +177,7 @@ test('exports that are not read leave room for other keys', async () => {
   const kept = { [other]: await bring(other), [d.key]: await bring(d.key) };
   const unread = async (key) => {
     const c = net.connect(d.port, '127.0.0.1');
-    c.on('error', () => {}).write(`GET /v1/snapshots/${kept[key]}/export HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${key}\r\n\r\n`);
+    c.on('error', () => {}).write(`GET /v1/snapshots/${kept[key]}/export HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${key}\r\n\r\n`);
     const head = await within(20_000, 'an answer', new Promise((resolve) => c.once('data', (b) => resolve(String(b)))));
     c.pause();
     return { status: Number(head.slice(9, 12)), end: () => c.destroy() };

@@ -110,11 +110,11 @@ void outward_on_io(struct loop_io *io, uint32_t events);
 /* The client has read: on with it. */
 void outward_pump(struct relay *y);
 
-/* request.c: the head that is sent inside, for `host` and without the first `prefix` bytes of
- * the path. *ret_chunked: so must the body be; *ret_upgrade: the client asked for another
+/* request.c: the head that is sent inside, for `host` and without what of it is meant for us: the
+ * first t->prefix bytes of the path, and our keys on a host that is ours. *ret_chunked: so must the body be; *ret_upgrade: the client asked for another
  * protocol. */
-void request_write(struct http_req *r, const char *host, size_t prefix, struct buf *out,
-                   bool *ret_chunked, bool *ret_upgrade);
+void request_write(struct http_req *r, const char *host, const struct proxy_target *t,
+                   struct buf *out, bool *ret_chunked, bool *ret_upgrade);
 /* True for a header that means this connection and not the message: it is not passed
  * on, in either direction. `connection` is the value of Connection, or NULL. */
 bool request_is_hop(const char *name, size_t len, const char *connection, size_t connection_len);

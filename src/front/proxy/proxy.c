@@ -160,7 +160,7 @@ static struct relay *relay_new(struct proxy *p, struct http_req *r, const struct
     buf_init(&y->head, PROXY_OUT_MAX);
     answer_init(&y->answer);
     y->answer.to_head = strcmp(http_head(r)->method.p, "HEAD") == 0;
-    request_write(r, host, t->prefix, &y->out, &y->chunked, &y->answer.upgrade);
+    request_write(r, host, t, &y->out, &y->chunked, &y->answer.upgrade);
     proxy_sweep_soon(p);
     list_add_tail(&p->relays, &y->link);
     engine_hold(p->engine, y->target.id);

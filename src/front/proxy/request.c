@@ -76,22 +76,24 @@ static const char *peer_of(struct http_req *r, char out[INET6_ADDRSTRLEN])
     return out;
 }
 
-/* On a path of our own host the browser sends what is meant for us. */
-static bool is_for_us(const struct http_str *name)
+/* What clients send to our own host is meant for us: keys. On a path of it also cookies, which a
+ * browser adds by itself. */
+static bool is_for_us(const struct http_str *name, bool by_path)
 {
-    static const char *const secrets[] = {"Cookie", "Authorization", "X-API-Key"};
+    static const char *const secrets[] = {"Authorization", "X-API-Key", "Cookie"};
 
-    return is_named(name->p, name->len, secrets, ARRAY_LEN(secrets));
+    return is_named(name->p, name->len, secrets, ARRAY_LEN(secrets) - !by_path);
 }
 
-static void add_headers(struct http_req *r, struct buf *out, const char *connection, bool by_path)
+static void add_headers(struct http_req *r, struct buf *out, const char *connection,
+                        const struct proxy_target *t)
 {
     size_t len = connection != NULL ? strlen(connection) : 0;
     struct http_str name, value;
 
     for (size_t i = 0; http_header_at(r, i, &name, &value); i++)
         if (!request_is_hop(name.p, name.len, connection, len) && !is_ours(&name) &&
-            !(by_path && is_for_us(&name)))
+            !((t->by_headers || t->prefix > 0) && is_for_us(&name, t->prefix > 0)))
             add(out, name.p, value.p);
 }
 
@@ -101,12 +103,12 @@ static bool asks_upgrade(struct http_req *r, const char *connection)
            http_header(r, "Upgrade") != NULL && !http_head(r)->has_body;
 }
 
-void request_write(struct http_req *r, const char *host, size_t prefix, struct buf *out,
-                   bool *ret_chunked, bool *ret_upgrade)
+void request_write(struct http_req *r, const char *host, const struct proxy_target *t,
+                   struct buf *out, bool *ret_chunked, bool *ret_upgrade)
 {
     const char *connection = http_header(r, "Connection");
     const struct http_head *h = http_head(r);
-    const char *path = h->path.p + prefix;
+    const char *path = h->path.p + t->prefix;
     const char *before;
     char peer[INET6_ADDRSTRLEN];
 
@@ -115,9 +117,9 @@ void request_write(struct http_req *r, const char *host, size_t prefix, struct b
     buf_addf(out, "%s %s%s%s HTTP/1.1\r\n", h->method.p, *path != '\0' ? path : "/",
              strchr(h->target.p, '?') != NULL ? "?" : "", h->query.p);
     add(out, "Host", host);
-    add_headers(r, out, connection, prefix > 0);
-    if (prefix > 0)
-        buf_addf(out, "X-Forwarded-Prefix: %.*s\r\n", (int)prefix, h->path.p);
+    add_headers(r, out, connection, t);
+    if (t->prefix > 0)
+        buf_addf(out, "X-Forwarded-Prefix: %.*s\r\n", (int)t->prefix, h->path.p);
     /* Where it came from: what stood there, and whom we see. */
     before = http_header(r, "X-Forwarded-For");
     buf_adds(out, "X-Forwarded-For: ");

@@ -8,9 +8,9 @@
 
 #include "base/id.h"
 #include "base/str.h"
+#include "front/proxy/host.h"
 #include "http/http.h"
 
-#define HOST_MAX 256 /* longer is no name */
 #define PORT_DIGITS 5
 
 /* The id up to a dash; what follows it is a token, or the client's business. */
@@ -19,6 +19,7 @@ static bool take_id(const char *p, size_t n, struct proxy_target *ret)
     size_t len = 0, at;
 
     ret->prefix = 0;
+    ret->by_headers = false;
     ret->token[0] = '\0';
 
     while (len < n && p[len] != '-' && len < ENGINE_ID_MAX) {
@@ -70,23 +71,12 @@ bool proxy_target_path(const char *prefix, const char *path, struct proxy_target
     return true;
 }
 
-/* Without its port, and without the brackets of an IPv6 address. */
-static void bare_host(const char *host, char out[HOST_MAX])
-{
-    size_t n;
-
-    if (*host == '[')
-        host++;
-    n = host[-1] == '[' ? strcspn(host, "]") : strcspn(host, ":");
-    str_fmt(out, HOST_MAX, "%.*s", n < HOST_MAX ? (int)n : 0, host);
-}
-
 static bool may_use_headers(const char *host)
 {
     unsigned char address[sizeof(struct in6_addr)];
-    char name[HOST_MAX];
+    char name[PROXY_NAME_MAX];
 
-    bare_host(host, name);
+    host_name(host, name);
     return strcasecmp(name, "localhost") == 0 || strncasecmp(name, "sandbox.", 8) == 0 ||
            inet_pton(AF_INET, name, address) == 1 || inet_pton(AF_INET6, name, address) == 1;
 }
@@ -107,5 +97,8 @@ int proxy_target_of(struct http_req *r, struct proxy_target *ret, const char **r
     if (!take_port(port, strlen(port), ret))
         return -1;
     *ret_why = "invalid header E2b-Sandbox-Id";
-    return take_id(id, strlen(id), ret) ? 1 : -1;
+    if (!take_id(id, strlen(id), ret))
+        return -1;
+    ret->by_headers = true;
+    return 1;
 }

@@ -3,7 +3,7 @@
  * A host `<port>-<id>.<domain>` names one and always wins: a page that a sandbox
  * serves must not be able to name another one by a header. Else the headers
  * E2b-Sandbox-Id and E2b-Sandbox-Port do, on hosts that no page of a sandbox has:
- * localhost, an address, `sandbox.<domain>`. */
+ * localhost, an address, `sandbox.<domain>`. Which hosts are ours at all: host.h. */
 #ifndef FRONT_PROXY_TARGET_H
 #define FRONT_PROXY_TARGET_H
 
@@ -17,6 +17,7 @@ struct proxy_target {
     char id[ENGINE_ID_MAX + 1];
     unsigned port;
     char token[PROXY_TOKEN_MAX + 1]; /* what followed the id; "": nothing */
+    bool by_headers;                 /* the host is ours, and so is what a client sends to it */
     size_t prefix;                   /* bytes of the path that named it; 0: the host did */
 };
 
