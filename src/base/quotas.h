@@ -19,7 +19,8 @@
     M(A, B, cpu,         "cpu",         NUMBER, "400000",  1ull << 40, "sum of the CPU limits of running sandboxes, in thousandths of a core") \
     M(A, B, disk,        "disk",        SIZE,   "2048G",   1ull << 55, "sum of the disk limits of sandboxes and of the bytes of snapshots") \
     M(A, B, snapshots,   "snapshots",   NUMBER, "200",     100000,     "snapshots") \
-    M(A, B, templates,   "templates",   NUMBER, "50",      100000,     "templates that the key added")
+    M(A, B, templates,   "templates",   NUMBER, "50",      100000,     "templates that the key added") \
+    M(A, B, archives,    "archives",    SIZE,   "2048G",   1ull << 55, "bytes of archives in their store, each counted in full")
 /* clang-format on */
 
 #define QUOTA_ENUM(A, B, member, ...) QUOTA_##member,

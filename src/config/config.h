@@ -67,6 +67,7 @@
     X(NUMBER,   logs_output,  "logs-output",   "0",                0,     1,         "1: the output of commands is also logged, except in sandboxes made with log_output false") \
     X(NUMBER,   logs_output_max, "logs-output-max", "10000",         1,     10000000,  "lines of commands' output kept in the log of one sandbox; the oldest are deleted first") \
     X(NUMBER,   snapshots,    "snapshots-max", "1000",             0,     100000,    "snapshots, including those of running forks") \
+    X(TEXT,     archives,     "archives",      "",                 0,     0,         "where archives of workspaces are kept: a directory that user `cove` can write to, or s3://BUCKET/PREFIX (default: front/archives inside state)") \
     X(NUMBER,   connections,  "connections-max", "1024",           16,    1000000,   "concurrent outgoing connections of one sandbox")
 /* clang-format on */
 

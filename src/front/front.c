@@ -290,6 +290,7 @@ static int make_engine(struct front *f, struct err *e)
                             .quotas = f->quotas,
                             .keeper_fd = FRONT_FD_KEEPER,
                             .run_fd = FRONT_FD_RUN,
+                            .state_fd = FRONT_FD_STATE,
                             .first_key = AUTH_ROOT,
                             .on_ready = on_ready,
                             .on_lost = on_lost,

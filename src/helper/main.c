@@ -7,6 +7,7 @@
 #include <sys/prctl.h>
 
 #include "base/own.h"
+#include "helper/archive/layer.h"
 #include "helper/archive/pack.h"
 #include "helper/archive/put.h"
 #include "helper/call/call.h"
@@ -36,6 +37,9 @@ static const struct {
     {"copy",    file_copy,    NULL},
     {"export",  NULL,         export_main},
     {"import",  NULL,         run_import},
+    {"layer-list", NULL,      layer_list_main},
+    {"layer-pack", NULL,      layer_pack_main},
+    {"layer-put", NULL,       layer_put_main},
     {"list",    file_list,    NULL},
     {"mkdir",   file_mkdir,   NULL},
     {"move",    file_move,    NULL},

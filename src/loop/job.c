@@ -12,12 +12,16 @@
 #include "base/log.h"
 #include "base/own.h"
 
-#define JOB_STACK (128u << 10)
 #define JOB_END_S 1 /* seconds that loop_free() waits for a thread that hangs */
 
-static const unsigned threads_max[] = {[JOB_WORK] = JOB_THREADS_MAX, [JOB_CLOSE] = JOB_CLOSERS_MAX};
-static const unsigned share_max[] = {
-    [JOB_WORK] = JOB_SHARE_MAX, [JOB_CLOSE] = JOB_CLOSERS_SHARE_MAX};
+static const unsigned threads_max[] = {
+    [JOB_WORK] = JOB_THREADS_MAX, [JOB_CLOSE] = JOB_CLOSERS_MAX, [JOB_STORE] = JOB_STORES_MAX};
+/* A TLS library needs more than we do. */
+static const size_t stacks[] = {
+    [JOB_WORK] = 128u << 10, [JOB_CLOSE] = 128u << 10, [JOB_STORE] = 512u << 10};
+static const unsigned share_max[] = {[JOB_WORK] = JOB_SHARE_MAX,
+                                     [JOB_CLOSE] = JOB_CLOSERS_SHARE_MAX,
+                                     [JOB_STORE] = JOB_STORES_SHARE_MAX};
 
 /* A thread that hangs when the loop ends keeps the pool alive; the process ends then anyway. */
 struct lane {
@@ -119,7 +123,7 @@ static bool add_thread(struct lane *l)
     if (l->nthreads >= threads_max[l->which])
         return false;
     pthread_attr_init(&a);
-    pthread_attr_setstacksize(&a, JOB_STACK);
+    pthread_attr_setstacksize(&a, stacks[l->which]);
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &old);
     r = pthread_create(&l->threads[l->nthreads], &a, thread_main, l);

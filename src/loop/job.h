@@ -7,19 +7,22 @@
  *
  * A tenant can make a job of its own take seconds: closing the last fd of a removed file frees its
  * extents one by one. So closing has threads of its own (a lane), and of the threads of a lane
- * those who share a number have only a part: their further jobs wait for each other. */
+ * those who share a number have only a part: their further jobs wait for each other. A store of
+ * archives may be a slow server, so it has a lane too. */
 #ifndef LOOP_JOB_H
 #define LOOP_JOB_H
 
 #include "loop/loop.h"
 
-enum job_lane { JOB_WORK, JOB_CLOSE, JOB_LANE_COUNT };
+enum job_lane { JOB_WORK, JOB_CLOSE, JOB_STORE, JOB_LANE_COUNT };
 
 /* More jobs of a lane than that wait for each other, in each lane and of each share. */
 #define JOB_THREADS_MAX 32u
 #define JOB_SHARE_MAX 8u
 #define JOB_CLOSERS_MAX 16u
 #define JOB_CLOSERS_SHARE_MAX 4u
+#define JOB_STORES_MAX 12u
+#define JOB_STORES_SHARE_MAX 4u
 
 struct job { /* embedded in its user; zeroed memory is a job that was never started */
     struct list link;

@@ -36,7 +36,7 @@ static int engine_start(struct engine *g, struct err *e)
         return err_set(e, ERR_INTERNAL, "engine: out of memory");
     if (flusher_new(g, &g->flusher, e) < 0)
         return -1;
-    if (events_new(g, e) < 0 || keeper_link_new(&k, &g->keeper, e) < 0)
+    if (archives_new(g, e) < 0 || events_new(g, e) < 0 || keeper_link_new(&k, &g->keeper, e) < 0)
         return -1;
     return join_start(g, e);
 }
@@ -105,6 +105,7 @@ void engine_free(struct engine *g)
     keeper_link_free(g->keeper);
     imports_free(g);
     exports_free(g);
+    archives_free(g);
     while (g->norder > 0) {
         engine_drop_waiters(&g->order[g->norder - 1]->waiters);
         engine_drop_waiters(&g->order[g->norder - 1]->next);

@@ -130,7 +130,8 @@ struct engine_opts {
     const struct config *config; /* must outlive the engine */
     struct store *store;         /* must outlive the engine */
     struct quota_book *quotas;   /* must outlive the engine; NULL: no key has a limit */
-    int keeper_fd, run_fd;       /* must outlive the engine */
+    int keeper_fd, run_fd;       /* must outlive the engine... */
+    int state_fd;                /* ...like this: DIR/front */
     const char *
         first_key; /* id of the key that gets sandboxes without a row, after the database was lost */
     /* Called once, when the join is done and requests may be served. */

@@ -179,7 +179,8 @@ struct engine {
     struct list snaps;   /* snapshots */
     struct list forks;   /* under way */
     struct list exports; /* under way */
-    struct map owned;    /* template_owner.c */
+    struct archives *archives;
+    struct map owned; /* template_owner.c */
     struct loop_timer meter;
     struct list unsaved; /* boxes */
     struct loop_timer save;
@@ -363,6 +364,10 @@ int snapshots_join(struct engine *g, struct err *e);
 void snapshots_free(struct engine *g);
 void forks_free(struct engine *g);   /* fork.c */
 void exports_free(struct engine *g); /* export.c */
+
+/* archives/ */
+int archives_new(struct engine *g, struct err *e);
+void archives_free(struct engine *g);
 
 /* metrics.c */
 void metrics_start(struct engine *g);

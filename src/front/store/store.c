@@ -76,6 +76,12 @@ static const char *const migrations[] = {
      "CREATE TABLE templates (name TEXT PRIMARY KEY, key TEXT NOT NULL) WITHOUT ROWID;"),
     ("ALTER TABLE sandboxes ADD COLUMN relaxed INTEGER NOT NULL DEFAULT 0;"
      "ALTER TABLE sandboxes ADD COLUMN lost_ms INTEGER NOT NULL DEFAULT 0;"),
+    ("CREATE TABLE archives ("
+     " seq INTEGER PRIMARY KEY AUTOINCREMENT, key TEXT NOT NULL, owner TEXT NOT NULL,"
+     " digest TEXT NOT NULL, space TEXT NOT NULL, template TEXT NOT NULL, base TEXT NOT NULL,"
+     " entries INTEGER NOT NULL, bytes INTEGER NOT NULL, stored INTEGER NOT NULL,"
+     " created_ms INTEGER NOT NULL);"
+     "CREATE TABLE archive_spaces (key TEXT PRIMARY KEY, space TEXT NOT NULL) WITHOUT ROWID;"),
 };
 
 int store_fail(struct store *s, const char *what, struct err *e)

@@ -109,6 +109,26 @@ int store_snapshot_each(struct store *s,
                         int (*each)(void *arg, const struct store_snapshot *row, struct err *e),
                         void *arg, struct err *e);
 
+/* ---- archives ---- */
+
+struct store_archive {
+    uint64_t seq; /* order of creation; chosen by insert */
+    const char *key, *owner, *digest, *space, *template, *base;
+    uint64_t entries, bytes, stored, created_ms;
+};
+int store_archive_insert(struct store *s, struct store_archive *row, struct err *e);
+/* A missing row is fine. */
+int store_archive_delete(struct store *s, uint64_t seq, struct err *e);
+/* As store_sandbox_each(). */
+int store_archive_each(struct store *s,
+                       int (*each)(void *arg, const struct store_archive *row, struct err *e),
+                       void *arg, struct err *e);
+/* The part of the archives' store that is a key's; given once. */
+int store_space_put(struct store *s, const char *key, const char *space, struct err *e);
+/* `each` returns -1 when out of memory. */
+int store_space_each(struct store *s, int (*each)(void *arg, const char *key, const char *space),
+                     void *arg, struct err *e);
+
 /* ---- who added which template ---- */
 
 int store_template_put(struct store *s, const char *name, const char *key, struct err *e);

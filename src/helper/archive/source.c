@@ -19,7 +19,8 @@ struct source {
     unsigned char in[SOURCE_IN];
     size_t at, end; /* the unused bytes of `in` */
     bool eof;       /* of the fd */
-    bool whole;     /* between two members (gzip) or frames (zstd) */
+    bool unhashed;
+    bool whole; /* between two members (gzip) or frames (zstd) */
     unsigned long long done;
     size_t zeros;
     z_stream gzip;
@@ -52,7 +53,8 @@ static int fill(struct source *s, size_t want, struct err *e)
             continue;
         if (n < 0)
             return err_sys(e, "read the archive");
-        sha256_add(&s->stored, s->in + s->end, (size_t)n);
+        if (!s->unhashed)
+            sha256_add(&s->stored, s->in + s->end, (size_t)n);
         s->end += (size_t)n;
         s->eof = n == 0;
         s->done += (size_t)n;
@@ -169,6 +171,11 @@ struct source *source_open(int fd, const volatile sig_atomic_t *stop, struct err
     return NULL;
 }
 
+void source_no_digests(struct source *s)
+{
+    s->unhashed = true;
+}
+
 void source_close(struct source *s)
 {
     if (s == NULL)
@@ -210,7 +217,8 @@ ssize_t source_read(struct source *s, void *to, size_t n, struct err *e)
         if (got == 0 && s->eof && s->at == s->end && !s->whole)
             return err_set(e, ERR_INVALID, "%s: it ends too early", s->way->name);
     }
-    sha256_add(&s->plain, to, (size_t)got);
+    if (!s->unhashed)
+        sha256_add(&s->plain, to, (size_t)got);
     count_zeros(s, to, (size_t)got);
     return got;
 }

@@ -19,6 +19,8 @@ struct source;
  * handler sets *stop, reading fails with ERR_GONE: the client is gone, and end of file does
  * not mean that the archive is complete. NULL with `e`. */
 struct source *source_open(int fd, const volatile sig_atomic_t *stop, struct err *e);
+/* Nothing is hashed, and source_digests() means nothing: for bytes that were checked before. */
+void source_no_digests(struct source *s);
 void source_close(struct source *s); /* NULL is fine */
 #define autosource __attribute__((cleanup(source_drop)))
 void source_drop(struct source **s);

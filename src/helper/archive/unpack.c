@@ -43,6 +43,24 @@ static void times(struct job *j, struct timespec t[2])
 
 /* Only attributes that have a meaning in a sandbox: not trusted.*, which overlayfs uses, and
  * no security labels of another host. */
+static bool is_kept(struct job *j, const char *name)
+{
+    return strncmp(name, "user.", 5) == 0 ||
+           (has(j, UNPACK_OWNERS) && strcmp(name, "security.capability") == 0) ||
+           (has(j, UNPACK_EXACT) && strncmp(name, "system.posix_acl_", 17) == 0);
+}
+
+static int clear_xattrs(struct job *j, int fd, struct err *e)
+{
+    static char names[64 << 10];
+    ssize_t n = flistxattr(fd, names, sizeof(names));
+
+    for (char *name = names; n > 0 && name < names + n; name += strlen(name) + 1)
+        if (is_kept(j, name) && fremovexattr(fd, name) < 0)
+            return say_sys(e, "remove an extended attribute of", j->path);
+    return 0;
+}
+
 static int xattrs(struct job *j, int fd, struct err *e)
 {
     int n = archive_entry_xattr_reset(j->en);
@@ -50,12 +68,11 @@ static int xattrs(struct job *j, int fd, struct err *e)
     const void *value;
     size_t len;
 
-    if (n > (int)UNPACK_XATTRS_MAX)
+    if (n > (int)UNPACK_XATTRS_MAX && !has(j, UNPACK_EXACT))
         return err_set(e, ERR_INVALID, "'%.200s' has %d extended attributes, more than %u", j->path,
                        n, UNPACK_XATTRS_MAX);
     while (archive_entry_xattr_next(j->en, &name, &value, &len) == ARCHIVE_OK) {
-        if (strncmp(name, "user.", 5) != 0 &&
-            (!has(j, UNPACK_OWNERS) || strcmp(name, "security.capability") != 0))
+        if (!is_kept(j, name))
             continue;
         if (fsetxattr(fd, name, value, len, 0) < 0 && errno != ENOTSUP)
             return say_sys(e, "set an extended attribute of", j->path);
@@ -166,6 +183,8 @@ static int put_dir(struct job *j, int dir, const char *name, struct err *e)
     if (there && has(j, UNPACK_MERGE))
         return 0;
     times(j, t);
+    if (there && has(j, UNPACK_EXACT) && clear_xattrs(j, fd, e) < 0)
+        return -1;
     if (set_owner(j, fd, e) < 0 || xattrs(j, fd, e) < 0)
         return -1;
     return dirs_note(&j->dirs, j->path, mode_of(j), &t[1], e);

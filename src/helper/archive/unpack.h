@@ -32,6 +32,9 @@ enum unpack_flags {
     UNPACK_OWNERS = 4, /* owners, special bits and capabilities of the archive; else our own */
     UNPACK_LINKS = 8,  /* symbolic links may lead anywhere; else only below the directory */
     UNPACK_FIFOS = 16, /* create FIFOs; else skip them */
+    UNPACK_EXACT =
+        32, /* an archive of our own: access lists and any number of attributes; an existing
+                        * directory loses those that the archive does not have */
 };
 
 struct unpack_opts {

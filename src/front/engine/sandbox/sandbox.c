@@ -10,6 +10,7 @@
 #include "base/str.h"
 #include "front/engine/image.h"
 #include "front/engine/internal.h"
+#include "front/engine/sandbox/fill.h"
 
 #define SANDBOX_TEMPLATE "base"
 #define SANDBOX_TIMEOUT_MAX (1ull << 50)
@@ -26,7 +27,9 @@ struct create {
     struct quota_user *user;          /* charged for it until there is a box */
     struct quotas charged;
     char id[KEEPER_ID_MAX + 1]; /* meanwhile */
-    char text[];                /* what the row points to */
+    fill_cb *fill;              /* or NULL */
+    void *fill_arg;
+    char text[]; /* what the row points to */
 };
 
 static const char *keep(char **at, const char *text)
@@ -160,7 +163,8 @@ static bool is_snapshot(struct create *c, const struct err *why)
 {
     const struct snapshot *s;
 
-    if (why == NULL || why->kind != ERR_NOT_FOUND || c->snapshot[0] != '\0' || c->waiter == NULL)
+    if (why == NULL || why->kind != ERR_NOT_FOUND || c->snapshot[0] != '\0' || c->waiter == NULL ||
+        c->fill != NULL)
         return false;
     s = engine_snapshot_get((struct ref){c->g, c->row.key, c->row.template});
     if (s != NULL)
@@ -198,29 +202,18 @@ static void on_durable(struct flush *w, const struct err *e)
     create_end(c, c->id, e);
 }
 
-static void on_created(void *arg, const void *msg, const struct err *why)
+/* It is there: on record, then known. `why` NULL: by `m`. */
+static void create_known(struct create *c, const struct keeper_sandbox *m, const struct err *why)
 {
-    const struct keeper_sandbox *m = msg;
-    struct create *c = arg;
     struct box *b = NULL;
     struct err e;
 
-    if (is_snapshot(c, why)) {
-        create_ask(c);
-        return;
-    }
     if (why != NULL)
         e = *why;
-    else if (!id_is_valid(m->id, KEEPER_ID_MAX) || box_find(c->g, m->id) != NULL)
-        err_set(&e, ERR_INTERNAL, "invalid sandbox id '%s' from the keeper", m->id);
-    else if (c->waiter == NULL) {
-        err_set(&e, ERR_UNAVAILABLE, "creating the sandbox timed out");
-        life_destroy_leftover(c->g, m->id);
-    } else {
+    else
         b = create_keep(c, m, &e);
-        if (b == NULL)
-            life_destroy_leftover(c->g, m->id);
-    }
+    if (b == NULL && m != NULL)
+        life_destroy_leftover(c->g, m->id);
     if (b == NULL) {
         if (e.kind == ERR_INTERNAL)
             log_error("create: %s", e.msg);
@@ -231,6 +224,75 @@ static void on_created(void *arg, const void *msg, const struct err *why)
     str_fmt(c->id, sizeof(c->id), "%s", b->pub.id);
     c->flush = (struct flush){.records = true, .drop = drop_flush};
     flush_then(c->g->flusher, &c->flush, on_durable);
+}
+
+/* ---- filled before it is known ---- */
+
+struct filling { /* what the keeper said, until then */
+    struct create *create;
+    struct keeper_sandbox m;
+    char id[KEEPER_ID_MAX + 1], template[KEEPER_NAME_MAX + 1], boot_id[65], network[17];
+    char settings[];
+};
+
+static void create_fill(struct create *c, const struct keeper_sandbox *m)
+{
+    struct filling *f = malloc(sizeof(*f) + m->settings.len);
+
+    if (f == NULL)
+        abort(); /* as import.c */
+    f->create = c;
+    f->m = *m;
+    str_fmt(f->id, sizeof(f->id), "%s", m->id);
+    str_fmt(f->template, sizeof(f->template), "%s", m->template);
+    str_fmt(f->boot_id, sizeof(f->boot_id), "%s", m->boot_id);
+    str_fmt(f->network, sizeof(f->network), "%s", m->network);
+    if (m->settings.len > 0)
+        memcpy(f->settings, m->settings.p, m->settings.len);
+    f->m.id = f->id;
+    f->m.template = f->template;
+    f->m.boot_id = f->boot_id;
+    f->m.network = f->network;
+    f->m.reason = "";
+    f->m.settings.p = f->settings;
+    c->fill(c->fill_arg, f->id, f);
+}
+
+void filling_done(struct filling *f, const struct err *e)
+{
+    create_known(f->create, &f->m, e);
+    free(f);
+}
+
+void filling_drop(struct filling *f)
+{
+    create_drop(f->create);
+    free(f);
+}
+
+static void on_created(void *arg, const void *msg, const struct err *why)
+{
+    const struct keeper_sandbox *m = msg;
+    struct create *c = arg;
+    struct err e;
+
+    if (is_snapshot(c, why)) {
+        create_ask(c);
+        return;
+    }
+    if (why != NULL) {
+        create_known(c, NULL, why);
+    } else if (!id_is_valid(m->id, KEEPER_ID_MAX) || box_find(c->g, m->id) != NULL) {
+        err_set(&e, ERR_INTERNAL, "invalid sandbox id '%s' from the keeper", m->id);
+        create_known(c, NULL, &e);
+    } else if (c->waiter == NULL) {
+        err_set(&e, ERR_UNAVAILABLE, "creating the sandbox timed out");
+        create_known(c, m, &e);
+    } else if (c->fill != NULL) {
+        create_fill(c, m);
+    } else {
+        create_known(c, m, NULL);
+    }
 }
 
 static void on_create_late(void *arg, const struct err *e)
@@ -293,8 +355,8 @@ static void create_ask(struct create *c)
     keeper_ask(c->g->keeper, KEEPER_CREATE, &ask, &asker, c);
 }
 
-void create_from(struct engine *g, const struct create_opts *o, const char *snapshot,
-                 engine_sandbox_cb *cb, void *arg)
+static struct create *create_begin(struct engine *g, const struct create_opts *o,
+                                   engine_sandbox_cb *cb, void *arg)
 {
     struct waiter *w = waiter_new(g, NULL, cb, arg);
     struct create *c = NULL;
@@ -302,16 +364,38 @@ void create_from(struct engine *g, const struct create_opts *o, const char *snap
 
     if (check_create(g, o, &e) < 0 || check_quota(g, o, &e) < 0) {
         waiter_answer(w, "", &e);
-        return;
+        return NULL;
     }
     c = w == NULL ? NULL : create_new(g, o);
     if (c == NULL) {
         waiter_fail(w, ERR_INTERNAL, "out of memory");
-        return;
+        return NULL;
     }
     c->waiter = w;
-    str_fmt(c->snapshot, sizeof(c->snapshot), "%s", snapshot);
     g->ncreates++;
+    return c;
+}
+
+void create_from(struct engine *g, const struct create_opts *o, const char *snapshot,
+                 engine_sandbox_cb *cb, void *arg)
+{
+    struct create *c = create_begin(g, o, cb, arg);
+
+    if (c == NULL)
+        return;
+    str_fmt(c->snapshot, sizeof(c->snapshot), "%s", snapshot);
+    create_ask(c);
+}
+
+void create_filled(struct engine *g, const struct create_opts *o, fill_cb *fill,
+                   engine_sandbox_cb *cb, void *arg)
+{
+    struct create *c = create_begin(g, o, cb, arg);
+
+    if (c == NULL)
+        return;
+    c->fill = fill;
+    c->fill_arg = arg;
     create_ask(c);
 }
 
