@@ -78,7 +78,7 @@ static void measure_many(struct client *c, const char *mode, size_t n)
         sandbox_delete(c, ids[i]);
     answered = now_ms() - start;
     await_empty(c);
-    snprintf(what, sizeof(what), "%zu sandboxes with %s at one time", n, mode);
+    snprintf(what, sizeof(what), "%zu concurrent sandboxes with %s", n, mode);
     snprintf(ours, sizeof(ours),
              "made at %.0f /s, `true` in %.1f ms, deleted in %.1f s, gone after %.1f s",
              (double)n * 1000 / made, run, answered / 1000, (now_ms() - start) / 1000);

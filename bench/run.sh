@@ -111,7 +111,7 @@ $(table)
   between two turns; against a new process of each tool. Only Cove's sandbox has a disk with a quota, limits for CPU, memory and
   pids, ids of its own, a seccomp filter and a supervisor. bwrap: \`--unshare-all --ro-bind / / --proc /proc --dev /dev\`. unshare:
   user, mount, pid, net, ipc and uts namespaces. crun and runc: our template read-only, five namespaces, no limits.
-- with egress: two daemons take turns, in a network namespace of their own; 1,000 at one time are more than any pool holds, so
+- with egress: two daemons take turns, in a network namespace of their own; 1,000 concurrent ones are more than any pool holds, so
   most of them are made while the client waits.
 - per second: until the answer to the last delete and until the teardown queue is empty, whichever is later.
 - memory per idle sandbox: of the whole host (MemAvailable), kernel memory included; a process of the host that grows or shrinks in

@@ -1,7 +1,7 @@
-/* counters.h - numbers of which the host has one for everybody, and that its defaults make too
+/* counters.h - limits that all programs of the host share, and that its defaults make too
  * small for many sandboxes. `cove serve` raises them; doctor tells what they are.
  *
- * Raising them takes nothing from anybody: what they count is charged to the memory of the sandbox
+ * Raising them costs nothing: what they count is charged to the memory of the sandbox
  * that has it (files, threads, sockets), or has a limit per sandbox (terminals). */
 #ifndef KEEPER_COUNTERS_H
 #define KEEPER_COUNTERS_H

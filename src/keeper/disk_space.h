@@ -34,7 +34,7 @@ struct space_at {
 struct space {
     uint64_t size;      /* of btrfs, in bytes */
     uint64_t used;      /* by metadata and data, promised bytes included */
-    uint64_t unclaimed; /* in no chunk yet; may act_as data or metadata */
+    uint64_t unclaimed; /* in no chunk yet; may become data or metadata */
     uint64_t free;      /* for data */
     uint64_t meta_free; /* for metadata, without what btrfs keeps for itself */
     uint64_t meta_total;

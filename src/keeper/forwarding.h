@@ -3,7 +3,7 @@
  * An interface that receives answers for sandboxes must forward. Where forwarding was off, we turn
  * it on, record that for the whole host (several daemons may need it) and turn it off when the last
  * daemon leaves. Meanwhile the firewall lets such an interface forward to sandboxes only: a host
- * that was no router does not act_as one. */
+ * that was no router does not become one. */
 #ifndef KEEPER_FORWARDING_H
 #define KEEPER_FORWARDING_H
 

@@ -107,7 +107,7 @@ static void hide_kill(int *status)
 }
 
 /* Replaces libc's. bash leaves an interrupted `wait` at its next check, and that is before it
- * records the child that has just been reaped: the child would seem to run for ever. So the
+ * records the child that has just been reaped: the child would seem to run without end. So the
  * interrupt is deferred until no child is left to reap. */
 __attribute__((visibility("default"))) pid_t waitpid(pid_t pid, int *status, int options)
 {

@@ -217,7 +217,7 @@ test('a fork makes the requested number of independent copies, and the original 
   const [once] = await fork(all[0].id, { timeout_ms: 0 });
   assert.equal(once.sandbox.ends_at, null);
   assert.equal(await sh(once.sandbox.id, 'cat /workspace/f'), '0\n');
-  assert.deepEqual((await d.get('/v1/snapshots')).snapshots, [], 'what a fork stands on is nobody\'s to see');
+  assert.deepEqual((await d.get('/v1/snapshots')).snapshots, [], 'the snapshot of a fork is not listed');
   await drop(a, ...all, once.sandbox);
   await poll('its layers are gone with the last of them', () => inventory(d).snapshotDisks.length === 0);
 });
@@ -340,12 +340,12 @@ test('an exported snapshot is imported unchanged, on the same or another host', 
   assert.deepEqual((await d.get('/v1/snapshots')).snapshots, []);
   fs.rmSync(file);
   assert.notEqual((await d.cli(['snapshot', 'export', 'nope', file])).status, 0);
-  assert.equal(fs.existsSync(file), false, 'what is not whole is not left behind');
+  assert.equal(fs.existsSync(file), false, 'an incomplete export leaves no file');
   await drop(c);
   await poll('nothing is left of it', () => inventory(d).snapshotDisks.length === 0 && inventory(d).snapshots.length === 0);
 });
 
-test('what makes no sense is refused', async () => {
+test('invalid requests are refused', async () => {
   const a = await d.sandbox();
   for (const body of [{ name: '' }, { name: 'a b' }, { name: 'x'.repeat(200) }, { nam: 'x' }]) await d.fails(400, 'invalid', 'POST', `${S}/${a.id}/snapshots`, body);
   for (const body of [{ count: 0 }, { count: 101 }, { count: 'x' }, { timeout_ms: -1 }]) await d.fails(400, 'invalid', 'POST', `${S}/${a.id}/fork`, body);

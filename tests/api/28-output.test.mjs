@@ -63,7 +63,7 @@ test('output of an exec, a process and a session is logged by line, in order, wi
   const worse = (await d.get(`${S}/${s.id}/logs?level=warn&direction=forward`)).entries;
   assert.deepEqual(worse.map((e) => e.fields.event), ['process.output', 'process.exited']);
   const behind = await d.get(`${S}/${s.id}/logs?direction=forward&cursor=${all[2].cursor}`);
-  assert.deepEqual(behind.entries, all.slice(3), 'one can go on behind any entry');
+  assert.deepEqual(behind.entries, all.slice(3), 'a cursor is after any entry');
   await d.del(`${S}/${s.id}`);
 });
 

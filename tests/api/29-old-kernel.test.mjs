@@ -49,7 +49,7 @@ test('snapshots are layers like others', async () => {
   await d.del(`/v1/snapshots/${snap.id}`);
 });
 
-test('as many layers as ever: more than one word of fsconfig holds', async () => {
+test('a sandbox has as many layers as on a new kernel: more than one argument of fsconfig holds', async () => {
   let s = await d.sandbox();
   for (let i = 0; i < 16; i++) {
     await sh(s.id, `echo ${i} >> /workspace/log`);

@@ -151,7 +151,7 @@ c.sendall(b'x' * 1000)`));
   await d.del(`${S}/${s.id}`);
 });
 
-/** Settles with `asked`. What is under way when the time ends waits until somebody wakes it: so others come by. */
+/** Settles with `asked`. A call in progress when the time ends waits until another call wakes the sandbox: so others are made. */
 async function withVisitors(id, asked) {
   const visits = [];
   let done = false;

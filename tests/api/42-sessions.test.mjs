@@ -296,11 +296,11 @@ test('a command that ignores its interrupt ends the shell, and the session repor
 test('exit ends the session, with its code, and it is never replaced', async () => {
   const s = await open({ id: 'leaver' });
   const waits = s.exec('sleep 0.3; exit 3');
-  const behind = d.call('POST', `${s.url}/exec`, { command: 'echo never' });
+  const waiting = d.call('POST', `${s.url}/exec`, { command: 'echo never' });
   const a = await waits;
   assert.equal(a.exit_code, 3);
   assert.equal(a.session, 'ended');
-  assert.equal((await behind).status, 410);
+  assert.equal((await waiting).status, 410);
   const r = await s.get();
   assert.equal(r.state, 'ended');
   assert.equal(r.exit_code, 3);

@@ -234,7 +234,7 @@ test('an interrupt prints no job messages, in its command or the next', async ()
       assert.deepEqual([b.stdout, b.stderr], ['on\n', ''], `after ${mode}; ${command}`);
       assert.equal(await s.out('jobs; jobs > /dev/null; jobs | wc -l').then((o) => o.split('\n').at(-2)), '0');
     }
-  // What somebody else kills is told of as ever.
+  // bash still reports a process that another one killed.
   assert.match((await s.exec('bash -c "kill -9 \\$\\$"')).stderr, /Killed/);
   await s.delete();
 });
@@ -638,7 +638,7 @@ test('traps are there after a command that ended its shell', async () => {
     await s.exec(end, { timeout_ms: 100 });
     assert.equal(await s.out(uses), 'err\nusr1\non\n', end);
   }
-  // A function of that name is nobody that we call.
+  // A function of that name is never called by us.
   await s.exec('trap() { touch /tmp/called; }; exit 1');
   assert.equal(await s.out('[[ -e /tmp/called ]] || echo no'), 'no\n');
   await s.delete();
@@ -673,7 +673,7 @@ for (const it of ['enable -n eval', 'enable -n command', 'enable -n builtin', 'e
   });
 }
 
-test('a call with a cwd that is slow to begin does not wait for ever, with set -x', async () => {
+test('a call with a cwd that is slow to begin ends, with set -x', async () => {
   const s = await openSession(d, id);
   await s.exec('trap "sleep 0.1" DEBUG; set -x');
   const a = await s.exec('pwd; echo e >&2', { cwd: '/usr', timeout_ms: 20000 });

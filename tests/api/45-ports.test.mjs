@@ -195,7 +195,7 @@ open('/tmp/sent', 'w').write(str(n))`));
   assert.match(String(first), /^data: first\n\n/);
   res.pause();
   const sent = await poll('the server gives up', async () => (await d.exec(box.id, 'cat /tmp/sent')).stdout, { deadline: 20_000, every: 200 });
-  assert.ok(Number(sent) < 400, `${sent} pieces of 64 KiB went out although nobody read`);
+  assert.ok(Number(sent) < 400, `${sent} pieces of 64 KiB went out although the server did not read`);
   assert.equal((await ask(8000)).status, 200, 'everybody else is served meanwhile');
   res.destroy();
 });
@@ -270,7 +270,7 @@ test('a server inside that speaks nonsense is a 502, and never two answers', asy
     'a folded line': 'HTTP/1.1 200 OK\r\nA: b\r\n c\r\nContent-Length: 0\r\n\r\n',
     'a bare line feed': 'HTTP/1.1 200 OK\nContent-Length: 0\n\n',
     'a control character': 'HTTP/1.1 200 OK\r\nA: b\x01\r\nContent-Length: 0\r\n\r\n',
-    'a protocol nobody asked for': 'HTTP/1.1 101 Sure\r\nUpgrade: x\r\nConnection: Upgrade\r\n\r\n',
+    'a protocol that was not requested': 'HTTP/1.1 101 Sure\r\nUpgrade: x\r\nConnection: Upgrade\r\n\r\n',
     'a head without end': `HTTP/1.1 200 OK\r\nA: ${'x'.repeat(40_000)}`,
     'too many headers': `HTTP/1.1 200 OK\r\n${'a: b\r\n'.repeat(200)}\r\n`,
     'interim answers for ever': 'HTTP/1.1 102 Wait\r\n\r\n'.repeat(50),
@@ -315,7 +315,7 @@ test('an answer before the end of the body says Connection: close', async () => 
   }
   const none = await rawConnection(d, `POST / HTTP/1.1\r\nHost: ${hostOf(9, 'nosuch')}\r\nTransfer-Encoding: chunked\r\n\r\n`);
   await none.until('the answer', (t) => t.endsWith('}'));
-  assert.match(none.text, /^HTTP\/1\.1 502 [^]*\r\nConnection: close\r\n/, 'so is one that nobody reads');
+  assert.match(none.text, /^HTTP\/1\.1 502 [^]*\r\nConnection: close\r\n/, 'so is a body that the server does not read');
   none.socket.destroy();
 });
 

@@ -19,7 +19,7 @@ const create = (opts = {}) => d.post(T, opts);
 const sh = (command, opts = {}) => create({ command, ...opts });
 const connect = (tid, query = '', opts) => Ws.connect(d, `${T}/${tid}/connect${query}`, opts);
 const remove = (tid) => d.del(`${T}/${tid}`);
-/** A terminal and somebody who looks at it. */
+/** A terminal and a viewer of it. */
 async function opened(opts, query) {
   const t = await create(opts);
   const w = await connect(t.id, query);
@@ -257,7 +257,7 @@ test('all that was printed comes before the exit, though a child keeps the termi
   const exit = await w.says('exit');
   assert.equal(exit.code, 3);
   assert.equal(w.text, Array.from({ length: 100000 }, (_, i) => `${i + 1}\r\n`).join(''));
-  assert.equal(exit.at, w.count, 'nothing comes behind it');
+  assert.equal(exit.at, w.count, 'nothing comes after it');
   assert.equal((await w.closed()).code, 1000);
 });
 
@@ -280,7 +280,7 @@ test('a paste of 10 MB waits for the program and loses nothing', async () => {
   await w.until('go', () => w.count > 0);
   w.keep = true;
   const poured = w.pour(paste);
-  // nobody else waits for that
+  // no other viewer waits for that
   assert.equal((await d.get(`${T}/${t.id}`)).state, 'running');
   await poured;
   const m = await w.shows(/([0-9a-f]{64})/, 60_000);

@@ -85,7 +85,7 @@ test('gzip and zstd are detected by their magic bytes', async () => {
     const { id } = await on(name);
     assert.equal(await p(id, 'cat', '/how'), 'packed');
   }
-  // two members one behind the other are one file to gzip, and so to us
+  // two members in sequence are one file to gzip, and so to us
   const cut = 1000;
   await add('gz2', Buffer.concat([gzip(plain.subarray(0, cut)), gzip(plain.subarray(cut))]));
 });

@@ -183,7 +183,7 @@ test('a full disk is 507, and an atomic unpack leaves nothing then', async () =>
 
 test('an atomic unpack leaves nothing when its client disconnects', async () => {
   await sh('mkdir -p dies && echo kept > dies/f');
-  // up to a border between two entries, behind which there are only zeros: it looks whole
+  // up to a border between two entries, after which there are only zeros: it looks whole
   const bytes = tar([{ name: 'a', data: Buffer.alloc(200_000) }, { name: 'b', data: 'b' }]).subarray(0, 512 + 200_192);
   for (const atomic of [1, 0]) {
     const req = http.request(d.url + url({ path: 'dies', atomic }), { method: 'PUT', headers: { authorization: `Bearer ${d.key}`, 'content-length': 1 << 20 } });

@@ -176,7 +176,7 @@ test('errors of the repository are reported', async () => {
   await fails(403, 'denied', 'status', { path: '/root/repo' });
   assert.equal((await get('status', { path: '/root/repo', user: 'root' })).clean, true);
   await sh("git init -q /workspace/roots; cd /workspace/roots; echo x > f; chmod -R a+rX .", 'root');
-  assert.equal((await get('status', { path: 'roots' })).entries.length, 1); // somebody else's, and no complaint about it
+  assert.equal((await get('status', { path: 'roots' })).entries.length, 1); // another user's, and git does not refuse it
   await sh('cd ~; git init -q home');
   assert.equal((await get('status', { path: '~/home' })).clean, true);
 });

@@ -35,7 +35,7 @@ class Follower {
     this.cuts = 0;
     followers.add(this);
     this.done = this.#follow();
-    this.done.catch(() => {}); // told to whoever asks for progress or stops it
+    this.done.catch(() => {}); // rethrown by progress and stop
   }
 
   async #follow() {
@@ -48,7 +48,7 @@ class Follower {
       }
       this.cuts++;
       cuts++;
-      await instant(10); // as a client would, instead of spinning while nobody listens
+      await instant(10); // as a client would, instead of spinning while no server listens
     }
   }
 
@@ -171,7 +171,7 @@ async function check() {
     was.pid = p.json.pid;
     was.init = inits.get(id);
   }
-  // nobody was told of these: they are whole, and now they go
+  // no client was told of these: they are whole, and are deleted now
   for (const [id, s] of all) {
     if (told.alive.has(id)) continue;
     assert.equal(s.state, 'running');

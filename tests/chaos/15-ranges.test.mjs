@@ -30,7 +30,7 @@ function firstId(pid) {
   }
 }
 
-/** Nobody alive, not even one that is being taken down, has the ids of another. */
+/** No two sandboxes, also those being deleted, have ids in common. */
 function assertApart() {
   const owner = new Map();
   for (const [id, pid] of initsOf(d.dir)) {

@@ -41,7 +41,7 @@ async function host(t, size, type = 'ext4') {
     return s.bavail * s.bsize;
   };
   const filler = path.join(at, 'filler');
-  /** Somebody else fills it, to the last block, or leaves so much. */
+  /** Another program fills it, to the last block, or leaves so much. */
   const fill = async (leave = 0) => {
     for (let size = free() - leave; size >= 4096; size = Math.min(free() - leave, Math.floor(size / 2))) await run('fallocate', ['-o', `${fs.statSync(filler, { throwIfNoEntry: false })?.size ?? 0}`, '-l', `${size}`, filler]);
   };

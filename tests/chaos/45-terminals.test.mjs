@@ -20,7 +20,7 @@ after(async () => {
   await d?.stop();
 });
 
-/** Somebody who looks, for as long as it takes, and checks that no byte is missing. */
+/** A viewer that stays to the end, and checks that no byte is missing. */
 class Viewer {
   constructor(url) {
     this.url = url;

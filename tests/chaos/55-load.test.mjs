@@ -71,7 +71,7 @@ test('a flood of connections is answered 503 or closed, and the daemon keeps run
     s.on('error', () => {});
     return s;
   });
-  await poll('somebody is refused', () => heard.length > 0);
+  await poll('a client is refused', () => heard.length > 0);
   for (const text of heard) {
     assert.match(text, /^HTTP\/1\.1 503 /);
     assert.match(text, /\r\nretry-after: \d+\r\n/i);

@@ -25,7 +25,7 @@ async function busy() {
   return { s, p, init: initsOf(d.dir).get(s.id) };
 }
 
-/** Nothing of the sandbox has changed, but that nobody watches it; the pool is gone. */
+/** The sandbox is unchanged, but no daemon watches it; the pool is gone. */
 async function livesOn({ s, p, init }) {
   assert.deepEqual([...initsOf(d.dir)], [[s.id, init]]);
   assert.ok(!fs.existsSync('/run/cove/default') || !fs.readFileSync('/run/cove/default', 'utf8').includes(d.dir));

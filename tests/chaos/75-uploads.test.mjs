@@ -50,7 +50,7 @@ for (const who of ['front', 'both'])
         await killed;
         if (who === 'front') await d.back();
         else await d.restart();
-        await poll('whoever wrote has ended', async () => (await d.exec(s.id, 'pgrep -x cove-helper || true', { user: 'root' })).stdout === '');
+        await poll('the writer has ended', async () => (await d.exec(s.id, 'pgrep -x cove-helper || true', { user: 'root' })).stdout === '');
         const now = await content('up');
         assert.ok(now === whole('o') || now === whole('n'), now);
         if (status === 200) assert.equal(now, whole('n'), 'what was acknowledged survives');

@@ -540,7 +540,7 @@ test('rows lost in SQLite destroy no sandbox and no snapshot that a client was t
   assert.deepEqual((await settled(e)).all, []);
 });
 
-test('a damaged database is a clear error at the start, not a daemon that tries for ever', async () => {
+test('a damaged database is a clear error at the start, not a daemon that tries without end', async () => {
   const s = await d.sandbox();
   const init = initsOf(d.dir).get(s.id);
   await d.end(); // so that everything is in the one file

@@ -98,7 +98,7 @@ const malformed = {
   'a hexadecimal length': post('Content-Length: 0x5\r\n', 'hello'),
   'a length with a comma': post('Content-Length: 5,5\r\n', 'hello'),
   'a length with a blank inside': post('Content-Length: 5 5\r\n', 'hello'),
-  'a length with a blank behind': post('Content-Length: 5 \r\n', 'hello'),
+  'a length with a trailing blank': post('Content-Length: 5 \r\n', 'hello'),
   'a length of nothing': post('Content-Length:\r\n', 'hello'),
   'a length beyond counting': post('Content-Length: 99999999999999999999\r\n', 'hello'),
   'two equal lengths': post('Content-Length: 5\r\nContent-Length: 5\r\n', 'hello'),

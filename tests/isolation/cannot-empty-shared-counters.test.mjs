@@ -111,7 +111,7 @@ print("done")`], { user: 'root' });
 /** Pages that the sockets of all network namespaces hold. */
 const pages = (kind) => Number(new RegExp(`^${kind}:.*\\bmem (\\d+)`, 'm').exec(fs.readFileSync('/proc/net/sockstat', 'utf8'))[1]);
 
-/** With pure v2 what lies in sockets counts to a sandbox's memory: one that fills it may take itself down, and nobody else. */
+/** With pure v2 what lies in sockets counts to a sandbox's memory: one that fills it may take itself down, and no other. */
 async function orItEnds(attempt) {
   await attempt.catch(async (e) => {
     if (!fs.existsSync('/sys/fs/cgroup/cgroup.controllers') || e.code !== 'gone') throw e;

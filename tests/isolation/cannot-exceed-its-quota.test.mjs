@@ -39,7 +39,7 @@ test('no client is given more than the ceilings of one sandbox', async () => {
   await removeAll(k);
 });
 
-test('many creates at the same moment do not exceed the number of sandboxes, nor does a restart', async () => {
+test('many creates at the same moment do not exceed the number of sandboxes, and a restart keeps the count', async () => {
   const k = await keyWith({ sandboxes: 3 });
   const answers = await Promise.all(Array.from({ length: 12 }, () => create(k)));
   assert.deepEqual(answers.map((a) => a.status).sort(), [201, 201, 201, ...Array(9).fill(429)]);

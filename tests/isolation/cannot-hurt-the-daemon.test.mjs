@@ -54,7 +54,7 @@ afterEach(async () => {
   }, { deadline: 20_000, every: 100 });
 });
 
-/** A request whose answer nobody reads. */
+/** A request whose answer is not read. */
 function unread(url, body) {
   const req = http.request(d.url + url, { method: 'POST', agent: false, headers: { authorization: `Bearer ${d.key}`, 'content-type': 'application/json', accept: 'text/event-stream' } });
   req.on('error', () => {});
@@ -213,7 +213,7 @@ test('by a disk that takes long to remove', async () => {
   await Promise.all(made.map((m) => d.del(`/v1/sandboxes/${m.id}`)));
 });
 
-test('by an init that stands still', async () => {
+test('by an init that is stopped', async () => {
   const s = (await d.sandbox()).id;
   const { pid } = initOf(d, s);
   process.kill(pid, 'SIGSTOP');

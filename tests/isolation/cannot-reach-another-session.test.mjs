@@ -68,7 +68,7 @@ test('cannot make init busy or big by a flood of replies', async () => {
 });
 
 for (const word of ['e0', 'q0'])
-  test(`cannot say ${word} for ever, and have init listen to it`, async () => {
+  test(`cannot repeat ${word} without end and keep init busy`, async () => {
     const s = await openSession(d, id);
     const other = await openSession(d, id);
     const a = await within(10_000, 'the flood', s.exec(`d=$(ls -l /proc/$$/fd | grep -o "/dev/cove/.*/s"); timeout 5 yes ${word} > $d`));

@@ -94,7 +94,7 @@ test('another sandbox\'s use of its devices, by watches and locks', async () => 
   const lurker = await d.process(b.id, ['python3', '-c', LURK], { user: 'root', stdin: true });
   await d.post(`${P}/${lurker.id}/wait`, { for: 'log', text: 'lurking' });
   const busy = await d.exec(a.id, 'flock -n /dev/full echo free; head -c 9 /dev/urandom >/dev/null; head -c 9 /dev/random /dev/zero >/dev/null', { user: 'root' });
-  assert.match(busy.stdout, /^free$/m, 'nobody else has a lock');
+  assert.match(busy.stdout, /^free$/m, 'no other sandbox has a lock');
   await d.call('POST', `${P}/${lurker.id}/stdin`, '\n');
   await d.post(`${P}/${lurker.id}/wait`);
   assert.equal(await logOf(d, b.id, lurker.id), 'lurking\nused: zero\n', 'its own use only');

@@ -43,7 +43,7 @@ async function waiting() {
   return Number(r.stdout);
 }
 
-test('connections that nobody accepted', async () => {
+test('connections that were not accepted', async () => {
   await holding(['unaccepted', '3'], async (got) => {
     assert.equal(got.listeners, '3');
     // 256 wait in all: an eighth of the memory, at 128 KiB each; the rest of the listeners have eight (and each one more)

@@ -44,7 +44,7 @@ for (const user of ['root', 'user']) {
     const got = await attack(d, id, 'pid1', ['files'], { user });
     assert.equal(Object.keys(got).length, 41);
     const open = Object.entries(got).filter(([, v]) => !['EACCES', 'EPERM'].includes(v));
-    // coredump_filter and comm open for whoever owns the entry, and refuse the write
+    // coredump_filter and comm open for the owner of the entry, and refuse the write
     assert.deepEqual(open, []);
     await alive();
   });

@@ -61,7 +61,7 @@ for (const user of ['root', 'user']) {
     assert.equal(open.length, 12);
     refused(got, {
       ...all(Object.keys(got).filter((n) => n.startsWith('mknod ')), 'EPERM'),
-      // a whiteout is what anybody may make on a filesystem that is no overlay; it is nobody's device
+      // any user may make a whiteout on a filesystem that is no overlay; it is no device
       'mknod in shm whiteout': ['ok', 'EPERM'],
       ...all(open, 'ENOENT'),
       'create in /dev': user === 'root' ? 'EROFS' : ['EROFS', 'EACCES'],

@@ -1,5 +1,5 @@
 // What root inside can open for writing below /proc and /sys, as a list: each entry of it was looked
-// at. A new kernel with one more fails here, and somebody decides.
+// at. A new kernel with one more fails here, so that a person decides.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { startDaemon } from '../lib/cove.mjs';

@@ -78,7 +78,7 @@ test('init is a range\'s first id, filtered, and bounded to the fourteen', () =>
     const base = uids[0];
     assert.ok(base >= 0x70000000 && base < 0x7f000000 && base % 65536 === 0, s.Uid);
     assert.equal(uids[1], base);
-    assert.equal(uids[2], base + 65535, 'a saved uid that nobody else has');
+    assert.equal(uids[2], base + 65535, 'a saved uid that no other process has');
     assert.equal(s.Seccomp, '2');
     assert.deepEqual(bits(s.CapBnd), FOURTEEN);
     // to answer statfs it reads and writes the asker's memory; what it executes does not get it

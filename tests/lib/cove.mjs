@@ -332,10 +332,10 @@ export class Daemon {
     assert.equal(r.status, 0, `cove stop --all failed: ${log}`);
     await within(30_000, 'the daemon ends', this.exited);
     assert.deepEqual(this.complaints, [], 'the daemon complained about itself');
-    assert.ok(this.frontsLost <= this.frontsKilled, `a front ended that nobody killed:\n${this.log.slice(-4000)}`);
+    assert.ok(this.frontsLost <= this.frontsKilled, `a front ended that no test killed:\n${this.log.slice(-4000)}`);
     await poll('nothing is left of the daemon', async () => {
       const left = await leftovers(this.dir, tag);
-      if (left.length > 0) throw new Error(`left behind: ${left.join(', ')}`);
+      if (left.length > 0) throw new Error(`left on the host: ${left.join(', ')}`);
       return true;
     }, { deadline: 5000 });
     fs.rmSync(this.dir, { recursive: true, force: true });

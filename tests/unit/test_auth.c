@@ -135,7 +135,7 @@ TEST(a_made_key_opens_until_it_is_revoked_also_after_a_restart)
     auth_each(a, count, &n);
     CHECK_INT(n, 2);
     CHECK_INT(auth_revoke(a, made, &e), 0);
-    CHECK_STR(id, made); /* whoever got in before may still be asked who they are */
+    CHECK_STR(id, made); /* calls that it began may still ask for its id */
     CHECK_INT(auth_allows(a, id, SCOPE_READ, &e), -1);
     CHECK_INT(auth_key(a, key, &id, &e), -1);
     auth_free(a);

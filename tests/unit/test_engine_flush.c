@@ -51,7 +51,7 @@ static void start(struct rig *r)
     disk(false, 0); /* a test that failed may have left it held */
     rig_new(r);
     rig_join(r, rig_start(r));
-    /* what was written by the start is behind us */
+    /* the writes of the start are over */
     rig_settle(r);
 }
 

@@ -50,7 +50,7 @@ TEST(a_create_that_the_store_refuses_is_destroyed_and_answered)
     uint32_t seq;
 
     start(&r);
-    insert(&r, "sb1", STORE_RUNNING, 0); /* behind the engine's back: the row is not unique */
+    insert(&r, "sb1", STORE_RUNNING, 0); /* without the engine: the row is not unique */
     engine_create(r.g, &o, told_sandbox, &t);
     seq = keeper_hear(&r, KEEPER_CREATE, &m);
     keeper_say(&r, KEEPER_SANDBOX, seq, &box);

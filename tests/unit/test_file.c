@@ -342,7 +342,7 @@ TEST(invalid_output_of_the_helper_ends_only_its_call)
     buf_add(&kinds[0], junk, sizeof(junk));
     add_record(&kinds[1], FILE_LINE, &(struct file_line){.path = "/d"}); /* not of a list */
     add_record(&kinds[2], FILE_DONE, &(struct file_done){0});
-    add_record(&kinds[2], FILE_ENTRY, &(struct file_entry){.path = "/d"});      /* behind the end */
+    add_record(&kinds[2], FILE_ENTRY, &(struct file_entry){.path = "/d"});      /* after the end */
     buf_add(&kinds[3], "\x00\x00\x30\x00\x01\x00\x00\x00\x00\x00\x00\x00", 12); /* 3 MiB */
     scene_open(&s);
     for (size_t i = 0; i < ARRAY_LEN(kinds); i++) {

@@ -83,7 +83,7 @@ TEST(answers_without_a_body_ignore_their_length_headers)
     CHECK_STR(take("HTTP/1.1 304 No\r\nContent-Length: 5\r\n\r\nhello", false, false).body, "");
 }
 
-TEST(interim_answers_are_skipped_but_not_for_ever)
+TEST(interim_answers_are_skipped_up_to_a_number)
 {
     char many[1024] = "";
 

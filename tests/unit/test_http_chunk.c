@@ -8,7 +8,7 @@ static struct buf body = BUF_INIT(1u << 20);
 static size_t rest;
 
 /* Decodes `text` given `step` bytes at a time: 0 at the end, 1 for more, else
- * the status. `body` is what came out, `rest` what was left behind the end. */
+ * the status. `body` is what came out, `rest` what was left after the end. */
 static int decode(const char *text, size_t n, size_t step)
 {
     struct http_chunk k = {0};

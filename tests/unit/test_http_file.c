@@ -142,7 +142,7 @@ TEST(a_client_that_does_not_read_is_given_up)
     finish();
 }
 
-/* ---- whoever waits for a thread ---- */
+/* ---- waiting for a thread ---- */
 
 #define ENDLESS (8ull << 30) /* a hole */
 
@@ -190,7 +190,7 @@ TEST(a_long_file_gives_its_thread_to_waiting_jobs)
     for (size_t i = 0; i < ARRAY_LEN(others); i++)
         job_start(loop, &others[i], wait_at_gate, let_go);
     say(GET);
-    while (drunk < 64u << 20) { /* it has its thread, and keeps it while nobody waits */
+    while (drunk < 64u << 20) { /* it has its thread, and keeps it while no other job waits */
         drunk += drink();
         CHECK_INT(loop_turn(loop, 0, &e), 0);
     }

@@ -305,7 +305,7 @@ TEST(our_close_waits_for_the_answer)
     finish();
 }
 
-TEST(our_close_does_not_wait_for_ever)
+TEST(our_close_ends_the_connection_if_the_peer_is_silent)
 {
     hello(accept_quiet);
     http_ws_close(ws, 1000, NULL);

@@ -43,7 +43,7 @@ TEST(an_admin_has_only_the_limits_that_it_was_given)
     quota_book_free(b);
 }
 
-TEST(a_lower_limit_takes_nothing_away_and_lets_what_is_there_be)
+TEST(a_lower_limit_takes_nothing_away)
 {
     struct quota_book *b = book();
     struct quota_own own = {.has = {[QUOTA_sandboxes] = true, [QUOTA_memory] = true},

@@ -35,7 +35,7 @@ TEST(an_empty_list_is_one)
     CHECK_INT(rules_count(&none), 0);
 }
 
-/* As somebody might send it who has taken over the front. */
+/* As an attacker who has taken over the front might send it. */
 static void refused(const struct cidr *to, unsigned char deny, unsigned char zero)
 {
     autobuf struct buf b = BUF_INIT(WIRE_RULES_BYTES);

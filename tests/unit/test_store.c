@@ -123,7 +123,7 @@ TEST(rows_come_in_the_order_of_creation_and_numbers_are_never_used_twice)
     store_close(s);
 }
 
-TEST(a_change_of_a_row_that_is_not_there_is_not_found)
+TEST(a_change_of_a_missing_row_is_not_found)
 {
     struct store *s = open_ok(fresh("change"));
     struct err e;
@@ -420,7 +420,7 @@ TEST(logged_output_has_a_maximum_per_sandbox_and_is_pruned_before_events)
     CHECK_INT(logs_of(s, 1, &a) + logs_of(s, 2, &b), 5);
     CHECK_INT(a + b, 0);
     CHECK_INT(store_log_mark(s, 1, "boot", 42, &e), 0);
-    CHECK_INT(store_log_mark(s, 99, "boot", 42, &e), 0); /* nobody's */
+    CHECK_INT(store_log_mark(s, 99, "boot", 42, &e), 0); /* of no sandbox */
     CHECK_INT(all(s).n, 1);
     store_close(s);
 }
@@ -433,7 +433,7 @@ TEST(a_tunnel_is_found_by_its_port_and_goes_with_its_sandbox)
     uint64_t n = 9;
     struct err e;
 
-    CHECK_INT(store_tunnel_put(s, "sb", &t, &e), -1); /* of nobody's */
+    CHECK_INT(store_tunnel_put(s, "sb", &t, &e), -1); /* of no sandbox */
     CHECK_INT(store_sandbox_insert(s, &row, &e), 0);
     CHECK_INT(store_tunnel_get(s, "sb", 8080, &got, &e), 0);
     CHECK_INT(store_tunnel_put(s, "sb", &t, &e), 0);

@@ -58,7 +58,7 @@ static const struct process_ops ops = {.on_screen = on_screen,
                                        .on_fail = on_fail,
                                        .on_drain = on_drain};
 
-struct scene { /* a running sandbox "sb1", and somebody who looks at its terminal "t1" */
+struct scene { /* a running sandbox "sb1", and a viewer of its terminal "t1" */
     struct rig r;
     int listen_fd;
     struct peer monitor, init;

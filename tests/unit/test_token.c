@@ -377,7 +377,7 @@ TEST(a_damaged_file_of_secrets_is_reported_and_not_replaced)
 }
 
 /* Calculated with Python's hmac and base64. */
-TEST(the_envelope_is_what_other_servers_make)
+TEST(the_envelope_is_that_of_other_servers)
 {
     char sealed[TOKEN_SIZE], json[TOKEN_SIZE];
 

@@ -77,7 +77,7 @@ const struct cmd cmd_update = {
     .usage = "update [OPTIONS] SANDBOX",
     .summary = "change the name, labels, limits, lifetime or network rules of a sandbox",
     .about =
-        "Changes apply at once, also while it runs. What is not given stays as it is. --nofile "
+        "Changes apply at once, also while it runs. Everything else stays as it is. --nofile "
         "and\n"
         "--bandwidth can change only while it is stopped, and --memory not below what it uses. A\n"
         "higher memory limit does not enlarge /dev/shm before the next boot.",

@@ -287,7 +287,7 @@ int auth_set_quotas(struct auth *a, const char *id, const struct quota_own *chan
     return 0;
 }
 
-/* Durable first: a key somebody was given works after any crash. */
+/* Durable first: a key that a client has works after any crash. */
 static struct key *put_new(struct auth *a, const char *key, const char *name, bool admin,
                            struct err *e)
 {

@@ -2,7 +2,7 @@
  *
  * A token names its kind, the API key it acts for, its subject (a sandbox, say), a mode and the
  * second at which it expires; nothing of it is stored. Nobody can make or change one without the
- * server's secret. To everybody it is
+ * server's secret. To a client it is
  *
  *     PREFIX base64url(claims as JSON) "." base64url(HMAC-SHA256(secret, the first part))
  *

@@ -30,7 +30,7 @@ struct work *archive_pack(struct ref ref, const struct archive_pack_opts *o,
 struct archive_unpack_opts { /* all borrowed for the call */
     const char *path;
     const char *user;
-    bool atomic;    /* the directory becomes what is in the archive, in one step, or stays */
+    bool atomic;    /* the archive replaces the directory in one step, or nothing changes */
     bool parents;   /* missing directories are made */
     bool owners;    /* as the archive says; root's to ask for */
     bool any_links; /* symbolic links may lead out; they are not followed in any case */

@@ -23,7 +23,7 @@ int engine_metrics(struct ref ref, uint64_t since_ms, uint64_t until_ms, size_t 
 /* Takes a point now, unless the last is newer than METRIC_FRESH_MS or the sandbox does not run.
  * ERR_NOT_FOUND. */
 void engine_measure(struct ref ref, engine_sandbox_cb *done, void *arg);
-/* Of every sandbox that runs, whoever's it is; none if that was done less than METRIC_FRESH_MS ago. */
+/* Of all running sandboxes, of every key; none if that was done less than METRIC_FRESH_MS ago. */
 void engine_measure_all(struct engine *g, engine_done_cb *done, void *arg);
 /* The last one, or NULL; points into the engine until the next turn of the loop. */
 const struct metric *engine_last_metric(struct ref ref);

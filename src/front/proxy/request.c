@@ -120,7 +120,7 @@ void request_write(struct http_req *r, const char *host, const struct proxy_targ
     add_headers(r, out, connection, t);
     if (t->prefix > 0)
         buf_addf(out, "X-Forwarded-Prefix: %.*s\r\n", (int)t->prefix, h->path.p);
-    /* Where it came from: what stood there, and whom we see. */
+    /* Where it came from: the list so far, and the address that connected to us. */
     before = http_header(r, "X-Forwarded-For");
     buf_adds(out, "X-Forwarded-For: ");
     if (before != NULL)

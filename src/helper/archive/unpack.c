@@ -320,7 +320,7 @@ static const struct {
 
 /* ---- removals ---- */
 
-/* Not at once: the same layer may contain the same name, before or after this entry. */
+/* Not yet: the same layer may contain the same name, before or after this entry. */
 static int note(struct job *j, char kind, const char *dir, size_t n, const char *name,
                 struct err *e)
 {

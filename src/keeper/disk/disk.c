@@ -143,7 +143,7 @@ int disk_remove(struct keeper *k, const char *name)
         return 1; /* the caller asks again */
     r->work = (struct work){.run = remove_run, .done = removed};
     r->k = k;
-    /* Bytes that a snapshot holds count for this disk: it cannot act_as another sandbox's. */
+    /* Bytes that a snapshot holds count for this disk: it cannot become another sandbox's. */
     r->reuse = k->disk.nspares + k->disk.nemptying < DISK_SPARES && snapshot_held(k, name) == 0;
     memcpy(r->name, name, len);
     k->disk.nemptying += r->reuse;

@@ -20,7 +20,7 @@ static const struct {
     /* A default sandbox may have 4096 files in each of 1024 processes. */
     [COUNTER_FILES]   = {"fs.file-max",              "/proc/sys/fs/file-max",              1ull << 40},
     /* Connections that their program closed and that are not over. When there are more, the kernel
-     * resets those of everybody. */
+     * resets those of all programs. */
     [COUNTER_ORPHANS] = {"net.ipv4.tcp_max_orphans", "/proc/sys/net/ipv4/tcp_max_orphans", 1048576},
 };
 /* clang-format on */

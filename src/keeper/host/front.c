@@ -51,7 +51,7 @@ static void begin(struct loop_timer *t);
 
 /* In the child: from root to cove, for good. Raw system calls: glibc's would tell the
  * keeper's other thread, which it believes in and which this copy does not have; if
- * that one was just starting, the child would wait for it for ever. */
+ * that one was just starting, the child would wait for it without end. */
 static int drop_privileges(const struct keeper *k)
 {
     struct __user_cap_header_struct h = {.version = _LINUX_CAPABILITY_VERSION_3};

@@ -5,7 +5,7 @@
  * rename between / and /usr fail (EXDEV) and lets an upgrade of the host change
  * running sandboxes. Hard links keep the files of the day the tree was made (dpkg
  * replaces files by rename), cost no space, and can be filtered one by one. Their
- * price: a write in place would change the host's file. Nobody can make one: the
+ * price: a write in place would change the host's file. No tenant can make one: the
  * tree is root's, 0700, and sandboxes see it only as the read-only lower layer of
  * an overlay. On another filesystem than /usr the files are copied instead.
  *
@@ -233,7 +233,7 @@ static int copy_file(struct build *b, const char *host, const char *path, const 
     return 0;
 }
 
-/* One owned path. What is not there, or is neither file, directory nor symlink,
+/* One owned path. A missing one, or one that is neither file, directory nor symlink,
  * or that others may not read, is passed over. */
 static int add_path(struct build *b, const char *host, bool link, struct err *e)
 {

@@ -164,7 +164,7 @@ static bool is_plain_url(const char *uri, size_t n)
     return at == NULL && (strncmp(uri, "http://", 7) == 0 || strncmp(uri, "https://", 8) == 0);
 }
 
-/* Writes those URIs and suites that are the distribution's and can be used by anybody. */
+/* Writes those URIs and suites that are the distribution's and need no account. */
 static void add_source(const struct source *s, const char *id, const char *codename,
                        const struct system_settings *set, struct buf *out)
 {
@@ -306,7 +306,7 @@ void system_pip_conf(const struct system_settings *s, struct buf *out)
 
 void system_npmrc(const struct system_settings *s, struct buf *out)
 {
-    /* `npm install -g` writes where `user` may write, and what is on everybody's PATH. */
+    /* `npm install -g` writes where `user` may write, in a directory of every PATH. */
     buf_adds(out, "prefix=/usr/local\nupdate-notifier=false\n");
     if (s->npm_registry[0] != '\0')
         buf_addf(out, "registry=%s\n", s->npm_registry);

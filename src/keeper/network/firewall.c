@@ -130,7 +130,7 @@ static int run(struct keeper *k, struct buf *text, struct err *e)
     return -1;
 }
 
-/* ---- what is there ---- */
+/* ---- the tables of the host ---- */
 
 #define GUARD_REST "oifname != \"" NETWORK_PREFIX "*\" drop"
 
@@ -411,7 +411,7 @@ int firewall_unrule(struct sandbox *sb, struct err *e)
 
     name_chain(sb, chain);
     buf_addf(&text, "add chain inet %s\n", chain);
-    put_element(&text, sb, "add"); /* deleting what is not there would fail */
+    put_element(&text, sb, "add"); /* deleting a missing element would fail */
     put_element(&text, sb, "delete");
     buf_addf(&text, "flush chain inet %s\ndelete chain inet %s\n", chain, chain);
     return run(sb->k, &text, e);

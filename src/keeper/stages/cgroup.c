@@ -1,11 +1,11 @@
 /* cgroup.c - the first stage: everything of a sandbox is counted and killed here.
  *
- * Two layouts behind one face. Pure v2: one group per sandbox with limits, freeze
+ * Two layouts, one interface. Pure v2: one group per sandbox with limits, freeze
  * and kill. Hybrid: the v2 group freezes and kills, and each controller that v1
  * holds has a group of its own for the limit. Init itself is in the sandbox's v2
  * group, and that is the root of its cgroup namespace; below it is `run`, in which
  * init makes one group per command. Not a sibling of `run`: where the hierarchy is
- * mounted with nsdelegate, as systemd does, nobody in a cgroup namespace reaches a
+ * mounted with nsdelegate, as systemd does, no process in a cgroup namespace reaches a
  * group that is not below its root. Ours stay cgroup.kill and the limits; init gets
  * `run`. */
 #include <dirent.h>
@@ -31,7 +31,7 @@
 
 static const struct {
     const char *name; /* in v2, and as the v1 controller */
-    const char *wall; /* what --accept must name if nobody has it */
+    const char *wall; /* what --accept must name if the host lacks it */
 } ctrls[CTRL_COUNT] = {
     [CTRL_CPU] = {"cpu", "no-cpu-limit"},
     [CTRL_MEMORY] = {"memory", "no-memory-limit"},
@@ -149,7 +149,7 @@ static int open_v1(struct keeper *k, int c, const char *name, struct err *e)
     return make(fd, name, &k->cgroups.v1_fd[c], e);
 }
 
-/* Where the groups of sandboxes are that have this controller; -1: nobody has it. */
+/* The directory of the groups that have this controller; -1: the host lacks it. */
 static int ctrl_parent(const struct cgroups *g, enum controller c)
 {
     return g->v2_has[c] ? g->v2_fd : g->v1_fd[c];
@@ -179,7 +179,7 @@ static int limit_pids(const struct group *g, uint64_t n, struct err *e)
 }
 
 /* All sandboxes together leave the host a quarter of its pids and threads: else a few dozen
- * fork bombs, each within its own limit, and nobody on it could start a program. */
+ * fork bombs, each within its own limit, and the host could start no program. */
 static int limit_all_pids(struct keeper *k, struct err *e)
 {
     const struct group all = {.parent = ctrl_parent(&k->cgroups, CTRL_PIDS), .name = "."};
@@ -354,11 +354,10 @@ int cgroup_own(struct sandbox *sb, struct err *e)
     return 0;
 }
 
-/* The child writes its own number there, "0". Moving anybody else, the kernel stops
- * all forks and exits of the host for that long, and waits for an RCU grace period
- * to do so: some 10 ms on a busy machine, with every other use of cgroups behind
- * it. A lone thread that moves itself needs none of that. Who may is decided by who
- * opened the file, which is us. */
+/* The child writes its own number there, "0". To move another process, the kernel
+ * stops all forks and exits of the host and waits for an RCU grace period: some 10 ms on a
+ * busy machine, in which every other use of cgroups waits too. A lone thread that moves itself
+ * needs none of that. The kernel checks the rights of the process that opened the file: ours. */
 int cgroup_open_v1(struct sandbox *sb, int ret[CTRL_COUNT], struct err *e)
 {
     char path[64];
@@ -384,7 +383,7 @@ static bool is_no_group(int errnum)
     return errnum == ENOENT || errnum == ENODEV; /* ENODEV: it goes at this moment */
 }
 
-/* Nobody else is in that very group: commands are born below `run`. */
+/* Only init is in that group: commands are born below `run`. */
 int cgroup_init_pid(struct sandbox *sb, pid_t *ret, struct err *e)
 {
     char path[64], text[64];

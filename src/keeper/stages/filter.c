@@ -33,9 +33,9 @@
 #include "keeper/host.h"
 
 /* clang-format off */
-/* Not here: io_setup and what belongs to it. The host has one number of requests
- * for everybody (fs.aio-max-nr), and one sandbox could take it; programs that know
- * these calls do without them. */
+/* Not here: io_setup and what belongs to it. All programs of the host share
+ * one number of requests (fs.aio-max-nr), and one sandbox could use it up; programs that know
+ * these calls work without them. */
 static const char *const allowed[] = {
     /* files */
     "access", "chdir", "chmod", "chown", "close", "close_range", "copy_file_range", "creat", "dup",
@@ -133,7 +133,7 @@ static const char *const refused[] = {
 #define PASS_LOW 0x70617373u
 #define PASS_HIGH 0x68696768u
 
-/* Data in a netlink, packet or raw socket counts to nobody's memory, so init is asked
+/* Data in a netlink, packet or raw socket is charged to no cgroup, so init is asked
  * whether there may be one more (init/syscalls/sockets.h). Of the internet's protocols only the
  * common ones: for the others the kernel would load modules. */
 static const struct sock_filter on_socket[] = {LOW(0),
@@ -166,7 +166,7 @@ static const struct sock_filter on_socket[] = {LOW(0),
 static const struct sock_filter on_socketpair[] = {LOW(0), WHEN(AF_UNIX, 1), RETURN(ERRNO(ENOSYS)),
                                                    RETURN(ALLOW)};
 
-/* Connections that nobody has accepted yet count to nobody's memory: sockets.h. */
+/* Connections that are not accepted yet are charged to no cgroup: sockets.h. */
 static const struct sock_filter on_listen[] = {
     LOW(5), UNLESS(PASS_LOW, 3), HIGH(5), UNLESS(PASS_HIGH, 1), RETURN(ALLOW), RETURN(NOTIFY)};
 
@@ -195,7 +195,7 @@ static const struct option {
     {SOL_SOCKET,   SO_ATTACH_FILTER,         OPTION_REFUSE},
     {SOL_SOCKET,   SO_ATTACH_REUSEPORT_CBPF, OPTION_REFUSE},
     {SOL_PACKET,   PACKET_FANOUT_DATA,       OPTION_REFUSE},
-    /* nobody's memory: a ring of any size, any number of addresses */
+    /* charged to no cgroup: a ring of any size, any number of addresses */
     {SOL_PACKET,   PACKET_RX_RING,           OPTION_REFUSE},
     {SOL_PACKET,   PACKET_TX_RING,           OPTION_REFUSE},
     {SOL_PACKET,   PACKET_ADD_MEMBERSHIP,    OPTION_REFUSE},
@@ -208,7 +208,7 @@ static const struct option {
     {IPPROTO_IPV6, IPV6_JOIN_ANYCAST,        OPTION_NOTIFY},
     {IPPROTO_IPV6, MCAST_JOIN_GROUP,         OPTION_NOTIFY},
     {IPPROTO_IPV6, MCAST_JOIN_SOURCE_GROUP,  OPTION_NOTIFY},
-    {IPPROTO_IPV6, IPV6_2292PKTOPTIONS,      OPTION_REFUSE}, /* 2 KiB each, nobody's memory */
+    {IPPROTO_IPV6, IPV6_2292PKTOPTIONS,      OPTION_REFUSE}, /* 2 KiB each, charged to no cgroup */
     {IPPROTO_IPV6, IPV6_HOPOPTS,             OPTION_REFUSE},
     {IPPROTO_IPV6, IPV6_RTHDRDSTOPTS,        OPTION_REFUSE},
     {IPPROTO_IPV6, IPV6_RTHDR,               OPTION_REFUSE},
@@ -217,7 +217,7 @@ static const struct option {
      * over (tcp_max_orphans), which TCP_LINGER2 keeps for two minutes */
     {IPPROTO_IPV6, IPV6_FLOWLABEL_MGR,       OPTION_REFUSE},
     {IPPROTO_TCP,  TCP_LINGER2,              OPTION_REFUSE},
-    /* up to 128 KiB for one socket, which count to nobody (optmem_max) */
+    /* up to 128 KiB for one socket, charged to no cgroup (optmem_max) */
     {IPPROTO_TCP,  TCP_MD5SIG,               OPTION_REFUSE},
     {IPPROTO_TCP,  TCP_MD5SIG_EXT,           OPTION_REFUSE},
     {IPPROTO_TCP,  TCP_AO_ADD_KEY,           OPTION_REFUSE},
@@ -268,9 +268,9 @@ static size_t on_setsockopt(struct sock_filter out[OPTIONS_CODE])
     return len;
 }
 
-/* TIOCSTI pushes characters into somebody else's input; it has no honest use. Of btrfs only
+/* TIOCSTI pushes characters into the input of another process; no program needs it. Of btrfs only
  * cloning and deduplication, which other file systems have too: in a volume root inside could
- * make subvolumes, whose quota groups have no limit, and have everybody's data written out. */
+ * make subvolumes, whose quota groups have no limit, and have the data of all sandboxes written out. */
 static const struct sock_filter on_ioctl[] = {LOW(1),
                                               WHEN(FICLONE, 7),
                                               WHEN(FICLONERANGE, 6),
@@ -290,8 +290,8 @@ static const struct sock_filter on_prctl[] = {LOW(0), UNLESS(PR_SET_SECCOMP, 1),
                                               RETURN(ALLOW)};
 
 /* A core_pattern that names a program starts it on the host, as root, whatever
- * RLIMIT_CORE says, but for the value 1 (core(5)): init sets that, and nobody
- * changes it. Who tries is told that it worked: sudo sets it on every call. */
+ * RLIMIT_CORE says, but for the value 1 (core(5)): init sets that, and no
+ * process changes it. An attempt is answered with success: sudo sets it on every call. */
 static const struct sock_filter on_setrlimit[] = {LOW(0), UNLESS(RLIMIT_CORE, 1), RETURN(ERRNO(0)),
                                                   RETURN(ALLOW)};
 static const struct sock_filter on_prlimit[] = {

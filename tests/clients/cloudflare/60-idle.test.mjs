@@ -24,7 +24,7 @@ test('an idle sandbox is paused with its processes, and the next call resumes it
   const [b, id] = await used();
   await asleep(id);
   assert.equal(await b.running(), true, 'asleep is not gone');
-  assert.equal(await stateOf(id), 'paused', 'and a look wakes nobody');
+  assert.equal(await stateOf(id), 'paused', 'and a look does not wake it');
   const r = await b.sh('kill -0 $(cat bg) && echo alive; wc -l <ticks');
   assert.match(r.stdout, /^alive\n\d+\n$/);
   assert.equal(await stateOf(id), 'running');

@@ -131,7 +131,7 @@ test('every answer about a sandbox carries a domain and a token that opens only 
   assert.equal(open.envdAccessToken, undefined);
   const secure = (await raw(d, 'POST', '/sandboxes', { templateID: 'base', secure: true })).json;
   assert.match(secure.envdAccessToken, /^cvb_[\w-]+\.[\w-]{43}$/);
-  // ids of old clients have the client's id behind them
+  // ids of old clients end with the client's id
   assert.equal((await raw(d, 'GET', `/sandboxes/${sandboxID}-${made.json.clientID}`)).status, 200);
   for (const id of [sandboxID, open.sandboxID, secure.sandboxID]) assert.equal((await raw(d, 'DELETE', `/sandboxes/${id}`)).status, 204);
 });

@@ -90,7 +90,7 @@ test('with autoResume commands and traffic to its ports wake it, looking does no
   await rest();
   const stranger = await d.call('POST', '/process.Process/List', '{}', { key: null, headers: { 'e2b-sandbox-id': sbx.sandboxId, 'e2b-sandbox-port': '49983', 'content-type': 'application/json' } });
   assert.equal(stranger.status, 502);
-  assert.equal(await stateOf(sbx.sandboxId), 'paused', 'without its token nobody wakes it');
+  assert.equal(await stateOf(sbx.sandboxId), 'paused', 'a request without its token does not wake it');
   await sbx.kill();
 });
 

@@ -60,7 +60,7 @@ static void handles(void)
     }
 }
 
-/* Writes over what runs: our own program, and through it whoever started it. */
+/* Writes over what runs: our own program, and through it the program that started it. */
 static void overwrite(void)
 {
     char path[64];

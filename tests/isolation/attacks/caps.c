@@ -73,7 +73,7 @@ static void ask(void)
     }
 }
 
-/* Every capability there is, in a file that belongs to somebody inside. */
+/* Every capability there is, in a file that belongs to a user inside. */
 static void file(const char *path, int effective)
 {
     struct vfs_cap_data v2 = {.magic_etc =
@@ -162,7 +162,7 @@ static int lower_loopback(void)
     return ioctl(fd, SIOCSIFFLAGS, &lo);
 }
 
-/* Without the capability behind it each of these must fail. */
+/* Without its capability each of these must fail. */
 static void use(void)
 {
     struct sched_param rt = {.sched_priority = 1};

@@ -142,7 +142,7 @@ static void nonsense(int fd)
     pause();
 }
 
-/* Sockets that hold whoever closes them, and many of everything else. */
+/* Sockets that block the thread that closes them, and many of everything else. */
 static void fds(int fd)
 {
     struct linger l = {.l_onoff = 1, .l_linger = 30};

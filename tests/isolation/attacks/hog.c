@@ -195,7 +195,7 @@ static int pair(int type, int fds[2])
     return fds[1] < 0 ? -1 : 0;
 }
 
-/* Sent and never read: it lies in the kernel, in nobody's address space. */
+/* Sent and never read: it is in the kernel, in no address space. */
 static void sockets(int type, long long most)
 {
     static char block[32768];

@@ -1,7 +1,7 @@
-/* kmem.c - takes memory that the kernel counts to nobody, within bounds of its own: this runs on a
+/* kmem.c - takes memory that the kernel charges to no cgroup, within bounds of its own: this runs on a
  * machine that others use.
  *
- *   kmem unaccepted N  N listeners, each with connections that nobody accepts, filled with data
+ *   kmem unaccepted N  N listeners, each with connections that are not accepted, filled with data
  *   kmem netlink       netlink sockets with large buffers, filled
  *   kmem joins4|joins6 multicast groups, of many sockets
  *   kmem filters       seccomp filters, one for each of many children

@@ -87,7 +87,7 @@ static void traced(void)
     for_ever();
 }
 
-/* Nobody reaps them, and new ones come faster than a list of them can be read. */
+/* No process reaps them, and new ones come faster than a list of them can be read. */
 static void running_away(void)
 {
     signal(SIGCHLD, SIG_IGN);

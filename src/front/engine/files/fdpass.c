@@ -69,7 +69,7 @@ static void call_end(struct fd_call *c)
     job_start(c->g->loop, &c->job, close_both, call_free);
 }
 
-/* The last word; while the thread is at work, what is left is for received(). */
+/* Tells the caller; while the thread is at work, received() frees the rest. */
 static void tell(struct fd_call *c, const struct err *e)
 {
     fd_cb *cb = take_ptr(&c->cb);

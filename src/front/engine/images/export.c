@@ -10,7 +10,7 @@
 #include "front/engine/process.h"
 #include "front/engine/work.h"
 
-#define EXPORTS_MAX 4u  /* at one time... */
+#define EXPORTS_MAX 4u  /* concurrently... */
 #define EXPORTS_EACH 2u /* ...of one key */
 /* What commands start with where no image says anything. */
 #define EXPORT_DEFAULTS "{\"user\":\"user\",\"workdir\":\"/workspace\"}"

@@ -10,7 +10,7 @@
 #include "front/engine/internal.h"
 #include "front/engine/process.h"
 
-#define IMPORT_SNAPSHOTS_MAX (IMAGE_IMPORTS_MAX - 1) /* at one time... */
+#define IMPORT_SNAPSHOTS_MAX (IMAGE_IMPORTS_MAX - 1) /* concurrently... */
 #define IMPORT_SNAPSHOTS_EACH 2u                     /* ...of one key */
 
 enum import_state {

@@ -293,7 +293,7 @@ static struct pending *add(const struct box *b, const struct store_log *row, con
 
 /* ---- what was printed ---- */
 
-/* A tenant's bytes: what is not a character, or ends a text, is shown as one that says
+/* A tenant's bytes: an invalid character, or one that ends a text, is shown as one that says
  * so. */
 static void add_text(struct buf *out, const char *p, size_t n)
 {

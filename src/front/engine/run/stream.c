@@ -293,7 +293,7 @@ struct process_stream *stream_fail(struct engine *g, const struct err *e,
 }
 
 /* A follower of a silent process hears nothing for as long as it is silent, so
- * there is no deadline for that; looking at what is there has one. */
+ * there is no deadline for that; looking at existing output has one. */
 static struct process_stream *attach(struct ref ref, const struct init_attach *ask, bool may,
                                      const struct process_ops *ops, void *arg)
 {

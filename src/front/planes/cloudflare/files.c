@@ -195,7 +195,7 @@ static void hydrated(struct call *c, const struct archive_result *r)
     cloudflare_reply_ok(c);
 }
 
-/* Laid over what is there, as tar does. Links that lead out are what tar stores too; they
+/* Unpacked over existing files, as tar does. Links that lead out are what tar stores too; they
  * are not followed while it is unpacked. */
 static void hydrate_go(struct call *c, const void *in)
 {

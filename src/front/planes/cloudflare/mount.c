@@ -9,7 +9,7 @@ struct mount_in {
     json_t *bucket, *binding, *path, *options;
 };
 
-/* ---- what is asked for ---- */
+/* ---- the request ---- */
 
 #define REFUSE(...) return err_set(e, ERR_INVALID, __VA_ARGS__)
 

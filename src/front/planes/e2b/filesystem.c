@@ -264,7 +264,7 @@ static void move_path(struct call *c, const void *input)
     work(f, "move", args, &ops);
 }
 
-/* What is not there is removed already. */
+/* A missing entry is removed already. */
 static void removed(void *arg, const struct file_result *d, const struct err *e)
 {
     autobuf struct buf none = BUF_INIT(8);
@@ -297,7 +297,7 @@ static void remove_path(struct call *c, const void *in)
 
 const struct surface_row e2b_filesystem[] = {
     RPC("Stat",    &path_input, stat_path,   "What a path names; a link is not followed."),
-    RPC("ListDir", &list_input, list_dir,    "What is in a directory, and below it to a depth."),
+    RPC("ListDir", &list_input, list_dir,    "The entries of a directory, and those below it to a depth."),
     RPC("MakeDir", &path_input, make_dir,    "Makes a directory and those above it."),
     RPC("Move",    &move_input, move_path,   "Gives another name, in a directory that is made if need be."),
     RPC("Remove",  &path_input, remove_path, "Removes a file, or a directory with all in it."),

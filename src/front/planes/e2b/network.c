@@ -191,7 +191,7 @@ static void update_defaults(void *in, const struct config *c)
 static const struct surface_input update_input = {SURFACE_INPUT(update_fields, struct update_in),
                                                   .defaults = update_defaults};
 
-/* What is not said is cleared. */
+/* Missing fields clear their rules. */
 static void network_update(struct call *c, const void *arg)
 {
     const struct update_in *in = arg;

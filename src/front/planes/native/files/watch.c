@@ -11,7 +11,7 @@
 #include "base/own.h"
 #include "base/str.h"
 
-/* ---- what is asked ---- */
+/* ---- the request ---- */
 
 static int globs_of(const json_t *list, const char *name, const char **out, size_t *n,
                     struct err *e)
@@ -198,7 +198,7 @@ static void begin_new(struct stream *s)
     call_expect(c, &watch_reader, w);
 }
 
-/* What is asked for may be needed later than the request is there. */
+/* The input may be needed when the request is gone. */
 static int remember(struct stream *s, const struct watch_in *in, struct err *e)
 {
     if (watch_asked(in, &s->asked, e) < 0)

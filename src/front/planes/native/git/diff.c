@@ -71,7 +71,7 @@ static const char *status_of(char letter)
     return "modified";
 }
 
-/* ---- what is asked ---- */
+/* ---- the request ---- */
 
 struct bounds {
     uint64_t context, file_bytes, bytes;

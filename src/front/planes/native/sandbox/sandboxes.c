@@ -366,7 +366,7 @@ const struct surface_row surface_sandboxes[] = {
      "Shows a sandbox.",
      .status = 200, .answers = {&sandbox_shape}},
     {{"PATCH",  "/v1/sandboxes/{id}"}, SCOPE_RUN, sandbox_update, "updateSandbox",
-     "Changes the name, metadata, lifetime or limits of a sandbox; what is not given stays.",
+     "Changes the name, metadata, lifetime or limits of a sandbox; everything else stays.",
      .body = &update_input, .status = 200, .answers = {&sandbox_shape}},
     {{"DELETE", "/v1/sandboxes/{id}"}, SCOPE_RUN, sandbox_delete, "deleteSandbox",
      "Deletes a sandbox and its files; answers when nothing of it runs any more.",

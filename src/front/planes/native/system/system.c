@@ -291,7 +291,7 @@ static const struct {
     {"cove_sandbox_memory_bytes", "Memory, cached files included.",
      offsetof(struct metric, memory)},
     {"cove_sandbox_cache_bytes", "Cached files.", offsetof(struct metric, cache)},
-    {"cove_sandbox_disk_bytes", "What is on its disk.", offsetof(struct metric, disk)},
+    {"cove_sandbox_disk_bytes", "Bytes on its disk.", offsetof(struct metric, disk)},
     {"cove_sandbox_processes", "Number of processes and threads.", offsetof(struct metric, pids)},
 };
 
