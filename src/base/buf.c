@@ -43,6 +43,14 @@ static int grow(struct buf *b, size_t need)
         cap *= 2;
     if (cap - 1 > b->max)
         cap = b->max + 1;
+    if (b->off == 0) { /* a large one is moved by the kernel, page by page */
+        mem = realloc(b->mem, cap);
+        if (mem == NULL)
+            return -1;
+        b->mem = mem;
+        b->cap = cap;
+        return 0;
+    }
     mem = malloc(cap);
     if (mem == NULL)
         return -1;

@@ -20,7 +20,12 @@
     M(A, B, disk,        "disk",        SIZE,   "2048G",   1ull << 55, "sum of the disk limits of sandboxes and of the bytes of snapshots") \
     M(A, B, snapshots,   "snapshots",   NUMBER, "200",     100000,     "snapshots") \
     M(A, B, templates,   "templates",   NUMBER, "50",      100000,     "templates that the key added") \
-    M(A, B, archives,    "archives",    SIZE,   "2048G",   1ull << 55, "bytes of archives in their store, each counted in full")
+    M(A, B, archives,    "archives",    SIZE,   "2048G",   1ull << 55, "bytes of archives in their store, each counted in full") \
+    M(A, B, buffers,     "buffers",     SIZE,   "256M",    1ull << 40, "bytes of memory of the server that requests hold: bodies, and output that is collected for an answer") \
+    M(A, B, requests,    "requests",    NUMBER, "1000",    1000000,    "requests in one second") \
+    M(A, B, connections, "connections", NUMBER, "1024",    100000,     "HTTP connections on which the key was presented last") \
+    M(A, B, streams,     "streams",     NUMBER, "512",     100000,     "requests under way that stream: output, events, progress, terminals") \
+    M(A, B, ports,       "ports",       NUMBER, "1024",    100000,     "requests and WebSockets under way to ports of sandboxes of the key")
 /* clang-format on */
 
 #define QUOTA_ENUM(A, B, member, ...) QUOTA_##member,

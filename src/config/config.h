@@ -50,6 +50,8 @@
     X(DURATION, exec_ms,      "exec-timeout",  "0",                0,     1ull << 50, "default time limit of an exec; 0: none")                 \
     X(SIZE,     output,       "output",        "1M",               4096,  64ull << 20, "output of each process that is kept for replay")           \
     X(NUMBER,   requests,     "requests-max",  "4096",             16,    65536,     "concurrent HTTP connections; at most a third of the limit of open files")\
+    X(SIZE,     buffers,      "buffers-max",   "1G",               0,     1ull << 40, "memory that requests of all keys together may hold (see quota-buffers); more are answered 503; 0: no limit") \
+    X(NUMBER,   peer_connections, "peer-connections-max", "0",           0,     65536,     "concurrent connections from one address on which no API key was presented; beyond it idle ones are closed, then new ones are answered 503; 0: half of requests-max") \
     X(NUMBER,   creates,      "creates-max",   "256",              1,     65536,     "concurrent creates that may wait for the keeper; more are answered 503")  \
     X(TEXT,     network,      "network",       "auto",             0,     0,         "auto: sandboxes get `egress` (filtered outgoing network) if the host supports it; egress: refuse to start if it does not; none: no sandbox has a network") \
     X(TEXT,     subnet,       "subnet",        "auto",             0,     0,         "private IPv4 network, /20 or larger, of sandboxes' addresses (auto: one that overlaps no route of the host)") \

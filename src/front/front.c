@@ -56,6 +56,14 @@ struct front {
 
 /* ---- requests ---- */
 
+static void on_owner(void *arg, const char *whose, int by)
+{
+    struct quota_user *u = quota_user(((struct front *)arg)->quotas, whose);
+
+    if (u != NULL)
+        u->used.of[QUOTA_connections] += (uint64_t)by;
+}
+
 static struct plane *plane_of(struct front *f, const struct plane_kind *kind)
 {
     size_t i = 0;
@@ -99,13 +107,34 @@ static void refuse_host(struct http_req *r)
     refuse(r, ERR_DENIED, message);
 }
 
+static void left_port(void *user)
+{
+    quota_give(user, QUOTA_ports);
+}
+
+/* Anyone may call a port: what is under way counts to the key of the sandbox. */
+static void to_port(struct front *f, struct http_req *r, const struct proxy_target *t)
+{
+    const struct sandbox *s = engine_find(f->engine, t->id);
+    struct quota_user *u = s != NULL ? quota_user(f->quotas, s->key) : NULL;
+    struct err e;
+
+    if (quota_take(u, QUOTA_ports, &e) < 0) {
+        http_reply_header(r, "Retry-After", "1");
+        proxy_refuse(r, err_http(e.kind), t, e.msg);
+        return;
+    }
+    http_on_end(r, left_port, u);
+    proxy_handle(f->proxy, r, t);
+}
+
 /* A port by a path; see proxy.h. */
 static void to_preview(struct front *f, struct http_req *r)
 {
     struct proxy_target t;
 
     if (proxy_target_path(CLOUDFLARE_PREVIEW, http_head(r)->path.p, &t))
-        proxy_handle(f->proxy, r, &t);
+        to_port(f, r, &t);
     else
         nowhere(r);
 }
@@ -132,7 +161,7 @@ static bool to_sandbox(struct front *f, struct http_req *r)
     else if (named > 0 && t.port == E2B_DATA_PORT)
         e2b_data(plane_of(f, &e2b_kind), r, t.id);
     else if (named > 0)
-        proxy_handle(f->proxy, r, &t);
+        to_port(f, r, &t);
     return named != 0;
 }
 
@@ -230,8 +259,11 @@ static void on_ready(void *arg)
                                  .listen_fd = FRONT_FD_LISTEN,
                                  .on_request = on_request,
                                  .arg = f,
-                                 .conns_max = conns_max(&f->config)};
+                                 .conns_max = conns_max(&f->config),
+                                 .on_owner = on_owner};
     struct err e;
+
+    o.peer_max = f->config.peer_connections != 0 ? f->config.peer_connections : o.conns_max / 2;
 
     if (http_server_new(&o, &f->server, &e) < 0) {
         log_error("%s", e.msg);
@@ -248,6 +280,7 @@ static int make_loop(struct front *f, struct err *e)
     signal(SIGPIPE, SIG_IGN);
     if (loop_new(&f->loop, e) < 0 || loop_signal(f->loop, SIGTERM, on_signal, f, e) < 0)
         return -1;
+    loop_measure(f->loop);
     /* Ctrl-C reaches the whole process group; the keeper decides what it means. */
     return loop_signal(f->loop, SIGINT, NULL, NULL, e);
 }
@@ -266,6 +299,7 @@ static int make_quotas(struct front *f, struct err *e)
 
     (void)e;
     f->quotas = quota_book_new(&defaults);
+    quota_hold_max(f->quotas, c->buffers);
     return 0;
 }
 
@@ -395,6 +429,7 @@ int front_main(int argc, char **argv)
     struct err e;
 
     mem_for_json();
+    mem_give_back();
     if (settings(&f, argc, argv, &e) < 0 || harden(FRONT_FD_KEEPER, &e) < 0 ||
         harden_nofile(&e) < 0 || make_all(&f, &e) < 0 || loop_run(f.loop, &e) < 0) {
         log_error("%s", e.msg);

@@ -25,6 +25,7 @@ int http_conn_new(struct http_server *s, int fd, struct err *e)
 {
     autofd int owned = fd;
     struct http_conn *c = mem_zeroed(1, sizeof(*c));
+    const char *why;
 
     c->server = s;
     buf_init(&c->in, HTTP_READ_SIZE + HTTP_HEAD_MAX);
@@ -38,8 +39,9 @@ int http_conn_new(struct http_server *s, int fd, struct err *e)
     list_add_tail(&s->conns, &c->link);
     s->nconns++;
     http_conn_deadline(c, &c->read_due_ns, HTTP_IDLE_MS);
-    if (s->nconns > s->opts.conns_max)
-        http_conn_refuse(c, 503, "too many connections");
+    why = http_crowd_admit(c);
+    if (why != NULL)
+        http_conn_refuse(c, 503, why);
     return 0;
 }
 
@@ -65,6 +67,7 @@ void http_conn_free(struct http_conn *c)
     http_ws_free(c);
     http_tunnel_free(c);
     http_request_reset(c);
+    http_crowd_leave(c);
     loop_undefer(&c->later);
     loop_timer_stop(s->opts.loop, &c->timer);
     loop_io_stop(s->opts.loop, &c->io);
@@ -125,6 +128,7 @@ void http_conn_refuse(struct http_conn *c, int status, const char *why)
     char body[512];
     int n;
 
+    http_crowd_busy(c);
     tell_gone(c);
     if (c->broken)
         return;
@@ -249,6 +253,7 @@ static void next_request(struct http_conn *c)
         c->head_cap = 0;
     }
     http_conn_deadline(c, &c->read_due_ns, HTTP_IDLE_MS);
+    http_crowd_idle(c);
     if (c->server->draining)
         http_conn_break(c);
 }

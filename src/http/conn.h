@@ -10,6 +10,7 @@
 #include <sys/uio.h>
 
 #include "base/list.h"
+#include "base/map.h"
 #include "http/chunk.h"
 #include "http/http.h"
 #include "http/parse.h"
@@ -58,6 +59,8 @@ struct http_req {
     bool active; /* passed to a handler that has not ended its answer */
     void (*on_gone)(struct http_req *r, void *arg);
     void *gone_arg;
+    void (*on_end)(void *arg);
+    void *end_arg;
     bool eof_is_gone;
     struct http_joined *joined;
 
@@ -87,7 +90,10 @@ struct http_req {
 struct http_conn {
     struct http_server *server;
     struct list link;
-    const char *whose; /* NULL: not set */
+    const char *whose;      /* NULL: not set */
+    struct http_peer *peer; /* while `whose` is NULL; crowd.c */
+    bool idle;              /* no request, or not its whole head: in these two lists */
+    struct list idle_link, peer_link;
     struct loop_io io;
     struct loop_timer timer;
     struct loop_later later;
@@ -119,6 +125,9 @@ struct http_server {
     struct loop_timer retry;
     struct loop_later empty;
     struct list conns;
+    struct list strangers, guests; /* idle: without an owner, and with one; longest first */
+    struct map peers;              /* by address */
+    uint64_t evicted;
     size_t nconns;
     uint64_t last_id;
     bool draining;
@@ -147,6 +156,13 @@ void http_conn_deadline(struct http_conn *c, uint64_t *due_ns, uint64_t after_ms
 /* Stops sending and lets the peer read what was sent before the socket closes. */
 void http_conn_linger(struct http_conn *c);
 bool http_conn_is_idle(const struct http_conn *c);
+
+/* crowd.c */
+/* Of a new connection: NULL, or why there is no room for it. May free others. */
+const char *http_crowd_admit(struct http_conn *c);
+void http_crowd_idle(struct http_conn *c); /* it waits for a request... */
+void http_crowd_busy(struct http_conn *c); /* ...and not any more */
+void http_crowd_leave(struct http_conn *c);
 
 /* body.c */
 int http_body_take(struct http_conn *c, const char *p, size_t n, size_t *used);

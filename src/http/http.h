@@ -61,8 +61,13 @@ struct http_server_opts {
     void (*on_request)(void *arg, struct http_req *r);
     void *arg;
     size_t conns_max; /* 0: HTTP_CONNS_MAX */
+    size_t peer_max;  /* connections without an owner from one address; 0: no limit */
+    /* `whose` has one connection more (1) or less (-1); may be NULL. */
+    void (*on_owner)(void *arg, const char *whose, int by);
 };
 
+/* The owner of the connection of `r`; NULL: it has none yet. */
+const char *http_owner(const struct http_req *r);
 /* Sets the owner of the connection of `r`, also after it became a stream or a WebSocket.
  * Borrowed for as long as the server lives. */
 void http_owned_by(struct http_req *r, const char *whose);
@@ -79,6 +84,8 @@ int http_server_adopt(struct http_server *s, int fd, struct err *e);
  * answer says Connection: close) closes WebSockets with 1001, then calls done. */
 void http_server_drain(struct http_server *s, void (*done)(void *arg), void *arg);
 size_t http_server_conns(const struct http_server *s);
+/* Idle connections that were closed to make room. */
+uint64_t http_server_evicted(const struct http_server *s);
 
 /* ---- the request ---- */
 
@@ -103,6 +110,8 @@ int http_fd(const struct http_req *r);
  * inside a call of the handler's. A client that has sent its whole request and
  * shut down its sending side is not gone: it may be waiting for the answer. */
 void http_on_gone(struct http_req *r, void (*cb)(struct http_req *r, void *arg), void *arg);
+/* Called once at the end of the request, or of the WebSocket or tunnel that it became. */
+void http_on_end(struct http_req *r, void (*cb)(void *arg), void *arg);
 /* For this request EOF means that the client is gone: for handlers that hold something
  * costly and could not notice an absent client otherwise. */
 void http_eof_is_gone(struct http_req *r);

@@ -70,6 +70,7 @@ void http_request_take(struct http_conn *c, const char *p, size_t len)
     struct http_req *r = &c->req;
     struct http_fault f;
 
+    http_crowd_busy(c);
     if (http_parse_request_head(p, len, &c->msg, &f) < 0) {
         http_conn_refuse(c, f.status, f.why);
         return;
@@ -98,6 +99,8 @@ void http_request_reset(struct http_conn *c)
         c->req.joined = j->next;
         free(j);
     }
+    if (c->req.on_end != NULL)
+        c->req.on_end(c->req.end_arg);
     loop_timer_stop(c->server->opts.loop, &c->req.sse);
     buf_clear(&c->extra);
     memset(&c->req, 0, sizeof(c->req));
@@ -199,4 +202,10 @@ void http_on_gone(struct http_req *r, void (*cb)(struct http_req *r, void *arg),
 {
     r->on_gone = cb;
     r->gone_arg = arg;
+}
+
+void http_on_end(struct http_req *r, void (*cb)(void *arg), void *arg)
+{
+    r->on_end = cb;
+    r->end_arg = arg;
 }

@@ -36,6 +36,9 @@ int http_server_new(const struct http_server_opts *opts, struct http_server **re
     if (s->opts.conns_max == 0)
         s->opts.conns_max = HTTP_CONNS_MAX;
     list_init(&s->conns);
+    list_init(&s->strangers);
+    list_init(&s->guests);
+    map_init(&s->peers);
     buf_init(&s->event, HTTP_BACKLOG_MAX);
     s->listen.fd = -1;
     if (opts->listen_fd >= 0) {
@@ -70,13 +73,9 @@ void http_server_free(struct http_server *s)
     while ((c = LIST_FIRST(&s->conns, struct http_conn, link)) != NULL)
         http_conn_free(c);
     loop_undefer(&s->empty);
+    map_free(&s->peers);
     buf_free(&s->event);
     free(s);
-}
-
-void http_owned_by(struct http_req *r, const char *whose)
-{
-    http_conn_of(r)->whose = whose;
 }
 
 void http_cut_others(struct http_req *r, const char *whose)

@@ -10,26 +10,57 @@ void json_drop(json_t **j)
     json_decref(*j);
 }
 
-/* Counted before jansson sees the text: its own bound (2048) protects its stack,
- * ours protects code that walks the document later. */
-static bool is_too_deep(const char *text, size_t len)
+/* Where the string that begins at text[at] ends: at its quote, or at `len`. */
+static size_t string_end(const char *text, size_t len, size_t at)
+{
+    while (at < len) {
+        const char *quote = memchr(text + at, '"', len - at);
+        size_t end = quote != NULL ? (size_t)(quote - text) : len, slashes = 0;
+
+        while (end - slashes > at && text[end - slashes - 1] == '\\')
+            slashes++;
+        if (slashes % 2 == 0)
+            return end;
+        at = end + 1;
+    }
+    return len;
+}
+
+/* Counted before jansson sees the text: its own bound (2048) protects its stack, ours protects code
+ * that walks the document later, and the memory of what a few bytes of text can become. */
+static int check_size(const char *text, size_t len, struct err *e)
 {
     unsigned depth = 0;
-    bool string = false;
+    size_t nodes = 1;
 
     for (size_t i = 0; i < len; i++) {
-        if (text[i] == '"')
-            string = !string;
-        else if (string)
-            i += text[i] == '\\';
-        else if (text[i] == '{' || text[i] == '[')
+        switch (text[i]) {
+        case '"':
+            i = string_end(text, len, i + 1);
+            break;
+        case '{':
+        case '[':
             depth++;
-        else if ((text[i] == '}' || text[i] == ']') && depth > 0)
-            depth--;
+            nodes++;
+            break;
+        case '}':
+        case ']':
+            depth -= depth > 0;
+            break;
+        case ',':
+        case ':':
+            nodes++;
+            break;
+        default:
+            break;
+        }
         if (depth > JSON_READ_DEPTH_MAX)
-            return true;
+            return err_set(e, ERR_INVALID, "JSON is nested deeper than %d levels",
+                           JSON_READ_DEPTH_MAX);
+        if (nodes > JSON_READ_NODES_MAX)
+            return err_set(e, ERR_INVALID, "JSON has more than %u values", JSON_READ_NODES_MAX);
     }
-    return false;
+    return 0;
 }
 
 int json_parse(const char *text, size_t len, json_t **ret, struct err *e)
@@ -37,8 +68,8 @@ int json_parse(const char *text, size_t len, json_t **ret, struct err *e)
     json_error_t why;
     json_t *j;
 
-    if (is_too_deep(text, len))
-        return err_set(e, ERR_INVALID, "JSON is nested deeper than %d levels", JSON_READ_DEPTH_MAX);
+    if (check_size(text, len, e) < 0)
+        return -1;
     j = json_loadb(text, len, JSON_REJECT_DUPLICATES, &why);
     if (j == NULL && json_error_code(&why) == json_error_null_character)
         return err_set(e, ERR_INVALID,

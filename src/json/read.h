@@ -11,11 +11,13 @@
 #include "base/err.h"
 
 #define JSON_READ_DEPTH_MAX 16
+#define JSON_READ_NODES_MAX 200000u /* values and names; each takes memory that the text does not */
 
 #define autojson __attribute__((cleanup(json_drop)))
 void json_drop(json_t **j);
 
-/* Rejects duplicate keys, trailing bytes, NUL in strings, depth above the bound. */
+/* Rejects duplicate keys, trailing bytes, NUL in strings, depth or number of values above the bound:
+ * before a value is made. May be called in any thread. */
 int json_parse(const char *text, size_t len, json_t **ret, struct err *e);
 
 enum json_type {

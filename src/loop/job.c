@@ -9,10 +9,12 @@
 #include <sys/eventfd.h>
 #include <time.h>
 
+#include "base/buf.h"
 #include "base/log.h"
 #include "base/own.h"
 
-#define JOB_END_S 1 /* seconds that loop_free() waits for a thread that hangs */
+#define JOB_FREE_LEAST (2u << 20) /* bytes; smaller blocks are freed at once */
+#define JOB_END_S 1               /* seconds that loop_free() waits for a thread that hangs */
 
 static const unsigned threads_max[] = {
     [JOB_WORK] = JOB_THREADS_MAX, [JOB_CLOSE] = JOB_CLOSERS_MAX, [JOB_STORE] = JOB_STORES_MAX};
@@ -40,6 +42,7 @@ struct pool {
     pthread_mutex_t lock;
     struct lane lanes[JOB_LANE_COUNT];
     struct list ended;
+    pthread_cond_t over; /* a job has run; job_settle() */
     bool stop;
     int event_fd;
     struct loop_io io;
@@ -47,6 +50,8 @@ struct pool {
 
 static void end(struct pool *p, struct job *w)
 {
+    w->over = true;
+    pthread_cond_broadcast(&p->over);
     if (list_empty(&p->ended) && eventfd_write(p->event_fd, 1) < 0)
         log_error("eventfd: %s", strerror(errno));
     list_add_tail(&p->ended, &w->link);
@@ -220,6 +225,7 @@ static struct pool *pool_of(struct loop *l)
     *p = (struct pool){.guest.free = pool_free,
                        .loop = l,
                        .lock = PTHREAD_MUTEX_INITIALIZER,
+                       .over = PTHREAD_COND_INITIALIZER,
                        .event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
     for (int i = 0; i < JOB_LANE_COUNT; i++) {
         p->lanes[i] =
@@ -247,6 +253,7 @@ void job_start(struct loop *l, struct job *w, void (*run)(struct job *w),
     w->run = run;
     w->done = done;
     w->busy = true;
+    w->over = false;
     pthread_mutex_lock(&p->lock);
     if (a->queued < a->idle || add_thread(a) || a->nthreads > 0) {
         list_add_tail(&a->queue, &w->link);
@@ -289,6 +296,58 @@ bool job_cancel(struct loop *l, struct job *w)
     }
     pthread_mutex_unlock(&p->lock);
     return queued;
+}
+
+void job_settle(struct loop *l, struct job *w)
+{
+    struct pool *p = pool_of(l);
+
+    if (p == NULL || !w->busy || job_cancel(l, w))
+        return;
+    pthread_mutex_lock(&p->lock);
+    while (!w->over)
+        pthread_cond_wait(&p->over, &p->lock);
+    list_del(&w->link);
+    w->busy = false;
+    pthread_mutex_unlock(&p->lock);
+}
+
+struct freeing {
+    struct job job;
+    void *mem;
+};
+
+static void free_run(struct job *w)
+{
+    free(take_ptr(&CONTAINER_OF(w, struct freeing, job)->mem));
+}
+
+static void free_done(struct job *w)
+{
+    struct freeing *f = CONTAINER_OF(w, struct freeing, job);
+
+    free(f->mem);
+    free(f);
+}
+
+void job_free(struct loop *l, void *mem, size_t size, uint32_t share)
+{
+    struct freeing *f = size < JOB_FREE_LEAST ? NULL : calloc(1, sizeof(*f));
+
+    if (f == NULL) {
+        free(mem);
+        return;
+    }
+    f->mem = mem;
+    f->job.drop = free_done;
+    f->job.share = share;
+    job_start(l, &f->job, free_run, free_done);
+}
+
+void job_free_buf(struct loop *l, struct buf *b, uint32_t share)
+{
+    job_free(l, take_ptr(&b->mem), b->cap, share);
+    buf_free(b);
 }
 
 void job_close(struct loop *l, int fd, uint32_t share)

@@ -27,7 +27,8 @@ enum job_lane { JOB_WORK, JOB_CLOSE, JOB_STORE, JOB_LANE_COUNT };
 struct job { /* embedded in its user; zeroed memory is a job that was never started */
     struct list link;
     bool busy;                   /* from its start until `done`; read on the loop only */
-    bool queued;                 /* no thread has it yet; private to the pool */
+    bool queued;                 /* no thread has it yet; private to the pool, like `over` */
+    bool over;                   /* it has run */
     enum job_lane lane;          /* set by its user before its start, like `share` and `drop` */
     uint32_t share;              /* job_share() of the key it is done for; 0: done for ourselves */
     void (*run)(struct job *w);  /* in a thread */
@@ -41,10 +42,16 @@ void job_start(struct loop *l, struct job *w, void (*run)(struct job *w),
 /* True: it will not run and `done` will not be called. False: `done` will be called (or
  * the job was not started). */
 bool job_cancel(struct loop *l, struct job *w);
+/* For its user's end, outside of the loop: it has run or never will, and `done` is not called. Waits. */
+void job_settle(struct loop *l, struct job *w);
 /* For `run` in JOB_WORK: true if another job waits for a thread. */
 bool job_is_awaited(struct loop *l);
 /* Closes an fd whose close may block. */
 void job_close(struct loop *l, int fd, uint32_t share);
+/* Frees memory. The system takes back a large block page by page, which takes milliseconds. */
+void job_free(struct loop *l, void *mem, size_t size, uint32_t share);
+struct buf;
+void job_free_buf(struct loop *l, struct buf *b, uint32_t share);
 /* A number for all jobs of this key. NULL: 0. */
 uint32_t job_share(const char *key);
 

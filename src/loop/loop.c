@@ -6,12 +6,15 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/signalfd.h>
+#include <time.h>
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "base/own.h"
 
 #define LOOP_BATCH 64
 #define LOOP_SIGNALS 32
+#define LOOP_TELL_MS 10000 /* a log line about a long hold at most this often */
 
 struct loop {
     int epfd, sigfd;
@@ -25,6 +28,11 @@ struct loop {
     struct loop_io sigio;
     sigset_t sigs;
     struct loop_guest *guest;
+    bool measured;
+    uint64_t turn_us, mark_us; /* processor time at the start of this turn, and of this callback */
+    uint64_t told_ns;
+    const char *doing;
+    struct loop_times times;
     struct {
         void (*cb)(void *arg, int signo);
         void *arg;
@@ -75,6 +83,71 @@ struct loop_guest **loop_guest(struct loop *l)
 void loop_stop(struct loop *l)
 {
     l->stopped = true;
+}
+
+/* ---- how long callbacks take ---- */
+
+static uint64_t processor_us(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return clock_ns_of(&t) / 1000u;
+}
+
+void loop_measure(struct loop *l)
+{
+    l->measured = true;
+    l->turn_us = l->mark_us = processor_us();
+}
+
+const struct loop_times *loop_times(const struct loop *l)
+{
+    return &l->times;
+}
+
+void loop_doing(struct loop *l, const char *what)
+{
+    l->doing = what;
+}
+
+static void tell_long(struct loop *l, uint64_t us)
+{
+    if (l->told_ns != 0 && l->now_ns < l->told_ns + LOOP_TELL_MS * 1000000ull)
+        return;
+    l->told_ns = l->now_ns;
+    log_warn("the event loop was held for %llu ms (%s): other requests waited",
+             (unsigned long long)us / 1000u, l->doing != NULL ? l->doing : "no request");
+}
+
+static void begin_turn(struct loop *l)
+{
+    if (l->measured)
+        l->turn_us = l->mark_us = processor_us();
+}
+
+/* A callback has returned. */
+static void end_hold(struct loop *l)
+{
+    uint64_t now, us;
+
+    if (!l->measured)
+        return;
+    now = processor_us();
+    us = now - l->mark_us;
+    l->mark_us = now;
+    histogram_add(&l->times.holds, us);
+    if (us > l->times.longest_hold_us)
+        l->times.longest_hold_us = us;
+    if (us > LOOP_HOLD_MS * 1000u)
+        tell_long(l, us);
+    l->doing = NULL;
+}
+
+static void end_turn(struct loop *l)
+{
+    if (l->measured)
+        histogram_add(&l->times.turns, l->mark_us - l->turn_us);
 }
 
 int loop_io_start(struct loop *l, struct loop_io *io, int fd, uint32_t events,
@@ -274,6 +347,7 @@ static void run_laters(struct loop *l)
 
         loop_undefer(d);
         d->cb(d);
+        end_hold(l);
     }
 }
 
@@ -285,11 +359,14 @@ int loop_turn(struct loop *l, int timeout_ms, struct err *e)
         return err_sys(e, "epoll_wait");
     l->now_ns = clock_mono_ns();
     l->nbatch = n < 0 ? 0 : n;
+    begin_turn(l);
     for (l->at = 0; l->at < l->nbatch; l->at++) {
         struct loop_io *io = l->batch[l->at].data.ptr;
 
-        if (io != NULL && io->cb != NULL)
-            io->cb(io, l->batch[l->at].events);
+        if (io == NULL || io->cb == NULL)
+            continue;
+        io->cb(io, l->batch[l->at].events);
+        end_hold(l);
     }
     l->nbatch = 0;
     while (l->ntimers > 0 && l->heap[1]->due_ns <= l->now_ns) {
@@ -297,8 +374,10 @@ int loop_turn(struct loop *l, int timeout_ms, struct err *e)
 
         loop_timer_stop(l, t);
         t->cb(t);
+        end_hold(l);
     }
     run_laters(l);
+    end_turn(l);
     return 0;
 }
 

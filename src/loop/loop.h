@@ -13,6 +13,7 @@
 #include <sys/epoll.h>
 
 #include "base/err.h"
+#include "base/histogram.h"
 #include "base/list.h"
 
 struct loop;
@@ -45,6 +46,19 @@ void loop_stop(struct loop *l);
 /* The time at which this turn woke; cheaper than the clock and the same for
  * everything that happens in one turn. */
 uint64_t loop_now_ns(const struct loop *l);
+
+/* What one client asks for makes the others wait while its callback runs. A hold is the processor time
+ * of this thread in one callback, a turn that of all callbacks between two waits. */
+struct loop_times {
+    struct histogram holds, turns;
+    uint64_t longest_hold_us;
+};
+#define LOOP_HOLD_MS 5 /* a longer hold is a bug of ours, and is logged with loop_doing() */
+/* From now on holds are measured; costs a system call for each callback. */
+void loop_measure(struct loop *l);
+const struct loop_times *loop_times(const struct loop *l);
+/* What the running callback does, for the log. `what` is borrowed until the callback returns. */
+void loop_doing(struct loop *l, const char *what);
 
 int loop_io_start(struct loop *l, struct loop_io *io, int fd, uint32_t events,
                   void (*cb)(struct loop_io *io, uint32_t events), struct err *e);

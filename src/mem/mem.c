@@ -2,11 +2,16 @@
 #include "mem/mem.h"
 
 #include <jansson.h>
+#include <malloc.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/err.h"
+
+#define MEM_MAPPED (256 << 10)
+#define MEM_TRIM (1 << 20)
+#define MEM_ARENAS 4
 
 /* Nothing here may allocate. */
 static _Noreturn void end(void)
@@ -44,4 +49,15 @@ static void *bytes(size_t n)
 void mem_for_json(void)
 {
     json_set_alloc_funcs(bytes, free);
+    json_object_seed(0); /* now: documents are made in threads, too */
+}
+
+/* Without this glibc raises the size from which a block is mapped to that of the largest block that
+ * was freed (32 MiB at most): smaller ones then stay on the heap, below the next small one. And each
+ * thread keeps what it freed in an arena of its own. */
+void mem_give_back(void)
+{
+    mallopt(M_MMAP_THRESHOLD, MEM_MAPPED);
+    mallopt(M_TRIM_THRESHOLD, MEM_TRIM);
+    mallopt(M_ARENA_MAX, MEM_ARENAS);
 }

@@ -21,5 +21,8 @@ void *mem_zeroed(size_t n, size_t size);
 char *mem_text(const char *text);
 /* All memory of jansson comes from here from now on; called once, by main. */
 void mem_for_json(void);
+/* Large blocks go back to the system when they are freed, also after larger ones. Called once, by a
+ * program that runs for long and whose clients choose how much it allocates. */
+void mem_give_back(void);
 
 #endif

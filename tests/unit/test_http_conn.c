@@ -270,13 +270,26 @@ TEST(a_bad_chunk_is_refused_and_the_handler_is_called)
     finish();
 }
 
+static void start_with(void (*h)(struct http_req *r), size_t conns_max)
+{
+    start(h);
+    end();
+    begin_with(h, conns_max);
+}
+
+static bool is_closed(int fd)
+{
+    char c;
+
+    return recv(fd, &c, 1, MSG_DONTWAIT | MSG_PEEK) == 0;
+}
+
 TEST(a_connection_over_the_maximum_is_answered_503)
 {
     int second;
 
-    start(answer_at_once);
-    end();
-    begin_with(answer_at_once, 1);
+    start_with(keep, 1);
+    say(GET);
     second = peer;
     peer = connect_peer();
     settle();
@@ -287,14 +300,83 @@ TEST(a_connection_over_the_maximum_is_answered_503)
     finish();
 }
 
+TEST(an_idle_connection_over_the_maximum_gives_way_to_a_new_one)
+{
+    int second;
+
+    start_with(answer_at_once, 1);
+    say("GET / HTTP/1.1\r\nHo"); /* half a head is idle, too */
+    second = peer;
+    peer = connect_peer();
+    CHECK_HAS(ask(GET), "200 OK");
+    CHECK(is_closed(second));
+    CHECK_INT(http_server_evicted(server), 1);
+    CHECK_INT(http_server_conns(server), 1);
+    close(second);
+    finish();
+}
+
+static void own(struct http_req *r)
+{
+    http_owned_by(r, "k");
+    answer_at_once(r);
+}
+
+TEST(idle_connections_without_an_owner_give_way_first_the_oldest_before_the_others)
+{
+    int fds[3];
+
+    start_with(own, 3);
+    CHECK_HAS(ask(GET), "200 OK");
+    fds[0] = peer;
+    for (int i = 1; i < 3; i++) {
+        fds[i] = connect_peer();
+        settle();
+    }
+    for (int i = 1; i <= 3; i++) { /* the second and the third, then the owner's */
+        CHECK(!is_closed(fds[i % 3]));
+        peer = connect_peer();
+        CHECK_HAS(ask(GET), "200 OK");
+        CHECK(is_closed(fds[i % 3]));
+        close(fds[i % 3]);
+        fds[i % 3] = peer;
+    }
+    for (int i = 1; i < 3; i++)
+        close(fds[i]);
+    peer = fds[0];
+    finish();
+}
+
+static int owned;
+
+static void count_owner(void *arg, const char *whose, int by)
+{
+    (void)arg;
+    CHECK_STR(whose, "k");
+    owned += by;
+}
+
+static void ended(void *arg)
+{
+    (*(unsigned *)arg)++;
+}
+
+static void own_and_keep(struct http_req *r)
+{
+    http_owned_by(r, "k");
+    http_on_end(r, ended, &drains);
+    keep(r);
+}
+
 /* ---- listening ---- */
 
 static int listener = -1;
 
-static void start_listening(void (*h)(struct http_req *r))
+static void listen_with(void (*h)(struct http_req *r), size_t peer_max)
 {
     struct sockaddr_in a = {.sin_family = AF_INET};
-    struct http_server_opts opts = {.on_request = dispatch};
+    struct http_server_opts opts = {
+        .on_request = dispatch, .peer_max = peer_max, .on_owner = count_owner};
 
     start(h);
     http_server_free(server);
@@ -306,6 +388,11 @@ static void start_listening(void (*h)(struct http_req *r))
     opts.loop = loop;
     opts.listen_fd = listener;
     CHECK_INT(http_server_new(&opts, &server, &e), 0);
+}
+
+static void start_listening(void (*h)(struct http_req *r))
+{
+    listen_with(h, 0);
 }
 
 static int connect_tcp(void)
@@ -345,6 +432,36 @@ TEST(an_accepted_socket_does_not_delay_small_answers_and_notices_dead_peers)
     CHECK_INT(requests, 1);
     CHECK_HAS(heard(), "200 OK");
     finish_listening();
+}
+
+TEST(one_address_has_a_part_of_the_connections_until_it_shows_a_key)
+{
+    int fds[2];
+
+    listen_with(own_and_keep, 2);
+    for (int i = 0; i < 2; i++) {
+        fds[i] = connect_tcp();
+        settle();
+    }
+    peer = connect_tcp();
+    settle();
+    CHECK(is_closed(fds[0])); /* it was idle */
+    close(fds[0]);
+    CHECK_INT(http_server_conns(server), 2);
+    say(GET); /* has an owner now, and does not count to the address any more */
+    CHECK_INT(owned, 1);
+    CHECK_INT(requests, 1);
+    fds[0] = connect_tcp();
+    settle();
+    CHECK_INT(http_server_conns(server), 3);
+    CHECK(!is_closed(fds[1]));
+    close(fds[0]);
+    close(fds[1]);
+    http_reply(kept, 204, NULL, NULL, 0);
+    settle();
+    CHECK_INT(drains, 1); /* http_on_end() */
+    finish_listening();
+    CHECK_INT(owned, 0);
 }
 
 TEST(without_a_free_fd_accepting_waits_instead_of_spinning)

@@ -70,3 +70,37 @@ TEST(a_gigabyte_costs_no_more_than_the_maximum)
     CHECK_INT(collect_end(&c), (1u << 30) - (1u << 20));
     collect_free(&c);
 }
+
+TEST(the_tail_is_the_end_of_the_output_however_it_is_cut_into_pieces)
+{
+    char all[997];
+
+    for (size_t i = 0; i < sizeof(all); i++)
+        all[i] = (char)('a' + i * 7 % 26);
+    for (size_t piece = 1; piece < 60; piece++) {
+        collect_init(&c, 51);
+        for (size_t at = 0; at < sizeof(all); at += piece)
+            collect_add(&c, all + at, at + piece < sizeof(all) ? piece : sizeof(all) - at);
+        CHECK_INT(collect_end(&c), sizeof(all) - 51);
+        CHECK(memcmp(kept(), all, 26) == 0);
+        CHECK(memcmp(kept() + 26, all + sizeof(all) - 25, 25) == 0);
+        collect_free(&c);
+    }
+}
+
+TEST(without_memory_for_more_the_beginning_and_the_end_stay)
+{
+    static char zeros[8192], ones[100000];
+
+    memset(ones, 1, sizeof(ones));
+    collect_init(&c, 1u << 20);
+    collect_add(&c, zeros, sizeof(zeros));
+    CHECK_INT(collect_need(&c, 100), sizeof(zeros) + 100);
+    collect_stop(&c);
+    collect_add(&c, ones, sizeof(ones));
+    CHECK(collect_need(&c, 1u << 20) <= sizeof(zeros) + 4096);
+    CHECK_INT(collect_end(&c), sizeof(ones) - 4096);
+    CHECK_INT(c.head.len, sizeof(zeros) + 4096);
+    CHECK_INT(kept()[c.head.len - 1], 1);
+    collect_free(&c);
+}

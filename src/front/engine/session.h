@@ -41,8 +41,10 @@ struct session_exec { /* all borrowed for the call */
     size_t text_len;   /* at most SESSION_SCRIPT_MAX */
     const char *input; /* stdin; NULL: empty */
     size_t input_len;  /* at most SESSION_SCRIPT_MAX */
-    const char *cwd;   /* NULL: the current one of the session */
-    const char *env;   /* strv bytes, for this command only */
+    struct buf
+        *whole; /* NULL, or both one after the other: taken over, and `input` is not looked at */
+    const char *cwd; /* NULL: the current one of the session */
+    const char *env; /* strv bytes, for this command only */
     size_t env_len;
     uint64_t timeout_ms; /* 0: the session's */
 };

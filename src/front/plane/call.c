@@ -8,13 +8,17 @@
 #include "base/log.h"
 #include "base/own.h"
 #include "base/str.h"
+#include "front/auth/auth.h"
 #include "front/engine/process.h"
+#include "front/plane/intake.h"
 #include "front/plane/output.h"
 #include "front/plane/surface.h"
 #include "loop/job.h"
 #include "mem/mem.h"
 
 #define ANSWER_MAX (1u << 30) /* the sum of what handlers keep is far below */
+
+#define CALL_BUILT_HERE (64u << 10) /* bytes; a longer answer is built in a thread */
 
 static void close_stream(void *handle)
 {
@@ -35,16 +39,41 @@ const struct call_source call_pending = {0};
 const struct call_source call_stream = {close_stream, pause_stream};
 const struct call_source call_wait = {.take_back = cancel_wait};
 
+struct building {
+    struct job job;
+    struct call *c;
+    const struct shape *shape;
+    const void *from;
+    void (*fill)(void *arg);
+    void *arg;
+    struct buf body;
+};
+
+static void building_free(struct call *c)
+{
+    if (c->building != NULL)
+        job_free_buf(c->loop, &c->building->body, c->building->job.share);
+    free(take_ptr(&c->building));
+}
+
 void call_free(struct call *c)
 {
+    uint32_t share = job_share(c->ref.key);
+
+    if (c->building != NULL)
+        job_settle(c->loop, &c->building->job);
     if (c->drop != NULL && c->state != NULL)
         c->drop(c->state);
     loop_undefer(&c->later);
     list_del(&c->link);
     free(c->state);
+    intake_free(c);
+    building_free(c);
     free(c->in);
     json_decref(c->doc);
-    buf_free(&c->rest);
+    job_free_buf(c->loop, &c->rest, share);
+    job_free_buf(c->loop, &c->unfolded, share);
+    quota_release(c->user, c->held);
     free(c);
 }
 
@@ -75,8 +104,11 @@ static struct http_req *client_end(struct call *c)
 static void count(struct call *c, int status)
 {
     size_t row = c->row != NULL ? (size_t)(c->row - c->plane->rows) : c->plane->nrows;
+    struct plane_count *n = &c->plane->counts[row];
 
-    c->plane->counts[row].by_class[(status / 100) % PLANE_CLASSES]++;
+    n->by_class[(status / 100) % PLANE_CLASSES]++;
+    if (status != 0)
+        histogram_add(&n->took, (clock_mono_ns() - c->began_ns) / 1000u);
 }
 
 static void gone(struct http_req *r, void *arg)
@@ -96,6 +128,7 @@ struct call *call_new(struct plane *p, struct http_req *r)
     c->plane = p;
     c->r = r;
     c->loop = http_loop(r);
+    c->began_ns = clock_mono_ns();
     c->ref = (struct ref){p->engine, NULL, ""};
     str_fmt(c->request_id, sizeof(c->request_id), "%s", http_request_id(r));
     list_add_tail(&p->calls, &c->link);
@@ -123,6 +156,16 @@ void call_aim(struct call *c, const char *key, const char *id)
     }
     str_fmt(c->sandbox, sizeof(c->sandbox), "%s", id);
     c->ref.id = c->sandbox;
+}
+
+int call_hold(struct call *c, uint64_t bytes, struct err *e)
+{
+    if (bytes <= c->held)
+        return 0;
+    if (quota_hold(c->user, bytes - c->held, e) < 0)
+        return -1;
+    c->held = bytes;
+    return 0;
 }
 
 void call_keep_input(struct call *c)
@@ -233,6 +276,44 @@ void call_reply_shape_as(struct call *c, int status, const struct shape *s, cons
     jw_init(&w, &body);
     shape_write(&w, s, from);
     call_reply(c, status, "application/json", &body);
+}
+
+/* ---- a long answer ---- */
+
+static void build(struct job *w)
+{
+    struct building *b = CONTAINER_OF(w, struct building, job);
+    struct json_w j;
+
+    b->fill(b->arg);
+    jw_init(&j, &b->body);
+    shape_write(&j, b->shape, b->from);
+}
+
+static void built(struct job *w)
+{
+    struct building *b = CONTAINER_OF(w, struct building, job);
+
+    if (call_told(b->c))
+        call_reply(b->c, b->c->row->status, "application/json", &b->body);
+}
+
+void call_reply_built(struct call *c, const struct shape *s, const void *from,
+                      void (*fill)(void *arg), void *arg, size_t size)
+{
+    struct building *b;
+
+    if (size < CALL_BUILT_HERE) {
+        fill(arg);
+        call_reply_shape(c, s, from);
+        return;
+    }
+    c->building = b = mem_zeroed(1, sizeof(*b));
+    *b = (struct building){.c = c, .shape = s, .from = from, .fill = fill, .arg = arg};
+    buf_init(&b->body, ANSWER_MAX);
+    b->job.share = job_share(c->ref.key);
+    call_expect(c, &call_pending, NULL);
+    job_start(c->loop, &b->job, build, built);
 }
 
 void call_reply_none(struct call *c)

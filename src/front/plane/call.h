@@ -27,9 +27,12 @@
 #include "loop/loop.h"
 #include "json/read.h"
 
+struct building;
+struct intake;
 struct output;
 struct plane;
 struct process_output;
+struct quota_user;
 struct shape;
 struct surface_row;
 
@@ -54,6 +57,10 @@ struct call {
     struct loop *loop;
     const struct surface_row *row; /* NULL: no such route */
     const char *key;               /* id of the key that was presented; NULL: none was */
+    struct quota_user *user;       /* whose account it is on; NULL: no one's */
+    bool rated;                    /* counted to the requests of this second */
+    uint64_t held;                 /* bytes of memory on that account; call_hold() */
+    uint64_t began_ns;
     struct ref ref; /* the sandbox (or snapshot) that the call is about, and for which key it acts;
                       * set before the handler runs, by plane_manner.resolve */
     char owner[ENGINE_KEY_MAX + 1], sandbox[ENGINE_ID_MAX + 1]; /* call_aim() */
@@ -68,6 +75,9 @@ struct call {
     bool keeps;      /* call_keep_input() */
     void *in;        /* the input, if it is kept... */
     json_t *doc;     /* ...and what it points into */
+    struct intake *intake;
+    struct buf unfolded;       /* surface_input.unfold; a handler may take it over */
+    struct building *building; /* call_reply_built() */
     char request_id[CALL_REQUEST_ID_MAX];
     struct list link;
     struct loop_later later;
@@ -84,6 +94,9 @@ void *call_state(struct call *c, size_t size, void (*drop)(void *state));
 const char *call_param(const struct call *c, size_t i);
 /* Sets c->ref to copies of both; key NULL: for the same key as before. */
 void call_aim(struct call *c, const char *key, const char *id);
+/* From now on until it ends the call holds `bytes` of memory, or what it held before if that is more.
+ * ERR_LIMIT: its key may not hold so much; ERR_UNAVAILABLE: all keys together hold too much. */
+int call_hold(struct call *c, uint64_t bytes, struct err *e);
 /* For a handler that uses its input after it returns: the input then lives as long as the call. */
 void call_keep_input(struct call *c);
 /* What the client accepts, of what the row offers. */
@@ -113,6 +126,10 @@ void call_reply_file(struct call *c, int status, const char *type, int fd, uint6
 /* As JSON, with the status of the row. */
 void call_reply_shape(struct call *c, const struct shape *s, const void *from);
 void call_reply_shape_as(struct call *c, int status, const struct shape *s, const void *from);
+/* The same for a long answer: `fill` is called before, and if the answer has about `size` bytes both
+ * happen in a thread. Until the call ends the loop leaves alone what `fill` and the shape look at. */
+void call_reply_built(struct call *c, const struct shape *s, const void *from,
+                      void (*fill)(void *arg), void *arg, size_t size);
 void call_reply_none(struct call *c); /* 204 */
 /* Answers as the plane's manner says; with an `error` event if a stream has begun. The text of
  * ERR_INTERNAL goes to the log and not to the client. */

@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/own.h"
+#include "front/plane/intake.h"
 #include "front/plane/query.h"
 #include "front/plane/surface.h"
 #include "mem/mem.h"
@@ -87,13 +88,61 @@ static int find_row(struct call *c, struct err *e)
     return -1;
 }
 
-/* The connection is the key's then: one that is revoked ends with it. */
+/* The connection is the key's then: one that is revoked ends with it. The server counts it
+ * (http_server_opts.on_owner). */
+static int check_connection(struct call *c, struct err *e)
+{
+    const char *owner = http_owner(c->r);
+    struct quotas one = {{[QUOTA_connections] = 1}};
+
+    if ((owner == NULL || strcmp(owner, c->key) != 0) && quota_check(c->user, &one, e) < 0)
+        return -1;
+    http_owned_by(c->r, c->key);
+    return 0;
+}
+
 static int authorize(struct call *c, struct err *e)
 {
     if (c->plane->manner->authorize(c, e) < 0)
         return -1;
-    if (c->key != NULL)
-        http_owned_by(c->r, c->key);
+    if (c->key == NULL)
+        return 0;
+    c->user = auth_user(c->plane->auth, c->key);
+    return check_connection(c, e);
+}
+
+/* Before anything is done for it, and once. */
+static int check_rate(struct call *c, struct err *e)
+{
+    if (c->user == NULL || c->rated)
+        return 0;
+    c->rated = true;
+    return quota_request(c->user, clock_mono_ms(), e);
+}
+
+static bool is_stream(const struct call *c)
+{
+    const struct surface_row *row = c->row;
+
+    if (row->status == 101 || (row->body != NULL && row->body->unwrap != NULL))
+        return true;
+    if (row->events == NULL && !(row->flags & SURFACE_RAW_ANSWER))
+        return false;
+    return row->answers[0] == NULL || call_accept(c) != CALL_JSON;
+}
+
+static void stream_ended(void *arg)
+{
+    quota_give(arg, QUOTA_streams);
+}
+
+static int check_stream(struct call *c, struct err *e)
+{
+    if (c->user == NULL || !is_stream(c))
+        return 0;
+    if (quota_take(c->user, QUOTA_streams, e) < 0)
+        return -1;
+    http_on_end(c->r, stream_ended, c->user);
     return 0;
 }
 
@@ -109,15 +158,13 @@ static int check_ready(struct call *c, struct err *e)
 static int resolve(struct call *c, struct err *e)
 {
     c->ref.key = c->key;
-    if (c->plane->manner->resolve != NULL)
-        return c->plane->manner->resolve(c, e);
     c->ref.id = call_param(c, 0);
+    if (c->plane->manner->resolve != NULL && c->plane->manner->resolve(c, e) < 0)
+        return -1;
+    /* a token stands for the key that gave it out */
+    if (c->user == NULL && c->row->scope != SCOPE_PUBLIC)
+        c->user = auth_user(c->plane->auth, c->ref.key);
     return 0;
-}
-
-static size_t body_max(const struct surface_row *row)
-{
-    return row->body->body_max != 0 ? row->body->body_max : SURFACE_BODY_MAX;
 }
 
 static int check_body(struct call *c, struct err *e)
@@ -132,15 +179,16 @@ static int check_body(struct call *c, struct err *e)
     if (!c->plane->manner->lenient && type != NULL &&
         (len != sizeof(json) - 1 || strncasecmp(type, json, len) != 0))
         return err_set(e, ERR_MEDIA, "Content-Type: expected application/json");
-    if (h->content_length > 0 && (uint64_t)h->content_length > body_max(c->row))
-        return err_set(e, ERR_TOO_LARGE, "the body is larger than %zu bytes", body_max(c->row));
+    if (h->content_length > 0 && (uint64_t)h->content_length > surface_body_max(c->row))
+        return err_set(e, ERR_TOO_LARGE, "the body is larger than %zu bytes",
+                       surface_body_max(c->row));
     return 0;
 }
 
-static int (*const checks[])(struct call *c, struct err *e) = {find_row, authorize, check_ready,
-                                                               resolve, check_body};
+static int (*const checks[])(struct call *c, struct err *e) = {
+    find_row, authorize, check_rate, check_ready, resolve, check_rate, check_stream, check_body};
 
-/* ---- the input ---- */
+/* ---- the query ---- */
 
 /* `doc` is borrowed. */
 static int run(struct call *c, const struct surface_input *input, json_t *doc, struct err *e)
@@ -172,31 +220,6 @@ static int run_query(struct call *c, struct err *e)
     return run(c, input, doc, e);
 }
 
-/* No body at all is an empty object: most fields have defaults. */
-static int run_body(struct call *c, const char *p, size_t n, struct err *e)
-{
-    const struct surface_input *input = c->row->body;
-    autojson json_t *doc = NULL;
-
-    if (input->unwrap != NULL && input->unwrap(&p, &n, e) < 0)
-        return -1;
-    if (n == 0)
-        doc = json_object();
-    else if (json_parse(p, n, &doc, e) < 0)
-        return -1;
-    return run(c, input, doc, e);
-}
-
-static void got_body(struct http_req *r, struct buf *body, void *arg)
-{
-    struct call *c = arg;
-    struct err e;
-
-    (void)r;
-    if (run_body(c, buf_data(body), body->len, &e) < 0)
-        call_fail(c, &e);
-}
-
 void plane_handle(struct plane *p, struct http_req *r)
 {
     struct call *c = call_new(p, r);
@@ -208,8 +231,9 @@ void plane_handle(struct plane *p, struct http_req *r)
             return;
         }
     }
+    loop_doing(c->loop, c->row->op);
     if (c->row->body != NULL)
-        http_body_collect(r, body_max(c->row), got_body, c);
+        intake_begin(c);
     else if (run_query(c, &e) < 0)
         call_fail(c, &e);
 }

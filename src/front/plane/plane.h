@@ -13,6 +13,7 @@
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/histogram.h"
 #include "base/list.h"
 #include "config/config.h"
 
@@ -48,6 +49,7 @@ struct plane_manner {
 #define PLANE_CLASSES 6
 struct plane_count {
     uint64_t by_class[PLANE_CLASSES];
+    struct histogram took; /* from the head of the request to the head of the answer */
 };
 
 struct plane {

@@ -36,6 +36,9 @@ struct surface_input {
     /* Sets defaults that are not zero; may be NULL. */
     void (*defaults)(void *in, const struct config *c);
     const struct surface_nested *nested; /* or NULL */
+    /* Decodes what `in` has in another form, as base64, into `out`, which lives as long as the call
+     * (call->unfolded). Called in any thread; may be NULL. */
+    int (*unfold)(void *in, struct buf *out, struct err *e);
     /* Finds the JSON in an enveloped body; may be NULL. */
     int (*unwrap)(const char **p, size_t *n, struct err *e);
 };
@@ -68,6 +71,12 @@ struct surface_row {
     unsigned flags;
     const char *failure, *missing; /* error codes of this row, for planes that have some per row */
 };
+
+/* Bytes that the body of a row may have. */
+static inline size_t surface_body_max(const struct surface_row *row)
+{
+    return row->body->body_max != 0 ? row->body->body_max : SURFACE_BODY_MAX;
+}
 
 #define SURFACE_INPUT(table, type) .fields = (table), .n = ARRAY_LEN(table), .size = sizeof(type)
 #define SHAPE(var, schema, text, table)                                                            \

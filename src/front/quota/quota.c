@@ -10,6 +10,7 @@
 struct quota_book {
     struct map users;
     struct quotas defaults;
+    uint64_t held, held_max;
 };
 
 /* clang-format off */
@@ -57,6 +58,7 @@ struct quota_user *quota_user(struct quota_book *b, const char *key)
         return n == NULL ? NULL : CONTAINER_OF(n, struct quota_user, node);
     u = mem_zeroed(1, sizeof(*u) + strlen(key) + 1);
     strcpy(u->key, key);
+    u->book = b;
     u->most = b->defaults;
     if (map_put(&b->users, &u->node, u->key) < 0)
         abort(); /* as mem.h does */
@@ -98,6 +100,77 @@ void quota_drop(struct quota_user *u, const struct quotas *what)
 {
     for (size_t i = 0; u != NULL && i < QUOTA_COUNT; i++)
         u->used.of[i] -= what->of[i];
+}
+
+int quota_take(struct quota_user *u, enum quota q, struct err *e)
+{
+    struct quotas one = {0};
+
+    one.of[q] = 1;
+    if (quota_check(u, &one, e) < 0)
+        return -1;
+    quota_add(u, &one);
+    return 0;
+}
+
+void quota_give(struct quota_user *u, enum quota q)
+{
+    if (u != NULL)
+        u->used.of[q]--;
+}
+
+int quota_request(struct quota_user *u, uint64_t now_ms, struct err *e)
+{
+    if (u == NULL)
+        return 0;
+    if (u->second != now_ms / 1000) {
+        u->second = now_ms / 1000;
+        u->used.of[QUOTA_requests] = 0;
+    }
+    return quota_take(u, QUOTA_requests, e);
+}
+
+/* ---- memory ---- */
+
+void quota_hold_max(struct quota_book *b, uint64_t bytes)
+{
+    b->held_max = bytes;
+}
+
+uint64_t quota_held(const struct quota_book *b)
+{
+    return b->held;
+}
+
+int quota_hold(struct quota_user *u, uint64_t more, struct err *e)
+{
+    struct quotas what = {{[QUOTA_buffers] = more}};
+    struct quota_book *b;
+
+    if (u == NULL)
+        return 0;
+    b = u->book;
+    if (quota_check(u, &what, e) < 0)
+        return -1;
+    if (b->held_max != 0 && (b->held > b->held_max || more > b->held_max - b->held))
+        return err_set(e, ERR_UNAVAILABLE,
+                       "the server holds %llu bytes for requests, of %llu (the setting "
+                       "buffers-max), and this one needs %llu; try again",
+                       (unsigned long long)b->held, (unsigned long long)b->held_max,
+                       (unsigned long long)more);
+    quota_add(u, &what);
+    b->held += more;
+    return 0;
+}
+
+void quota_release(struct quota_user *u, uint64_t less)
+{
+    struct quotas what = {{[QUOTA_buffers] = less}};
+
+    if (u == NULL)
+        return;
+    quota_drop(u, &what);
+    u->book->held -= less;
 }
 
 const char *quota_name(enum quota q)

@@ -19,6 +19,8 @@ struct quota_book;
 
 struct quota_user {
     struct map_node node;
+    struct quota_book *book;
+    uint64_t second;    /* in which the requests in `used` came */
     struct quotas most; /* 0: no limit */
     struct quotas used;
     char key[];
@@ -32,6 +34,9 @@ struct quota_own {
 
 /* `defaults` are copied. */
 struct quota_book *quota_book_new(const struct quotas *defaults);
+/* What all users together may hold (quota_hold()); 0: no limit. */
+void quota_hold_max(struct quota_book *b, uint64_t bytes);
+uint64_t quota_held(const struct quota_book *b);
 void quota_book_free(struct quota_book *b);
 
 /* The account of a key, which lives as long as the book. NULL if the book is. */
@@ -44,6 +49,17 @@ void quota_allow(struct quota_book *b, const char *key, bool admin, const struct
 int quota_check(const struct quota_user *u, const struct quotas *more, struct err *e);
 void quota_add(struct quota_user *u, const struct quotas *what);
 void quota_drop(struct quota_user *u, const struct quotas *what);
+
+/* One request more at this time; ERR_LIMIT if there were too many in this second. */
+int quota_request(struct quota_user *u, uint64_t now_ms, struct err *e);
+/* quota_check() and quota_add() of one thing. */
+int quota_take(struct quota_user *u, enum quota q, struct err *e);
+void quota_give(struct quota_user *u, enum quota q);
+
+/* Memory of the front, on the quota `buffers` and on the sum of all users. ERR_LIMIT beyond the
+ * first, ERR_UNAVAILABLE beyond the second. */
+int quota_hold(struct quota_user *u, uint64_t more, struct err *e);
+void quota_release(struct quota_user *u, uint64_t less);
 
 const char *quota_name(enum quota q);
 /* Its place, or QUOTA_COUNT. */

@@ -139,6 +139,12 @@ static int check_exec(const struct session_exec *o, struct err *e)
 /* What does not fit into the first message. */
 static int rest_of(const struct session_exec *o, size_t first, struct buf *out)
 {
+    if (o->whole != NULL) {
+        *out = *o->whole;
+        *o->whole = (struct buf){.max = out->max};
+        buf_consume(out, first);
+        return 0;
+    }
     buf_init(out, 2 * (size_t)INIT_SCRIPT_MAX);
     buf_add(out, o->text + first, o->text_len - first);
     if (o->input_len > 0)

@@ -8,6 +8,7 @@
 #include "front/engine/process.h"
 #include "front/engine/run/from_init.h"
 #include "front/engine/terminal.h"
+#include "loop/job.h"
 
 /* clang-format off */
 static const struct talk_kind kind_run    = {INIT_START,  {{INIT_STARTED, TALK_MORE}, {INIT_OUTPUT, TALK_MORE}, {INIT_EXIT, TALK_LAST}}, .starts = true, .lasts = true};
@@ -38,7 +39,7 @@ struct process_stream {
 static void stream_free(struct process_stream *s)
 {
     s->g->nleft -= s->left;
-    buf_free(&s->rest);
+    job_free_buf(s->g->loop, &s->rest, 0);
     free(s);
 }
 
@@ -178,7 +179,7 @@ static void send_rest(struct process_stream *s)
         buf_consume(&s->rest, n);
     }
     if (s->rest.len == 0)
-        buf_free(&s->rest);
+        job_free_buf(s->g->loop, &s->rest, 0);
 }
 
 static void stream_end(struct process_stream *s)

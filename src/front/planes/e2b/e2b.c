@@ -37,9 +37,11 @@ static int resolve(struct call *c, struct err *e)
     size_t n = strcspn(given, "-");
     char id[ENGINE_ID_MAX + 1];
 
-    (void)e;
     str_fmt(id, sizeof(id), "%.*s", n > ENGINE_ID_MAX ? 0 : (int)n, given);
     call_aim(c, NULL, id);
+    if (c->row->body != NULL && strstr(c->row->route.path, "/sandboxes/{") != NULL &&
+        engine_get(c->ref) == NULL) /* no body is read for it */
+        return err_set(e, ERR_NOT_FOUND, "sandbox \"%.64s\" not found", given);
     return 0;
 }
 

@@ -114,14 +114,52 @@ static void session_exec_defaults(void *in, const struct config *c)
     ((struct command *)in)->max_output = OUTPUT_DEFAULT;
 }
 
+/* A field that may be text or base64, but not both; both NULL: nothing. */
+static int decode_text(const char *name, const char *text, const char *b64, struct buf *out,
+                       struct err *e)
+{
+    if (text != NULL && b64 != NULL)
+        return err_set(e, ERR_INVALID, "at most one of %s and %s_base64 is allowed", name, name);
+    if (text != NULL)
+        buf_adds(out, text);
+    else if (b64 != NULL && str_unbase64(out, b64, strlen(b64)) < 0)
+        return err_set(e, ERR_INVALID, "%s_base64: expected base64 with padding", name);
+    return out->failed ? err_set(e, ERR_TOO_LARGE, "%s: more than %zu bytes", name, out->max) : 0;
+}
+
+static int unfold_stdin(void *in, struct buf *out, struct err *e)
+{
+    const struct command *x = in;
+
+    buf_init(out, COMMAND_BODY_MAX);
+    return decode_text("stdin", x->input, x->input_base64, out, e);
+}
+
+static int unfold_script(void *in, struct buf *out, struct err *e)
+{
+    struct command *x = in;
+
+    buf_init(out, SESSION_SCRIPT_MAX);
+    if (decode_text("command", x->command, x->command_base64, out, e) < 0)
+        return -1;
+    x->command_len = out->len;
+    out->max += SESSION_SCRIPT_MAX;
+    if (decode_text("stdin", x->input, x->input_base64, out, e) < 0)
+        return -1;
+    if (out->len - x->command_len > SESSION_SCRIPT_MAX)
+        return err_set(e, ERR_TOO_LARGE, "stdin: more than %u bytes", SESSION_SCRIPT_MAX);
+    return 0;
+}
+
 #define INPUT(table, max) SURFACE_INPUT(table, struct command), .body_max = (max)
 const struct surface_input command_exec = {INPUT(exec_fields, COMMAND_BODY_MAX),
-                                           .defaults = exec_defaults};
+                                           .defaults = exec_defaults, .unfold = unfold_stdin};
 const struct surface_input command_process = {INPUT(process_fields, COMMAND_BODY_MAX)};
 const struct surface_input command_terminal = {INPUT(terminal_fields, COMMAND_BODY_MAX)};
 const struct surface_input command_session = {INPUT(session_fields, COMMAND_BODY_MAX)};
 const struct surface_input command_session_exec = {INPUT(session_exec_fields, SCRIPT_BODY_MAX),
-                                                   .defaults = session_exec_defaults};
+                                                   .defaults = session_exec_defaults,
+                                                   .unfold = unfold_script};
 const struct surface_input command_session_process = {
     INPUT(session_process_fields, COMMAND_BODY_MAX)};
 
@@ -164,18 +202,6 @@ int command_decode_rest(const struct command *in, struct command_opts *ret, stru
         .stdin_open = in->keep_stdin,
     };
     return 0;
-}
-
-int command_decode_text(const char *name, const char *text, const char *b64, struct buf *out,
-                        struct err *e)
-{
-    if (text != NULL && b64 != NULL)
-        return err_set(e, ERR_INVALID, "at most one of %s and %s_base64 is allowed", name, name);
-    if (text != NULL)
-        buf_adds(out, text);
-    else if (b64 != NULL && str_unbase64(out, b64, strlen(b64)) < 0)
-        return err_set(e, ERR_INVALID, "%s_base64: expected base64 with padding", name);
-    return out->failed ? err_set(e, ERR_TOO_LARGE, "%s: more than %zu bytes", name, out->max) : 0;
 }
 
 int command_streams(const char *name, unsigned *ret, struct err *e)

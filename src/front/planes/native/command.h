@@ -20,6 +20,8 @@
 /* What all of them are decoded to; fields that an input does not have are zero. */
 struct command {
     const char *id;
+    size_t
+        command_len; /* of a session's command: so many bytes of call->unfolded, then those of stdin */
     json_t *argv;
     const char *command, *command_base64;
     const char *cwd, *user;
@@ -52,10 +54,6 @@ void command_opts_free(struct command_opts *c);
 int command_decode(const struct command *in, struct command_opts *ret, struct err *e);
 /* The same for a request that need not say what to run. */
 int command_decode_rest(const struct command *in, struct command_opts *ret, struct err *e);
-/* A field that may be text or base64, but not both; both NULL: nothing. */
-int command_decode_text(const char *name, const char *text, const char *b64, struct buf *out,
-                        struct err *e);
-
 /* "stdout", "stderr", "both" or NULL as a mask of enum process_output_stream. */
 int command_streams(const char *name, unsigned *ret, struct err *e);
 

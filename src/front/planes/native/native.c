@@ -56,6 +56,8 @@ static int resolve(struct call *c, struct err *e)
         return -1;
     if (s != NULL)
         call_aim(c, NULL, s->id);
+    else if (c->row->body != NULL) /* no body is read for it */
+        return err_set(e, ERR_NOT_FOUND, "no sandbox %.64s", c->ref.id);
     return 0;
 }
 

@@ -13,16 +13,7 @@
 #include "front/plane/output.h"
 #include "front/planes/native/command.h"
 #include "front/planes/native/internal.h"
-
-struct exec {
-    struct call *c;
-    enum call_accept how;
-    struct collect kept[OUTPUT_STREAMS]; /* CALL_JSON */
-    struct output sent;                  /* CALL_SSE */
-    bool of_session;
-    uint64_t started_ms;
-    char id[PROCESS_ID_MAX + 1]; /* of a session's command */
-};
+#include "loop/job.h"
 
 /* ---- answers ---- */
 
@@ -33,6 +24,20 @@ struct exec_view {
     uint64_t out_dropped, err_dropped, out_cut_at, err_cut_at;
     uint64_t duration_ms;
     const char *id, *session; /* of a session's command */
+};
+
+#define EXEC_MEMORY 2u /* bytes held per byte of output: the output, and its JSON */
+
+struct exec {
+    struct call *c;
+    enum call_accept how;
+    struct collect kept[OUTPUT_STREAMS]; /* CALL_JSON */
+    struct output sent;                  /* CALL_SSE */
+    bool of_session;
+    uint64_t started_ms;
+    char id[PROCESS_ID_MAX + 1]; /* of a session's command */
+    uint64_t input;              /* bytes that the call held before there was output */
+    struct exec_view view;       /* CALL_JSON: the answer */
 };
 
 /* clang-format off */
@@ -84,8 +89,11 @@ static const struct shape_field start_fields[] = {
 SHAPE(exec_start_shape, "ExecStart", "The start event.", start_fields);
 /* clang-format on */
 
-static void fill_output(struct exec *x, struct exec_view *v)
+/* In a thread if there is much. */
+static void fill_output(void *arg)
 {
+    struct exec *x = arg;
+    struct exec_view *v = &x->view;
     struct collect *out = &x->kept[0], *err = &x->kept[1];
 
     v->out_dropped = collect_end(out);
@@ -117,25 +125,41 @@ static void on_started(void *arg, const struct process_started *m)
         call_event_shape(x->c, NULL, "start", &exec_start_shape, &v);
 }
 
+/* The command has run: without memory for its output the middle of that is dropped, as beyond
+ * max_output. */
+static void keep(struct exec *x, struct collect *k, const struct process_output *m)
+{
+    const struct collect *other = &x->kept[k == x->kept];
+    struct err e;
+
+    if (call_hold(x->c,
+                  x->input + EXEC_MEMORY *
+                                 (collect_need(k, m->data.len) + other->head.len + other->tail.len),
+                  &e) < 0)
+        collect_stop(k);
+    if (collect_add(k, m->data.p, m->data.len) < 0) {
+        err_set(&e, ERR_UNAVAILABLE, "no memory for the output");
+        call_fail(x->c, &e);
+    }
+}
+
 static void on_output(void *arg, const struct process_output *m)
 {
     struct exec *x = arg;
-    struct err e;
 
     if (x->how == CALL_SSE) {
         call_output(x->c, &x->sent, m);
     } else if (x->how == CALL_RAW) {
         call_write(x->c, m->data.p, m->data.len);
-    } else if (collect_add(&x->kept[m->stream == PROCESS_STDERR], m->data.p, m->data.len) < 0) {
-        err_set(&e, ERR_INTERNAL, "out of memory for the output");
-        call_fail(x->c, &e);
+    } else {
+        keep(x, &x->kept[m->stream == PROCESS_STDERR], m);
     }
 }
 
 static void on_ended(void *arg, const struct process_exit *m)
 {
     struct exec *x = arg;
-    struct exec_view v = {0};
+    struct exec_view *v = &x->view;
     struct err e;
 
     if (!call_told(x->c))
@@ -145,19 +169,19 @@ static void on_ended(void *arg, const struct process_exit *m)
         call_fail(x->c, &e);
         return;
     }
-    exit_view_of(&v.exit, m);
-    v.id = x->id;
-    v.session = (m->flags & PROCESS_EXIT_SESSION_ENDED) != 0 ? "ended" : "running";
-    v.duration_ms = m->ended_ms > x->started_ms ? m->ended_ms - x->started_ms : 0;
+    exit_view_of(&v->exit, m);
+    v->id = x->id;
+    v->session = (m->flags & PROCESS_EXIT_SESSION_ENDED) != 0 ? "ended" : "running";
+    v->duration_ms = m->ended_ms > x->started_ms ? m->ended_ms - x->started_ms : 0;
     if (x->how == CALL_JSON) {
-        fill_output(x, &v);
-        call_reply_shape(x->c, x->of_session ? &exec_session_shape : &result_shape, &v);
+        call_reply_built(x->c, x->of_session ? &exec_session_shape : &result_shape, v, fill_output,
+                         x, x->kept[0].head.len + x->kept[1].head.len);
         return;
     }
     if (x->how == CALL_SSE) {
         call_output_end(x->c, &x->sent);
         call_event_shape(x->c, NULL, "exit",
-                         x->of_session ? &exec_session_exit_shape : &exec_exit_shape, &v);
+                         x->of_session ? &exec_session_exit_shape : &exec_exit_shape, v);
     }
     call_end(x->c);
 }
@@ -182,9 +206,12 @@ static const struct process_ops exec_ops = {
 static void exec_drop(void *state)
 {
     struct exec *x = state;
+    uint32_t share = job_share(x->c->ref.key);
 
-    for (size_t i = 0; i < OUTPUT_STREAMS; i++)
-        collect_free(&x->kept[i]);
+    for (size_t i = 0; i < OUTPUT_STREAMS; i++) {
+        job_free_buf(x->c->loop, &x->kept[i].head, share);
+        job_free_buf(x->c->loop, &x->kept[i].tail, share);
+    }
 }
 
 void exec_start(struct call *c, const struct exec_opts *opts)
@@ -193,6 +220,7 @@ void exec_start(struct call *c, const struct exec_opts *opts)
 
     x->c = c;
     x->how = opts->how;
+    x->input = c->held;
     x->of_session = opts->session != NULL;
     for (size_t i = 0; i < OUTPUT_STREAMS; i++)
         collect_init(&x->kept[i], opts->max_output);
@@ -208,19 +236,17 @@ void exec_start(struct call *c, const struct exec_opts *opts)
 static void exec_run(struct call *c, const void *body)
 {
     autocommand struct command_opts cmd = {0};
-    autobuf struct buf input = BUF_INIT(COMMAND_BODY_MAX);
     const struct command *in = body;
     struct exec_opts opts = {.o = &cmd.o, .forget = true, .how = call_accept(c)};
     struct err e;
 
-    if (command_decode(in, &cmd, &e) < 0 ||
-        command_decode_text("stdin", in->input, in->input_base64, &input, &e) < 0) {
+    if (command_decode(in, &cmd, &e) < 0) {
         call_fail(c, &e);
         return;
     }
     opts.max_output = (size_t)in->max_output;
     if (in->input != NULL || in->input_base64 != NULL)
-        opts.input = &input;
+        opts.input = &c->unfolded;
     cmd.o.stdin_open = opts.input != NULL;
     exec_start(c, &opts);
 }

@@ -234,23 +234,20 @@ static const struct resource session_commands_of = {&command_shape, &commands_sh
 
 static void exec(struct call *c, const void *body)
 {
-    autobuf struct buf env = BUF_INIT(PROCESS_ARGS_MAX), text = BUF_INIT(SESSION_SCRIPT_MAX),
-                       input = BUF_INIT(SESSION_SCRIPT_MAX);
+    autobuf struct buf env = BUF_INIT(PROCESS_ARGS_MAX);
     const struct command *in = body;
     struct session_exec o = {
         .session = call_param(c, 1), .id = in->id, .cwd = in->cwd, .timeout_ms = in->timeout_ms};
     struct err e;
 
-    if (maps_env(in->env, &env, &e) < 0 ||
-        command_decode_text("command", in->command, in->command_base64, &text, &e) < 0 ||
-        command_decode_text("stdin", in->input, in->input_base64, &input, &e) < 0) {
+    if (maps_env(in->env, &env, &e) < 0) {
         call_fail(c, &e);
         return;
     }
-    o.text = buf_data(&text);
-    o.text_len = text.len;
-    o.input = buf_data(&input);
-    o.input_len = input.len;
+    o.whole = &c->unfolded;
+    o.text = buf_data(&c->unfolded);
+    o.text_len = in->command_len;
+    o.input_len = c->unfolded.len - in->command_len;
     o.env = buf_data(&env);
     o.env_len = env.len;
     exec_start(c, &(struct exec_opts){

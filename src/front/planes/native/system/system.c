@@ -195,6 +195,54 @@ static void put_requests(struct buf *out, const struct plane *n)
     }
 }
 
+static void put_histogram(struct buf *out, const char *name, const char *labels,
+                          const struct histogram *h)
+{
+    const char *comma = *labels != '\0' ? "," : "", *open = *labels != '\0' ? "{" : "",
+               *close = *labels != '\0' ? "}" : "";
+    unsigned long long sum = 0;
+
+    for (size_t i = 0; i < HISTOGRAM_CLASSES; i++) {
+        sum += h->of[i];
+        buf_addf(out, "%s_bucket{%s%sle=\"%g\"} %llu\n", name, labels, comma,
+                 (double)histogram_bounds_us[i] / 1e6, sum);
+    }
+    buf_addf(out, "%s_bucket{%s%sle=\"+Inf\"} %llu\n", name, labels, comma,
+             (unsigned long long)h->n);
+    buf_addf(out, "%s_sum%s%s%s %.6f\n%s_count%s%s%s %llu\n", name, open, labels, close,
+             (double)h->sum_us / 1e6, name, open, labels, close, (unsigned long long)h->n);
+}
+
+static void put_durations(struct buf *out, const struct plane *n)
+{
+    static const char name[] = "cove_http_request_seconds";
+    char labels[256];
+
+    metric_head(out, name, "histogram",
+                "From the head of a request to the head of its answer, by route.");
+    for (size_t i = 0; i < n->nrows; i++) {
+        if (n->counts[i].took.n == 0)
+            continue;
+        snprintf(labels, sizeof(labels), "method=\"%s\",route=\"%s\"", n->rows[i].route.method,
+                 n->rows[i].route.path);
+        put_histogram(out, name, labels, &n->counts[i].took);
+    }
+}
+
+static void put_loop(struct buf *out, const struct loop_times *t)
+{
+    metric_head(out, "cove_loop_turn_seconds", "histogram",
+                "Processor time of the front's event loop between two waits.");
+    put_histogram(out, "cove_loop_turn_seconds", "", &t->turns);
+    metric_head(
+        out, "cove_loop_hold_seconds", "histogram",
+        "Processor time of one callback of the loop: what one request keeps others waiting.");
+    put_histogram(out, "cove_loop_hold_seconds", "", &t->holds);
+    metric_head(out, "cove_loop_hold_longest_seconds", "gauge",
+                "The longest since the front started.");
+    buf_addf(out, "cove_loop_hold_longest_seconds %.6f\n", (double)t->longest_hold_us / 1e6);
+}
+
 static uint64_t resident_bytes(void)
 {
     autofd int fd = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
@@ -217,6 +265,21 @@ static uint64_t open_fds(void)
         n++;
     closedir(d);
     return n > 3 ? n - 3 : 0; /* ".", ".." and the directory itself */
+}
+
+static void put_process(struct buf *out, const struct plane *n)
+{
+    if (n->server != NULL)
+        metric(out, "cove_http_connections", "gauge", "HTTP connections.",
+               http_server_conns(n->server));
+    if (n->server != NULL)
+        metric(out, "cove_http_evictions_total", "counter",
+               "Idle HTTP connections that were closed to make room for others.",
+               http_server_evicted(n->server));
+    metric(out, "cove_front_resident_bytes", "gauge", "Memory of the front.", resident_bytes());
+    metric(out, "cove_front_open_fds", "gauge", "Open file descriptors of the front.", open_fds());
+    metric(out, "cove_front_uptime_seconds", "gauge", "Since the front started.",
+           (clock_mono_ms() - n->started_ms) / 1000);
 }
 
 /* Grouped by metric family, as Prometheus requires, from answers that come per sandbox. */
@@ -271,14 +334,9 @@ static void metrics_complete(void *arg, const struct err *e)
         buf_add(&m->out, buf_data(&m->traffic[i]), m->traffic[i].len);
     }
     put_requests(&m->out, c->plane);
-    if (c->plane->server != NULL)
-        metric(&m->out, "cove_http_connections", "gauge", "HTTP connections.",
-               http_server_conns(c->plane->server));
-    metric(&m->out, "cove_front_resident_bytes", "gauge", "Memory of the front.", resident_bytes());
-    metric(&m->out, "cove_front_open_fds", "gauge", "Open file descriptors of the front.",
-           open_fds());
-    metric(&m->out, "cove_front_uptime_seconds", "gauge", "Since the front started.",
-           (clock_mono_ms() - c->plane->started_ms) / 1000);
+    put_durations(&m->out, c->plane);
+    put_loop(&m->out, loop_times(c->loop));
+    put_process(&m->out, c->plane);
     call_reply(c, 200, "text/plain; version=0.0.4", &m->out);
 }
 
