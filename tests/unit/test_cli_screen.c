@@ -50,9 +50,9 @@ TEST(other_modes_are_not_tracked)
 
 TEST(a_sequence_that_is_too_long_is_dropped)
 {
-    char text[300] = "\033[?";
+    char text[300] = "\033[?1002;"; /* it would be set if the sequence was only cut */
 
-    memset(text + 3, '1', 200);
-    strcpy(text + 203, ";1049h\033[?1000h");
+    memset(text + strlen(text), '1', 200);
+    strcat(text, ";1049h\033[?1000h");
     SAME(text, "\033[?1000l\033[0m\033>");
 }

@@ -284,6 +284,9 @@ TEST(a_process_runs_on_and_is_read_after_its_owner_left)
 
     peer_open(&other, &b.init);
     peer_sh(&b.peer, "flood", INIT_START_OWN, "head -c 5000000 /dev/zero");
+    do /* until it waits for its owner */
+        CHECK_INT(get(&other, "flood"), INIT_PROC);
+    while (other.m.proc.output_end < RING_DEFAULT);
     peer_close(&b.peer);
     wait_exit(&other, "flood");
     CHECK_INT(other.m.exit.code, 0);
