@@ -1,7 +1,7 @@
 #!/bin/bash
 # run-tests.sh [STEP...] - runs all tests and ends with the line
 # `N passed, N failed`. With names, only those steps: checks smoke unit fuzz
-# api http isolation network chaos upgrade clients, and heavy, which runs only by its name.
+# api http isolation network chaos upgrade host clients, and heavy, which runs only by its name.
 #
 #   checks      layers, generated documents, formatting
 #   smoke       one look at each surface of the release build
@@ -9,6 +9,7 @@
 #   fuzz        every parser for FUZZ_SECONDS with clang's libFuzzer
 #   upgrade     each release that CHANGES.md names, built from the history, then this build on its state
 #   api         node's test runner against the sanitized binary (build-asan/cove)
+#   host        host mode, and in it the files of tests/api that apply (tests/host/files.txt)
 #   heavy       `make test-heavy`: Docker, debootstrap, whole systems, minutes of load
 #   the others  node's test runner against the release binary (build/cove)
 #
@@ -134,7 +135,7 @@ if wanted http; then # the same bytes to our server, sanitized, and to nginx
     ECHO_SERVER=$PWD/build-asan/tests/http/echo_server node_tests tests/http tests/http
 fi
 wanted api && COVE_BIN=build-asan/cove node_tests "tests/api with sanitizers" tests/api
-for dir in isolation network chaos upgrade; do
+for dir in isolation network chaos upgrade host; do
     wanted $dir && node_tests "tests/$dir" "tests/$dir"
 done
 if wanted clients; then

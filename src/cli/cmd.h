@@ -17,6 +17,7 @@
 /* In the order of `cove help`. */
 #define CMDS(X)                                                                                    \
     X(serve)                                                                                       \
+    X(host)                                                                                        \
     X(stop)                                                                                        \
     X(doctor)                                                                                      \
     X(create)                                                                                      \

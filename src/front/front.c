@@ -40,6 +40,7 @@ static const struct plane_kind *const kinds[] = {&cloudflare_kind, &native_kind,
 
 struct front {
     struct config config;
+    enum { MODE_SANDBOXES, MODE_HOST, MODE_CONTAINER } mode;
     struct loop *loop;
     struct store *store;
     struct quota_book *quotas;
@@ -326,6 +327,7 @@ static int make_engine(struct front *f, struct err *e)
                             .run_fd = FRONT_FD_RUN,
                             .state_fd = FRONT_FD_STATE,
                             .first_key = AUTH_ROOT,
+                            .host = f->mode != MODE_SANDBOXES,
                             .on_ready = on_ready,
                             .on_lost = on_lost,
                             .arg = f};
@@ -423,6 +425,13 @@ static void unmake(struct front *f)
     config_free(&f->config);
 }
 
+static int mode_of(const char *word)
+{
+    if (word == NULL)
+        return MODE_SANDBOXES;
+    return strcmp(word, FRONT_MODE_CONTAINER) == 0 ? MODE_CONTAINER : MODE_HOST;
+}
+
 int front_main(int argc, char **argv)
 {
     struct front f = {0};
@@ -430,8 +439,10 @@ int front_main(int argc, char **argv)
 
     mem_for_json();
     mem_give_back();
-    if (settings(&f, argc, argv, &e) < 0 || harden(FRONT_FD_KEEPER, &e) < 0 ||
-        harden_nofile(&e) < 0 || make_all(&f, &e) < 0 || loop_run(f.loop, &e) < 0) {
+    f.mode = mode_of(getenv(FRONT_MODE_ENV));
+    if (settings(&f, argc, argv, &e) < 0 ||
+        harden(FRONT_FD_KEEPER, f.mode != MODE_SANDBOXES, &e) < 0 || harden_nofile(&e) < 0 ||
+        make_all(&f, &e) < 0 || loop_run(f.loop, &e) < 0) {
         log_error("%s", e.msg);
         f.status = err_exit(e.kind);
     }

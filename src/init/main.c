@@ -1,7 +1,10 @@
 /* main.c - cove-init: the nursery, and the children it forks: each is pid 1 of one sandbox,
- * boots and then serves the front. */
+ * boots and then serves the front. With HOST_ARG it serves a machine of its own instead. */
+#include <string.h>
+
 #include "base/clock.h"
 #include "init/boot/boot.h"
+#include "init/boot/host.h"
 #include "init/boot/nursery.h"
 #include "init/serve/serve.h"
 
@@ -36,10 +39,33 @@ static int newborn(void)
     return serve_run(&o) < 0;
 }
 
+static int on_a_host(void)
+{
+    static struct host_boot b;
+    struct err e;
+
+    if (host_boot(&b, &e) < 0) {
+        boot_answer(&e);
+        return 1;
+    }
+    boot_answer(NULL);
+    return serve_run(&(struct serve_opts){
+               .listen_fd = b.fds[HOST_LISTEN],
+               .run_fd = b.msg.cgroups != 0 ? b.fds[HOST_RUN] : -1,
+               .boot_id = b.msg.boot_id,
+               .booted_ms = clock_real_ms(),
+               .helper_fd = b.fds[HOST_HELPER],
+               .session_root = b.msg.sessions,
+               .ends = true,
+           }) < 0;
+}
+
 int main(int argc, char **argv)
 {
     if (argc < 1)
         return 1;
     serve_default_signals();
+    if (argc > 1 && strcmp(argv[1], HOST_ARG) == 0)
+        return on_a_host();
     nursery_run(argv[0], newborn);
 }

@@ -247,8 +247,6 @@ void records_drop(struct keeper *k, uint32_t place);
 
 /* The compiled filter belongs to the keeper. */
 int filter_compile(struct keeper *k, struct err *e);
-int embed_init_fd(struct err *e);
-int embed_helper_fd(struct err *e);
 int fsync_read(struct keeper *k, struct err *e); /* the setting */
 int rootfs_open(struct keeper *k, struct err *e);
 

@@ -9,6 +9,8 @@
 #include "wire/wire.h"
 
 #define FILE_PATH_MAX 4096u
+#define HELPER_MOUNTS                                                                              \
+    "COVE_HELPER_MOUNTS" /* in the environment of cove-helper: it walks over mounts */
 #define FILE_AFTER_MAX (FILE_PATH_MAX + 32u) /* a path after a size or a time */
 #define FILE_NAME_MAX 64u                    /* of a user or a group */
 #define FILE_MODE_NONE 0x10000u              /* where a mode may be given and is not */

@@ -10,7 +10,13 @@
 #define FRONT_FD_RUN 5          /* DIR/run: one socket per sandbox, named by its id */
 #define FRONT_FD_STATE 6        /* DIR/front: ours, 0700; SQLite and logs live here */
 
-/* The environment holds only COVE_KEY_SHA256: the hash of the first API key, 64
+/* In host mode (`cove host`) the environment also has this, and the front runs as the user of its
+ * keeper, whoever that is. */
+#define FRONT_MODE_ENV "COVE_FRONT_MODE"
+#define FRONT_MODE_HOST "host"
+#define FRONT_MODE_CONTAINER "container" /* the same, and it answers the container API */
+
+/* Else the environment holds only COVE_KEY_SHA256: the hash of the first API key, 64
  * hex digits. Only root can read the key itself. */
 
 #endif

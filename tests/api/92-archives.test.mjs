@@ -10,7 +10,7 @@ import { gzip, tar, zstd } from '../lib/image.mjs';
 let d, s;
 before(async () => {
   d = await startDaemon({});
-  s = await d.post('/v1/sandboxes', { limits: { disk: 64 << 20 } });
+  s = await d.sandbox({ limits: { disk: 64 << 20 } });
 });
 after(() => d?.stop());
 

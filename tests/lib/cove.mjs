@@ -20,6 +20,14 @@ export const ROOT_DIR = ROOT;
 /** Memory means something else with a sanitizer that keeps freed blocks for a while. */
 export const SANITIZED = /asan/.test(BIN);
 const COMPLAINTS = /^.*(AddressSanitizer|LeakSanitizer|runtime error:|assertion|Assertion).*$/gm;
+/** The tests of host mode (tests/host/README.md). */
+export const HOST = process.env.COVE_HOST === '1';
+const SERVE_ONLY = new Set(['--pool', '--disk-reserve', '--disk-pool', '--network', '--base', '--accept']);
+const setsOf = (args) => {
+  const out = [];
+  for (let i = 0; i < args.length; i += 2) out.push('--set', `${args[i].slice(2)}=${args[i + 1]}`);
+  return out;
+};
 const READY_MS = 120_000; // the first start builds the template
 const LOG_KEPT = 256 * 1024;
 
@@ -118,16 +126,27 @@ export class Daemon {
     this.frontsKilled = 0; // ...and ended by this test
   }
 
+  /** With COVE_HOST=1 it is `cove host`, on the copy of this machine that tests/host/inside.sh makes. */
+  #hostArgs() {
+    const told = this.args.filter((a, i) => !SERVE_ONLY.has(a) && !SERVE_ONLY.has(this.args[i - 1]));
+    return ['host', '--listen', `127.0.0.1:${this.port}`, '--state', this.dir, '--user', 'user', ...setsOf(told)];
+  }
+
   async start() {
+    if (HOST) return this.#launch([...this.inside, ...this.wrap, this.bin, ...this.#hostArgs()]);
     const args = ['serve', '--listen', `127.0.0.1:${this.port}`, '--state', this.dir, '--base', BASE];
     if (!this.args.includes('--pool')) args.push('--pool', '2');
     // each daemon's share of this disk is allocated at its start; an old release does not know the word
     if (this.bin === BIN && !this.args.some((a) => a.startsWith('--disk-'))) args.push('--disk-reserve', '1G');
     // no test sends anything out of this machine; those of the network build an internet
     if (!this.args.includes('--network')) args.push('--network', 'none');
-    const [file, ...words] = [...this.inside, ...this.wrap, this.bin, ...args, ...this.args];
+    return this.#launch([...this.inside, ...this.wrap, this.bin, ...args, ...this.args]);
+  }
+
+  async #launch([file, ...words]) {
     this.keeper = spawn(file, words, {
       env: { ...process.env, ...this.env },
+      cwd: HOST ? '/workspace' : undefined,
       stdio: ['ignore', 'pipe', 'pipe'],
       detached: true, // a process group of its own, as in a terminal
     });
@@ -247,6 +266,15 @@ export class Daemon {
   }
 
   async sandbox(opts = {}) {
+    if (HOST) {
+      await this.post('/v1/sandboxes/host/resume').catch(() => {}); // a test may have stopped it
+      if (opts.env) { // the machine's: that of its server
+        this.env = { ...this.env, ...opts.env };
+        await this.end();
+        await this.start();
+      }
+      return this.get('/v1/sandboxes/host');
+    }
     return this.post('/v1/sandboxes', opts);
   }
 
@@ -322,8 +350,18 @@ export class Daemon {
     return within(30_000, 'the daemon ends after SIGTERM', this.exited);
   }
 
+  async #stopHost() {
+    this.agent?.destroy();
+    const { code } = await this.end();
+    assert.equal(code, 0, `cove host ended with ${code}:\n${this.log.slice(-4000)}`);
+    assert.deepEqual(this.complaints, [], 'the server complained about itself');
+    assert.ok(this.frontsLost <= this.frontsKilled, `a front ended that nobody killed:\n${this.log.slice(-4000)}`);
+    fs.rmSync(this.dir, { recursive: true, force: true });
+  }
+
   /** `cove stop --all`, checks that nothing is left, removes the directory. */
   async stop() {
+    if (HOST) return this.#stopHost();
     this.agent?.destroy();
     const tag = tagOf(this.dir);
     const [file, ...all] = [...this.inside, this.bin, 'stop', '--all', '--state', this.dir];

@@ -112,6 +112,7 @@ void engine_free(struct engine *g)
         box_free(g->order[g->norder - 1]);
     }
     flusher_free(g->flusher);
+    buf_free(&g->machine);
     engine_drop_waiters(&g->answers);
     forks_free(g);
     snapshots_free(g);

@@ -134,6 +134,7 @@ struct engine_opts {
     int state_fd;                /* ...like this: DIR/front */
     const char *
         first_key; /* id of the key that gets sandboxes without a row, after the database was lost */
+    bool host;     /* the one sandbox is this machine (docs/host-mode.md) */
     /* Called once, when the join is done and requests may be served. */
     void (*on_ready)(void *arg);
     /* The keeper closed the connection, or sent an invalid message: the front must exit. */

@@ -195,6 +195,7 @@ struct engine {
     bool joined; /* the database has been joined before: what has no row, no client was told of */
     bool rescue; /* it has not, and what has no row is given to the first key */
     size_t norphans;
+    struct buf machine; /* o.host: user, directory and environment of the server */
     struct ring *ring;
     struct buf graves;         /* ids whose rows are to be deleted, each with its NUL */
     struct buf graves_flushed; /* the same, once `burying` has flushed the keeper's records */

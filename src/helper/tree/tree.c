@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <linux/openat2.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -13,12 +14,24 @@
 #include "base/own.h"
 #include "base/str.h"
 #include "helper/call/call.h"
+#include "wire/file.h"
+
+/* A sandbox has other mounts only where there is nothing to find (/proc, /dev); a machine has them
+ * anywhere. Init says which it is (init/run/policy.h). */
+static uint64_t stay_on_mount(void)
+{
+    static int cross = -1;
+
+    if (cross < 0)
+        cross = getenv(HELPER_MOUNTS) != NULL;
+    return cross ? 0 : RESOLVE_NO_XDEV;
+}
 
 int tree_open(int fd, const char *path, int flags)
 {
     struct open_how how = {.flags = (uint64_t)(flags | O_CLOEXEC),
                            .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS |
-                                      RESOLVE_NO_MAGICLINKS | RESOLVE_NO_XDEV};
+                                      RESOLVE_NO_MAGICLINKS | stay_on_mount()};
 
     return (int)syscall(SYS_openat2, fd, *path == '\0' ? "." : path, &how, sizeof(how));
 }

@@ -1,6 +1,7 @@
 /* file.c - see file.h: paths, stat, read, open. */
 #include "init/files/file.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <linux/openat2.h>
 #include <stdio.h>
@@ -10,6 +11,7 @@
 
 #include "base/clock.h"
 #include "base/own.h"
+#include "init/run/policy.h"
 
 /* ---- paths ---- */
 
@@ -52,7 +54,7 @@ static bool become(const struct user *u)
  * the fsuid leaves 0, and restores them when it returns. */
 int place_enter(const struct place *p, bool as_root, struct err *e)
 {
-    if (as_root || become(&p->user))
+    if (as_root || !init_policy.identities || become(&p->user))
         return 0;
     place_leave();
     return err_set(e, ERR_INVALID, "user %u:%u: ids in a sandbox are 0 to 65535", p->user.uid,
@@ -63,19 +65,21 @@ void place_leave(void)
 {
     int saved = errno;
 
+    if (!init_policy.identities)
+        return;
     syscall(SYS_setfsuid, 0);
     syscall(SYS_setfsgid, 0);
     syscall(SYS_setgroups, 0, NULL);
     errno = saved;
 }
 
-/* Never another mount: here /proc/self would be init, with its memory and fds. */
+/* In a sandbox never another mount: here /proc/self would be init, with its memory and fds. */
 int place_open(const struct place *p, const char *path, uint64_t flags, uint64_t mode)
 {
     struct open_how how = {
         .flags = flags | O_NONBLOCK | O_CLOEXEC | O_NOCTTY,
         .mode = mode,
-        .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_XDEV | RESOLVE_NO_MAGICLINKS,
+        .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS | init_policy.mounts,
     };
 
     if ((flags & O_PATH) != 0) /* openat2 refuses other flags with it */
@@ -144,6 +148,13 @@ int file_open(int root, const struct init_open *m, struct err *e)
     return fd;
 }
 
+/* cove-helper does it. */
+static int err_elsewhere(struct err *e)
+{
+    errno = EXDEV;
+    return err_path(e, "another mount");
+}
+
 static int look(const struct init_look *m, struct file_answer *a, struct stat *st, struct err *e)
 {
     const struct place *p = &a->place;
@@ -165,6 +176,8 @@ static int look(const struct init_look *m, struct file_answer *a, struct stat *s
         return -1;
     if ((uint64_t)st->st_size > INIT_FILE_MAX)
         return 0;
+    if (st->st_size == 0 && init_policy.mounts == 0) /* perhaps one of /proc, which tells no size */
+        return err_elsewhere(e);
     while (got < (size_t)st->st_size &&
            (n = pread(fd, a->data + got, (size_t)st->st_size - got, (off_t)got)) > 0)
         got += (size_t)n;

@@ -67,6 +67,7 @@ static int launch(struct proc *p, const struct init_start *m, const struct user 
     o.stdio[1] = o.tty ? p->slave : out;
     o.stdio[2] = o.tty ? p->slave : error;
     o.cgroup_fd = p->group->fd;
+    o.mark = p->group->mark;
     p->oom_kills = groups_oom_kills(&ps->groups);
     return spawn(&ps->spawner, &o, &p->pid, e);
 }

@@ -17,6 +17,10 @@
 #include <time.h>
 
 #include "base/own.h"
+#include "base/str.h"
+#include "init/run/mark.h"
+#include "init/run/policy.h"
+#include "wire/file.h"
 
 #define STALL_SLICE_MS 50
 #define PLACE_MAX (USER_TEXT_MAX + INIT_PATH_MAX)
@@ -81,8 +85,15 @@ static long do_limits(const struct plan *p)
     return p->nofile.rlim_max == 0 ? 0 : setrlimit(RLIMIT_NOFILE, &p->nofile);
 }
 
+static long do_mark(const struct plan *p)
+{
+    return p->o->mark == 0 ? 0 : mark_set(0, p->o->mark);
+}
+
 static long do_groups(const struct plan *p)
 {
+    if (!init_policy.identities)
+        return 0;
     return syscall(SYS_setgroups, p->o->user->ngroups, p->o->user->groups);
 }
 
@@ -90,6 +101,8 @@ static long do_gid(const struct plan *p)
 {
     gid_t gid = p->o->user->gid;
 
+    if (!init_policy.identities)
+        return 0;
     return syscall(SYS_setresgid, gid, gid, gid);
 }
 
@@ -97,6 +110,8 @@ static long do_uid(const struct plan *p)
 {
     uid_t uid = p->o->user->uid;
 
+    if (!init_policy.identities)
+        return 0;
     return syscall(SYS_setresuid, uid, uid, uid);
 }
 
@@ -156,6 +171,7 @@ enum step {
     STEP_STDIO,
     STEP_TTY,
     STEP_LIMITS,
+    STEP_MARK,
     STEP_GROUPS,
     STEP_GID,
     STEP_UID,
@@ -176,6 +192,7 @@ static const struct {
     [STEP_STDIO]   = {"stdio",       do_stdio},
     [STEP_TTY]     = {"terminal",    do_tty},
     [STEP_LIMITS]  = {"open files",  do_limits},
+    [STEP_MARK]    = {"mark",        do_mark},
     [STEP_GROUPS]  = {"groups",      do_groups},
     [STEP_GID]     = {"gid",         do_gid},
     [STEP_UID]     = {"uid",         do_uid},
@@ -315,13 +332,14 @@ static int step_failed(const struct plan *p, struct err *e)
 static int run_plan(struct spawner *s, struct plan *p, pid_t *ret, struct err *e)
 {
     struct clone_args args = {
-        .flags = CLONE_VM | CLONE_INTO_CGROUP | CLONE_PARENT_SETTID | CLONE_CHILD_CLEARTID,
+        .flags = CLONE_VM | CLONE_PARENT_SETTID | CLONE_CHILD_CLEARTID |
+                 (p->o->cgroup_fd >= 0 ? CLONE_INTO_CGROUP : 0),
         .parent_tid = (uintptr_t)&p->tid,
         .child_tid = (uintptr_t)&p->tid,
         .exit_signal = SIGCHLD,
         .stack = (uintptr_t)s->stack,
         .stack_size = SPAWN_STACK,
-        .cgroup = (uint64_t)p->o->cgroup_fd,
+        .cgroup = p->o->cgroup_fd >= 0 ? (uint64_t)p->o->cgroup_fd : 0,
     };
     long pid = clone_to(&args, child, p);
 
@@ -363,7 +381,7 @@ static char *env_get(char **env, const char *name, size_t len)
     return NULL;
 }
 
-#define ENV_ADDED 4
+#define ENV_ADDED 5
 #define ENV_ENTRY_MAX (USER_TEXT_MAX + 16)
 
 /* From the user's entry in passwd, unless the client set them. */
@@ -371,19 +389,31 @@ static void add_user_env(char **env, const struct user *u, char text[ENV_ADDED][
 {
     const struct {
         const char *name, *value;
-    } want[ENV_ADDED] = {
+    } want[ENV_ADDED - 1] = {
         {"HOME", u->home}, {"USER", u->name}, {"LOGNAME", u->name}, {"SHELL", u->shell}};
     size_t n = 0;
 
     while (env[n] != NULL)
         n++;
-    for (size_t i = 0; i < ENV_ADDED; i++) {
+    for (size_t i = 0; i < ARRAY_LEN(want); i++) {
         if (want[i].value[0] == '\0' || env_get(env, want[i].name, strlen(want[i].name)) != NULL)
             continue;
         snprintf(text[i], ENV_ENTRY_MAX, "%s=%s", want[i].name, want[i].value);
         env[n++] = text[i];
         env[n] = NULL;
     }
+}
+
+/* cove-helper walks over mounts only where init opens files on them. */
+static void tell_helper(char **env, char text[ENV_ENTRY_MAX])
+{
+    size_t n = 0;
+
+    while (env[n] != NULL)
+        n++;
+    str_fmt(text, ENV_ENTRY_MAX, HELPER_MOUNTS "=1");
+    env[n++] = text;
+    env[n] = NULL;
 }
 
 /* "~" and "~/x" are the user's home, and in it. */
@@ -417,6 +447,8 @@ int spawn(struct spawner *s, const struct spawn_opts *o, pid_t *ret, struct err 
     if (o->helper && s->helper_fd < 0)
         return err_set(e, ERR_UNSUPPORTED, "start helper: this init was given none");
     add_user_env(env, o->user, user_env);
+    if (o->helper && init_policy.mounts == 0)
+        tell_helper(env, user_env[ENV_ADDED - 1]);
     if (strchr(argv[1], '/') == NULL) {
         p.path = env_get(env, "PATH", 4);
         p.path = p.path != NULL ? p.path : PATH_DEFAULT;

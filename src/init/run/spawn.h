@@ -29,7 +29,8 @@ struct spawn_opts { /* all borrowed for the call */
     const char *cwd; /* "" means "/" */
     const struct user *user;
     int stdio[3];  /* become 0, 1 and 2; none of them below 3 */
-    int cgroup_fd; /* a directory fd */
+    int cgroup_fd; /* a directory fd; -1: none, it is found by its mark */
+    uint64_t mark; /* mark.h; 0: none */
     int extra;     /* its fd 3, or -1; not below 4 */
     bool tty;      /* stdio[0] becomes its controlling terminal */
     bool helper;   /* execute the spawner's helper_fd: argv[0] is only a title */

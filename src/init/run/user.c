@@ -6,9 +6,11 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <unistd.h>
 
 #include "base/own.h"
 #include "base/str.h"
+#include "init/run/policy.h"
 
 #define ID_MAX 4294967294u /* -1 means "leave as it is" to the kernel */
 #define FIELDS_MAX 7
@@ -23,7 +25,7 @@ static void read_text(int root, const char *path, struct text *ret)
 {
     struct open_how how = {
         .flags = O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY,
-        .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_XDEV | RESOLVE_NO_MAGICLINKS,
+        .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS | init_policy.mounts,
     };
     autofd int fd = (int)syscall(SYS_openat2, root, path, &how, sizeof(how));
     struct stat st;
@@ -161,7 +163,7 @@ static bool numeric(const char *spec, uid_t *uid, gid_t *gid, bool *has_gid)
     return parse_id(copy, uid) == 0 && (colon == NULL || parse_id(colon, gid) == 0);
 }
 
-int user_find(int root, const char *spec, struct user *ret, struct err *e)
+static int find_user(int root, const char *spec, struct user *ret, struct err *e)
 {
     struct text t;
     bool found = true, has_gid;
@@ -186,6 +188,29 @@ int user_find(int root, const char *spec, struct user *ret, struct err *e)
     else
         add_group(ret, ret->gid);
     return 0;
+}
+
+/* The user that all commands run as, because init cannot take on another identity. root means the
+ * most powerful user there is: that one. */
+static int find_own(int root, const char *spec, struct user *ret, struct err *e)
+{
+    char own[16];
+
+    str_fmt(own, sizeof(own), "%u", (unsigned)geteuid());
+    if (strcmp(spec, "root") != 0) {
+        if (find_user(root, spec, ret, e) < 0)
+            return -1;
+        if (ret->uid != geteuid())
+            return err_set(e, ERR_CANNOT_START,
+                           "user %s: this server runs as uid %s and cannot act for other users",
+                           spec, own);
+    }
+    return find_user(root, own, ret, e);
+}
+
+int user_find(int root, const char *spec, struct user *ret, struct err *e)
+{
+    return init_policy.identities ? find_user(root, spec, ret, e) : find_own(root, spec, ret, e);
 }
 
 static void find_name(int root, const char *file, unsigned id, char ret[INIT_USER_MAX + 1])

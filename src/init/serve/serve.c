@@ -154,6 +154,17 @@ static int prepare_fds(int listen_fd, struct err *e)
     return 0;
 }
 
+/* Only in host mode: pid 1 of a sandbox ends with its namespace, and no signal from inside or from
+ * a client reaches it. */
+static void on_end(void *arg, int signo)
+{
+    struct serve *s = arg;
+
+    (void)signo;
+    groups_kill_all(&s->procs.groups);
+    _exit(0);
+}
+
 static int serve_start(struct serve *s, const struct serve_opts *o, struct err *e)
 {
     sigset_t all;
@@ -185,6 +196,8 @@ static int serve_start(struct serve *s, const struct serve_opts *o, struct err *
                   o->session_root != NULL ? o->session_root : SESSION_ROOT);
     s->sessions.on_event = on_session_event;
     if (reap_start(s, e) < 0)
+        return -1;
+    if (o->ends && loop_signal(s->loop, SIGTERM, on_end, s, e) < 0)
         return -1;
     if (o->statfs != NULL && statfs_start(o->statfs, s->loop, e) < 0)
         return -1;

@@ -3,6 +3,7 @@
 #ifndef INIT_SERVE_SERVE_H
 #define INIT_SERVE_SERVE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "init/syscalls/statfs.h"
@@ -16,6 +17,7 @@ struct serve_opts {
     int helper_fd;               /* cove-helper, to execute; -1: there is none */
     uint64_t nofile;             /* RLIMIT_NOFILE of every command; 0: the same as ours */
     const char *session_root;    /* a directory for sessions; NULL: SESSION_ROOT */
+    bool ends;                   /* SIGTERM kills all it started and ends it */
     struct statfs_watch *statfs; /* NULL: no filter hands us system calls */
 };
 

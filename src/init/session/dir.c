@@ -21,7 +21,7 @@ static int refused(struct err *e, const char *what)
 {
     if (errno == ENOSPC || errno == EDQUOT)
         return err_set(e, ERR_LIMIT,
-                       "session: no room left in the tmpfs for sessions; delete one first");
+                       "session: no room left for the files of sessions; delete one first");
     if (errno == EMFILE || errno == ENFILE || errno == ENOMEM)
         return err_set(e, ERR_UNAVAILABLE, "session: open %s: %s", what, strerror(errno));
     return err_sys(e, "session: open %s", what);

@@ -15,9 +15,10 @@
 #include "wire/wire.h"
 
 #define SESSION_SCRIPT "bash"
+#define SESSION_PATH_MAX 256u
 
 struct session_dir {
-    char path[64];
+    char path[SESSION_PATH_MAX];
     int fd; /* -1: none */
     uid_t uid;
     gid_t gid;

@@ -12,10 +12,7 @@
  *
  * Writing to cgroup.procs waits for RCU, for milliseconds (docs/architecture.md). So a thread
  * does it, and until it is done no other call begins in the session. */
-#include <fcntl.h>
 #include <signal.h>
-#include <stdio.h>
-#include <unistd.h>
 
 #include "base/own.h"
 #include "init/session/session.h"
@@ -55,15 +52,9 @@ static void has_died(void *arg)
     session_event(s, ON_DIED, NULL);
 }
 
-/* In a thread. It fails if the shell is gone by now. */
 static void move_run(struct job *j)
 {
-    struct session *s = CONTAINER_OF(j, struct session, move.job);
-    char text[16];
-    int n = snprintf(text, sizeof(text), "%d\n", s->move.pid);
-
-    if (s->move.pid != 0 && write(s->move.fd, text, (size_t)n) < 0)
-        return;
+    group_move(&CONTAINER_OF(j, struct session, move.job)->move.how);
 }
 
 static void move_done(struct job *j)
@@ -72,7 +63,7 @@ static void move_done(struct job *j)
     struct group *old = s->group;
     struct err e;
 
-    drop_fd(&s->move.fd);
+    group_move_end(&s->move.how);
     s->group = take_ptr(&s->move.to);
     if (s->move.kill) {
         signal_shell(s);
@@ -103,9 +94,8 @@ void session_move(struct session *s, bool kill_rest)
             session_fail(s, "no cgroup for the shell: %s", e.msg);
         return;
     }
-    s->move.fd = openat(s->move.to->fd, "cgroup.procs", O_WRONLY | O_CLOEXEC);
+    group_move_begin(s->move.to, session_signal(s, 0) ? s->pid : 0, &s->move.how);
     s->move.kill = kill_rest;
-    s->move.pid = session_signal(s, 0) ? s->pid : 0;
     job_start(s->all->procs->loop, &s->move.job, move_run, move_done);
 }
 

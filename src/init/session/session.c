@@ -188,7 +188,7 @@ static struct session *session_new(struct sessions *ss, const struct init_sessio
     s->record.created_ms = clock_real_ms();
     s->ring = m->ring;
     s->shelf.max = SESSION_KEPT_MAX;
-    s->pidfd = s->reply.fd = s->send.fd = s->move.fd = s->dir.fd = -1;
+    s->pidfd = s->reply.fd = s->send.fd = s->move.how.fd = s->dir.fd = -1;
     s->outputs[0].fd = s->outputs[1].fd = -1;
     buf_init(&s->reply.text, REPLY_MAX);
     list_init(&s->link);
@@ -251,6 +251,7 @@ static int spawn_shell(struct session *s, const struct init_session_create *m, s
                            .user = &s->user,
                            .stdio = {ps->null_fd, ps->null_fd, ps->null_fd},
                            .cgroup_fd = s->group->fd,
+                           .mark = s->group->mark,
                            .extra = object_fd(s->all, e)};
 
     if (o.extra < 0 || session_dir_begin(&s->dir, e) < 0)
@@ -284,7 +285,7 @@ static int bring_up(struct session *s, const struct init_session_create *m, stru
         group_take(&ps->groups, &s->home, e) < 0)
         return -1;
     s->home->spent = true; /* it gets children, so no other command can use it again */
-    groups_init(&s->groups, ps->loop, s->home->fd, 0);
+    groups_init_in(&s->groups, ps->loop, s->home);
     s->groups.max = SESSION_GROUPS_MAX;
     if (group_take(&s->groups, &s->group, e) < 0 || channel_open(s, e) < 0)
         return -1;

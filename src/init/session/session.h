@@ -131,10 +131,9 @@ struct session {
     struct group *dying;  /* was killed with an interrupted call; NULL: it is empty */
     struct {
         struct job job;
-        struct group *to; /* NULL: the shell is not being moved */
-        int fd;           /* its cgroup.procs */
-        bool kill;        /* ...and what stays in the old group is killed */
-        pid_t pid;        /* the shell, when the move began; 0: it had ended */
+        struct group *to;      /* NULL: the shell is not being moved */
+        struct group_move how; /* its pid is 0 if the shell had ended when it began */
+        bool kill;             /* ...and what stays in the old group is killed */
     } move;
 
     /* what it does */

@@ -23,7 +23,6 @@
 #include "base/log.h"
 #include "base/str.h"
 #include "keeper/compat.h"
-#include "keeper/host/key.h"
 #include "keeper/host/ready.h"
 #include "keeper/ops.h"
 #include "wire/front.h"
@@ -128,7 +127,7 @@ static int spawn(struct front *f, int sock, struct err *e)
         return err_set(e, ERR_INTERNAL, "out of memory");
     for (size_t i = 0; i < CONFIG_COUNT; i++)
         argv[i + 2] = settings[i];
-    str_fmt(hash, sizeof(hash), "COVE_KEY_SHA256=%s", key_hash(f->k));
+    str_fmt(hash, sizeof(hash), "COVE_KEY_SHA256=%s", f->k->key_hash);
     pid = sys_clone3(&args);
     if (pid == 0)
         child_main(f->k, sock, argv, envp);

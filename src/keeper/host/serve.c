@@ -15,12 +15,13 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/str.h"
+#include "daemon/embed.h"
+#include "daemon/key.h"
+#include "daemon/listen.h"
 #include "keeper/closer.h"
 #include "keeper/counters.h"
 #include "keeper/host/doctor.h"
 #include "keeper/host/front.h"
-#include "keeper/host/key.h"
-#include "keeper/host/listen.h"
 #include "keeper/host/ready.h"
 #include "keeper/image.h"
 #include "keeper/io.h"
@@ -49,6 +50,17 @@ static int own_mounts(struct keeper *k, struct err *e)
         mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) < 0)
         return err_sys(e, "mount a /proc without other mounts in it");
     return 0;
+}
+
+static int open_key(struct keeper *k, struct err *e)
+{
+    return key_open(k->dir_fd, k->key_hash, e);
+}
+
+static int open_listener(struct keeper *k, struct err *e)
+{
+    k->listen_fd = listen_open(k->config.listen, k->url, e);
+    return k->listen_fd < 0 ? -1 : 0;
 }
 
 static int open_init(struct keeper *k, struct err *e)
@@ -88,7 +100,7 @@ static const struct {
     {"mounts",             own_mounts},
     {"state directory",    dirs_open},
     {"limits",             raise_limits},
-    {"api key",            key_open},
+    {"api key",            open_key},
     {"id ranges",          ids_open},
     {"cgroups",            cgroup_open},
     {"network",            network_open},
@@ -174,7 +186,7 @@ static int serve(struct keeper *k, struct err *e)
 {
     static const int ends[] = {SIGTERM, SIGINT, SIGHUP};
 
-    if (front_wait_old(k, e) < 0 || listen_open(k, e) < 0 || template_make_first(k, e) < 0)
+    if (front_wait_old(k, e) < 0 || open_listener(k, e) < 0 || template_make_first(k, e) < 0)
         return -1;
     signal(SIGPIPE, SIG_IGN);
     for (size_t i = 0; i < ARRAY_LEN(ends); i++)
@@ -219,7 +231,7 @@ int keeper_main(int argc, char **argv)
     umask(022);
     r = keeper_load(&k, argc, argv, &e);
     if (r == 0)
-        r = listen_check(&k, &e);
+        r = listen_check(k.config.listen, &e);
     if (r == 0)
         r = keeper_come_up(&k, &e);
     if (r == 0) {

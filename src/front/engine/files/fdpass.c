@@ -285,6 +285,7 @@ static struct fd_call *call_new(struct engine *g, enum init_fd_kind want, const 
         abort(); /* as in stream.c */
     c->g = g;
     c->in.want = want;
+    c->in.any_file = g->o.host;
     c->job.share = job_share(key);
     c->cb = cb;
     c->arg = arg;

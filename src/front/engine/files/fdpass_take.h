@@ -13,6 +13,7 @@ struct fd_taking {
     int fd;                 /* the connection */
     enum init_fd_kind want; /* and what may come over it */
     int passed;             /* the first that came, or -1 */
+    bool any_file;          /* of any file system: host mode */
     bool closed, overfull;
     const char *wrong; /* what is the matter with it, or NULL */
     struct stat st;    /* of a file */

@@ -240,8 +240,25 @@ static struct box *rescue(struct engine *g, const struct keeper_sandbox *m, stru
     row.image = (struct store_bytes){buf_data(&image), image.len};
     if (store_sandbox_insert(g->o.store, &row, e) < 0)
         return NULL;
-    log_warn("join: sandbox %s has no row: it is given to key %s", m->id, g->o.first_key);
+    if (!g->o.host)
+        log_warn("join: sandbox %s has no row: it is given to key %s", m->id, g->o.first_key);
     return box_add(g, &row);
+}
+
+/* Host mode: a server that is started again may have another user, directory and environment. */
+static void take_machine(struct box *b, const struct keeper_sandbox *m)
+{
+    struct buf *to = &b->g->machine;
+    struct err e;
+
+    buf_free(to);
+    buf_init(to, 2 * IMAGE_SETTINGS_MAX);
+    if (image_defaults(m->settings.p, m->settings.len, to, &e) < 0 || to->failed) {
+        log_error("join: settings of the machine: %s", e.msg);
+        return;
+    }
+    b->pub.image = buf_data(to);
+    b->pub.image_len = to->len;
 }
 
 /* ---- the keeper's list ---- */
@@ -272,10 +289,13 @@ static void on_sandbox(void *arg, const void *msg)
     if (n == NULL && p.b == NULL && join_is_orphan(j->g, m->told != 0)) {
         p.b = j->g->joined || j->g->rescue ? rescue(j->g, m, &e) : NULL;
         if (p.b == NULL) { /* the start is refused, or the next one tries again */
-            log_error("join: sandbox %s has no row and is left alone", m->id);
+            log_error("join: sandbox %s has no row and is left alone%s%s", m->id,
+                      j->g->rescue ? ": " : "", j->g->rescue ? e.msg : "");
             return;
         }
     }
+    if (p.b != NULL && j->g->o.host)
+        take_machine(p.b, m);
     if (p.b != NULL && !m->told)
         join_told(j->g, m->id);
     if (n != NULL) {
@@ -397,8 +417,8 @@ int join_start(struct engine *g, struct err *e)
         free(j);
         return -1;
     }
-    g->rescue = !g->joined && config_accepts(g->o.config, "lost-database");
-    ask.settings = g->rescue;
+    g->rescue = !g->joined && (g->o.host || config_accepts(g->o.config, "lost-database"));
+    ask.settings = g->rescue || g->o.host;
     map_init(&j->deleting);
     if (store_sandbox_each(g->o.store, on_row, j, e) < 0 || templates_join(g, e) < 0) {
         join_free(j);

@@ -65,8 +65,25 @@ void life_silence(struct box *b, const char *what)
     talk_peer_reset(&b->peer, &why);
 }
 
+/* Before its row says `deleting`, from which there is no way back. */
+static void refuse_machine(struct box *b, const struct life_news *n)
+{
+    struct err e;
+
+    err_set(
+        &e, ERR_UNSUPPORTED,
+        "delete sandbox %s: it is the machine that this server runs on; stop `cove host` to end "
+        "what it started",
+        b->pub.id);
+    waiter_answer(n->waiter, b->pub.id, &e);
+}
+
 void life_end_it(struct box *b, const struct life_news *n)
 {
+    if (b->g->o.host) {
+        refuse_machine(b, n);
+        return;
+    }
     if (mark_deleting(b, n) < 0)
         return;
     name_detach(b);

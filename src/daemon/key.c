@@ -1,23 +1,26 @@
 /* key.c - see key.h. */
-#include "keeper/host/key.h"
+#include "daemon/key.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <openssl/evp.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
+#include "base/id.h"
+#include "base/own.h"
+#include "base/sha256.h"
 #include "base/str.h"
 
 #define KEY_PREFIX "e2b_" /* front/auth/auth.h says why */
 #define KEY_RANDOM 20     /* bytes, shown as hexadecimal digits */
 
-static int make_key(struct keeper *k, struct err *e)
+static int make_key(int dir, struct err *e)
 {
     char text[sizeof(KEY_PREFIX) + 2 * KEY_RANDOM + 2] = KEY_PREFIX;
     unsigned char random[KEY_RANDOM];
-    autofd int fd =
-        openat(k->dir_fd, "api-key.new", O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    autofd int fd = openat(dir, "api-key.new", O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
     size_t n;
 
     id_bytes(random, sizeof(random));
@@ -25,21 +28,21 @@ static int make_key(struct keeper *k, struct err *e)
     strcat(text, "\n");
     n = strlen(text);
     if (fd < 0 || write(fd, text, n) != (ssize_t)n || fsync(fd) < 0 ||
-        renameat(k->dir_fd, "api-key.new", k->dir_fd, "api-key") < 0)
+        renameat(dir, "api-key.new", dir, "api-key") < 0)
         return err_sys(e, "write DIR/api-key");
     return 0;
 }
 
-int key_open(struct keeper *k, struct err *e)
+int key_open(int dir, char hash[KEY_HASH], struct err *e)
 {
-    unsigned char sum[EVP_MAX_MD_SIZE];
+    struct sha256 sum;
     autofd int fd = -1;
     char text[256];
     ssize_t n;
 
-    if (faccessat(k->dir_fd, "api-key", F_OK, 0) < 0 && make_key(k, e) < 0)
+    if (faccessat(dir, "api-key", F_OK, 0) < 0 && make_key(dir, e) < 0)
         return -1;
-    fd = openat(k->dir_fd, "api-key", O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    fd = openat(dir, "api-key", O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
     n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
     if (n < 0)
         return err_sys(e, "read DIR/api-key");
@@ -47,14 +50,9 @@ int key_open(struct keeper *k, struct err *e)
     text[strcspn(text, "\r\n")] = '\0';
     if (strlen(text) < 16)
         return err_set(e, ERR_INVALID, "DIR/api-key does not hold a key of at least 16 characters");
-    if (EVP_Digest(text, strlen(text), sum, NULL, EVP_sha256(), NULL) != 1)
-        return err_set(e, ERR_INTERNAL, "hash the api key");
-    str_hex(k->key_hash, sum, 32);
+    sha256_init(&sum);
+    sha256_add(&sum, text, strlen(text));
+    sha256_hex(&sum, hash);
     explicit_bzero(text, sizeof(text));
     return 0;
-}
-
-const char *key_hash(const struct keeper *k)
-{
-    return k->key_hash;
 }

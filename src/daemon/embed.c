@@ -1,17 +1,20 @@
 /* embed.c - cove-init and cove-helper, carried inside this binary, as files to execute.
  *
- * A sealed memfd, host root's, mode 0111: executable by all, readable by
+ * A sealed memfd, its maker's (of `cove serve`: host root's), mode 0111: executable by all, readable by
  * no user inside. The kernel then marks its process as not to be dumped by anyone
  * without capabilities on the host: no ptrace, no /proc/1/mem, no fds, not even
  * for root inside (PR_SET_DUMPABLE alone would not hold that). All inits share
  * its pages. */
+#include "daemon/embed.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
-#include "keeper/host.h"
+#include "base/own.h"
 
 extern const char cove_init_start[], cove_init_end[];     /* from init_blob.S */
 extern const char cove_helper_start[], cove_helper_end[]; /* from helper_blob.S */
@@ -42,6 +45,8 @@ static int program_fd(const char *name, const char *start, const char *end, stru
     /* A file that is open for writing does not execute. */
     snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
     ro = open(path, O_RDONLY | O_CLOEXEC);
+    if (ro < 0 && errno == EACCES && fchmod(fd, 0555) == 0) /* without root's power over files */
+        ro = open(path, O_RDONLY | O_CLOEXEC);
     return ro < 0 ? err_sys(e, "reopen the memfd of %s", name) : take_fd(&ro);
 }
 

@@ -1,6 +1,6 @@
-/* listen.c - the listening socket. Opened by the keeper, so that it stays open when a front ends.
+/* listen.c - the listening socket. Not opened by the front, so that it stays open when a front ends.
  */
-#include "keeper/host/listen.h"
+#include "daemon/listen.h"
 
 #include <errno.h>
 #include <netdb.h>
@@ -8,7 +8,9 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
+#include "base/own.h"
 #include "base/str.h"
 
 #define LISTEN_BACKLOG 1024
@@ -56,67 +58,68 @@ static int bind_patiently(const struct addrinfo *ai)
     return fd;
 }
 
-static void url_of(struct keeper *k, const char *host)
+static void url_of(int fd, const char *host, char url[LISTEN_URL_MAX])
 {
     struct sockaddr_storage a;
     socklen_t len = sizeof(a);
     char port[16] = "0";
 
-    if (getsockname(k->listen_fd, (struct sockaddr *)&a, &len) == 0)
+    if (getsockname(fd, (struct sockaddr *)&a, &len) == 0)
         getnameinfo((struct sockaddr *)&a, len, NULL, 0, port, sizeof(port), NI_NUMERICSERV);
     if (strcmp(host, "0.0.0.0") == 0 || strcmp(host, "::") == 0)
         host = "127.0.0.1";
-    str_fmt(k->url, sizeof(k->url), strchr(host, ':') ? "http://[%.80s]:%s" : "http://%.80s:%s",
-            host, port);
+    str_fmt(url, LISTEN_URL_MAX, strchr(host, ':') ? "http://[%.80s]:%s" : "http://%.80s:%s", host,
+            port);
 }
 
 /* The address of --listen; *ret is for freeaddrinfo(). */
-static int look_up(const struct keeper *k, char host[LISTEN_HOST_MAX + 1], struct addrinfo **ret,
+static int look_up(const char *text, char host[LISTEN_HOST_MAX + 1], struct addrinfo **ret,
                    struct err *e)
 {
     struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE | AI_NUMERICSERV};
     char port[16];
     int r;
 
-    if (split(k->config.listen, host, port, e) < 0)
+    if (split(text, host, port, e) < 0)
         return -1;
     r = getaddrinfo(host, port, &hints, ret);
     return r == 0 ? 0
                   : err_set(e, ERR_INVALID, "--listen %s: %s; expected an address of this host",
-                            k->config.listen, gai_strerror(r));
+                            text, gai_strerror(r));
 }
 
 /* A port in use is no error here: the front of a killed keeper may still have it. */
-int listen_check(const struct keeper *k, struct err *e)
+int listen_check(const char *text, struct err *e)
 {
     struct addrinfo *ai;
     char host[LISTEN_HOST_MAX + 1];
     int fd, ret = 0;
 
-    if (look_up(k, host, &ai, e) < 0)
+    if (look_up(text, host, &ai, e) < 0)
         return -1;
     fd = try_bind(ai);
     if (fd < 0 && errno != EADDRINUSE)
-        ret = err_set(e, ERR_INVALID, "--listen %s: %s", k->config.listen, strerror(errno));
+        ret = err_set(e, ERR_INVALID, "--listen %s: %s", text, strerror(errno));
     drop_fd(&fd);
     freeaddrinfo(ai);
     return ret;
 }
 
-int listen_open(struct keeper *k, struct err *e)
+int listen_open(const char *text, char url[LISTEN_URL_MAX], struct err *e)
 {
     struct addrinfo *ai;
     char host[LISTEN_HOST_MAX + 1];
+    int fd;
 
-    if (look_up(k, host, &ai, e) < 0)
+    if (look_up(text, host, &ai, e) < 0)
         return -1;
-    k->listen_fd = bind_patiently(ai);
+    fd = bind_patiently(ai);
     freeaddrinfo(ai);
-    if (k->listen_fd < 0 && errno == EADDRINUSE)
+    if (fd < 0 && errno == EADDRINUSE)
         return err_set(e, ERR_CONFLICT, "listen on %s: the port is in use by another program",
-                       k->config.listen);
-    if (k->listen_fd < 0)
-        return err_sys(e, "listen on %s", k->config.listen);
-    url_of(k, host);
-    return 0;
+                       text);
+    if (fd < 0)
+        return err_sys(e, "listen on %s", text);
+    url_of(fd, host, url);
+    return fd;
 }
