@@ -22,8 +22,9 @@ static const struct cmd_opt *find_letter(const struct cmd *c, char letter)
     return NULL;
 }
 
-/* Every command takes it, also those that never ask a server. */
+/* Every command takes them, also those that never ask a server. */
 static const struct cmd_opt context = {0, CMD_CONTEXT, "NAME", ""};
+static const struct cmd_opt as = {0, CMD_AS, "KEY", ""};
 
 static int unknown_option(const struct cmd *c, const char *name, size_t n, struct err *e)
 {
@@ -69,6 +70,8 @@ static int keep(struct args *a, const struct cmd_opt *o, const char *value, stru
         unsetenv("COVE_API_KEY");
         return setenv("COVE_CONTEXT", value, 1) < 0 ? err_sys(e, "--" CMD_CONTEXT) : 0;
     }
+    if (o == &as)
+        return setenv("COVE_AS", value, 1) < 0 ? err_sys(e, "--" CMD_AS) : 0;
     if (a->nopts == ARGS_OPTS_MAX)
         return err_set(e, ERR_INVALID, "more than %d options given", ARGS_OPTS_MAX);
     a->opts[a->nopts].opt = o;
@@ -85,6 +88,8 @@ static int parse_long(struct args *a, int *i, struct err *e)
 
     if (o == NULL && n == strlen(CMD_CONTEXT) && strncmp(arg, CMD_CONTEXT, n) == 0)
         o = &context;
+    if (o == NULL && n == strlen(CMD_AS) && strncmp(arg, CMD_AS, n) == 0)
+        o = &as;
     if (o == NULL)
         return unknown_option(a->cmd, arg, n, e);
     if (o->value == NULL && eq != NULL)

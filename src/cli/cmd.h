@@ -91,7 +91,8 @@ struct cmd {
     int (*run)(const struct args *a, struct err *e);
 };
 
-#define CMD_CONTEXT "context" /* the option that every command takes */
+#define CMD_CONTEXT "context" /* the options that every command takes */
+#define CMD_AS "as"
 #define CMD_ANY (-1)
 #define CMD_USAGE 200 /* exit status after a usage error */
 

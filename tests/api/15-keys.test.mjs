@@ -33,8 +33,13 @@ test('the first key has the same form', () => {
 test('a key sees only its own sandboxes, and only an admin manages keys', async () => {
   const [a, b] = [await d.post('/v1/keys', { name: 'a' }), await d.post('/v1/keys', { name: 'b', admin: true })];
   const sandbox = await d.post('/v1/sandboxes', {}, { key: a.key });
-  await d.fails(404, 'not_found', 'GET', `/v1/sandboxes/${sandbox.id}`, undefined, { key: b.key });
-  await d.fails(404, 'not_found', 'GET', `/v1/sandboxes/${sandbox.id}`);
+  const { key: c } = await d.post('/v1/keys', { name: 'c' });
+  await d.fails(404, 'not_found', 'GET', `/v1/sandboxes/${sandbox.id}`, undefined, { key: c });
+  // an admin sees that it is there (17-admin), and nothing inside
+  for (const key of [b.key, d.key]) {
+    await d.fails(404, 'not_found', 'GET', `/v1/sandboxes/${sandbox.id}/processes`, undefined, { key });
+    assert.equal((await d.get('/v1/sandboxes', { key })).sandboxes.length, 0);
+  }
   await d.fails(403, 'denied', 'GET', '/v1/keys', undefined, { key: a.key });
   await d.fails(403, 'denied', 'POST', '/v1/keys', {}, { key: a.key });
   const seen = (await d.get('/v1/keys', { key: b.key })).keys;

@@ -201,6 +201,8 @@ static int send_request(int fd, const struct server *s, const struct call *c, st
              s->host, v6 ? "]" : "", s->port);
     buf_addf(&head, "Authorization: Bearer %s\r\nAccept: %s\r\n", s->key,
              c->accept != NULL ? c->accept : "application/json");
+    if (s->as[0] != '\0')
+        buf_addf(&head, "Cove-As: %s\r\n", s->as);
     if (c->last_id != NULL)
         buf_addf(&head, "Last-Event-ID: %s\r\n", c->last_id);
     if (c->ws_key != NULL)

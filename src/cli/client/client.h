@@ -21,6 +21,7 @@
 struct server {
     char host[256], port[8];
     char key[CLIENT_KEY_MAX];
+    char as[CLIENT_KEY_MAX]; /* id of the key that calls act for (--as); "": our own */
 };
 
 /* From COVE_URL and COVE_API_KEY; else from the context that --context or COVE_CONTEXT names, or

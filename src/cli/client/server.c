@@ -19,6 +19,8 @@ int server_parse_url(struct server *s, const char *url, struct err *e)
     uint64_t port;
     size_t n;
 
+    s->as[0] = '\0';
+
     if (strncmp(url, "https://", 8) == 0)
         return err_set(e, ERR_UNSUPPORTED,
                        "'%.100s': the CLI does not support TLS; use an http:// URL", url);
@@ -120,7 +122,7 @@ static int find_context(struct server *ret, struct err *e)
     return server_from_context(ret, all, name, e) < 0 ? -1 : 1;
 }
 
-int server_find(struct server *ret, struct err *e)
+static int find(struct server *ret, struct err *e)
 {
     const char *env_url = getenv("COVE_URL"), *env_key = getenv("COVE_API_KEY");
     char text[FILE_MAX] = "", url[512], key_file[1024];
@@ -147,4 +149,22 @@ int server_find(struct server *ret, struct err *e)
     if (read_small(key_file, text, e) < 0)
         return err_wrap(e, "read the API key of %s", url);
     return set_key(ret, text, e);
+}
+
+/* A key has an id of letters and digits: nothing else may get into a header. */
+static int set_as(struct server *s, const char *as, struct err *e)
+{
+    for (size_t i = 0; as[i] != '\0'; i++)
+        if (i + 1 >= sizeof(s->as) || as[i] <= ' ' || as[i] > '~')
+            return err_set(e, ERR_INVALID, "--as: '%.60s' is no id of a key; see `cove key list`",
+                           as);
+    strcpy(s->as, as);
+    return 0;
+}
+
+int server_find(struct server *ret, struct err *e)
+{
+    const char *as = getenv("COVE_AS");
+
+    return find(ret, e) < 0 ? -1 : set_as(ret, as != NULL ? as : "", e);
 }

@@ -172,6 +172,8 @@ static void docs_man(struct buf *out)
         ".SH ENVIRONMENT\n.TP\n.B COVE_URL\nthe server, as http://HOST:PORT\n"
         ".TP\n.B COVE_API_KEY\nthe API key\n.TP\n.B COVE_CONTEXT\nthe server of that name (see "
         "\\fBcontext\\fR), as the option \\fB\\-\\-context\\fR of any command\n"
+        ".TP\n.B COVE_AS\nwith an admin key: the key to act for, as the option "
+        "\\fB\\-\\-as\\fR of any command\n"
         ".PP\nWithout them and without a current context, root uses the "
         "daemon that was started last on this machine, from\n\\fI/run/cove/default\\fR.\n"
         ".SH FILES\n.TP\n.I /var/lib/cove\nthe default state directory "

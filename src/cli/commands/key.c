@@ -1,4 +1,5 @@
 /* key.c - `cove key`: creates, lists, shows, changes and revokes API keys. */
+#include <stdio.h>
 #include <string.h>
 
 #include "base/quotas.h"
@@ -15,7 +16,8 @@ static const struct cmd_opt opts[] = {
     {0, "name", "NAME", "create: a name, to recognize the key by"},
     {0, "admin", NULL, "create: the key may also manage keys and templates"},
     {0, "quota", "NAME=VALUE", "create, update: a quota, such as sandboxes=20 or memory=64G; 0: no limit; default: as the settings; repeatable"},
-    {0, "delete-sandboxes", NULL, "revoke: delete the key's sandboxes too"},
+    {0, "sandboxes", "WHAT", "revoke: what becomes of the key's sandboxes: keep, stop or delete [keep]"},
+    {0, "delete-sandboxes", NULL, "revoke: the same as --sandboxes delete"},
     {0, "json", NULL, "print JSON"},
     {0},
 };
@@ -168,13 +170,33 @@ static int update(const struct args *a, const struct server *s, struct err *e)
     return 0;
 }
 
+/* The server's words: "kept", "stopped", "deleted". */
+static void print_revoked(json_t *answer)
+{
+    const char *done = json_string_value(json_object_get(answer, "sandboxes"));
+    json_int_t n = json_integer_value(json_object_get(answer, "count"));
+
+    printf("revoked; %lld sandbox%s %s%s\n", (long long)n, n == 1 ? "" : "es",
+           done != NULL ? done : "",
+           json_is_true(json_object_get(answer, "left"))
+               ? " (`cove list --all-keys` and `--as KEY` show what the key left)"
+               : "");
+}
+
 static int revoke(const struct args *a, const struct server *s, struct err *e)
 {
-    char path[PATH_TEXT_MAX];
+    const char *what = args_flag(a, "delete-sandboxes") ? "delete" : args_value(a, "sandboxes");
+    char key[PATH_TEXT_MAX], path[PATH_TEXT_MAX];
+    autojson json_t *answer = NULL;
 
-    path_key(path, a->operands[1],
-             args_flag(a, "delete-sandboxes") ? "?delete_sandboxes=true" : "");
-    return client_call(s, "DELETE", path, NULL, NULL, e);
+    path_query(path, path_key(key, a->operands[1], "?"), "sandboxes", what);
+    if (client_call(s, "DELETE", path, NULL, &answer, e) < 0)
+        return -1;
+    if (args_flag(a, "json"))
+        request_print(answer);
+    else
+        print_revoked(answer);
+    return 0;
 }
 
 /* clang-format off */
@@ -196,8 +218,13 @@ const struct cmd cmd_key = {
         "Quotas bound what one key may have. A key has those of the settings quota-NAME unless it "
         "was\n"
         "given its own; an admin's key has none but its own.\n\n"
-        "Each key sees only the sandboxes it created. The sandboxes of a revoked key stay until\n"
-        "their timeouts, or until `cove key revoke --delete-sandboxes ID`.",
+        "Each key sees only the sandboxes it created; `cove list --all-keys` shows an admin those "
+        "of\n"
+        "all keys, and `--as KEY` of any command acts for that key. The sandboxes of a revoked "
+        "key\n"
+        "stay until their timeouts, unless `cove key revoke` says otherwise with --sandboxes, "
+        "also\n"
+        "later.",
     .opts = opts,
     .subs = subs,
     .min = 1,

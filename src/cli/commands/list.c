@@ -11,6 +11,7 @@
 #include "cli/table.h"
 
 #define COLUMNS_DEFAULT "id,name,state,template,age,ends,metadata"
+#define COLUMNS_ALL "id,key,name,state,template,age,ends,metadata"
 #define META_MAX 512
 
 /* clang-format off */
@@ -18,8 +19,9 @@ static const struct cmd_opt opts[] = {
     {'q', "quiet",    NULL,    "print only ids, one per line"},
     {0,   "state",    "STATE", "only sandboxes in this state: running, paused, stopped or damaged"},
     {0,   "template", "NAME",  "only sandboxes of this template"},
+    {0,   "all-keys", NULL,    "sandboxes of all keys, with the key of each; for admin keys only"},
     {0,   "meta",     "K=V",   "only sandboxes with this label; repeatable"},
-    {0,   "columns",  "LIST",  "columns to show, separated by commas [" COLUMNS_DEFAULT "]; also changed, cpu, memory, disk, pids, network, snapshot, reason, on-timeout"},
+    {0,   "columns",  "LIST",  "columns to show, separated by commas [" COLUMNS_DEFAULT "]; also key, changed, cpu, memory, disk, pids, network, snapshot, reason, on-timeout"},
     {0,   "watch",    NULL,    "show the list again every two seconds"},
     {0,   "json",     NULL,    "print JSON"},
     {0},
@@ -73,6 +75,7 @@ static const struct {
     struct table_column column;
 } all_columns[] = {
     {"id",         {"ID",         "id",         table_text}},
+    {"key",        {"KEY",        "key",        table_text}},
     {"name",       {"NAME",       "name",       table_text}},
     {"state",      {"STATE",      "state",      table_text}},
     {"template",   {"TEMPLATE",   "template",   table_text}},
@@ -124,7 +127,10 @@ static int choose_sandboxes(struct listing *l, struct err *e)
     const char *pair;
     size_t at = 0;
 
-    path_query(path, "/v1/sandboxes?limit=100", "state", args_value(l->a, "state"));
+    path_query(path,
+               args_flag(l->a, "all-keys") ? "/v1/sandboxes?limit=100&all_keys=true"
+                                           : "/v1/sandboxes?limit=100",
+               "state", args_value(l->a, "state"));
     path_query(l->path, path, "template", args_value(l->a, "template"));
     while ((pair = args_next(l->a, "meta", &at)) != NULL) {
         char name[META_MAX + 16], key[META_MAX];
@@ -158,8 +164,10 @@ static int list(const struct args *a, struct err *e)
     const char *columns = args_value(a, "columns");
 
     l.a = a;
-    if (choose_columns(&l, columns != NULL ? columns : COLUMNS_DEFAULT, e) < 0 ||
-        choose_sandboxes(&l, e) < 0 || server_find(&l.s, e) < 0)
+    if (columns == NULL)
+        columns = args_flag(a, "all-keys") ? COLUMNS_ALL : COLUMNS_DEFAULT;
+    if (choose_columns(&l, columns, e) < 0 || choose_sandboxes(&l, e) < 0 ||
+        server_find(&l.s, e) < 0)
         return -1;
     return args_flag(a, "watch") ? live_draw(draw, &l, e) : draw(&l, e);
 }

@@ -12,6 +12,7 @@
 
 /* clang-format off */
 static const struct cmd_opt opts[] = {
+    {0, "all-keys",  NULL, "sandboxes of all keys; for admin keys only"},
     {0, "no-stream", NULL, "print once instead of every two seconds"},
     {0, "json",      NULL, "print JSON, once"},
     {0},
@@ -136,7 +137,8 @@ static int stats(const struct args *a, struct err *e)
 {
     struct drawing d = {.a = a};
 
-    path_query(d.path, "/v1/usage?", "sandbox", a->noperands > 0 ? a->operands[0] : NULL);
+    path_query(d.path, args_flag(a, "all-keys") ? "/v1/usage?all_keys=true" : "/v1/usage?",
+               "sandbox", a->noperands > 0 ? a->operands[0] : NULL);
     if (server_find(&d.s, e) < 0)
         return -1;
     return args_flag(a, "json") || args_flag(a, "no-stream") ? draw(&d, e) : live_draw(draw, &d, e);

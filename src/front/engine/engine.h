@@ -219,8 +219,8 @@ void engine_delete_named(struct engine *g, const char *key, const char *name, en
                          void *arg);
 /* Answers when nothing of it runs any more and no restart can bring it back. */
 void engine_delete(struct ref ref, engine_done_cb *cb, void *arg);
-/* With `memory` its processes are frozen. Without, they are killed and it is stopped. ERR_CONFLICT
- * if it does not run, or another operation on it is under way. */
+/* With `memory` its processes are frozen. Without, they are killed and it is stopped, also if it is
+ * paused. ERR_CONFLICT if it does not run, or another operation on it is under way. */
 void engine_pause(struct ref ref, bool memory, engine_sandbox_cb *cb, void *arg);
 
 /* Lifetime after a resume. */
@@ -276,7 +276,7 @@ void engine_set_rules(struct ref ref, const struct sandbox_rule *rules, size_t n
                       engine_sandbox_cb *cb, void *arg);
 
 struct list_opts {
-    const char *key;
+    const char *key;      /* NULL: all keys, for a caller that may see them */
     unsigned states;      /* SANDBOX_BITs; 0: all */
     const char *template; /* NULL: all */
     uint64_t created_from_ms;
@@ -291,6 +291,12 @@ struct list_opts {
 int engine_list(struct engine *g, const struct list_opts *o,
                 void (*each)(void *arg, const struct sandbox *s), void *arg, char **ret_next,
                 struct err *e);
+
+/* The key has a sandbox, in any state, or a snapshot. A key that was revoked may. */
+bool engine_has_any_of(struct engine *g, const char *key);
+/* Notes, as an event of the sandbox and in its log, that the key `by` has made the call `call` on it
+ * for its owner. */
+void engine_audit(struct ref ref, const char *by, const char *call);
 
 /* Every sandbox of every key, in no order; for callers that checked another credential than a
  * key. */
@@ -396,6 +402,7 @@ struct engine_event {
                           * may be set; "sandbox.created", "sandbox.deleted", "sandbox.stopped",
                           * "sandbox.paused", "sandbox.resumed", "sandbox.timeout",
                           * "sandbox.updated", "sandbox.writes_lost",
+                          * "sandbox.admin" (engine_audit()),
                           * "sandbox.snapshot",
                           * "process.started", "process.exited" */
     const char *sandbox; /* id */
@@ -426,7 +433,7 @@ struct sandbox_traffic {
     const char *id;
     uint64_t in_bytes, in_packets, out_bytes, out_packets; /* as the sandbox sees it */
 };
-/* Of every sandbox of the key that has a network, since its boot. */
+/* Of every sandbox of the key (NULL: of all keys) that has a network, since its boot. */
 void engine_traffic(struct engine *g, const char *key,
                     void (*each)(void *arg, const struct sandbox_traffic *t), engine_done_cb *done,
                     void *arg);

@@ -148,12 +148,16 @@ const char *call_param(const struct call *c, size_t i)
     return i < c->match.nparams ? c->match.params[i] : "";
 }
 
+void call_act_as(struct call *c, const char *key)
+{
+    str_fmt(c->owner, sizeof(c->owner), "%s", key);
+    c->ref.key = c->owner;
+}
+
 void call_aim(struct call *c, const char *key, const char *id)
 {
-    if (key != NULL) {
-        str_fmt(c->owner, sizeof(c->owner), "%s", key);
-        c->ref.key = c->owner;
-    }
+    if (key != NULL)
+        call_act_as(c, key);
     str_fmt(c->sandbox, sizeof(c->sandbox), "%s", id);
     c->ref.id = c->sandbox;
 }

@@ -92,6 +92,8 @@ void call_free(struct call *c); /* plane_free() only */
 void *call_state(struct call *c, size_t size, void (*drop)(void *state));
 /* A parameter of the path, by its place. */
 const char *call_param(const struct call *c, size_t i);
+/* Sets c->ref.key to a copy. */
+void call_act_as(struct call *c, const char *key);
 /* Sets c->ref to copies of both; key NULL: for the same key as before. */
 void call_aim(struct call *c, const char *key, const char *id);
 /* From now on until it ends the call holds `bytes` of memory, or what it held before if that is more.

@@ -52,6 +52,8 @@ enum surface_flags {
     SURFACE_EARLY = 32,     /* answered while the engine is still starting */
     SURFACE_PAGE = 64,      /* the answer is text/html */
     SURFACE_BYTES = 128,    /* the answer is bytes, of a type that depends */
+    SURFACE_ADMIN = 256,    /* an admin key may call it for a sandbox of any key... */
+    SURFACE_AUDIT = 512,    /* ...which is audited, as it is for rows that change something */
 };
 
 /* The last row of a surface is all zero. */

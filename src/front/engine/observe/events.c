@@ -211,3 +211,18 @@ void events_say(struct engine *g, const struct box *b, const char *kind, const c
     jw_close(&w);
     events_add(g, b, kind, data.failed ? "{}" : buf_cstr(&data));
 }
+
+void engine_audit(struct ref ref, const char *by, const char *call)
+{
+    autobuf struct buf data = BUF_INIT(EVENTS_DATA_MAX);
+    const struct box *b = box_of(ref);
+    struct json_w w;
+
+    jw_init(&w, &data);
+    jw_open(&w);
+    jw_kstr(&w, "by", by);
+    jw_kstr(&w, "call", call);
+    jw_close(&w);
+    if (b != NULL && !data.failed)
+        events_add(ref.engine, b, "sandbox.admin", buf_cstr(&data));
+}

@@ -285,7 +285,8 @@ void engine_last_metrics(struct engine *g, const char *key,
     for (size_t i = 0; i < g->norder; i++) {
         const struct box *b = g->order[i];
 
-        if (b->metric.at_ms != 0 && b->life == LIFE_RUNNING && strcmp(b->pub.key, key) == 0)
+        if (b->metric.at_ms != 0 && b->life == LIFE_RUNNING &&
+            (key == NULL || strcmp(b->pub.key, key) == 0))
             each(arg, b->pub.id, &b->metric);
     }
 }

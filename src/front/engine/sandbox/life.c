@@ -123,6 +123,15 @@ void life_again(struct box *b, uint64_t ms)
     loop_timer_set(b->g->loop, &b->end, ms, on_end);
 }
 
+/* Its processes are frozen: only without them there is something to do. */
+static void stop_paused(struct box *b, const struct life_news *n)
+{
+    if (n->no_memory)
+        life_pause(b, n);
+    else
+        refuse(b, n);
+}
+
 static void later(struct box *b, const struct life_news *n)
 {
     (void)n;
@@ -156,7 +165,7 @@ static reaction *const react[LIFE_COUNT][LIFE_EVENT_COUNT] = {
     [LIFE_STOPPED]  = {[LIFE_DELETE] = life_end_it,    [LIFE_RESUME] = life_boot,         [LIFE_PAUSE] = refuse,
                        [LIFE_DIED] = stale,            [LIFE_TIMEOUT] = life_time_over,
                        NO_BOOT, NO_HALT, NO_FREEZE, NO_THAW, NO_DESTROY, NO_RECOVER},
-    [LIFE_PAUSED]   = {[LIFE_DELETE] = life_end_it,    [LIFE_RESUME] = life_thaw,         [LIFE_PAUSE] = refuse,
+    [LIFE_PAUSED]   = {[LIFE_DELETE] = life_end_it,    [LIFE_RESUME] = life_thaw,         [LIFE_PAUSE] = stop_paused,
                        [LIFE_DIED] = life_died,   [LIFE_TIMEOUT] = stale,
                        NO_BOOT, NO_HALT, NO_FREEZE, NO_THAW, NO_DESTROY, NO_RECOVER},
     [LIFE_BOOTING]  = {[LIFE_DELETE] = life_doom,      [LIFE_RESUME] = life_resume_too,   [LIFE_PAUSE] = refuse,

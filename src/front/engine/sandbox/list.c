@@ -5,6 +5,7 @@
 
 #include "base/own.h"
 #include "front/engine/internal.h"
+#include "front/engine/snapshot.h"
 #include "json/read.h"
 
 /* A letter and the last seq of the page in hex. The letter says in which order the
@@ -53,7 +54,9 @@ static bool has_metadata(const struct box *b, const char *const *want)
 
 static bool is_listed(struct engine *g, const struct box *b, const struct list_opts *o)
 {
-    return box_of((struct ref){g, o->key, b->pub.id}) == b &&
+    const char *key = o->key != NULL ? o->key : b->pub.key;
+
+    return box_of((struct ref){g, key, b->pub.id}) == b &&
            (o->states == 0 || (o->states & SANDBOX_BIT(b->pub.state))) &&
            (o->template == NULL || strcmp(o->template, b->pub.template) == 0) &&
            b->pub.created_ms >= o->created_from_ms && has_metadata(b, o->metadata);
@@ -92,4 +95,28 @@ int engine_list(struct engine *g, const struct list_opts *o,
         told++;
     }
     return 0;
+}
+
+static void note_box(void *arg, const struct sandbox *s)
+{
+    (void)s;
+    *(bool *)arg = true;
+}
+
+static void note_snapshot(void *arg, const struct snapshot *s)
+{
+    (void)s;
+    *(bool *)arg = true;
+}
+
+bool engine_has_any_of(struct engine *g, const char *key)
+{
+    struct list_opts boxes = {.key = key, .limit = 1};
+    struct snapshot_list_opts snapshots = {.key = key, .limit = 1};
+    autofree char *next = NULL, *after = NULL;
+    bool has = false;
+    struct err e;
+
+    return (engine_list(g, &boxes, note_box, &has, &next, &e) == 0 && has) ||
+           (engine_snapshots(g, &snapshots, note_snapshot, &has, &after, &e) == 0 && has);
 }

@@ -183,7 +183,7 @@ void network_reapply(struct box *b)
 
 struct traffic_call {
     struct engine *g;
-    char key[ENGINE_KEY_MAX + 1];
+    char key[ENGINE_KEY_MAX + 1];                             /* "": all */
     void (*each)(void *arg, const struct sandbox_traffic *t); /* NULL once `done` was called */
     engine_done_cb *done;
     void *arg;
@@ -199,7 +199,9 @@ static void on_count(void *arg, const void *msg)
                                 .out_bytes = m->out_bytes,
                                 .out_packets = m->out_packets};
 
-    if (c->each != NULL && box_of((struct ref){c->g, c->key, m->id}) != NULL)
+    const struct sandbox *s = engine_find(c->g, m->id);
+
+    if (c->each != NULL && s != NULL && (c->key[0] == '\0' || strcmp(c->key, s->key) == 0))
         c->each(c->arg, &t);
 }
 
@@ -230,6 +232,6 @@ void engine_traffic(struct engine *g, const char *key,
     if (c == NULL)
         return;
     *c = (struct traffic_call){.g = g, .each = each, .done = done, .arg = arg};
-    str_fmt(c->key, sizeof(c->key), "%.*s", (int)ENGINE_KEY_MAX, key);
+    str_fmt(c->key, sizeof(c->key), "%.*s", (int)ENGINE_KEY_MAX, key != NULL ? key : "");
     keeper_ask(g->keeper, KEEPER_TRAFFIC, &ask, &asker, c);
 }

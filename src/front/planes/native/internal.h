@@ -69,6 +69,13 @@ struct native {
 const char *native_domain(const struct call *c);
 struct token_mint *native_tokens(const struct call *c);
 
+/* The header with the id of the key that an admin's call acts for. */
+#define NATIVE_AS "Cove-As"
+/* For a parameter `all_keys`: whose sandboxes are shown, NULL for those of all keys. ERR_DENIED
+ * unless the key is an admin's. */
+int native_all_keys(const struct call *c, bool asked, const char **ret_key, struct err *e);
+#define NATIVE_ALL_KEYS "Those of all keys; for admin keys only."
+
 #define DOCUMENT_TOKEN "token" /* the parameter that may hold the key, where a row has it */
 
 /* The page for people, from the same. */

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/log.h"
 #include "base/own.h"
 #include "base/str.h"
 #include "front/planes/native/internal.h"
@@ -45,20 +46,77 @@ static int authorize(struct call *c, struct err *e)
 /* Rows of one sandbox take its id, its name or the beginning of its id. */
 #define SANDBOX_PATH "/v1/sandboxes/{"
 
-static int resolve(struct call *c, struct err *e)
+static bool is_admin(const struct call *c)
+{
+    struct err e;
+
+    return auth_allows(c->plane->auth, c->key, SCOPE_ADMIN, &e) == 0;
+}
+
+/* An admin acts as another key, which may be a revoked one that has left something. */
+static int act_as(struct call *c, const char *key, struct err *e)
+{
+    struct auth_info k;
+    struct err none;
+
+    if (!is_admin(c))
+        return err_set(e, ERR_DENIED, NATIVE_AS ": only an admin key may act as another key");
+    if (strlen(key) > ENGINE_KEY_MAX ||
+        (auth_get(c->plane->auth, key, &k, &none) < 0 && !engine_has_any_of(c->plane->engine, key)))
+        return err_set(e, ERR_NOT_FOUND,
+                       NATIVE_AS ": no API key %.64s; `cove key list` shows the ids", key);
+    call_act_as(c, key);
+    return 0;
+}
+
+static int find_sandbox(struct call *c, struct err *e)
 {
     const struct sandbox *s = NULL;
 
-    c->ref.id = call_param(c, 0);
     if (strncmp(c->row->route.path, SANDBOX_PATH, strlen(SANDBOX_PATH)) != 0)
         return 0;
     if (engine_resolve(c->ref, &s, e) < 0)
         return -1;
+    if (s == NULL && (c->row->flags & SURFACE_ADMIN) != 0 && is_admin(c))
+        s = engine_find(c->plane->engine, c->ref.id);
     if (s != NULL)
-        call_aim(c, NULL, s->id);
+        call_aim(c, s->key, s->id);
     else if (c->row->body != NULL) /* no body is read for it */
         return err_set(e, ERR_NOT_FOUND, "no sandbox %.64s", c->ref.id);
     return 0;
+}
+
+/* What an admin does with the sandboxes of others is in our log, and in that of the sandbox, where
+ * its key sees it. Only looking at what is no tenant's is not. */
+static void audit(const struct call *c, bool as)
+{
+    if (strcmp(c->ref.key, c->key) == 0 ||
+        (!as && c->row->scope == SCOPE_READ && (c->row->flags & SURFACE_AUDIT) == 0))
+        return;
+    log_info("admin key %s acts for key %s: %s %.200s (%s)", c->key, c->ref.key, c->row->op,
+             http_head(c->r)->path.p, http_request_id(c->r));
+    engine_audit(c->ref, c->key, c->row->op);
+}
+
+static int resolve(struct call *c, struct err *e)
+{
+    const char *as = http_header(c->r, NATIVE_AS);
+
+    c->ref.id = call_param(c, 0);
+    if (c->key == NULL) /* a public row */
+        return 0;
+    if ((as != NULL && act_as(c, as, e) < 0) || find_sandbox(c, e) < 0)
+        return -1;
+    audit(c, as != NULL);
+    return 0;
+}
+
+int native_all_keys(const struct call *c, bool asked, const char **ret_key, struct err *e)
+{
+    *ret_key = asked ? NULL : c->ref.key;
+    if (!asked || is_admin(c))
+        return 0;
+    return err_set(e, ERR_DENIED, "all_keys: only an admin key sees the sandboxes of other keys");
 }
 
 const char *native_domain(const struct call *c)

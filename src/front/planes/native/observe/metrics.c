@@ -185,10 +185,10 @@ static void log_get(struct call *c, const void *in)
 const struct surface_row surface_metrics[] = {
     {{"GET", "/v1/sandboxes/{id}/metrics"}, SCOPE_READ, metrics_get, "getSandboxMetrics",
      "Shows the resource usage of a sandbox over time.",
-     .query = &metrics_input, .status = 200, .answers = {&points_shape}},
+     .query = &metrics_input, .status = 200, .answers = {&points_shape}, .flags = SURFACE_ADMIN},
     {{"GET", "/v1/sandboxes/{id}/logs"}, SCOPE_READ, log_get, "getSandboxLogs",
      "Shows the log of a sandbox: events of the sandbox and its processes and, with log_output, their output.",
-     .query = &log_input, .status = 200, .answers = {&log_shape}},
+     .query = &log_input, .status = 200, .answers = {&log_shape}, .flags = SURFACE_ADMIN | SURFACE_AUDIT},
     {.op = NULL},
 };
 /* clang-format on */

@@ -10,7 +10,7 @@
 /* ---- all sandboxes, now ---- */
 
 struct used_view {
-    const char *id, *name;
+    const char *id, *key, *name;
     uint64_t cpu_limit, memory_limit, disk_limit, pids_limit;
     struct metric m;
 };
@@ -21,6 +21,7 @@ struct usage_view {
 #define METRIC(member) offsetof(struct used_view, m.member)
 static const struct shape_field used_fields[] = {
     {"id", SHAPE_STR, offsetof(struct used_view, id), "The sandbox."},
+    {"key", SHAPE_STR, offsetof(struct used_view, key), "Id of the API key that it belongs to."},
     {"name", SHAPE_STR, offsetof(struct used_view, name), "Its name.", SHAPE_OMITTED},
     {"at", SHAPE_TIME, METRIC(at_ms), "When it was measured."},
     {"cpu_milli", SHAPE_U64, METRIC(cpu_milli), "Thousandths of a core, on average since the last stored point."},
@@ -43,9 +44,11 @@ static SHAPE(usage_shape, "Usage", "What the running sandboxes of your key use."
 
 struct usage_in {
     const char *sandbox;
+    bool all_keys;
 };
 static const struct json_field usage_in_fields[] = {
     {"sandbox", JSON_FIELD_STR, offsetof(struct usage_in, sandbox), 1, ENGINE_NAME_MAX, false, "Only this one: its id, its name or the beginning of its id."},
+    {"all_keys", JSON_FIELD_BOOL, offsetof(struct usage_in, all_keys), 0, 0, false, NATIVE_ALL_KEYS},
 };
 /* clang-format on */
 static const struct surface_input usage_input = {SURFACE_INPUT(usage_in_fields, struct usage_in)};
@@ -53,6 +56,7 @@ static const struct surface_input usage_input = {SURFACE_INPUT(usage_in_fields, 
 struct adding {
     struct call *c;
     struct buf rows;
+    const char *key;              /* NULL: all */
     char only[ENGINE_ID_MAX + 1]; /* "": all */
 };
 
@@ -64,12 +68,13 @@ static void drop(void *state)
 static void add(void *arg, const char *id, const struct metric *m)
 {
     struct adding *a = arg;
-    const struct sandbox *s = engine_get(ref_with(a->c->ref, id));
+    const struct sandbox *s = engine_find(a->c->plane->engine, id);
     struct used_view v;
 
     if (s == NULL || (a->only[0] != '\0' && strcmp(a->only, id) != 0))
         return;
     v = (struct used_view){.id = id,
+                           .key = s->key,
                            .name = s->name,
                            .cpu_limit = s->limits.cpu_milli,
                            .memory_limit = s->limits.memory,
@@ -86,7 +91,7 @@ static void measured(void *arg, const struct err *e)
 
     if (!call_got(c, e))
         return;
-    engine_last_metrics(c->ref.engine, c->ref.key, add, a);
+    engine_last_metrics(c->ref.engine, a->key, add, a);
     call_reply_shape(c, &usage_shape, &(struct usage_view){shape_list(&a->rows)});
 }
 
@@ -95,12 +100,18 @@ static void usage_get(struct call *c, const void *query)
     const struct usage_in *in = query;
     struct adding *a = call_state(c, sizeof(*a), drop);
     const struct sandbox *s = NULL;
-    struct err e;
+    struct err e = {0};
 
     a->c = c;
     buf_init(&a->rows, USAGE_BYTES_MAX);
+    if (native_all_keys(c, in->all_keys, &a->key, &e) < 0) {
+        call_fail(c, &e);
+        return;
+    }
     if (in->sandbox != NULL) {
-        if (engine_resolve(ref_with(c->ref, in->sandbox), &s, &e) == 0 && s == NULL)
+        if (engine_resolve(ref_with(c->ref, in->sandbox), &s, &e) == 0 && s == NULL && in->all_keys)
+            s = engine_find(c->plane->engine, in->sandbox);
+        if (s == NULL && e.kind != ERR_CONFLICT)
             err_set(&e, ERR_NOT_FOUND, "no sandbox %.64s", in->sandbox);
         if (s == NULL) {
             call_fail(c, &e);

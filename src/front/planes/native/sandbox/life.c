@@ -92,7 +92,7 @@ const struct surface_row surface_life[] = {
      .body = &timeout_input, .status = 200, .answers = {&sandbox_shape}},
     {{"POST",   "/v1/sandboxes/{id}/pause"}, SCOPE_RUN, sandbox_pause, "pauseSandbox",
      "Pauses a sandbox: freezes its processes until it is resumed.",
-     .body = &pause_input, .status = 200, .answers = {&sandbox_shape}},
+     .body = &pause_input, .status = 200, .answers = {&sandbox_shape}, .flags = SURFACE_ADMIN},
     {{"POST",   "/v1/sandboxes/{id}/resume"}, SCOPE_RUN, sandbox_resume, "resumeSandbox",
      "Resumes a paused sandbox; boots a stopped one again, with its files and a new boot id.",
      .body = &resume_input, .status = 200, .answers = {&sandbox_shape}},

@@ -15,6 +15,7 @@ static SHAPE(limits_shape, "Limits", "Resource limits of a sandbox.", limits_fie
 static const struct shape_field sandbox_fields[] = {
     {"id", SHAPE_STR, offsetof(struct sandbox_view, id), "Id. Every call takes the id, the name or an unambiguous beginning of the id."},
     {"name", SHAPE_STR, offsetof(struct sandbox_view, name), "Name, unique among the sandboxes of your key.", SHAPE_OMITTED},
+    {"key", SHAPE_STR, offsetof(struct sandbox_view, key), "Id of the API key that it belongs to."},
     {"state", SHAPE_STR, offsetof(struct sandbox_view, state), "running, paused, stopped or damaged."},
     {"reason", SHAPE_STR, offsetof(struct sandbox_view, reason), "Reason why it is stopped or damaged.", SHAPE_OMITTED},
     {"template", SHAPE_STR, offsetof(struct sandbox_view, template), "Template it was created from."},
@@ -52,6 +53,7 @@ void sandbox_view_of(struct sandbox_view *v, const struct sandbox *s, struct buf
     names_only(s->env, s->env_len, names);
     *v = (struct sandbox_view){
         .id = s->id,
+        .key = s->key,
         .name = s->name,
         .state = sandbox_state_name(s->state),
         .template = s->template,

@@ -9,8 +9,8 @@
 extern const struct shape sandbox_shape;
 
 struct sandbox_view {
-    const char *id, *name, *state, *template, *snapshot, *network, *metadata, *on_timeout, *boot_id,
-        *reason, *fsync;
+    const char *id, *key, *name, *state, *template, *snapshot, *network, *metadata, *on_timeout,
+        *boot_id, *reason, *fsync;
     uint64_t created_ms, changed_ms, ends_ms, lost_ms;
     bool auto_resume, log_output;
     const struct limits *limits;

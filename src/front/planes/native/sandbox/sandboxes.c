@@ -177,6 +177,7 @@ struct list_in {
     const char *state, *template, *cursor;
     json_t *metadata;
     uint64_t limit;
+    bool all_keys;
 };
 
 /* clang-format off */
@@ -186,6 +187,7 @@ static const struct json_field list_fields[] = {
     {"metadata", JSON_FIELD_STRMAP, offsetof(struct list_in, metadata), 0, MAPS_METADATA_MAX, false, "metadata.NAME=VALUE: only sandboxes with this metadata. All given pairs must match."},
     {"limit", JSON_FIELD_U64, offsetof(struct list_in, limit), 1, LIST_LIMIT_MAX, false, "Maximum number of sandboxes. Default: 100."},
     {"cursor", JSON_FIELD_STR, offsetof(struct list_in, cursor), 0, 0, false, "next_cursor of the previous page."},
+    {"all_keys", JSON_FIELD_BOOL, offsetof(struct list_in, all_keys), 0, 0, false, NATIVE_ALL_KEYS},
 };
 /* clang-format on */
 
@@ -222,8 +224,7 @@ static int list(struct call *c, const struct list_in *in, struct buf *rows, char
                 struct err *e)
 {
     const char *pairs[2 * MAPS_METADATA_MAX + 1];
-    struct list_opts o = {.key = c->ref.key,
-                          .template = in->template,
+    struct list_opts o = {.template = in->template,
                           .metadata = pairs,
                           .after = in->cursor,
                           .limit = (size_t)in->limit};
@@ -231,6 +232,8 @@ static int list(struct call *c, const struct list_in *in, struct buf *rows, char
     int state;
 
     metadata_pairs(in->metadata, pairs);
+    if (native_all_keys(c, in->all_keys, &o.key, e) < 0)
+        return -1;
     if (in->state != NULL &&
         choose("state", in->state, state_name, SANDBOX_STATE_COUNT, &state, e) < 0)
         return -1;
@@ -364,13 +367,13 @@ const struct surface_row surface_sandboxes[] = {
      .query = &list_input, .status = 200, .answers = {&page_shape}},
     {{"GET",    "/v1/sandboxes/{id}"}, SCOPE_READ, sandbox_get, "getSandbox",
      "Shows a sandbox.",
-     .status = 200, .answers = {&sandbox_shape}},
+     .status = 200, .answers = {&sandbox_shape}, .flags = SURFACE_ADMIN},
     {{"PATCH",  "/v1/sandboxes/{id}"}, SCOPE_RUN, sandbox_update, "updateSandbox",
      "Changes the name, metadata, lifetime or limits of a sandbox; everything else stays.",
      .body = &update_input, .status = 200, .answers = {&sandbox_shape}},
     {{"DELETE", "/v1/sandboxes/{id}"}, SCOPE_RUN, sandbox_delete, "deleteSandbox",
      "Deletes a sandbox and its files; answers when nothing of it runs any more.",
-     .status = 204},
+     .status = 204, .flags = SURFACE_ADMIN},
     {.op = NULL},
 };
 /* clang-format on */

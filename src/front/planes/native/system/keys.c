@@ -89,12 +89,28 @@ static const struct surface_input update_input = {SURFACE_INPUT(update_fields, s
 
 struct revoke_in {
     bool delete_sandboxes;
+    const char *sandboxes;
 };
 static const struct json_field revoke_fields[] = {
+    {"sandboxes", JSON_FIELD_STR, offsetof(struct revoke_in, sandboxes), 1, AUTH_NAME_MAX, false,
+     "What becomes of its sandboxes: keep (default: they stay until their lifetime ends, and admin keys see them), stop (their processes end, files stay) or delete."},
     {"delete_sandboxes", JSON_FIELD_BOOL, offsetof(struct revoke_in, delete_sandboxes), 0, 0, false,
-     "Also delete its sandboxes. Default: they remain until their lifetime ends."},
+     "true: the same as sandboxes=delete."},
 };
 static const struct surface_input revoke_input = {SURFACE_INPUT(revoke_fields, struct revoke_in)};
+
+struct revoked_view {
+    const char *id, *sandboxes;
+    uint64_t count;
+    bool left;
+};
+static const struct shape_field revoked_fields[] = {
+    {"id", SHAPE_STR, offsetof(struct revoked_view, id), "Id of the key."},
+    {"sandboxes", SHAPE_STR, offsetof(struct revoked_view, sandboxes), "What became of its sandboxes: kept, stopped or deleted."},
+    {"count", SHAPE_U64, offsetof(struct revoked_view, count), "Of how many. Kept: all it has; stopped: those that ran or were paused."},
+    {"left", SHAPE_BOOL, offsetof(struct revoked_view, left), "It still has snapshots or sandboxes, which an admin key reaches with the header Cove-As."},
+};
+static SHAPE(revoked_shape, "RevokedKey", "A key that was revoked, and what became of its sandboxes.", revoked_fields);
 /* clang-format on */
 
 /* ---- quotas ---- */
@@ -151,7 +167,7 @@ static void key_get(struct call *c, const void *in)
 static void key_get_self(struct call *c, const void *in)
 {
     (void)in;
-    reply_key(c, c->key);
+    reply_key(c, c->ref.key);
 }
 
 static void key_update(struct call *c, const void *in)
@@ -274,17 +290,31 @@ static void key_list(struct call *c, const void *in)
 
 /* ---- revoke ---- */
 
-struct purge {
+enum fate { FATE_KEEP, FATE_STOP, FATE_DELETE, FATE_COUNT };
+
+static const struct {
+    const char *name, *done;
+    unsigned states; /* of the sandboxes that it concerns; 0: all */
+} fates[FATE_COUNT] = {
+    [FATE_KEEP] = {"keep", "kept", 0},
+    [FATE_STOP] = {"stop", "stopped", SANDBOX_BIT(SANDBOX_RUNNING) | SANDBOX_BIT(SANDBOX_PAUSED)},
+    [FATE_DELETE] = {"delete", "deleted", 0},
+};
+
+#define REVOKE_ROUNDS 3 /* a create that was under way may end after the first */
+
+struct revoking {
     struct call *c;
+    enum fate fate;
     struct buf ids; /* each with its NUL */
-    size_t waiting;
+    size_t waiting, done, rounds;
     bool failed;
     struct err e; /* the first one */
 };
 
-static void purge_drop(void *state)
+static void revoking_drop(void *state)
 {
-    buf_free(&((struct purge *)state)->ids);
+    buf_free(&((struct revoking *)state)->ids);
 }
 
 static void add_id(void *arg, const struct sandbox *s)
@@ -292,65 +322,131 @@ static void add_id(void *arg, const struct sandbox *s)
     buf_add(arg, s->id, strlen(s->id) + 1);
 }
 
-static void deleted(void *arg, const struct err *e)
+/* The sandboxes of the key that the fate concerns. */
+static int list_ids(struct revoking *r, struct err *e)
 {
-    struct purge *p = arg;
-
-    if (e != NULL && e->kind != ERR_NOT_FOUND && !p->failed) {
-        p->failed = true;
-        p->e = *e;
-    }
-    if (--p->waiting > 0 || !call_told(p->c))
-        return;
-    if (p->failed)
-        call_fail(p->c, &p->e);
-    else
-        call_reply_none(p->c);
-}
-
-static int list_ids(struct call *c, const char *key, struct buf *ids, struct err *e)
-{
-    struct list_opts all = {.key = key, .limit = SIZE_MAX};
+    struct list_opts o = {
+        .key = call_param(r->c, 0), .states = fates[r->fate].states, .limit = SIZE_MAX};
     autofree char *next = NULL;
 
-    return engine_list(c->plane->engine, &all, add_id, ids, &next, e);
+    buf_clear(&r->ids);
+    return engine_list(r->c->plane->engine, &o, add_id, &r->ids, &next, e);
 }
 
-static void delete_sandboxes(struct call *c, struct purge *p, const char *key)
+static size_t count_ids(const struct revoking *r)
 {
-    const char *ids = buf_data(&p->ids);
+    size_t n = 0;
 
-    call_expect(c, &call_pending, NULL);
-    for (size_t at = 0; at < p->ids.len; at += strlen(ids + at) + 1)
-        p->waiting++;
-    for (size_t at = 0; at < p->ids.len; at += strlen(ids + at) + 1)
-        engine_delete((struct ref){c->plane->engine, key, ids + at}, deleted, p);
+    for (size_t at = 0; at < r->ids.len; at += strlen(buf_data(&r->ids) + at) + 1)
+        n++;
+    return n;
 }
 
-/* A key that is revoked already is found by the sandboxes it left. */
+static void reply_revoked(struct revoking *r)
+{
+    const char *id = call_param(r->c, 0);
+
+    if (r->failed) {
+        err_wrap(&r->e, "key %.64s is revoked, but %zu of its sandboxes were %s and one was not",
+                 id, r->done, fates[r->fate].done);
+        call_fail(r->c, &r->e);
+        return;
+    }
+    call_reply_shape(r->c, &revoked_shape,
+                     &(struct revoked_view){.id = id,
+                                            .sandboxes = fates[r->fate].done,
+                                            .count = r->done,
+                                            .left = engine_has_any_of(r->c->plane->engine, id)});
+}
+
+static void next_round(struct revoking *r);
+
+static void ended(struct revoking *r, const struct err *e)
+{
+    if (e == NULL)
+        r->done++;
+    else if (e->kind != ERR_NOT_FOUND && e->kind != ERR_GONE && !r->failed) {
+        r->failed = true;
+        r->e = *e;
+    }
+    if (--r->waiting == 0 && call_told(r->c))
+        next_round(r);
+}
+
+static void deleted(void *arg, const struct err *e)
+{
+    ended(arg, e);
+}
+
+static void stopped(void *arg, const struct sandbox *s, const struct err *e)
+{
+    (void)s;
+    ended(arg, e);
+}
+
+static void next_round(struct revoking *r)
+{
+    const char *key = call_param(r->c, 0), *ids;
+    struct engine *g = r->c->plane->engine;
+
+    if (!r->failed && r->rounds++ < REVOKE_ROUNDS && list_ids(r, &r->e) < 0)
+        r->failed = true;
+    r->waiting = r->failed || r->rounds > REVOKE_ROUNDS ? 0 : count_ids(r);
+    if (r->waiting == 0) {
+        reply_revoked(r);
+        return;
+    }
+    call_expect(r->c, &call_pending, NULL);
+    ids = buf_data(&r->ids);
+    for (size_t at = 0; at < r->ids.len; at += strlen(ids + at) + 1) {
+        struct ref ref = {g, key, ids + at};
+
+        if (r->fate == FATE_DELETE)
+            engine_delete(ref, deleted, r);
+        else
+            engine_pause(ref, false, stopped, r);
+    }
+}
+
+static int decode_revoke(const struct revoke_in *in, enum fate *ret, struct err *e)
+{
+    *ret = in->delete_sandboxes ? FATE_DELETE : FATE_KEEP;
+    if (in->sandboxes == NULL)
+        return 0;
+    for (*ret = 0; *ret < FATE_COUNT; (*ret)++)
+        if (strcmp(in->sandboxes, fates[*ret].name) == 0)
+            return 0;
+    return err_set(e, ERR_INVALID, "sandboxes: expected keep, stop or delete");
+}
+
+/* A key that is revoked already is found by what it left. */
 static void key_revoke(struct call *c, const void *in)
 {
-    bool purge = ((const struct revoke_in *)in)->delete_sandboxes;
-    struct purge *p = call_state(c, sizeof(*p), purge_drop);
+    struct revoking *r = call_state(c, sizeof(*r), revoking_drop);
     const char *id = call_param(c, 0);
     struct err e;
-    int r;
 
-    p->c = c;
-    buf_init(&p->ids, KEYS_BYTES_MAX);
-    if (purge && list_ids(c, id, &p->ids, &e) < 0) {
+    r->c = c;
+    buf_init(&r->ids, KEYS_BYTES_MAX);
+    if (decode_revoke(in, &r->fate, &e) < 0) {
         call_fail(c, &e);
         return;
     }
-    r = auth_revoke(c->plane->auth, id, &e);
-    if (r == 0)
+    if (auth_revoke(c->plane->auth, id, &e) == 0) {
         http_cut_others(c->r, id);
-    if (r < 0 && (e.kind != ERR_NOT_FOUND || p->ids.len == 0))
+    } else if (e.kind != ERR_NOT_FOUND || r->fate == FATE_KEEP || list_ids(r, &e) < 0 ||
+               r->ids.len == 0) {
         call_fail(c, &e);
-    else if (p->ids.len > 0)
-        delete_sandboxes(c, p, id);
-    else
-        call_reply_none(c);
+        return;
+    }
+    if (r->fate != FATE_KEEP)
+        next_round(r);
+    else if (list_ids(r, &e) < 0)
+        call_fail(c, &e);
+    else {
+        r->done = count_ids(r);
+        reply_revoked(r);
+    }
 }
 
 /* clang-format off */
@@ -371,8 +467,8 @@ const struct surface_row surface_keys[] = {
      "Changes the quotas of an API key.",
      .body = &update_input, .status = 200, .answers = {&full_key_shape}},
     {{"DELETE", "/v1/keys/{key}"}, SCOPE_ADMIN, key_revoke, "revokeKey",
-     "Revokes an API key and closes its connections.",
-     .query = &revoke_input, .status = 204},
+     "Revokes an API key, closes its connections and ends its tokens. Says what became of its sandboxes.",
+     .query = &revoke_input, .status = 200, .answers = {&revoked_shape}},
     {.op = NULL},
 };
 /* clang-format on */

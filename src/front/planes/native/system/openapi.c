@@ -212,6 +212,17 @@ static void put_query_param(struct json_w *w, const struct json_field *f)
     jw_close(w);
 }
 
+/* What acts for a key, and so for another one if an admin says so. */
+static bool is_as_another(const struct surface_row *row)
+{
+    static const char *const paths[] = {"/v1/sandboxes", "/v1/snapshots"};
+
+    for (size_t i = 0; i < ARRAY_LEN(paths); i++)
+        if (row->scope != SCOPE_ADMIN && strncmp(row->route.path, paths[i], strlen(paths[i])) == 0)
+            return true;
+    return false;
+}
+
 static void put_params(struct json_w *w, const struct surface_row *row)
 {
     const char *p = row->route.path;
@@ -224,6 +235,13 @@ static void put_params(struct json_w *w, const struct surface_row *row)
     }
     for (size_t i = 0; row->query != NULL && i < row->query->n; i++)
         put_query_param(w, &row->query->fields[i]);
+    if (is_as_another(row)) {
+        open_param(w, NATIVE_AS, "header", false,
+                   "Id of the API key to act for; for admin keys only. Such calls are in the log "
+                   "of the sandbox.");
+        typed(w, "string");
+        jw_close(w);
+    }
     if (row->flags & SURFACE_RESUME) {
         open_param(w, "Last-Event-ID", "header", false, "Id of the last event seen.");
         typed(w, "string");

@@ -296,6 +296,7 @@ static const struct {
 
 struct metrics_call {
     struct call *c;
+    const char *key; /* NULL: all */
     struct buf out, traffic[TRAFFIC_COUNT];
 };
 
@@ -377,21 +378,35 @@ static void metrics_told(void *arg, const struct engine_stats *s)
     put_engine(&m->out, s);
     for (struct usage_line l = {.out = &m->out}; l.i < ARRAY_LEN(usage); l.i++) {
         metric_head(&m->out, usage[l.i].name, "gauge", usage[l.i].help);
-        engine_last_metrics(c->ref.engine, c->ref.key, put_usage, &l);
+        engine_last_metrics(c->ref.engine, m->key, put_usage, &l);
     }
     call_expect(c, &call_pending, NULL);
-    engine_traffic(c->ref.engine, c->ref.key, metrics_traffic, metrics_complete, m);
+    engine_traffic(c->ref.engine, m->key, metrics_traffic, metrics_complete, m);
 }
+
+struct prometheus_in {
+    bool all_keys;
+};
+static const struct json_field prometheus_fields[] = {
+    {"all_keys", JSON_FIELD_BOOL, offsetof(struct prometheus_in, all_keys), 0, 0, false,
+     "Also gauges of the sandboxes of all keys; for admin keys only."},
+};
+static const struct surface_input prometheus_input = {
+    SURFACE_INPUT(prometheus_fields, struct prometheus_in)};
 
 static void metrics_get(struct call *c, const void *in)
 {
     struct metrics_call *m = call_state(c, sizeof(*m), metrics_drop);
+    struct err e;
 
-    (void)in;
     m->c = c;
     buf_init(&m->out, METRICS_MAX);
     for (int i = 0; i < TRAFFIC_COUNT; i++)
         buf_init(&m->traffic[i], METRICS_MAX / 4);
+    if (native_all_keys(c, ((const struct prometheus_in *)in)->all_keys, &m->key, &e) < 0) {
+        call_fail(c, &e);
+        return;
+    }
     call_expect(c, &call_pending, NULL);
     engine_stat(c->plane->engine, metrics_told, m);
 }
@@ -406,7 +421,7 @@ const struct surface_row surface_system[] = {
      .status = 200, .answers = {&ready_shape}, .flags = SURFACE_EARLY},
     {{"GET", "/metrics"}, SCOPE_READ, metrics_get, "getMetrics",
      "Metrics in Prometheus format.",
-     .status = 200, .flags = SURFACE_TEXT},
+     .query = &prometheus_input, .status = 200, .flags = SURFACE_TEXT},
     {{"GET", "/v1/config"}, SCOPE_ADMIN, config_get, "getConfig",
      "The settings of the server.",
      .status = 200, .answers = {&settings_shape}, .flags = SURFACE_EARLY},
