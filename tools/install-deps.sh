@@ -15,10 +15,10 @@ run="btrfs-progs util-linux iproute2 procps passwd bash sudo python3 python-is-p
      ncurses-bin ca-certificates debootstrap"
 # to test it: a second compiler, nginx to compare strictness with, the tools of the benchmarks
 test="nftables clang clang-format clang-tidy libclang-rt-14-dev nginx-light bubblewrap crun runc strace
-      zstd tmux less"
+      zstd tmux less iptables"
 
 # to test it beside other programs that change the host's firewall
-heavy="docker.io iptables ufw firewalld"
+heavy="docker.io ufw firewalld"
 
 want="$build $run"
 case "${1:-}" in

@@ -146,7 +146,8 @@ test('a server that gives no egress says why, and gives none', async () => {
     const e = await plain.fails(501, 'unsupported', 'POST', '/v1/sandboxes', { network: 'egress' });
     assert.match(e.message, /network = none/);
     const NET_ADMIN = 1n << 12n;
-    assert.equal(BigInt(`0x${statusOf(plain.keeperPid()).CapPrm}`) & NET_ADMIN, 0n, 'and has no power over networks');
+    const NET_RAW = 1n << 13n;
+    assert.equal(BigInt(`0x${statusOf(plain.keeperPid()).CapPrm}`) & (NET_ADMIN | NET_RAW), 0n, 'and has no power over networks');
     assert.notEqual(BigInt(`0x${statusOf(d.keeperPid()).CapPrm}`) & NET_ADMIN, 0n);
   } finally {
     await plain.stop();

@@ -162,6 +162,7 @@ static void stat_answer(struct stat_call *c, const struct keeper_stats *m)
     for (size_t i = 0; i < c->g->norder; i++)
         s.by_state[c->g->order[i]->pub.state]++;
     s.init_connections = talk_hub_conns(c->g->hub);
+    s.firewall = m != NULL ? m->firewall : "";
     if (m != NULL) {
         s.pooled = m->pooled;
         s.teardown = m->teardown;

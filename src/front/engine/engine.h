@@ -428,6 +428,7 @@ struct engine_stats {
     bool joined;                               /* it answered */
     bool refuses;                              /* creates, now... */
     enum err_kind why;                         /* ...with this */
+    const char *firewall; /* of the host, in the way of sandboxes; borrowed for the call, or "" */
 };
 struct sandbox_traffic {
     const char *id;

@@ -22,6 +22,7 @@
 #include "keeper/counters.h"
 #include "keeper/keeper.h"
 #include "keeper/network.h"
+#include "keeper/network/beside.h"
 #include "keeper/template_base.h"
 
 #define TEXT_MAX 240
@@ -334,6 +335,17 @@ static enum verdict check_io(char *text)
     return there ? GOOD : NOTE;
 }
 
+/* Other firewalls, such as Docker's and ufw's. */
+static enum verdict check_others(char *text)
+{
+    char what[BESIDE_TEXT_MAX];
+    enum beside b = beside_look("", what);
+
+    snprintf(text, TEXT_MAX, "%s",
+             b == BESIDE_FREE ? "no other firewall is in the way of sandboxes" : what);
+    return b == BESIDE_FREE ? GOOD : NOTE;
+}
+
 static enum verdict check_names(char *text)
 {
     return network_check_names(text, TEXT_MAX) ? GOOD : NOTE;
@@ -448,6 +460,7 @@ static const struct row {
     {"nftables",   NULL,              check_nft},
     {"uplink",     NULL,              check_uplink},
     {"forwarding", NULL,              check_forward},
+    {"firewalls",  NULL,              check_others},
     {"resolvers",  NULL,              check_names},
     {"conntrack",  NULL,              check_conntrack},
     {"bandwidth",  NULL,              check_bandwidth},

@@ -308,6 +308,7 @@ static int op_stat(struct keeper *k, uint32_t seq, const void *msg, struct err *
     m.io_weights = k->cgroups.io;
     m.io_limits = k->cgroups.io_max;
     m.bandwidth = k->network.limits;
+    m.firewall = k->network.beside;
     link_send(k, KEEPER_STATS, seq, &m);
     return 0;
 }

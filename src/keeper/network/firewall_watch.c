@@ -1,4 +1,5 @@
-/* firewall_watch.c - writes our table again when another program removes it.
+/* firewall_watch.c - writes our table again when another program removes it, and looks when another
+ * firewall changes.
  *
  * `nft flush ruleset`, with which a reload of nftables.service begins, removes every table of the
  * host, ours too, while sandboxes run. The kernel reports each removed table; if ours was among
@@ -11,6 +12,7 @@
 
 #include "base/log.h"
 #include "base/str.h"
+#include "keeper/network/beside.h"
 #include "keeper/network/firewall.h"
 
 #define NEWS_MAX (32u << 10)
@@ -48,12 +50,42 @@ bool firewall_restore(struct keeper *k)
     return true;
 }
 
-static bool tells_of_a_table(const char *p, int n)
+#define NEWS(type) (NFNL_SUBSYS_NFTABLES << 8 | NFT_MSG_##type)
+
+static bool has_chain_of_others(const struct nlmsghdr *h, uint16_t name)
+{
+    const struct nlattr *a;
+
+    mnl_attr_for_each(a, h, sizeof(struct nfgenmsg))
+    {
+        if (mnl_attr_get_type(a) == name && mnl_attr_validate(a, MNL_TYPE_NUL_STRING) >= 0)
+            return beside_is_chain(mnl_attr_get_str(a));
+    }
+    return false;
+}
+
+/* What a report means for us. */
+struct seen {
+    bool table;  /* one was removed: ours? */
+    bool others; /* another firewall's chain changed */
+};
+
+static void read_news(const char *p, int n, struct seen *ret)
 {
     for (const struct nlmsghdr *h = (const void *)p; mnl_nlmsg_ok(h, n); h = mnl_nlmsg_next(h, &n))
-        if (h->nlmsg_type == (NFNL_SUBSYS_NFTABLES << 8 | NFT_MSG_DELTABLE))
-            return true;
-    return false;
+        switch (h->nlmsg_type) {
+        case NEWS(DELTABLE):
+            ret->table = ret->others = true;
+            break;
+        case NEWS(NEWCHAIN):
+        case NEWS(DELCHAIN):
+            ret->others |= has_chain_of_others(h, NFTA_CHAIN_NAME);
+            break;
+        case NEWS(NEWRULE):
+        case NEWS(DELRULE):
+            ret->others |= has_chain_of_others(h, NFTA_RULE_CHAIN);
+            break;
+        }
 }
 
 /* Lost reports (ENOBUFS) may have been about our table. */
@@ -61,15 +93,20 @@ static void news(struct loop_io *io, uint32_t events)
 {
     struct keeper *k = CONTAINER_OF(io, struct keeper, network.watch_io);
     static _Alignas(16) char room[NEWS_MAX];
-    bool look = false;
+    struct seen seen = {0};
     ssize_t n;
 
     (void)events;
     while ((n = mnl_socket_recvfrom(k->network.watch, room, sizeof(room))) >= 0 ||
            errno == ENOBUFS || errno == ENOSPC)
-        look |= n < 0 || tells_of_a_table(room, (int)n);
-    if (look)
+        if (n < 0)
+            seen.table = seen.others = true;
+        else
+            read_news(room, (int)n, &seen);
+    if (seen.table)
         firewall_restore(k);
+    if (seen.others)
+        beside_changed(k);
 }
 
 int firewall_watch(struct keeper *k, struct err *e)

@@ -14,6 +14,7 @@
 
 #include "base/log.h"
 #include "base/str.h"
+#include "keeper/network/beside.h"
 #include "keeper/network/firewall.h"
 #include "keeper/network/local.h"
 #include "keeper/network/netlink.h"
@@ -262,6 +263,7 @@ static int open_host(struct keeper *k, struct err *e)
         local_watch(k, e) < 0 || check_bandwidth(k, e) < 0)
         return -1;
     n->egress = true;
+    beside_start(k);
     return 0;
 }
 
@@ -293,7 +295,7 @@ int network_open(struct keeper *k, struct err *e)
             return 0;
         firewall_close(take_ptr(&n->nft));
         n->powerless = true;
-        return privileges_drop_one(CAP_NET_ADMIN, e);
+        return privileges_drop_one(CAP_NET_RAW, e) < 0 ? -1 : privileges_drop_one(CAP_NET_ADMIN, e);
     }
     if (open_host(k, &why) == 0) {
         cidr_format_addr(n->subnet, text);
@@ -317,7 +319,9 @@ void network_close(struct keeper *k)
 
     firewall_unwatch(k);
     local_unwatch(k);
+    beside_stop(k);
     if (!n->powerless && has_left(k, &tables)) {
+        beside_give_back(k);
         forwarding_give_back(&tables, k->tag);
         if (n->nft != NULL)
             firewall_remove(k);

@@ -30,7 +30,7 @@ static void health(struct call *c, const void *in)
 
 struct ready_view {
     bool ok;
-    const char *reason, *reserve;
+    const char *reason, *reserve, *firewall;
 };
 /* clang-format off */
 static const struct shape_field ready_fields[] = {
@@ -38,6 +38,7 @@ static const struct shape_field ready_fields[] = {
     {"reason", SHAPE_STR, offsetof(struct ready_view, reason), "Why not: `starting`, or the code a create fails with.", SHAPE_OMITTED},
     {"reserve", SHAPE_STR, offsetof(struct ready_view, reserve),
      "Disk space allocated ahead: `enough`; `short` of what is wanted; `low`, and creates are refused; `unbacked`: writes can be lost if the host's disk fills up; `none` is kept.", SHAPE_OMITTED},
+    {"firewall", SHAPE_STR, offsetof(struct ready_view, firewall), "The rule of another firewall of the host that keeps sandboxes from their network, and what to do. Creates work.", SHAPE_OMITTED},
 };
 /* clang-format on */
 static SHAPE(ready_shape, "Ready",
@@ -65,6 +66,7 @@ static void ready_told(void *arg, const struct engine_stats *s)
         return;
     v.reason = !s->joined ? "starting" : s->refuses ? err_code(s->why) : "";
     v.reserve = s->joined ? reserve_word(s) : "";
+    v.firewall = s->firewall;
     call_reply_shape_as(c, v.ok ? 200 : 503, &ready_shape, &v);
 }
 
@@ -72,8 +74,9 @@ static void ready(struct call *c, const void *in)
 {
     (void)in;
     if (!engine_is_ready(c->plane->engine)) {
-        call_reply_shape_as(c, 503, &ready_shape,
-                            &(struct ready_view){.reason = "starting", .reserve = ""});
+        call_reply_shape_as(
+            c, 503, &ready_shape,
+            &(struct ready_view){.reason = "starting", .reserve = "", .firewall = ""});
         return;
     }
     call_expect(c, &call_pending, NULL);
