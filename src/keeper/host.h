@@ -69,7 +69,7 @@ struct network {
     struct loop_io watch_io;
     struct nft_ctx *nft;
     struct loop_timer beside_timer;
-    bool looking, look_again; /* at other firewalls (network/beside.h) */
+    bool looking, look_again; /* at other firewalls (beside.h) */
     char beside[240];         /* what is in the way of sandboxes; "": nothing */
     struct conntrack conntrack;
 };

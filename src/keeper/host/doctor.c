@@ -17,12 +17,12 @@
 #include <sys/vfs.h>
 
 #include "base/str.h"
+#include "keeper/beside.h"
 #include "keeper/cgroup.h"
 #include "keeper/compat.h"
 #include "keeper/counters.h"
 #include "keeper/keeper.h"
 #include "keeper/network.h"
-#include "keeper/network/beside.h"
 #include "keeper/template_base.h"
 
 #define TEXT_MAX 240

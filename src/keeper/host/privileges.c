@@ -22,7 +22,7 @@ static const int kept[] = {
     CAP_SYS_RESOURCE, /* the hard limit of open files */
     CAP_SYS_CHROOT,   /* entering the mount namespace of a sandbox, if the operator offers mounts */
     CAP_NET_ADMIN,    /* veths, routes, the firewall's table, forwarding */
-    CAP_NET_RAW, /* the older iptables opens a raw socket to change a rule (network/beside.h) */
+    CAP_NET_RAW,      /* the older iptables opens a raw socket to change a rule (beside.h) */
 };
 
 int privileges_drop_one(int cap, struct err *e)

@@ -3,7 +3,7 @@
  * The rules are read and written with the host's own iptables, in each of its two kinds that is in
  * use: a rule that was written by other means may be one that iptables cannot show, and then it
  * shows none. The older kind announces no changes, so both are looked at from time to time. */
-#include "keeper/network/beside.h"
+#include "keeper/beside.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -12,7 +12,7 @@
 
 #include "base/log.h"
 #include "base/str.h"
-#include "keeper/network/beside.h"
+#include "keeper/beside.h"
 #include "keeper/network/firewall.h"
 
 #define NEWS_MAX (32u << 10)

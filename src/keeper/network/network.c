@@ -14,7 +14,7 @@
 
 #include "base/log.h"
 #include "base/str.h"
-#include "keeper/network/beside.h"
+#include "keeper/beside.h"
 #include "keeper/network/firewall.h"
 #include "keeper/network/local.h"
 #include "keeper/network/netlink.h"

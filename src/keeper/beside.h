@@ -4,8 +4,8 @@
  * of iptables' FORWARD to drop and leaves others a chain, DOCKER-USER: two rules in it accept the
  * interfaces of our sandboxes, after the operator's own rules there. Our table filters them as
  * before. Where there is no such chain nothing is changed; the rule that is in the way is named. */
-#ifndef KEEPER_NETWORK_BESIDE_H
-#define KEEPER_NETWORK_BESIDE_H
+#ifndef KEEPER_BESIDE_H
+#define KEEPER_BESIDE_H
 
 #include "keeper/host.h"
 
