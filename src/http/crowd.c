@@ -174,3 +174,17 @@ uint64_t http_server_evicted(const struct http_server *s)
 {
     return s->evicted;
 }
+
+/* FNV-1a, from a secret start: a client cannot choose to collide with another. */
+uint32_t http_peer(const struct http_req *r)
+{
+    const struct http_conn *c = http_conn_of(r);
+    uint32_t h = 2166136261u ^ (uint32_t)c->server->peers.seed;
+    char text[PEER_TEXT_MAX];
+
+    if (!peer_text(c->io.fd, text))
+        return 0;
+    for (const char *p = text; *p != '\0'; p++)
+        h = (h ^ (unsigned char)*p) * 16777619u;
+    return h != 0 ? h : 1;
+}

@@ -112,6 +112,8 @@ int http_fd(const struct http_req *r);
 void http_on_gone(struct http_req *r, void (*cb)(struct http_req *r, void *arg), void *arg);
 /* Called once at the end of the request, or of the WebSocket or tunnel that it became. */
 void http_on_end(struct http_req *r, void (*cb)(void *arg), void *arg);
+/* A number for the address of the client, the same for all its connections; 0: it has none. */
+uint32_t http_peer(const struct http_req *r);
 /* For this request EOF means that the client is gone: for handlers that hold something
  * costly and could not notice an absent client otherwise. */
 void http_eof_is_gone(struct http_req *r);

@@ -106,6 +106,11 @@ const struct loop_times *loop_times(const struct loop *l)
     return &l->times;
 }
 
+uint64_t loop_spent_us(const struct loop *l)
+{
+    return l->measured ? processor_us() - l->mark_us : 0;
+}
+
 void loop_doing(struct loop *l, const char *what)
 {
     l->doing = what;

@@ -57,6 +57,8 @@ struct loop_times {
 /* From now on holds are measured; costs a system call for each callback. */
 void loop_measure(struct loop *l);
 const struct loop_times *loop_times(const struct loop *l);
+/* Processor time that the running callback has taken; 0 if holds are not measured. */
+uint64_t loop_spent_us(const struct loop *l);
 /* What the running callback does, for the log. `what` is borrowed until the callback returns. */
 void loop_doing(struct loop *l, const char *what);
 

@@ -392,7 +392,7 @@ void engine_template_delete(struct engine *g, const char *name, engine_done_cb *
 /* ---- events, as in /v1/events ---- */
 
 #define ENGINE_EVENTS_KEPT                                                                         \
-    1024u /* for Last-Event-ID; if older ones are missing, `truncated` is sent */
+    1024u /* of each key, for Last-Event-ID; if older ones are missing, `truncated` is sent */
 
 struct engine_event {
     uint64_t seq; /* 1, 2, ... for the life of the state directory */

@@ -121,6 +121,7 @@ struct box {
     enum life life;
     struct quota_user *user; /* its key's account... */
     struct quotas charged;   /* ...and what of it is this sandbox's */
+    uint64_t log_bytes;      /* of its entries in the store; on that account as well */
     bool seen;               /* by the join: the keeper has it */
     struct list waiters;     /* for what is under way */
     struct list next;        /* for what comes after it, if `wanted`: a resume */
@@ -385,6 +386,8 @@ void logbook_event(const struct box *b, const char *kind, uint64_t at_ms, const 
 bool logbook_line(struct box *b, const struct init_line *m);
 bool logbook_gap(struct box *b, const struct init_line *m);
 void logbook_hurry(struct engine *g);
+/* Counts what each key has; once all sandboxes are known. */
+void logbook_start(struct engine *g);
 void logbook_flush(struct engine *g);
 
 /* template_owner.c: whether the key may add one of that name; *ret_more: what that counts. */

@@ -20,6 +20,7 @@ struct quota_book;
 struct quota_user {
     struct map_node node;
     struct quota_book *book;
+    size_t log_pending; /* entries of logs that are not written yet */
     uint64_t second;    /* in which the requests in `used` came */
     struct quotas most; /* 0: no limit */
     struct quotas used;

@@ -46,6 +46,8 @@ enum store_stmt {
     STMT_LOGS_PRUNE,
     STMT_LOGS_PRUNE_OUTPUT,
     STMT_LOGS_PRUNE_OLD,
+    STMT_LOGS_TRIM,
+    STMT_LOGS_SIZES,
     STMT_SNAPSHOT_INSERT,
     STMT_SNAPSHOT_DELETE,
     STMT_SNAPSHOT_EACH,
@@ -59,9 +61,11 @@ enum store_stmt {
 
 struct store {
     sqlite3 *db;
-    sqlite3_stmt *stmts[STMT_COUNT]; /* prepared at first use, kept */
-    bool light;                      /* no flush at this commit */
-    int log_fd;                      /* SQLite's log, the file to flush; -1: all is in memory */
+    sqlite3_stmt *stmts[STMT_COUNT];                               /* prepared at first use, kept */
+    bool light;                                                    /* no flush at this commit */
+    void (*log_gone)(void *arg, uint64_t sandbox, uint64_t bytes); /* or NULL */
+    void *log_gone_arg;
+    int log_fd; /* SQLite's log, the file to flush; -1: all is in memory */
 };
 
 /* The statement, reset and ready to bind; NULL with `e` set. */

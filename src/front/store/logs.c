@@ -1,4 +1,6 @@
 /* logs.c - log entries of sandboxes, numbered in the order of time. */
+#include <string.h>
+
 #include "front/store/internal.h"
 
 #define PRUNE_AT_ONCE 2000u /* rows; takes some milliseconds, during which no client is served */
@@ -19,6 +21,49 @@ int store_log_add(struct store *s, const struct store_log *l, struct err *e)
     store_bind_text(q, 5, l->fields);
     sqlite3_bind_int(q, 6, l->output);
     return store_do(s, q, e);
+}
+
+#define SIZE "length(CAST(message AS BLOB)) + length(CAST(fields AS BLOB)) + 64"
+#define RETURNING " RETURNING sandbox, " SIZE
+_Static_assert(STORE_LOG_COST == 64, "SIZE says the same");
+
+uint64_t store_log_size(const struct store_log *l)
+{
+    return strlen(l->message) + strlen(l->fields) + STORE_LOG_COST;
+}
+
+int store_log_sizes(struct store *s, void (*each)(void *arg, uint64_t sandbox, uint64_t bytes),
+                    void *arg, struct err *e)
+{
+    sqlite3_stmt *q = store_stmt(s, STMT_LOGS_SIZES,
+                                 "SELECT sandbox, sum(" SIZE ") FROM logs GROUP BY sandbox", e);
+    int r = q == NULL ? -1 : 0;
+
+    while (q != NULL && (r = store_step(s, q, e)) == 1)
+        each(arg, (uint64_t)sqlite3_column_int64(q, 0), (uint64_t)sqlite3_column_int64(q, 1));
+    return r;
+}
+
+void store_on_log_gone(struct store *s, void (*gone)(void *arg, uint64_t sandbox, uint64_t bytes),
+                       void *arg)
+{
+    s->log_gone = gone;
+    s->log_gone_arg = arg;
+}
+
+/* Runs a delete that returns what it deleted; *ret: how many. */
+static int run_delete(struct store *s, sqlite3_stmt *q, uint64_t *ret, struct err *e)
+{
+    int r;
+
+    *ret = 0;
+    while ((r = store_step(s, q, e)) == 1) {
+        ++*ret;
+        if (s->log_gone != NULL)
+            s->log_gone(s->log_gone_arg, (uint64_t)sqlite3_column_int64(q, 0),
+                        (uint64_t)sqlite3_column_int64(q, 1));
+    }
+    return r;
 }
 
 static sqlite3_stmt *each_stmt(struct store *s, bool backward, struct err *e)
@@ -86,14 +131,30 @@ int store_output_prune(struct store *s, uint64_t sandbox, uint64_t most, struct 
     sqlite3_stmt *q = store_stmt(s, STMT_OUTPUT_PRUNE,
                                  "DELETE FROM logs WHERE sandbox = ?1 AND output = 1 AND n <="
                                  " (SELECT n FROM logs WHERE sandbox = ?1 AND output = 1"
-                                 " ORDER BY n DESC LIMIT 1 OFFSET ?2)",
+                                 " ORDER BY n DESC LIMIT 1 OFFSET ?2)" RETURNING,
                                  e);
+    uint64_t ignored;
 
     if (q == NULL)
         return -1;
     sqlite3_bind_int64(q, 1, (sqlite3_int64)sandbox);
     sqlite3_bind_int64(q, 2, bounded(most));
-    return store_do(s, q, e);
+    return run_delete(s, q, &ignored, e);
+}
+
+int store_log_trim(struct store *s, uint64_t sandbox, uint64_t n, struct err *e)
+{
+    sqlite3_stmt *q = store_stmt(s, STMT_LOGS_TRIM,
+                                 "DELETE FROM logs WHERE n IN (SELECT n FROM logs WHERE"
+                                 " sandbox = ?1 ORDER BY n LIMIT ?2)" RETURNING,
+                                 e);
+    uint64_t ignored;
+
+    if (q == NULL)
+        return -1;
+    sqlite3_bind_int64(q, 1, (sqlite3_int64)sandbox);
+    sqlite3_bind_int64(q, 2, bounded(n));
+    return run_delete(s, q, &ignored, e);
 }
 
 static int count_logs(struct store *s, uint64_t *ret, struct err *e)
@@ -116,10 +177,7 @@ static int prune(struct store *s, sqlite3_stmt *q, uint64_t first, uint64_t seco
         return -1;
     sqlite3_bind_int64(q, 1, bounded(first));
     sqlite3_bind_int64(q, 2, bounded(second));
-    if (store_do(s, q, e) < 0)
-        return -1;
-    *gone = (uint64_t)sqlite3_changes(s->db);
-    return 0;
+    return run_delete(s, q, gone, e);
 }
 
 static uint64_t at_once(uint64_t n)
@@ -135,7 +193,7 @@ static int prune_more(struct store *s, uint64_t excess, uint64_t *gone, struct e
         prune(s,
               store_stmt(s, STMT_LOGS_PRUNE_OUTPUT,
                          "DELETE FROM logs WHERE n IN (SELECT n FROM logs WHERE output = ?1"
-                         " ORDER BY n LIMIT ?2)",
+                         " ORDER BY n LIMIT ?2)" RETURNING,
                          e),
               1, at_once(excess), &output, e) < 0)
         return -1;
@@ -143,7 +201,7 @@ static int prune_more(struct store *s, uint64_t excess, uint64_t *gone, struct e
         prune(s,
               store_stmt(s, STMT_LOGS_PRUNE,
                          "DELETE FROM logs WHERE n IN (SELECT n FROM logs WHERE ?1"
-                         " ORDER BY n LIMIT ?2)",
+                         " ORDER BY n LIMIT ?2)" RETURNING,
                          e),
               1, at_once(excess) - output, &any, e) < 0)
         return -1;
@@ -159,7 +217,7 @@ int store_logs_prune(struct store *s, uint64_t before_ms, uint64_t most, bool *r
     if (prune(s,
               store_stmt(s, STMT_LOGS_PRUNE_OLD,
                          "DELETE FROM logs WHERE n IN (SELECT n FROM logs ORDER BY n LIMIT ?2)"
-                         " AND at_ms < ?1",
+                         " AND at_ms < ?1" RETURNING,
                          e),
               before_ms, PRUNE_AT_ONCE, &old, e) < 0 ||
         count_logs(s, &have, e) < 0 || prune_more(s, have > most ? have - most : 0, &gone, e) < 0)

@@ -170,6 +170,17 @@ struct store_log_span {
     size_t limit;
 };
 int store_log_add(struct store *s, const struct store_log *l, struct err *e);
+#define STORE_LOG_COST 64u /* of an entry, besides its message and fields */
+/* Bytes of an entry, as all below count them. */
+uint64_t store_log_size(const struct store_log *l);
+/* Bytes of each sandbox's entries. Reads the whole table. */
+int store_log_sizes(struct store *s, void (*each)(void *arg, uint64_t sandbox, uint64_t bytes),
+                    void *arg, struct err *e);
+/* From now on `gone` is called for each entry that is deleted below. It must not call the store. */
+void store_on_log_gone(struct store *s, void (*gone)(void *arg, uint64_t sandbox, uint64_t bytes),
+                       void *arg);
+/* Deletes the oldest `n` entries of a sandbox. */
+int store_log_trim(struct store *s, uint64_t sandbox, uint64_t n, struct err *e);
 /* Ends when `each` returns false. It must not call the store. */
 int store_log_each(struct store *s, const struct store_log_span *span,
                    bool (*each)(void *arg, const struct store_log *l), void *arg, struct err *e);

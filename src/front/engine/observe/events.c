@@ -1,4 +1,4 @@
-/* events.c - the latest events, and their subscribers.
+/* events.c - the latest events of each key, and their subscribers.
  *
  * Numbers increase for the life of the state directory. They are taken from the store in blocks, so
  * an event costs no disk flush; a restart skips the rest of a block, which a client sees as a gap
@@ -16,11 +16,22 @@
 #define EVENTS_COUNTER "events"
 #define EVENTS_DATA_MAX 4096u
 
+/* What is kept of one key's events: no key drives out those of another. */
+struct shelf {
+    struct map_node node;
+    struct quota_user *user;
+    struct engine_event
+        *kept[ENGINE_EVENTS_KEPT]; /* a ring, in the order of their numbers; one block
+                                                    * of memory each */
+    size_t at, n;                  /* the oldest; how many */
+    uint64_t lost;                 /* number of the last one that was dropped */
+    char key[];
+};
+
 struct ring {
-    struct engine_event kept[ENGINE_EVENTS_KEPT]; /* at seq % ENGINE_EVENTS_KEPT; one
-                                                   * block of memory each, under .key */
-    uint64_t first, next;                         /* seqs kept: first <= s < next */
-    uint64_t reserved;                            /* seqs below this are ours */
+    struct map shelves;
+    uint64_t first, next; /* numbers of this start: first <= n < next */
+    uint64_t reserved;    /* numbers below this are ours */
     struct list watches;
 };
 
@@ -53,18 +64,68 @@ int events_new(struct engine *g, struct err *e)
     if (g->ring == NULL)
         return err_set(e, ERR_INTERNAL, "events: out of memory");
     list_init(&g->ring->watches);
+    map_init(&g->ring->shelves);
     if (reserve(g, e) < 0)
         return err_wrap(e, "events");
     g->ring->first = g->ring->next;
     return 0;
 }
 
-static void drop_first(struct ring *r)
+static uint64_t size_of(const struct engine_event *ev)
 {
-    struct engine_event *ev = &r->kept[r->first++ % ENGINE_EVENTS_KEPT];
+    return sizeof(*ev) + strlen(ev->key) + strlen(ev->sandbox) + strlen(ev->data) + 3;
+}
 
-    free((void *)(uintptr_t)ev->key);
-    *ev = (struct engine_event){0};
+static struct engine_event *oldest(const struct shelf *s)
+{
+    return s->n > 0 ? s->kept[s->at] : NULL;
+}
+
+static void drop_oldest(struct shelf *s)
+{
+    struct engine_event *ev = oldest(s);
+
+    quota_drop(s->user, &(struct quotas){{[QUOTA_events] = size_of(ev)}});
+    s->lost = ev->seq;
+    s->at = (s->at + 1) % ENGINE_EVENTS_KEPT;
+    s->n--;
+    free(ev);
+}
+
+static struct shelf *shelf_of(const struct ring *r, const char *key)
+{
+    struct map_node *n = map_get(&r->shelves, key);
+
+    return n == NULL ? NULL : CONTAINER_OF(n, struct shelf, node);
+}
+
+static struct shelf *shelf_new(struct engine *g, const char *key)
+{
+    struct shelf *s = calloc(1, sizeof(*s) + strlen(key) + 1);
+
+    if (s == NULL)
+        return NULL;
+    strcpy(s->key, key);
+    s->lost = g->ring->first - 1;
+    s->user = quota_user(g->o.quotas, key);
+    if (map_put(&g->ring->shelves, &s->node, s->key) == 0)
+        return s;
+    free(s);
+    return NULL;
+}
+
+static void shelves_free(struct map *m)
+{
+    for (size_t i = 0; i < m->nslots; i++)
+        while (m->slots[i] != NULL) {
+            struct shelf *s = CONTAINER_OF(m->slots[i], struct shelf, node);
+
+            while (s->n > 0)
+                drop_oldest(s);
+            map_del(m, &s->node);
+            free(s);
+        }
+    map_free(m);
 }
 
 void events_free(struct engine *g)
@@ -77,8 +138,7 @@ void events_free(struct engine *g)
         loop_undefer(&w->later);
         free(w);
     }
-    while (g->ring->first < g->ring->next)
-        drop_first(g->ring);
+    shelves_free(&g->ring->shelves);
     free(g->ring);
     g->ring = NULL;
 }
@@ -92,23 +152,31 @@ static void watch_free(struct engine_watch *w)
     free(w);
 }
 
+static const struct engine_event *nth(const struct shelf *s, size_t i)
+{
+    return s->kept[(s->at + i) % ENGINE_EVENTS_KEPT];
+}
+
+/* Nothing is added while a watch is told: what its callback causes comes later. */
 static void tell(struct loop_later *l)
 {
     struct engine_watch *w = CONTAINER_OF(l, struct engine_watch, later);
     struct ring *r = w->g->ring;
+    const struct shelf *s = shelf_of(r, w->key);
+    uint64_t lost;
+    size_t i;
 
     w->inside = true;
-    if (w->next < r->first) {
-        w->next = r->first;
-        w->each(w->arg, &(struct engine_event){.seq = r->first - 1});
+    lost = s != NULL ? s->lost : r->first - 1;
+    if (w->next <= lost) {
+        w->next = lost + 1;
+        w->each(w->arg, &(struct engine_event){.seq = lost});
     }
-    while (!w->ended && w->next < r->next) {
-        const struct engine_event *ev = &r->kept[w->next++ % ENGINE_EVENTS_KEPT];
-
-        if (ev->key == NULL || strcmp(ev->key, w->key) != 0)
-            continue;
-        w->each(w->arg, ev);
-    }
+    for (i = s != NULL ? s->n : 0; i > 0 && nth(s, i - 1)->seq >= w->next; i--)
+        ;
+    for (; s != NULL && !w->ended && i < s->n; i++)
+        w->each(w->arg, nth(s, i));
+    w->next = r->next;
     w->inside = false;
     if (w->ended)
         watch_free(w);
@@ -149,21 +217,31 @@ static char *keep(char **at, const char *text)
     return to;
 }
 
-static int put(struct ring *r, const struct box *b, const char *kind, uint64_t at_ms,
+static int put(struct engine *g, const struct box *b, const char *kind, uint64_t at_ms,
                const char *data)
 {
-    struct engine_event *ev = &r->kept[r->next % ENGINE_EVENTS_KEPT];
-    char *mem = malloc(strlen(b->pub.key) + strlen(b->pub.id) + strlen(data) + 3), *at = mem;
+    struct shelf *s = shelf_of(g->ring, b->pub.key);
+    struct engine_event *ev =
+        malloc(sizeof(*ev) + strlen(b->pub.key) + strlen(b->pub.id) + strlen(data) + 3);
+    char *at = (char *)(ev + 1);
+    uint64_t most;
 
-    if (mem == NULL)
+    if (s == NULL)
+        s = shelf_new(g, b->pub.key);
+    if (ev == NULL || s == NULL) {
+        free(ev);
         return -1;
-    if (r->next - r->first == ENGINE_EVENTS_KEPT)
-        drop_first(r);
-    *ev = (struct engine_event){.seq = r->next, .at_ms = at_ms, .kind = kind};
+    }
+    *ev = (struct engine_event){.seq = g->ring->next++, .at_ms = at_ms, .kind = kind};
     ev->key = keep(&at, b->pub.key);
     ev->sandbox = keep(&at, b->pub.id);
     ev->data = keep(&at, data);
-    r->next++;
+    most = s->user != NULL ? s->user->most.of[QUOTA_events] : 0;
+    quota_add(s->user, &(struct quotas){{[QUOTA_events] = size_of(ev)}});
+    while (s->n == ENGINE_EVENTS_KEPT ||
+           (s->n > 0 && most != 0 && s->user->used.of[QUOTA_events] > most))
+        drop_oldest(s);
+    s->kept[(s->at + s->n++) % ENGINE_EVENTS_KEPT] = ev;
     return 0;
 }
 
@@ -180,7 +258,7 @@ static void add(struct engine *g, const struct box *b, const char *kind, uint64_
 
     if (g->ring->next >= g->ring->reserved && reserve(g, &e) < 0)
         log_error("%s", e.msg); /* goes on with numbers that a restart may use again */
-    if (put(g->ring, b, kind, at_ms, data) < 0)
+    if (put(g, b, kind, at_ms, data) < 0)
         return;
     LIST_EACH (&g->ring->watches, w, struct engine_watch, link)
         loop_defer(g->loop, &w->later, tell);

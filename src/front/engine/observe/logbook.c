@@ -19,6 +19,9 @@
 #define LOGBOOK_MORE_MS 5
 #define LOGBOOK_BATCH 256u        /* entries written in one turn of the loop */
 #define LOGBOOK_PENDING_MAX 4096u /* entries; what comes on top is lost, and said so */
+#define LOGBOOK_KEY_MAX 2048u     /* of them entries of one key */
+#define LOGBOOK_TRIM 256u         /* entries deleted at once where a key has too many */
+#define LOGBOOK_LOOK_US 4000u     /* after which a reader gets what was found */
 #define LOGBOOK_LINES_MAX 1024u   /* of them lines; then no more are read */
 #define LOGBOOK_FRESH_MAX 1000u   /* lines of a sandbox between two looks at how many there are */
 #define LOGBOOK_PRUNE_MORE_MS 200
@@ -28,6 +31,7 @@
 struct pending {
     struct list link;
     struct store_log row;
+    struct quota_user *user;
     uint64_t next;    /* of a line: the number of the next one */
     const char *boot; /* ...in that boot; NULL: no line */
     const char *kind; /* of an event, formatted when it is written; a static string */
@@ -114,6 +118,72 @@ static void sentence(struct buf *out, const char *kind, json_t *data)
     }
 }
 
+/* ---- the quota of each key ---- */
+
+static struct box *box_numbered(struct engine *g, uint64_t seq)
+{
+    size_t at = box_after(g, seq - 1);
+    struct box *b = at < g->norder ? g->order[at] : NULL;
+
+    return b != NULL && b->seq == seq ? b : NULL;
+}
+
+static void count_bytes(void *arg, uint64_t sandbox, uint64_t bytes)
+{
+    struct box *b = box_numbered(arg, sandbox);
+
+    if (b == NULL)
+        return;
+    b->log_bytes += bytes;
+    quota_add(b->user, &(struct quotas){{[QUOTA_logs] = bytes}});
+}
+
+static void uncount_bytes(void *arg, uint64_t sandbox, uint64_t bytes)
+{
+    struct box *b = box_numbered(arg, sandbox);
+
+    if (b == NULL)
+        return;
+    bytes = bytes < b->log_bytes ? bytes : b->log_bytes;
+    b->log_bytes -= bytes;
+    quota_drop(b->user, &(struct quotas){{[QUOTA_logs] = bytes}});
+}
+
+void logbook_start(struct engine *g)
+{
+    struct err e;
+
+    store_on_log_gone(g->o.store, uncount_bytes, g);
+    for (size_t i = 0; i < g->norder; i++)
+        uncount_bytes(g, g->order[i]->seq, UINT64_MAX);
+    if (store_log_sizes(g->o.store, count_bytes, g, &e) < 0)
+        log_warn("logs: %s", e.msg);
+}
+
+/* Above the quota the sandbox of that key with the longest log loses its oldest entries. */
+static int trim(struct engine *g, const struct quota_user *u, struct err *e)
+{
+    struct box *most = NULL;
+
+    if (u == NULL || u->most.of[QUOTA_logs] == 0 ||
+        u->used.of[QUOTA_logs] <= u->most.of[QUOTA_logs])
+        return 0;
+    for (size_t i = 0; i < g->norder; i++)
+        if (g->order[i]->user == u && (most == NULL || g->order[i]->log_bytes > most->log_bytes))
+            most = g->order[i];
+    return most == NULL ? 0 : store_log_trim(g->o.store, most->seq, LOGBOOK_TRIM, e);
+}
+
+static int add_row(struct engine *g, const struct store_log *row, struct err *e)
+{
+    struct box *b = box_numbered(g, row->sandbox);
+
+    if (store_log_add(g->o.store, row, e) < 0)
+        return -1;
+    count_bytes(g, row->sandbox, store_log_size(row));
+    return b == NULL ? 0 : trim(g, b->user, e);
+}
+
 static int write_event(struct engine *g, const struct pending *p, struct err *e)
 {
     autobuf struct buf message = BUF_INIT(LOGBOOK_MESSAGE_MAX);
@@ -131,7 +201,7 @@ static int write_event(struct engine *g, const struct pending *p, struct err *e)
     row.level = severity_of(p->kind, data);
     row.message = buf_cstr(&message);
     row.fields = fields.failed ? "{}" : buf_cstr(&fields);
-    return store_log_add(g->o.store, &row, e);
+    return add_row(g, &row, e);
 }
 
 /* ---- writing ---- */
@@ -159,11 +229,10 @@ static void prune(struct engine *g)
 /* How far its lines are written; and now and then, that there are not too many. */
 static int mark(struct engine *g, const struct pending *p, uint64_t lines, struct err *e)
 {
-    size_t at = box_after(g, p->row.sandbox - 1);
-    struct box *b = at < g->norder ? g->order[at] : NULL;
+    struct box *b = box_numbered(g, p->row.sandbox);
     uint64_t most = g->o.config->logs_output_max;
 
-    if (b == NULL || b->seq != p->row.sandbox)
+    if (b == NULL)
         return 0;
     b->journal.fresh += lines;
     if (b->journal.fresh >= (most < LOGBOOK_FRESH_MAX ? most : LOGBOOK_FRESH_MAX)) {
@@ -182,7 +251,7 @@ static int write_some(struct engine *g, size_t most, struct err *e)
     LIST_EACH (&g->logbook.pending, p, struct pending, link) {
         if (most-- == 0)
             break;
-        if ((p->kind != NULL ? write_event(g, p, e) : store_log_add(g->o.store, &p->row, e)) < 0)
+        if ((p->kind != NULL ? write_event(g, p, e) : add_row(g, &p->row, e)) < 0)
             return -1;
         if (p->boot == NULL)
             continue;
@@ -204,6 +273,8 @@ static void drop_some(struct logbook *l, size_t most)
     while (most-- > 0 && (p = LIST_FIRST(&l->pending, struct pending, link)) != NULL) {
         l->nlines -= p->boot != NULL;
         l->n--;
+        if (p->user != NULL)
+            p->user->log_pending--;
         list_del(&p->link);
         free(p);
     }
@@ -218,6 +289,7 @@ static void flush(struct engine *g, size_t most)
         store_commit(g->o.store, &e) < 0) {
         store_rollback(g->o.store);
         log_warn("logs: %zu entries are lost: %s", l->n < most ? l->n : most, e.msg);
+        logbook_start(g); /* what was counted is not there */
     }
     drop_some(l, most);
     prune(g);
@@ -264,7 +336,9 @@ static struct pending *add(const struct box *b, const struct store_log *row, con
 
     if (g->o.config->logs_ms == 0 || g->o.config->logs_max == 0)
         return NULL;
-    if (g->logbook.n >= LOGBOOK_PENDING_MAX || (p = calloc(1, sizeof(*p) + room)) == NULL) {
+    if (g->logbook.n >= LOGBOOK_PENDING_MAX ||
+        (b->user != NULL && b->user->log_pending >= LOGBOOK_KEY_MAX) ||
+        (p = calloc(1, sizeof(*p) + room)) == NULL) {
         g->logbook.lost++;
         return NULL;
     }
@@ -275,6 +349,9 @@ static struct pending *add(const struct box *b, const struct store_log *row, con
     if (*boot != '\0')
         p->boot = strcpy(p->text + len + 1 + fields, boot);
     p->kind = kind;
+    p->user = b->user;
+    if (p->user != NULL)
+        p->user->log_pending++;
     /* In the order of time, and lines of one sandbox as they came. */
     at = g->logbook.pending.prev;
     for (unsigned i = 0; at != &g->logbook.pending && i < LOGBOOK_BATCH; at = at->prev, i++) {
@@ -373,6 +450,7 @@ struct reading {
     void (*each)(void *arg, const struct log_entry *l);
     void *arg;
     size_t looked, told;
+    bool cut;      /* it took too long */
     uint64_t last; /* entry that was looked at */
 };
 
@@ -388,11 +466,12 @@ static bool on_row(void *arg, const struct store_log *row)
 
     r->looked++;
     r->last = l.n;
+    r->cut = loop_spent_us(r->o->ref.engine->loop) > LOGBOOK_LOOK_US;
     if (l.level < r->o->level ||
         (r->o->search != NULL && strcasestr(l.message, r->o->search) == NULL))
-        return true;
+        return !r->cut;
     r->each(r->arg, &l);
-    return ++r->told < r->o->limit;
+    return ++r->told < r->o->limit && !r->cut;
 }
 
 int engine_logs(const struct log_opts *o, void (*each)(void *arg, const struct log_entry *l),
@@ -414,7 +493,7 @@ int engine_logs(const struct log_opts *o, void (*each)(void *arg, const struct l
     /* Forward there may always come more; backward the beginning is the end. */
     if (!o->backward)
         *ret_next = r.last != 0 ? r.last : o->from;
-    else if (r.told == o->limit || r.looked == LOG_SCAN_MAX)
+    else if (r.told == o->limit || r.looked == LOG_SCAN_MAX || r.cut)
         *ret_next = r.last;
     return 0;
 }

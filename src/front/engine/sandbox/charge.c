@@ -45,7 +45,9 @@ void box_charge(struct box *b)
 void box_uncharge(struct box *b)
 {
     quota_drop(b->user, &b->charged);
+    quota_drop(b->user, &(struct quotas){{[QUOTA_logs] = b->log_bytes}});
     b->charged = (struct quotas){0};
+    b->log_bytes = 0;
 }
 
 static struct quotas above(const struct box *b, struct quotas will)

@@ -398,6 +398,7 @@ void join_done(struct engine *g)
         life_arm(g->order[i]);
     }
     g->ready = true;
+    logbook_start(g);
     metrics_start(g);
     log_info("%zu sandboxes", g->norder);
     g->o.on_ready(g->o.arg);

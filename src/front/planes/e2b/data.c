@@ -256,10 +256,20 @@ static bool tell_origin(struct http_req *r)
     return true;
 }
 
+static void reply_limit(struct http_req *r, const struct err *e)
+{
+    autobuf struct buf body = BUF_INIT(4096);
+
+    e2b_write_error(err_http(e->kind), e, &body);
+    http_reply_header(r, "Retry-After", "1");
+    http_reply(r, err_http(e->kind), "application/json", buf_cstr(&body), body.len);
+}
+
 void e2b_data(struct plane *api, struct http_req *r, const char *id)
 {
     struct e2b *p = CONTAINER_OF(api, struct e2b, api);
     const struct sandbox *s;
+    struct err e;
 
     if (tell_origin(r))
         return;
@@ -268,7 +278,12 @@ void e2b_data(struct plane *api, struct http_req *r, const char *id)
         http_reply(r, 503, "application/json", E2B_STARTING, sizeof(E2B_STARTING) - 1);
         return;
     }
-    s = id != NULL ? engine_find(p->o.engine, id) : signature_owner(p, r);
+    if (id != NULL) {
+        s = engine_find(p->o.engine, id);
+    } else if (signature_owner(p, r, &s, &e) < 0) {
+        reply_limit(r, &e);
+        return;
+    }
     if (s != NULL && s->state == SANDBOX_RUNNING)
         enter(p, r, s);
     else if (s != NULL && wakes(p, r, s))

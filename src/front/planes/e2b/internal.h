@@ -64,6 +64,8 @@ E2B_API_SURFACES(X)
 E2B_DATA_SURFACES(X)
 #undef X
 
+#define E2B_BUDGETS 1024u /* addresses that share one pay for each other */
+
 struct e2b {
     struct plane_opts o;
     struct plane api, data;
@@ -71,6 +73,9 @@ struct e2b {
     struct list pollers; /* poll.c's */
     size_t npollers;
     char domain[E2B_DOMAIN_MAX];
+    struct search_budget {
+        uint64_t second, tried; /* signatures computed in that second */
+    } budgets[E2B_BUDGETS];     /* by the address of the client */
 };
 
 /* Of a call of the control plane. */

@@ -121,26 +121,44 @@ bool signature_opens(const struct e2b *p, struct http_req *r, const struct sandb
     return read_url(r, &u) && is_of(p, s, &u.s, u.presented) && check_time(u.s.expiration, &e) == 0;
 }
 
+#define SEARCH_MAX 10000u /* signatures computed for one address in a second: 4 us each */
+
 struct search {
     const struct e2b *p;
     const struct signed_url *u;
     const struct sandbox *found;
+    uint64_t tried;
 };
 
 static void try_one(void *arg, const struct sandbox *box)
 {
     struct search *f = arg;
 
-    if (f->found == NULL && is_of(f->p, box, &f->u->s, f->u->presented))
+    if (f->found != NULL)
+        return;
+    f->tried++;
+    if (is_of(f->p, box, &f->u->s, f->u->presented))
         f->found = box;
 }
 
-const struct sandbox *signature_owner(struct e2b *p, struct http_req *r)
+int signature_owner(struct e2b *p, struct http_req *r, const struct sandbox **ret, struct err *e)
 {
+    struct search_budget *b = &p->budgets[http_peer(r) % E2B_BUDGETS];
+    uint64_t now = clock_mono_ms() / 1000;
     struct signed_url u;
     struct search f = {.p = p, .u = &u};
 
-    if (read_url(r, &u))
-        engine_each(p->o.engine, try_one, &f);
-    return f.found;
+    *ret = NULL;
+    if (!read_url(r, &u))
+        return 0;
+    if (b->second != now)
+        *b = (struct search_budget){.second = now};
+    if (b->tried >= SEARCH_MAX)
+        return err_set(e, ERR_LIMIT,
+                       "too many signed URLs without a sandbox from this address in "
+                       "this second; put the sandbox's id into the host name");
+    engine_each(p->o.engine, try_one, &f);
+    b->tried += f.found != NULL ? 1 : f.tried + 1;
+    *ret = f.found;
+    return 0;
 }

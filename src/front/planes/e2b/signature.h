@@ -33,7 +33,9 @@ int signature_check(struct call *c, const struct signature *s, const char *prese
 /* The same before there is a call: the request is one for a file, whose signature is
  * this sandbox's and not too old. */
 bool signature_opens(const struct e2b *p, struct http_req *r, const struct sandbox *s);
-/* The sandbox that the signature of a /files URL is of, old or not; NULL: none. */
-const struct sandbox *signature_owner(struct e2b *p, struct http_req *r);
+/* The sandbox that the signature of a /files URL is of, old or not; NULL: none. A URL without the id
+ * of its sandbox costs a comparison with each, and anyone may send one: ERR_LIMIT if its address has
+ * sent too many in this second. */
+int signature_owner(struct e2b *p, struct http_req *r, const struct sandbox **ret, struct err *e);
 
 #endif
