@@ -1,5 +1,6 @@
 #!/bin/sh
-# fuzz.sh SECONDS [NAME...] - runs each harness (or those named) for SECONDS.
+# fuzz.sh SECONDS [NAME...] - runs each harness (or those named) for SECONDS; without names also
+# fuzz/api, which sends requests made from the API's description to the release build.
 # Builds in build-fuzz with clang; the corpus is kept in build-fuzz/corpus.
 set -eu
 seconds=${1:?usage: tools/fuzz.sh SECONDS [NAME...]}
@@ -9,6 +10,8 @@ build=$root/build-fuzz
 
 [ -d "$build" ] || CC=clang meson setup "$build" "$root" -Dfuzz=true -Dbuildtype=debugoptimized \
     -Db_sanitize=address,undefined -Db_lundef=false -Db_pie=false -Dc_args=-fsanitize=fuzzer-no-link
+api=0
+[ $# -gt 0 ] || api=1
 [ $# -gt 0 ] || set -- $(cd "$root/fuzz" && ls fuzz_*.c | sed 's/^fuzz_\(.*\)\.c$/\1/')
 
 for name in "$@"; do
@@ -25,3 +28,10 @@ for name in "$@"; do
         exit 1
     fi
 done
+
+# `make test` has its own short run (tests/isolation/cannot-break-the-front-by-requests.test.mjs)
+if [ "$api" = 1 ] && [ "$seconds" -ge 30 ]; then
+    echo "== api"
+    "$root/tools/build.sh" "$root/build"
+    node "$root/fuzz/api/run.mjs" "$seconds"
+fi
