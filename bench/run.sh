@@ -1,7 +1,7 @@
 #!/bin/sh
 # run.sh [PROGRAM...] - starts a daemon of its own, runs the programs of bench/ against
 # it, prints their table and writes docs/benchmarks.md. With programs named (exec,
-# create, idle, pause, session, snapshot, stream, ports, terminal, network, cloudflare, e2b, files, git) only those run, and the documents stay as
+# create, idle, pause, session, snapshot, stream, ports, terminal, network, cloudflare, e2b, files, git, neighbour) only those run, and the documents stay as
 # they are.
 #
 # COVE_BUILD: the build directory. COVE_BENCH_BASE: a template to share, which saves
@@ -9,7 +9,7 @@
 set -eu
 cd "$(dirname "$0")/.."
 build=${COVE_BUILD:-build}
-programs=${*:-exec create idle pause session snapshot stream ports terminal network cloudflare e2b files git}
+programs=${*:-exec create idle pause session snapshot stream ports terminal network cloudflare e2b files git neighbour}
 [ "$(id -u)" = 0 ] || {
     echo "bench/run.sh: needs root, as the daemon does" >&2
     exit 77
@@ -65,7 +65,7 @@ for p in $programs; do
     echo "bench: $p" >&2
     program=$build/bench/bench-$p
     [ ! -x "bench/$p.sh" ] || program=bench/$p.sh # needs more than one daemon
-    timeout 120 "$program" >>"$work/rows" || {
+    timeout 180 "$program" >>"$work/rows" || {
         echo "bench: $p failed" >&2
         tail -5 "$work/log" >&2
         exit 1
