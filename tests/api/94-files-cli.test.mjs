@@ -147,7 +147,8 @@ test('progress on a terminal, and only there', async () => {
   assert.equal(quiet.stderr, '');
   const r = await run('script', ['-qec', `${process.env.COVE_BIN ?? 'build/cove'} cp ${here('big')} ${s.id}:big`, '/dev/null'], { env: d.cliEnv() });
   assert.equal(r.status, 0, r.stdout);
-  assert.match(r.stdout, /big \[#* *\] +\d+% /);
+  assert.match(r.stdout, /\r\x1b\[Kcopying +\d+% +[\d.]+ MiB big/);
+  assert.match(r.stdout, /\r\x1b\[Kcopied big: 64\.0 MiB in [\d.]+ s\r\n$/, 'the last line is a summary');
   const cat = await run('script', ['-qec', `${process.env.COVE_BIN ?? 'build/cove'} cat ${s.id}:piped`, '/dev/null'], { env: d.cliEnv() });
   assert.equal(cat.stdout, 'from stdin', 'what is printed needs no bar');
 });
