@@ -14,8 +14,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "keeper/worker.h"
-#include "loop/loop.h"
+#include "loop/job.h"
 
 struct sandbox;
 
@@ -23,7 +22,7 @@ struct sandbox;
 #define NETWORK_RANGES 3840u /* id ranges, and so addresses; see idrange.c */
 
 struct conntrack { /* in struct keeper; begins as zeros */
-    struct work work;
+    struct job job;
     struct loop_timer again;
     uint32_t first;               /* the address of range 0 */
     bool waiting[NETWORK_RANGES]; /* addresses for the next walk */

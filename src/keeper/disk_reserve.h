@@ -9,8 +9,7 @@
 #define KEEPER_DISK_RESERVE_H
 
 #include "keeper/disk_space.h"
-#include "keeper/worker.h"
-#include "loop/loop.h"
+#include "loop/job.h"
 
 struct keeper;
 
@@ -24,7 +23,7 @@ struct keeper;
 enum reserve_task { RESERVE_GROW, RESERVE_SHRINK, RESERVE_BACK };
 
 struct reserve_job {
-    struct work work;
+    struct job job;
     enum reserve_task task;
     struct space_at at; /* a copy of the reserve's; borrowed */
     uint64_t from, to, keep, size;

@@ -210,16 +210,16 @@ struct disk_way {
     int (*make)(struct sandbox *sb, struct err *e);
     int (*limit)(struct sandbox *sb, struct err *e);
     /* Removes disk `name`; with `reuse` it may leave it empty instead, for `spare`. Called in a
-     * worker. */
+     * thread. */
     enum disk_rest (*remove)(struct keeper *k, const char *name, bool reuse);
     void (*spare)(struct keeper *k, const char *name);
     /* Makes a volume of bounded size in a directory of the disks; no error if it exists. */
     int (*volume)(int dir, const char *name, uint64_t limit, struct err *e);
     /* Makes disk `to` a copy of disk `from`; *ret_bytes: its size. May take long, and is called in
-     * a worker. After a failure part of `to` may exist. */
+     * a thread. After a failure part of `to` may exist. */
     int (*clone)(struct keeper *k, const char *from, const char *to, bool readonly,
                  uint64_t *ret_bytes, struct err *e);
-    /* Bytes of disk `name`; 0 if they are not counted. Called in a worker. */
+    /* Bytes of disk `name`; 0 if they are not counted. Called in a thread. */
     uint64_t (*used)(struct keeper *k, const char *name);
     /* Opens the two counters from which init answers `df`. */
     int (*counters)(struct sandbox *sb, int *ret_used, int *ret_quota, struct err *e);
@@ -230,7 +230,7 @@ void disk_close(struct keeper *k);
 int disk_check(struct keeper *k, struct err *e);
 int disk_limit(struct sandbox *sb, struct err *e);
 int disk_counters(struct sandbox *sb, int *ret_used, int *ret_quota, struct err *e);
-/* Removes disk `name` in a worker: it takes as long as its files demand. 0 once there is none; else
+/* Removes disk `name` in a thread: it takes as long as its files demand. 0 once there is none; else
  * 1: call again, which also retries after a failure. */
 int disk_remove(struct keeper *k, const char *name);
 /* Removes emptied disks of an earlier keeper. A disk without a record is put into quarantine: the

@@ -1,6 +1,6 @@
 /* meter.h - what sandboxes use: processor, memory, disk, network, processes.
  *
- * A worker reads cgroups and quotas of all sandboxes in one go, some tens of microseconds each. */
+ * A thread reads cgroups and quotas of all sandboxes in one go, some tens of microseconds each. */
 #ifndef KEEPER_METER_H
 #define KEEPER_METER_H
 

@@ -117,7 +117,7 @@ struct sandbox {
         int set, events; /* opened when first used */
     } freezer[FREEZE_COUNT];
     atomic_int root_closed;
-    struct work *sync; /* of a relaxed one, after its root is closed */
+    struct job *sync; /* of a relaxed one, after its root is closed */
     struct loop_io pid_io, boot_io;
     struct loop_timer timer; /* boot deadline, then pausing, then teardown retries */
     unsigned retries;

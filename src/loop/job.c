@@ -16,14 +16,19 @@
 #define JOB_FREE_LEAST (2u << 20) /* bytes; smaller blocks are freed at once */
 #define JOB_END_S 1               /* seconds that loop_free() waits for a thread that hangs */
 
-static const unsigned threads_max[] = {
-    [JOB_WORK] = JOB_THREADS_MAX, [JOB_CLOSE] = JOB_CLOSERS_MAX, [JOB_STORE] = JOB_STORES_MAX};
-/* A TLS library needs more than we do. */
-static const size_t stacks[] = {
-    [JOB_WORK] = 128u << 10, [JOB_CLOSE] = 128u << 10, [JOB_STORE] = 512u << 10};
-static const unsigned share_max[] = {[JOB_WORK] = JOB_SHARE_MAX,
-                                     [JOB_CLOSE] = JOB_CLOSERS_SHARE_MAX,
-                                     [JOB_STORE] = JOB_STORES_SHARE_MAX};
+/* clang-format off */
+static const struct {
+    unsigned threads, share; /* at most: in all, and of one share */
+    size_t stack;
+} lanes[JOB_LANE_COUNT] = {
+    [JOB_WORK]    = {JOB_THREADS_MAX, JOB_SHARE_MAX,         128u << 10},
+    [JOB_CLOSE]   = {JOB_CLOSERS_MAX, JOB_CLOSERS_SHARE_MAX, 128u << 10},
+    [JOB_STORE]   = {JOB_STORES_MAX,  JOB_STORES_SHARE_MAX,  512u << 10}, /* a TLS library needs more */
+    [JOB_DISK]    = {JOB_DISKS_MAX,   JOB_DISKS_MAX,         1u << 20},
+    [JOB_FLUSH]   = {1,               1,                     128u << 10},
+    [JOB_RESERVE] = {1,               1,                     1u << 20},
+};
+/* clang-format on */
 
 /* A thread that hangs when the loop ends keeps the pool alive; the process ends then anyway. */
 struct lane {
@@ -42,6 +47,7 @@ struct pool {
     pthread_mutex_t lock;
     struct lane lanes[JOB_LANE_COUNT];
     struct list ended;
+    unsigned given;      /* jobs that are not `done`; the loop's */
     pthread_cond_t over; /* a job has run; job_settle() */
     bool stop;
     int event_fd;
@@ -63,7 +69,7 @@ static bool has_share(const struct lane *a, uint32_t share)
 
     for (unsigned i = 0; share != 0 && i < a->nrunning; i++)
         n += a->shares[i] == share;
-    return n < share_max[a->which];
+    return n < lanes[a->which].share;
 }
 
 /* The first whose share is not used up. */
@@ -125,10 +131,10 @@ static bool add_thread(struct lane *l)
     sigset_t all, old;
     int r;
 
-    if (l->nthreads >= threads_max[l->which])
+    if (l->nthreads >= lanes[l->which].threads)
         return false;
     pthread_attr_init(&a);
-    pthread_attr_setstacksize(&a, stacks[l->which]);
+    pthread_attr_setstacksize(&a, lanes[l->which].stack);
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &old);
     r = pthread_create(&l->threads[l->nthreads], &a, thread_main, l);
@@ -157,6 +163,7 @@ static void on_event(struct loop_io *io, uint32_t events)
     pthread_mutex_unlock(&p->lock);
     while ((w = LIST_FIRST(&ended, struct job, link)) != NULL) {
         list_del(&w->link);
+        p->given--;
         w->busy = false;
         w->done(w);
     }
@@ -254,6 +261,7 @@ void job_start(struct loop *l, struct job *w, void (*run)(struct job *w),
     w->done = done;
     w->busy = true;
     w->over = false;
+    p->given++;
     pthread_mutex_lock(&p->lock);
     if (a->queued < a->idle || add_thread(a) || a->nthreads > 0) {
         list_add_tail(&a->queue, &w->link);
@@ -265,6 +273,30 @@ void job_start(struct loop *l, struct job *w, void (*run)(struct job *w),
         end(p, w);
     }
     pthread_mutex_unlock(&p->lock);
+}
+
+int job_open(struct loop *l, enum job_lane lane, struct err *e)
+{
+    struct pool *p = pool_of(l);
+    struct lane *a = p == NULL ? NULL : &p->lanes[lane];
+
+    if (p == NULL)
+        return err_set(e, ERR_INTERNAL, "start threads: no memory, or no eventfd");
+    pthread_mutex_lock(&p->lock);
+    while (add_thread(a))
+        continue;
+    pthread_mutex_unlock(&p->lock);
+    if (a->nthreads < lanes[lane].threads)
+        return err_set(e, ERR_UNAVAILABLE, "start %u threads: the system allows only %u",
+                       lanes[lane].threads, a->nthreads);
+    return 0;
+}
+
+bool job_is_busy(struct loop *l)
+{
+    const struct loop_guest *g = *loop_guest(l);
+
+    return g != NULL && CONTAINER_OF(g, const struct pool, guest)->given > 0;
 }
 
 bool job_is_awaited(struct loop *l)
@@ -293,6 +325,7 @@ bool job_cancel(struct loop *l, struct job *w)
         list_del(&w->link);
         p->lanes[w->lane].queued--;
         w->queued = w->busy = false;
+        p->given--;
     }
     pthread_mutex_unlock(&p->lock);
     return queued;
@@ -300,16 +333,31 @@ bool job_cancel(struct loop *l, struct job *w)
 
 void job_settle(struct loop *l, struct job *w)
 {
+    while (!job_settle_within(l, w, 3600))
+        continue;
+}
+
+bool job_settle_within(struct loop *l, struct job *w, unsigned seconds)
+{
     struct pool *p = pool_of(l);
+    struct timespec until;
+    bool over;
 
     if (p == NULL || !w->busy || job_cancel(l, w))
-        return;
+        return true;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += seconds;
     pthread_mutex_lock(&p->lock);
-    while (!w->over)
-        pthread_cond_wait(&p->over, &p->lock);
-    list_del(&w->link);
-    w->busy = false;
+    while (!w->over && pthread_cond_timedwait(&p->over, &p->lock, &until) == 0)
+        continue;
+    over = w->over;
+    if (over) {
+        list_del(&w->link);
+        w->busy = false;
+        p->given--;
+    }
     pthread_mutex_unlock(&p->lock);
+    return over;
 }
 
 struct freeing {

@@ -5,16 +5,25 @@
  * owns, and its user does not touch that memory until `done`. A job that no thread
  * has taken yet can be cancelled.
  *
- * A tenant can make a job of its own take seconds: closing the last fd of a removed file frees its
- * extents one by one. So closing has threads of its own (a lane), and of the threads of a lane
- * those who share a number have only a part: their further jobs wait for each other. A store of
- * archives may be a slow server, so it has a lane too. */
+ * Threads are in lanes, so that short work never waits for long work. A tenant can make a job of
+ * its own take seconds: closing the last fd of a removed file frees its extents one by one. So of
+ * the threads of a lane those who share a number have only a part: their further jobs wait for each
+ * other. Jobs of a lane begin in the order in which they were started. */
 #ifndef LOOP_JOB_H
 #define LOOP_JOB_H
 
+#include "base/err.h"
 #include "loop/loop.h"
 
-enum job_lane { JOB_WORK, JOB_CLOSE, JOB_STORE, JOB_LANE_COUNT };
+enum job_lane {
+    JOB_WORK,
+    JOB_CLOSE,   /* of fds */
+    JOB_STORE,   /* of archives: may be a slow server */
+    JOB_DISK,    /* the keeper's longer work: snapshots, removals, giving memory back */
+    JOB_FLUSH,   /* one flush of a disk and no more */
+    JOB_RESERVE, /* of the disks: a tenant that fills a disk must not wait for removals */
+    JOB_LANE_COUNT
+};
 
 /* More jobs of a lane than that wait for each other, in each lane and of each share. */
 #define JOB_THREADS_MAX 32u
@@ -23,6 +32,7 @@ enum job_lane { JOB_WORK, JOB_CLOSE, JOB_STORE, JOB_LANE_COUNT };
 #define JOB_CLOSERS_SHARE_MAX 4u
 #define JOB_STORES_MAX 12u
 #define JOB_STORES_SHARE_MAX 4u
+#define JOB_DISKS_MAX 4u
 
 struct job { /* embedded in its user; zeroed memory is a job that was never started */
     struct list link;
@@ -36,6 +46,8 @@ struct job { /* embedded in its user; zeroed memory is a job that was never star
     void (*drop)(struct job *w); /* instead, if the loop ends first; may be NULL */
 };
 
+/* Starts all threads of the lane now; without it they are started when there is work. */
+int job_open(struct loop *l, enum job_lane lane, struct err *e);
 /* If no thread can be started it runs here, and `done` is still called later. */
 void job_start(struct loop *l, struct job *w, void (*run)(struct job *w),
                void (*done)(struct job *w));
@@ -44,6 +56,10 @@ void job_start(struct loop *l, struct job *w, void (*run)(struct job *w),
 bool job_cancel(struct loop *l, struct job *w);
 /* For its user's end, outside of the loop: it has run or never will, and `done` is not called. Waits. */
 void job_settle(struct loop *l, struct job *w);
+/* The same for at most so long; false: it still runs, and the memory of the job must stay. */
+bool job_settle_within(struct loop *l, struct job *w, unsigned seconds);
+/* True while some job is not `done`. */
+bool job_is_busy(struct loop *l);
 /* For `run` in JOB_WORK: true if another job waits for a thread. */
 bool job_is_awaited(struct loop *l);
 /* Closes an fd whose close may block. */

@@ -56,6 +56,34 @@ TEST(work_runs_in_a_thread_and_ends_on_the_loop)
     loop_free(l);
 }
 
+TEST(lanes_that_are_opened_have_their_threads_and_run_beside_each_other)
+{
+    struct task hung = {.job.lane = JOB_FLUSH}, next = hung, other = {.job.lane = JOB_RESERVE};
+    struct loop *l;
+    struct err e;
+    sem_t s;
+
+    sem_init(&s, 0, 0);
+    hung.hold = &s;
+    CHECK_INT(loop_new(&l, &e), 0);
+    CHECK(!job_is_busy(l));
+    CHECK_INT(job_open(l, JOB_FLUSH, &e), 0);
+    CHECK_INT(job_open(l, JOB_RESERVE, &e), 0);
+    CHECK(!job_is_busy(l));
+    job_start(l, &hung.job, run, done);
+    job_start(l, &next.job, run, done);
+    job_start(l, &other.job, run, done);
+    until(l, &other.done, 1);
+    CHECK_INT(next.ran, 0); /* the lane has one thread */
+    CHECK(job_is_busy(l));
+    sem_post(&s);
+    until(l, &hung.done, 1);
+    until(l, &next.done, 1);
+    CHECK(!job_is_busy(l));
+    loop_free(l);
+    sem_destroy(&s);
+}
+
 TEST(a_job_that_hangs_does_not_delay_other_jobs)
 {
     struct task hung = {0}, j = {0};

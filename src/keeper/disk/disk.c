@@ -20,7 +20,7 @@
 #include "keeper/quarantine.h"
 #include "keeper/snapshot.h"
 #include "keeper/stages.h"
-#include "keeper/worker.h"
+#include "loop/job.h"
 
 static const struct disk_way *const ways[] = {&disk_btrfs, &disk_unbounded};
 
@@ -100,7 +100,7 @@ int disk_down(struct sandbox *sb)
 /* ---- removing a disk ---- */
 
 struct removal {
-    struct work work;
+    struct job job;
     struct list link;
     struct keeper *k;
     bool reuse;
@@ -108,16 +108,16 @@ struct removal {
     char name[];
 };
 
-static void remove_run(struct work *w)
+static void remove_run(struct job *w)
 {
-    struct removal *r = CONTAINER_OF(w, struct removal, work);
+    struct removal *r = CONTAINER_OF(w, struct removal, job);
 
     r->rest = r->k->disk.way->remove(r->k, r->name, r->reuse);
 }
 
-static void removed(struct work *w)
+static void removed(struct job *w)
 {
-    struct removal *r = CONTAINER_OF(w, struct removal, work);
+    struct removal *r = CONTAINER_OF(w, struct removal, job);
     struct disk *d = &r->k->disk;
 
     d->nemptying -= r->reuse;
@@ -141,14 +141,14 @@ int disk_remove(struct keeper *k, const char *name)
     r = calloc(1, sizeof(*r) + len);
     if (r == NULL)
         return 1; /* the caller asks again */
-    r->work = (struct work){.run = remove_run, .done = removed};
+    r->job.lane = JOB_DISK;
     r->k = k;
     /* Bytes that a snapshot holds count for this disk: it cannot become another sandbox's. */
     r->reuse = k->disk.nspares + k->disk.nemptying < DISK_SPARES && snapshot_held(k, name) == 0;
     memcpy(r->name, name, len);
     k->disk.nemptying += r->reuse;
     list_add_tail(&k->disk.removals, &r->link);
-    worker_give(&r->work);
+    job_start(k->loop, &r->job, remove_run, removed);
     reserve_kick(k);
     return 1;
 }

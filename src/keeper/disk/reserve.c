@@ -120,9 +120,9 @@ static uint64_t size_to_shrink_to(const struct reserve *r)
     return clamp(s->size - (s->free - r->want - r->want / 2), LEAST_FS, s->size);
 }
 
-static void run_job(struct work *w)
+static void run_job(struct job *w)
 {
-    struct reserve_job *j = CONTAINER_OF(w, struct reserve_job, work);
+    struct reserve_job *j = CONTAINER_OF(w, struct reserve_job, job);
     int r = -1;
 
     switch (j->task) {
@@ -159,9 +159,9 @@ static bool is_settled(const struct reserve *r)
 
 static void look(struct loop_timer *t);
 
-static void job_done(struct work *w)
+static void job_done(struct job *w)
 {
-    struct reserve *r = CONTAINER_OF(w, struct reserve, job.work);
+    struct reserve *r = CONTAINER_OF(w, struct reserve, job.job);
     struct keeper *k = CONTAINER_OF(r, struct keeper, disk.reserve);
     const struct reserve_job *j = &r->job;
     bool failed = j->sys != 0 || j->size == j->from;
@@ -194,14 +194,16 @@ static void job_done(struct work *w)
 
 static void start_job(struct reserve *r, enum reserve_task task, uint64_t to)
 {
+    struct keeper *k = CONTAINER_OF(r, struct keeper, disk.reserve);
+
     r->working = true;
-    r->job = (struct reserve_job){.work = {.run = run_job, .done = job_done},
+    r->job = (struct reserve_job){.job = {.lane = JOB_RESERVE},
                                   .task = task,
                                   .at = r->at,
                                   .from = r->seen.size,
                                   .to = to,
                                   .keep = 2 * meta_want(r)};
-    worker_give_reserve(&r->job.work);
+    job_start(k->loop, &r->job.job, run_job, job_done);
 }
 
 static void refresh(struct keeper *k, uint64_t age_ns)

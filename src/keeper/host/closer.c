@@ -15,7 +15,7 @@
 #define CLOSER_PILE 64       /* the kernel walks the pile for each mount put on it */
 #define CLOSER_GATHER_MS 100 /* to collect a batch: its first sync does the work of all */
 
-struct job {
+struct closing {
     int fd;
     atomic_int *done;
 };
@@ -24,7 +24,7 @@ struct job {
 static struct {
     pthread_mutex_t lock;
     pthread_cond_t wake, idle;
-    struct job queue[CLOSER_QUEUE];
+    struct closing queue[CLOSER_QUEUE];
     size_t n;
     bool running, busy;
     atomic_bool closing;
@@ -32,7 +32,7 @@ static struct {
        .wake = PTHREAD_COND_INITIALIZER,
        .idle = PTHREAD_COND_INITIALIZER};
 
-static void close_one(const struct job *j)
+static void close_one(const struct closing *j)
 {
     own_close(&j->fd);
     if (j->done != NULL)
@@ -42,7 +42,7 @@ static void close_one(const struct job *j)
 /* Detached mounts without `done` are mounted on top of each other and closed with the lowest:
  * closing each alone would wait for an RCU grace period of its own. (Before Linux 6.15 nothing can
  * be mounted on a detached mount, and each is closed alone.) */
-static void close_batch(const struct job *batch, size_t n)
+static void close_batch(const struct closing *batch, size_t n)
 {
     int pile = -1, height = 0;
 
@@ -66,7 +66,7 @@ static void close_batch(const struct job *batch, size_t n)
 
 static void *closer_main(void *arg)
 {
-    static struct job batch[CLOSER_QUEUE];
+    static struct closing batch[CLOSER_QUEUE];
 
     (void)arg;
     pthread_mutex_lock(&c.lock);
@@ -119,7 +119,7 @@ bool closer_is_closing(void)
 
 void closer_close(int fd, atomic_int *done)
 {
-    struct job j = {fd, done};
+    struct closing j = {fd, done};
     bool queued;
 
     pthread_mutex_lock(&c.lock);

@@ -31,7 +31,7 @@
 #include "keeper/ops.h"
 #include "keeper/snapshot.h"
 #include "keeper/template.h"
-#include "keeper/worker.h"
+#include "loop/job.h"
 
 #define LEAVE_MS 10000 /* for teardowns, when the daemon ends */
 #define LEAVE_LOOK_MS 100
@@ -70,6 +70,17 @@ static int open_init(struct keeper *k, struct err *e)
     return k->helper_fd < 0 ? -1 : 0;
 }
 
+/* Now, as root: later the keeper may be acting as the ids of a sandbox, and a thread inherits that. */
+static int open_threads(struct keeper *k, struct err *e)
+{
+    static const enum job_lane ours[] = {JOB_DISK, JOB_FLUSH, JOB_RESERVE};
+
+    for (size_t i = 0; i < ARRAY_LEN(ours); i++)
+        if (job_open(k->loop, ours[i], e) < 0)
+            return -1;
+    return 0;
+}
+
 static int raise_limits(struct keeper *k, struct err *e)
 {
     struct rlimit files;
@@ -106,7 +117,7 @@ static const struct {
     {"network",            network_open},
     {"mounts",             mount_read},
     {"closer",             closer_open},
-    {"workers",            worker_open},
+    {"threads",            open_threads},
     {"disks",              disk_open},
     {"disk I/O",           io_open},
     {"volumes",            mount_open},
@@ -208,7 +219,7 @@ static void leave(struct keeper *k)
 
     ready_unsay(k);
     pool_drain(k);
-    while ((k->counts[COUNT_TEARDOWN] > 0 || worker_is_busy()) && clock_mono_ns() < until &&
+    while ((k->counts[COUNT_TEARDOWN] > 0 || job_is_busy(k->loop)) && clock_mono_ns() < until &&
            loop_turn(k->loop, LEAVE_LOOK_MS, &e) == 0)
         continue;
     if (k->counts[COUNT_TEARDOWN] > 0)

@@ -19,7 +19,7 @@
 #include "keeper/life.h"
 #include "keeper/network.h"
 #include "keeper/ops.h"
-#include "keeper/worker.h"
+#include "loop/job.h"
 
 #define STOP_WAIT_MS 30000
 
@@ -84,7 +84,7 @@ static int end_all(struct keeper *k, struct err *e)
         return -1;
     SANDBOX_EACH(k, sb)
     sandbox_tell(sb, EV_STOP_ALL);
-    while (k->counts[COUNT_TEARDOWN] > 0 || worker_is_busy())
+    while (k->counts[COUNT_TEARDOWN] > 0 || job_is_busy(k->loop))
         if (loop_turn(k->loop, -1, e) < 0)
             return -1;
     closer_wait();

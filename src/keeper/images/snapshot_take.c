@@ -1,7 +1,7 @@
 /* snapshot_take.c - takes a snapshot: writes dirty data out, freezes the sandbox, snapshots its
  * disk, thaws the sandbox.
  *
- * Slow steps run in a worker. Data is written out while the sandbox still runs, so that it is
+ * Slow steps run in a thread. Data is written out while the sandbox still runs, so that it is
  * frozen as briefly as possible. If the sandbox or the front that asked ends meanwhile, the
  * snapshot is deleted. */
 #include <stdlib.h>
@@ -19,7 +19,7 @@
 #include "keeper/life.h"
 #include "keeper/ops.h"
 #include "keeper/snapshot.h"
-#include "keeper/worker.h"
+#include "loop/job.h"
 
 #define TAKE_DIRTY_MAX (4ull << 20) /* less is written out while it is frozen */
 #define TAKE_FLUSHES_MAX 2u         /* the sandbox may write faster than the disk */
@@ -27,7 +27,7 @@
 #define TAKE_WAIT_MS 5000 /* to be frozen */
 
 struct taking {
-    struct work work;
+    struct job job;
     struct loop_timer timer;
     struct keeper *k;
     uint32_t seq;   /* of the request... */
@@ -78,9 +78,9 @@ static void fail(struct taking *t, struct sandbox *sb, const struct err *e)
     end(t, sb);
 }
 
-static void taken(struct work *w)
+static void taken(struct job *w)
 {
-    struct taking *t = CONTAINER_OF(w, struct taking, work);
+    struct taking *t = CONTAINER_OF(w, struct taking, job);
     struct sandbox *sb = sandbox_of(t);
     struct snapshot *s = t->snap;
     struct keeper_snap m;
@@ -113,9 +113,9 @@ static void taken(struct work *w)
 
 /* ---- the steps ---- */
 
-static void take_run(struct work *w)
+static void take_run(struct job *w)
 {
-    struct taking *t = CONTAINER_OF(w, struct taking, work);
+    struct taking *t = CONTAINER_OF(w, struct taking, job);
 
     t->result = t->k->disk.way->clone(t->k, t->sandbox, t->disk, true, &t->snap->rec.bytes, &t->e);
 }
@@ -123,8 +123,7 @@ static void take_run(struct work *w)
 static void take(struct taking *t)
 {
     t->frozen_ns = clock_mono_ns();
-    t->work = (struct work){.run = take_run, .done = taken};
-    worker_give(&t->work);
+    job_start(t->k->loop, &t->job, take_run, taken);
 }
 
 static void look(struct loop_timer *timer)
@@ -148,18 +147,18 @@ static void look(struct loop_timer *timer)
     fail(t, sb, &e);
 }
 
-static void flush_run(struct work *w)
+static void flush_run(struct job *w)
 {
-    struct taking *t = CONTAINER_OF(w, struct taking, work);
+    struct taking *t = CONTAINER_OF(w, struct taking, job);
 
     syncfs(t->k->disk.fd);
 }
 
 static void go_on(struct taking *t, struct sandbox *sb);
 
-static void flushed(struct work *w)
+static void flushed(struct job *w)
 {
-    struct taking *t = CONTAINER_OF(w, struct taking, work);
+    struct taking *t = CONTAINER_OF(w, struct taking, job);
     struct sandbox *sb = sandbox_of(t);
     struct err e;
 
@@ -179,8 +178,7 @@ static void go_on(struct taking *t, struct sandbox *sb)
         take(t);
     } else if (t->flushes < TAKE_FLUSHES_MAX && cgroup_dirty(sb) > TAKE_DIRTY_MAX) {
         t->flushes++;
-        t->work = (struct work){.run = flush_run, .done = flushed};
-        worker_give(&t->work);
+        job_start(t->k->loop, &t->job, flush_run, flushed);
     } else if (freezer_set(sb, FREEZE_ALL, true, &e) < 0) {
         fail(t, sb, &e);
     } else {
@@ -210,6 +208,7 @@ static struct taking *taking_new(struct keeper *k, const struct sandbox *sb)
     s->rec.created_ms = clock_real_ms();
     list_init(&s->link);
     t->k = k;
+    t->job.lane = JOB_DISK;
     t->snap = s;
     str_fmt(t->sandbox, sizeof(t->sandbox), "%s", sb->rec.id);
     snapshot_disk(s->rec.id, t->disk, sizeof(t->disk));

@@ -10,7 +10,7 @@
 #include "keeper/freezer.h"
 #include "keeper/life/reactions.h"
 #include "keeper/ops.h"
-#include "keeper/worker.h"
+#include "loop/job.h"
 
 #define PAUSE_LOOK_MS 1
 #define PAUSE_WAIT_MS 5000     /* for a process to freeze; then the pause fails */
@@ -19,21 +19,21 @@
 /* ---- memory ---- */
 
 struct reclaim {
-    struct work work;
+    struct job job;
     int dir;
     bool v2;
 };
 
-static void reclaim_run(struct work *w)
+static void reclaim_run(struct job *w)
 {
-    struct reclaim *r = CONTAINER_OF(w, struct reclaim, work);
+    struct reclaim *r = CONTAINER_OF(w, struct reclaim, job);
 
     freezer_reclaim(r->dir, r->v2);
 }
 
-static void reclaim_done(struct work *w)
+static void reclaim_done(struct job *w)
 {
-    struct reclaim *r = CONTAINER_OF(w, struct reclaim, work);
+    struct reclaim *r = CONTAINER_OF(w, struct reclaim, job);
 
     drop_fd(&r->dir);
     free(r);
@@ -46,7 +46,7 @@ static void reclaim(struct loop_timer *t)
 
     if (r == NULL)
         return;
-    r->work = (struct work){.run = reclaim_run, .done = reclaim_done};
+    r->job.lane = JOB_DISK;
     r->v2 = sb->k->cgroups.v2_has[CTRL_MEMORY];
     r->dir = cgroup_ctrl_dir(sb, CTRL_MEMORY);
     if (r->dir < 0) {
@@ -54,7 +54,7 @@ static void reclaim(struct loop_timer *t)
         return;
     }
     cgroup_swap(sb, true);
-    worker_give(&r->work);
+    job_start(sb->k->loop, &r->job, reclaim_run, reclaim_done);
 }
 
 /* ---- freezing ---- */

@@ -21,7 +21,7 @@
 #include "keeper/ops.h"
 #include "keeper/quarantine.h"
 #include "keeper/stages.h"
-#include "keeper/worker.h"
+#include "loop/job.h"
 
 #define ID_AT (SEALED_HEAD + sizeof(uint32_t)) /* the first field is the id */
 #define COPY "record"                          /* in the directory of a sandbox's disk */
@@ -217,23 +217,23 @@ void record_remove(struct sandbox *sb)
 /* ---- flushing, before a front tells a client ---- */
 
 struct flush {
-    struct work work;
+    struct job job;
     struct keeper *k;
     uint32_t seq, front;
     struct err e;
     bool failed;
 };
 
-static void flush_run(struct work *w)
+static void flush_run(struct job *w)
 {
-    struct flush *f = CONTAINER_OF(w, struct flush, work);
+    struct flush *f = CONTAINER_OF(w, struct flush, job);
 
     f->failed = fdatasync(f->k->records.fd) < 0 && err_sys(&f->e, "flush records") < 0;
 }
 
-static void flush_done(struct work *w)
+static void flush_done(struct job *w)
 {
-    struct flush *f = CONTAINER_OF(w, struct flush, work);
+    struct flush *f = CONTAINER_OF(w, struct flush, job);
 
     if (f->front != f->k->nfronts)
         ; /* the front that asked is gone */
@@ -250,8 +250,8 @@ int records_flush(struct keeper *k, uint32_t seq, struct err *e)
 
     if (f == NULL)
         return err_set(e, ERR_INTERNAL, "out of memory");
-    *f = (struct flush){{.run = flush_run, .done = flush_done}, k, seq, k->nfronts};
-    worker_give_short(&f->work);
+    *f = (struct flush){{.lane = JOB_FLUSH}, k, seq, k->nfronts};
+    job_start(k->loop, &f->job, flush_run, flush_done);
     return 0;
 }
 

@@ -19,7 +19,7 @@
 #include "base/own.h"
 #include "base/str.h"
 #include "keeper/network/firewall.h"
-#include "keeper/worker.h"
+#include "loop/job.h"
 
 #define LIST_MAX (256u << 10) /* of one chain, or the names of all; the rest is not read */
 #define LINE_MAX_BYTES 512u
@@ -315,14 +315,14 @@ enum beside beside_look(const char *tag, char text[BESIDE_TEXT_MAX])
 /* ---- now, and when something changes ---- */
 
 struct looking {
-    struct work work;
+    struct job job;
     struct keeper *k;
     char tag[TAG_LEN + 1], text[BESIDE_TEXT_MAX];
 };
 
-static void look_run(struct work *w)
+static void look_run(struct job *w)
 {
-    struct looking *l = CONTAINER_OF(w, struct looking, work);
+    struct looking *l = CONTAINER_OF(w, struct looking, job);
 
     change_all(l->tag, true);
     if (beside_look(l->tag, l->text) != BESIDE_BLOCKED)
@@ -331,9 +331,9 @@ static void look_run(struct work *w)
 
 static void look_again(struct loop_timer *t);
 
-static void look_done(struct work *w)
+static void look_done(struct job *w)
 {
-    struct looking *l = CONTAINER_OF(w, struct looking, work);
+    struct looking *l = CONTAINER_OF(w, struct looking, job);
     struct network *n = &l->k->network;
 
     if (strcmp(n->beside, l->text) != 0 && l->text[0] != '\0')
@@ -355,7 +355,7 @@ static struct looking *looking_new(struct keeper *k)
 
     if (l == NULL)
         return NULL;
-    l->work = (struct work){.run = look_run, .done = look_done};
+    l->job.lane = JOB_DISK;
     l->k = k;
     str_fmt(l->tag, sizeof(l->tag), "%s", k->tag);
     return l;
@@ -371,7 +371,7 @@ static void look_again(struct loop_timer *t)
         return;
     }
     k->network.looking = true;
-    worker_give(&l->work);
+    job_start(k->loop, &l->job, look_run, look_done);
 }
 
 /* At once: the first sandbox may be a moment away. */
@@ -381,8 +381,8 @@ void beside_start(struct keeper *k)
 
     if (l == NULL)
         return;
-    look_run(&l->work);
-    look_done(&l->work);
+    look_run(&l->job);
+    look_done(&l->job);
 }
 
 bool beside_is_chain(const char *chain)

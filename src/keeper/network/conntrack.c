@@ -13,6 +13,7 @@
 #include "base/own.h"
 #include "keeper/network.h"
 #include "keeper/network/netlink.h"
+#include "loop/job.h"
 
 #define MESSAGE_MAX 1024u /* bytes of a request */
 #define FAILS_MAX                                                                                  \
@@ -79,9 +80,9 @@ static int see(void *arg, const struct nlmsghdr *h)
     return netlink_talk(w->one, end, NULL, NULL) < 0 && errno != ENOENT ? -1 : 0;
 }
 
-static void walk(struct work *work)
+static void walk(struct job *j)
 {
-    struct conntrack *c = CONTAINER_OF(work, struct conntrack, work);
+    struct conntrack *c = CONTAINER_OF(j, struct conntrack, job);
     struct walk w = {.c = c};
     _Alignas(16) char room[MESSAGE_MAX];
     struct err e;
@@ -107,9 +108,9 @@ static struct keeper *keeper_of(struct conntrack *c)
     return CONTAINER_OF(c, struct keeper, network.conntrack);
 }
 
-static void walked(struct work *work)
+static void walked(struct job *j)
 {
-    struct conntrack *c = CONTAINER_OF(work, struct conntrack, work);
+    struct conntrack *c = CONTAINER_OF(j, struct conntrack, job);
 
     /* After a failed walk the connections would belong to the next sandbox: walk again. */
     c->fails = c->failed ? c->fails + 1 : 0;
@@ -131,11 +132,11 @@ static void begin_walk(struct loop_timer *t)
     c->first = keeper_of(c)->network.subnet + 1;
     memcpy(c->walked, c->waiting, sizeof(c->walked));
     memset(c->waiting, 0, sizeof(c->waiting));
-    c->work = (struct work){.run = walk, .done = walked};
+    c->job.lane = JOB_DISK;
     c->begun++;
     c->walking = true;
     c->begun_ms = clock_mono_ms();
-    worker_give(&c->work);
+    job_start(keeper_of(c)->loop, &c->job, walk, walked);
 }
 
 static void walk_soon(struct conntrack *c)

@@ -11,7 +11,7 @@
 #include "keeper/life.h"
 #include "keeper/network.h"
 #include "keeper/ops.h"
-#include "keeper/worker.h"
+#include "loop/job.h"
 
 struct point {
     char id[32];
@@ -19,7 +19,7 @@ struct point {
 };
 
 struct meter {
-    struct work work;
+    struct job job;
     struct keeper *k;
     uint32_t seq;
     uint64_t front; /* the front that asked */
@@ -28,7 +28,7 @@ struct meter {
     struct point points[];
 };
 
-/* ---- in the worker ---- */
+/* ---- in a thread ---- */
 
 static int open_group(int parent, const char *id)
 {
@@ -55,9 +55,9 @@ static uint64_t number_after(const char *text, const char *key)
     return at == NULL ? 0 : strtoull(at + strlen(key), NULL, 10);
 }
 
-static void measure(struct work *w)
+static void measure(struct job *w)
 {
-    struct meter *m = CONTAINER_OF(w, struct meter, work);
+    struct meter *m = CONTAINER_OF(w, struct meter, job);
     const struct cgroups *g = &m->k->cgroups;
     bool v2 = g->v2_has[CTRL_MEMORY];
     char text[8192];
@@ -80,9 +80,9 @@ static void measure(struct work *w)
 
 /* ---- on the loop ---- */
 
-static void measured(struct work *w)
+static void measured(struct job *w)
 {
-    struct meter *m = CONTAINER_OF(w, struct meter, work);
+    struct meter *m = CONTAINER_OF(w, struct meter, job);
     struct keeper_end end = {.count = m->n};
 
     if (m->all)
@@ -123,7 +123,7 @@ int meter_sample(struct keeper *k, uint32_t seq, const char *id, struct err *e)
     m->all = all;
     m->seq = seq;
     m->front = k->nfronts;
-    m->work = (struct work){.run = measure, .done = measured};
+    m->job.lane = JOB_DISK;
     SANDBOX_EACH(k, sb)
     if (sb->state == STATE_RUNNING && (all || strcmp(id, sb->rec.id) == 0))
         str_fmt(m->points[m->n++].id, sizeof(m->points[0].id), "%s", sb->rec.id);
@@ -132,6 +132,6 @@ int meter_sample(struct keeper *k, uint32_t seq, const char *id, struct err *e)
         return -1;
     }
     k->metering = k->metering || all;
-    worker_give(&m->work);
+    job_start(k->loop, &m->job, measure, measured);
     return 0;
 }

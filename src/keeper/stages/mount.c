@@ -155,7 +155,7 @@ int mount_open(struct keeper *k, struct err *e)
 
 /* ---- in the namespace of a sandbox ---- */
 
-struct job {
+struct entering {
     struct keeper *k;
     const char *path;
     int ns, tree; /* tree -1: unmount */
@@ -188,7 +188,7 @@ static int stat_mount_point(int fd, struct statx *st, struct err *e)
     return st->stx_mnt_id == root.stx_mnt_id && st->stx_ino != root.stx_ino;
 }
 
-static int attach(const struct job *j, struct err *e)
+static int attach(const struct entering *j, struct err *e)
 {
     autofd int at = open_inside(j->path, e);
     struct statx st;
@@ -220,7 +220,7 @@ static bool is_ours(const struct keeper *k, const struct statx *st)
     return false;
 }
 
-static int detach(const struct job *j, struct err *e)
+static int detach(const struct entering *j, struct err *e)
 {
     autofd int at = open_inside(j->path, e);
     struct statx st;
@@ -238,7 +238,7 @@ static int detach(const struct job *j, struct err *e)
 
 static void *enter(void *arg)
 {
-    struct job *j = arg;
+    struct entering *j = arg;
 
     if (unshare(CLONE_FS) < 0 || setns(j->ns, CLONE_NEWNS) < 0)
         j->r = err_sys(&j->e, "enter the mount namespace of the sandbox");
@@ -247,7 +247,7 @@ static void *enter(void *arg)
     return NULL;
 }
 
-static int run_inside(struct job *j, struct err *e)
+static int run_inside(struct entering *j, struct err *e)
 {
     sigset_t all, old;
     pthread_t t;
@@ -332,7 +332,7 @@ int mount_up(struct keeper *k, const struct keeper_mount *m, struct err *e)
     ns = open_ns(sb, "mnt", e);
     tree = ns < 0 ? -1 : clone_for(sb, p, m->read_only, e);
     if (tree < 0 ||
-        run_inside(&(struct job){.k = k, .path = m->path, .ns = ns, .tree = tree}, e) < 0)
+        run_inside(&(struct entering){.k = k, .path = m->path, .ns = ns, .tree = tree}, e) < 0)
         return -1;
     sb->nmounts++;
     return 0;
@@ -345,7 +345,8 @@ int mount_down(struct keeper *k, const struct keeper_unmount *m, struct err *e)
 
     if (k->mounts->n == 0)
         return err_set(e, ERR_NOT_FOUND, "nothing is mounted at %.200s", m->path);
-    if (ns < 0 || run_inside(&(struct job){.k = k, .path = m->path, .ns = ns, .tree = -1}, e) < 0)
+    if (ns < 0 ||
+        run_inside(&(struct entering){.k = k, .path = m->path, .ns = ns, .tree = -1}, e) < 0)
         return -1;
     if (sb->nmounts > 0)
         sb->nmounts--;

@@ -26,7 +26,7 @@
 #include "keeper/snapshot.h"
 #include "keeper/stages.h"
 #include "keeper/template.h"
-#include "keeper/worker.h"
+#include "loop/job.h"
 
 #define FD_PATH 32u       /* "/proc/self/fd/" and a number */
 #define OPTIONS_MAX 4095u /* of mount(2): a page */
@@ -246,21 +246,21 @@ static int mark_relaxed(struct sandbox *sb, int disk, struct err *e)
 }
 
 struct sync {
-    struct work work;
+    struct job job;
     struct sandbox *sb;
     int result; /* 0, or an errno */
 };
 
-static void sync_run(struct work *w)
+static void sync_run(struct job *w)
 {
-    struct sync *s = CONTAINER_OF(w, struct sync, work);
+    struct sync *s = CONTAINER_OF(w, struct sync, job);
 
     s->result = syncfs(s->sb->k->disk.fd) < 0 ? errno : 0;
 }
 
-static void sync_done(struct work *w)
+static void sync_done(struct job *w)
 {
-    struct sync *s = CONTAINER_OF(w, struct sync, work);
+    struct sync *s = CONTAINER_OF(w, struct sync, job);
     struct sandbox *sb = s->sb;
 
     sb->sync = NULL;
@@ -284,9 +284,9 @@ static int write_out(struct sandbox *sb)
     s = calloc(1, sizeof(*s));
     if (s == NULL)
         return 1; /* the teardown tries again */
-    *s = (struct sync){{.run = sync_run, .done = sync_done}, sb, 0};
-    sb->sync = &s->work;
-    worker_give(&s->work);
+    *s = (struct sync){{.lane = JOB_DISK}, sb, 0};
+    sb->sync = &s->job;
+    job_start(sb->k->loop, &s->job, sync_run, sync_done);
     return 1;
 }
 

@@ -1,21 +1,15 @@
 /* flush.c - makes rows durable before a client is answered, without blocking the loop.
  *
  * Rows are committed without a flush (store.h), and the keeper writes the record of a new sandbox
- * without a flush. One flush runs at a time, in a thread of its own (a job could wait for jobs that
- * hang) and at the same time in the keeper, for all callers whose row was committed before it
- * began; later callers get the next flush. */
-#include <errno.h>
-#include <pthread.h>
-#include <signal.h>
+ * without a flush. One flush runs at a time, in a thread (loop/job.h) and at the same time in the
+ * keeper, for all callers whose row was committed before it began; later callers get the next
+ * flush. */
 #include <stdlib.h>
-#include <sys/eventfd.h>
-#include <time.h>
 
 #include "base/log.h"
-#include "base/own.h"
 #include "front/engine/internal.h"
+#include "loop/job.h"
 
-#define FLUSH_STACK (128u << 10)
 #define FLUSH_END_S 1 /* a disk that does not answer holds up our end for no longer */
 
 struct flusher {
@@ -26,11 +20,8 @@ struct flusher {
     bool failed;
     struct err e;
     struct loop_later later;
-    struct loop_io io;
-    pthread_t thread;
-    int go_fd, told_fd;
-    _Atomic bool stop;
-    struct { /* the thread's between `go` and `told` */
+    struct job job;
+    struct { /* the thread's while `job` is busy */
         bool failed;
         struct err e;
     } its;
@@ -38,17 +29,11 @@ struct flusher {
 
 static void begin(struct loop_later *l);
 
-static void *thread_main(void *arg)
+static void flush_run(struct job *w)
 {
-    struct flusher *f = arg;
-    eventfd_t n;
+    struct flusher *f = CONTAINER_OF(w, struct flusher, job);
 
-    while (eventfd_read(f->go_fd, &n) == 0 && !f->stop) {
-        f->its.failed = store_flush(f->g->o.store, &f->its.e) < 0;
-        if (eventfd_write(f->told_fd, 1) < 0)
-            break;
-    }
-    return NULL;
+    f->its.failed = store_flush(f->g->o.store, &f->its.e) < 0;
 }
 
 /* ---- on the loop ---- */
@@ -85,14 +70,11 @@ static void part_done(struct flusher *f, const struct err *e)
     }
 }
 
-static void on_told(struct loop_io *io, uint32_t events)
+static void flush_done(struct job *w)
 {
-    struct flusher *f = CONTAINER_OF(io, struct flusher, io);
-    eventfd_t n;
+    struct flusher *f = CONTAINER_OF(w, struct flusher, job);
 
-    (void)events;
-    if (eventfd_read(f->told_fd, &n) == 0)
-        part_done(f, f->its.failed ? &f->its.e : NULL);
+    part_done(f, f->its.failed ? &f->its.e : NULL);
 }
 
 static void on_records(void *arg, const void *msg, const struct err *e)
@@ -117,7 +99,6 @@ static void begin(struct loop_later *l)
     static const struct keeper_asker asker = {.last = on_records};
     struct flusher *f = CONTAINER_OF(l, struct flusher, later);
     struct keeper_flush ask = {0};
-    struct err e;
 
     if (f->parts > 0)
         return; /* the end of that one comes back here */
@@ -126,10 +107,7 @@ static void begin(struct loop_later *l)
     f->parts = wants_records(f) ? 2 : 1;
     if (f->parts == 2)
         keeper_ask(f->g->keeper, KEEPER_FLUSH, &ask, &asker, f);
-    if (eventfd_write(f->go_fd, 1) < 0) {
-        err_sys(&e, "ask for a flush");
-        part_done(f, &e);
-    }
+    job_start(f->g->loop, &f->job, flush_run, flush_done);
 }
 
 void flush_then(struct flusher *f, struct flush *w, flush_cb *cb)
@@ -141,26 +119,9 @@ void flush_then(struct flusher *f, struct flush *w, flush_cb *cb)
 
 /* ---- birth and death ---- */
 
-static int start_thread(struct flusher *f, struct err *e)
+static void release(struct job *w)
 {
-    pthread_attr_t a;
-    sigset_t all, old;
-
-    pthread_attr_init(&a);
-    pthread_attr_setstacksize(&a, FLUSH_STACK);
-    sigfillset(&all); /* signals are the loop's */
-    pthread_sigmask(SIG_SETMASK, &all, &old);
-    errno = pthread_create(&f->thread, &a, thread_main, f);
-    pthread_sigmask(SIG_SETMASK, &old, NULL);
-    pthread_attr_destroy(&a);
-    return errno != 0 ? err_sys(e, "a thread for flushes") : 0;
-}
-
-static void release(struct flusher *f)
-{
-    drop_fd(&f->go_fd);
-    drop_fd(&f->told_fd);
-    free(f);
+    free(CONTAINER_OF(w, struct flusher, job));
 }
 
 int flusher_new(struct engine *g, struct flusher **ret, struct err *e)
@@ -170,20 +131,13 @@ int flusher_new(struct engine *g, struct flusher **ret, struct err *e)
     if (f == NULL)
         return err_set(e, ERR_INTERNAL, "a thread for flushes: out of memory");
     f->g = g;
+    f->job.lane = JOB_FLUSH;
+    f->job.drop = release;
     list_init(&f->waiting);
     list_init(&f->covered);
-    f->go_fd = eventfd(0, EFD_CLOEXEC);
-    f->told_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (f->go_fd < 0 || f->told_fd < 0) {
-        err_sys(e, "a thread for flushes");
-        release(f);
-        return -1;
-    }
-    if (loop_io_start(g->loop, &f->io, f->told_fd, EPOLLIN, on_told, e) < 0 ||
-        start_thread(f, e) < 0) {
-        loop_io_stop(g->loop, &f->io);
-        release(f);
-        return -1;
+    if (job_open(g->loop, JOB_FLUSH, e) < 0) {
+        free(f);
+        return err_wrap(e, "flushes");
     }
     *ret = f;
     return 0;
@@ -202,19 +156,13 @@ static void forget(struct list *l)
 
 void flusher_free(struct flusher *f)
 {
-    struct timespec until;
-
     if (f == NULL)
         return;
     forget(&f->waiting);
     forget(&f->covered);
     loop_undefer(&f->later);
-    loop_io_stop(f->g->loop, &f->io);
-    f->stop = true;
-    clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_sec += FLUSH_END_S;
-    if (eventfd_write(f->go_fd, 1) < 0 || pthread_timedjoin_np(f->thread, NULL, &until) != 0)
-        log_warn("the disk does not answer"); /* the thread is in a flush, and keeps `f` */
+    if (job_settle_within(f->g->loop, &f->job, FLUSH_END_S))
+        free(f);
     else
-        release(f);
+        log_warn("the disk does not answer"); /* the thread is in a flush, and keeps `f` */
 }
