@@ -17,6 +17,7 @@
 #define LINK_IN_MAX (256u << 10)
 #define ENV_WORDS_MAX 500u
 #define LINK_OUT_MAX (1u << 20)
+#define LINK_READ 4096u
 
 static void lost(struct host *h, const char *why)
 {
@@ -29,14 +30,9 @@ static void lost(struct host *h, const char *why)
 
 static void flush(struct host *h)
 {
-    while (h->link.out.len > 0) {
-        ssize_t n =
-            send(h->link.fd, buf_data(&h->link.out), h->link.out.len, MSG_NOSIGNAL | MSG_DONTWAIT);
+    struct err e;
 
-        if (n < 0)
-            break; /* EAGAIN: later; other errors show on reading too */
-        buf_consume(&h->link.out, (size_t)n);
-    }
+    wire_flush(h->link.fd, &h->link.out, &e); /* an error shows on reading too */
     loop_io_set(h->loop, &h->link.io, EPOLLIN | (h->link.out.len > 0 ? (uint32_t)EPOLLOUT : 0u));
 }
 
@@ -205,56 +201,39 @@ static void unsupported(struct host *h, uint32_t seq)
         "run `cove serve` for those");
 }
 
-static void dispatch(struct host *h, const struct wire_head *head)
+static enum wire_next serve(void *arg, const struct wire_head *head, const char *body,
+                            struct err *e)
 {
+    struct host *h = arg;
+
+    (void)body;
+    if (keeper_msg(head->type) == NULL) {
+        err_set(e, ERR_INVALID, "unknown message %u", head->type);
+        return WIRE_BROKEN;
+    }
     for (size_t i = 0; i < ARRAY_LEN(ops); i++)
         if (ops[i].type == head->type && (h->link.listed || head->type == KEEPER_LIST ||
                                           ops[i].run == op_none || ops[i].run == op_stat)) {
             ops[i].run(h, head->seq);
-            return;
+            return h->link.fd < 0 ? WIRE_GONE : WIRE_NEXT;
         }
     unsupported(h, head->seq);
-}
-
-static void parse(struct host *h)
-{
-    struct wire_head head;
-    const char *body;
-    struct err e;
-    int r = 0;
-
-    while (h->link.fd >= 0 && (r = wire_peek(&h->link.in, &head, &body, &e)) == 1) {
-        if (keeper_msg(head.type) == NULL) {
-            lost(h, "it sent an unknown message");
-            return;
-        }
-        buf_consume(&h->link.in, WIRE_HEAD + head.len);
-        dispatch(h, &head);
-    }
-    if (r < 0)
-        lost(h, e.msg);
+    return h->link.fd < 0 ? WIRE_GONE : WIRE_NEXT;
 }
 
 static void on_io(struct loop_io *io, uint32_t events)
 {
     struct host *h = CONTAINER_OF(io, struct host, link.io);
-    char *room;
-    ssize_t n;
+    struct err e;
+    int got;
 
     if (events & EPOLLOUT)
         flush(h);
     if ((events & (EPOLLIN | EPOLLHUP | EPOLLERR)) == 0)
         return;
-    room = buf_room(&h->link.in, 4096);
-    n = room == NULL ? 0 : recv(h->link.fd, room, 4096, MSG_DONTWAIT);
-    if (n < 0 && (errno == EAGAIN || errno == EINTR))
-        return;
-    if (n <= 0) {
-        lost(h, n == 0 ? "it closed its socket" : strerror(errno));
-        return;
-    }
-    buf_added(&h->link.in, (size_t)n);
-    parse(h);
+    got = wire_receive(h->link.fd, &h->link.in, LINK_READ, &e);
+    if (got < 0 || (got > 0 && wire_pump(&h->link.in, WIRE_FRAME_MAX, serve, h, &e) < 0))
+        lost(h, e.msg);
 }
 
 int link_begin(struct host *h, int fd, struct err *e)

@@ -1,7 +1,9 @@
 /* wire.c - see wire.h. */
 #include "wire/wire.h"
 
+#include <errno.h>
 #include <string.h>
+#include <sys/socket.h>
 
 static const void *at(const void *msg, const struct wire_field *f)
 {
@@ -95,6 +97,61 @@ int wire_peek(const struct buf *in, struct wire_head *head, const char **body, s
         return 0;
     *body = buf_data(in) + WIRE_HEAD;
     return 1;
+}
+
+int wire_pump(struct buf *in, uint32_t max, wire_frame_cb *each, void *arg, struct err *e)
+{
+    struct wire_head head;
+    const char *body;
+
+    for (;;) {
+        int whole = wire_peek(in, &head, &body, e);
+        enum wire_next next;
+
+        if (whole >= 0 && in->len >= WIRE_HEAD && head.len > max)
+            return err_set(e, ERR_INVALID, "a message of %u bytes; the limit is %u", head.len, max);
+        if (whole <= 0)
+            return whole;
+        next = each(arg, &head, body, e);
+        if (next == WIRE_BROKEN)
+            return -1;
+        if (next != WIRE_GONE)
+            buf_consume(in, WIRE_HEAD + (size_t)head.len);
+        if (next != WIRE_NEXT)
+            return 1;
+    }
+}
+
+int wire_receive(int fd, struct buf *in, size_t most, struct err *e)
+{
+    char *room = buf_room(in, most);
+    ssize_t n;
+
+    if (room == NULL)
+        return err_set(e, ERR_TOO_LARGE, "a message does not fit into %zu bytes", in->max);
+    n = recv(fd, room, most, MSG_DONTWAIT);
+    if (n < 0 && (errno == EAGAIN || errno == EINTR))
+        return 0;
+    if (n < 0)
+        return err_sys(e, "receive a message");
+    if (n == 0)
+        return err_set(e, ERR_GONE, "the other end closed the connection");
+    buf_added(in, (size_t)n);
+    return 1;
+}
+
+int wire_flush(int fd, struct buf *out, struct err *e)
+{
+    while (out->len > 0) {
+        ssize_t n = send(fd, buf_data(out), out->len, MSG_NOSIGNAL | MSG_DONTWAIT);
+
+        if (n < 0 && (errno == EAGAIN || errno == EINTR))
+            return 0;
+        if (n < 0)
+            return err_sys(e, "send a message");
+        buf_consume(out, (size_t)n);
+    }
+    return 0;
 }
 
 struct cursor {

@@ -77,6 +77,27 @@ int wire_put(struct buf *out, const struct wire_msg *m, uint32_t seq, const void
  * a frame; the connection cannot go on. */
 int wire_peek(const struct buf *in, struct wire_head *head, const char **body, struct err *e);
 
+/* What the handler of a frame says. */
+enum wire_next {
+    WIRE_NEXT,   /* the next frame may come */
+    WIRE_STOP,   /* the frames after this one stay in the buffer */
+    WIRE_GONE,   /* the buffer was freed meanwhile: it is not touched again */
+    WIRE_BROKEN, /* the err says why; the connection cannot go on */
+};
+typedef enum wire_next wire_frame_cb(void *arg, const struct wire_head *head, const char *body,
+                                     struct err *e);
+
+/* Hands every whole frame at the front of `in` to `each`, then consumes it. Both ends of every
+ * wall read with this. 0: what is left is no whole frame; 1: `each` said STOP or GONE. -1: not a
+ * frame, one with more than `max` bytes after the head, or BROKEN. */
+int wire_pump(struct buf *in, uint32_t max, wire_frame_cb *each, void *arg, struct err *e);
+
+/* One read from a socket: 1: there are more bytes in `in`; 0: none now. -1: the socket is closed
+ * (ERR_GONE) or failed, or `in` is full. */
+int wire_receive(int fd, struct buf *in, size_t most, struct err *e);
+/* Sends as much of `out` as the socket takes: the rest must wait for EPOLLOUT. -1: it failed. */
+int wire_flush(int fd, struct buf *out, struct err *e);
+
 /* Fills `msg` (pointing into body). ERR_INVALID names the field. */
 int wire_get(const struct wire_msg *m, const char *body, size_t len, void *msg, struct err *e);
 

@@ -150,6 +150,106 @@ TEST(a_frame_longer_than_the_bound_ends_the_conversation)
     CHECK_INT(wire_peek(&b, &got, &body, &e), -1);
 }
 
+/* Says what it is told to say of each frame. */
+struct script {
+    enum wire_next says[4];
+    unsigned seen;
+    struct buf *free_it; /* with WIRE_GONE */
+};
+
+static enum wire_next read_script(void *arg, const struct wire_head *head, const char *body,
+                                  struct err *e)
+{
+    struct script *s = arg;
+    enum wire_next next = s->says[s->seen++];
+
+    (void)body;
+    CHECK_INT(head->seq, s->seen);
+    if (next == WIRE_BROKEN)
+        err_set(e, ERR_INVALID, "not this one");
+    if (next == WIRE_GONE)
+        buf_free(s->free_it);
+    return next;
+}
+
+/* Three frames and the beginning of a fourth; returns the size of one. */
+static size_t fill_frames(struct buf *b)
+{
+    struct init_ok m = {.value = 7};
+    char begin[WIRE_HEAD - 1];
+    struct err e;
+    size_t one;
+
+    for (uint32_t seq = 1; seq <= 3; seq++)
+        CHECK_INT(wire_put(b, init_msg(INIT_OK), seq, &m, &e), 0);
+    one = b->len / 3;
+    memcpy(begin, buf_data(b), sizeof(begin));
+    buf_add(b, begin, sizeof(begin));
+    return one;
+}
+
+TEST(a_pump_hands_over_every_whole_frame_and_keeps_the_beginning_of_the_next)
+{
+    autobuf struct buf b = BUF_INIT(1 << 16);
+    struct script s = {.says = {WIRE_NEXT, WIRE_NEXT, WIRE_NEXT}};
+    struct err e;
+
+    fill_frames(&b);
+    CHECK_INT(wire_pump(&b, WIRE_FRAME_MAX, read_script, &s, &e), 0);
+    CHECK_INT(s.seen, 3);
+    CHECK_INT(b.len, WIRE_HEAD - 1);
+}
+
+TEST(a_pump_that_is_stopped_consumes_that_frame_and_keeps_the_ones_after_it)
+{
+    autobuf struct buf b = BUF_INIT(1 << 16);
+    struct script s = {.says = {WIRE_NEXT, WIRE_STOP, WIRE_NEXT}};
+    size_t one = fill_frames(&b);
+    struct err e;
+
+    CHECK_INT(wire_pump(&b, WIRE_FRAME_MAX, read_script, &s, &e), 1);
+    CHECK_INT(b.len, one + WIRE_HEAD - 1);
+    CHECK_INT(wire_pump(&b, WIRE_FRAME_MAX, read_script, &s, &e), 0);
+    CHECK_INT(s.seen, 3);
+}
+
+TEST(a_pump_does_not_touch_a_buffer_that_its_reader_freed)
+{
+    struct buf b = BUF_INIT(1 << 16);
+    struct script s = {.says = {WIRE_GONE}, .free_it = &b};
+    struct err e;
+
+    fill_frames(&b);
+    CHECK_INT(wire_pump(&b, WIRE_FRAME_MAX, read_script, &s, &e), 1);
+    CHECK_INT(b.len, 0);
+    CHECK_INT(s.seen, 1);
+}
+
+TEST(a_pump_fails_with_the_error_of_its_reader)
+{
+    autobuf struct buf b = BUF_INIT(1 << 16);
+    struct script s = {.says = {WIRE_BROKEN}};
+    struct err e;
+
+    fill_frames(&b);
+    CHECK_INT(wire_pump(&b, WIRE_FRAME_MAX, read_script, &s, &e), -1);
+    CHECK_STR(e.msg, "not this one");
+}
+
+TEST(a_pump_refuses_a_frame_above_its_limit_before_all_of_it_has_come)
+{
+    autobuf struct buf b = BUF_INIT(1 << 16);
+    struct script s = {.says = {WIRE_NEXT}};
+    size_t one = fill_frames(&b);
+    struct err e;
+
+    b.len = WIRE_HEAD;
+    CHECK_INT(wire_pump(&b, (uint32_t)(one - WIRE_HEAD), read_script, &s, &e), 0);
+    CHECK_INT(wire_pump(&b, (uint32_t)(one - WIRE_HEAD) - 1, read_script, &s, &e), -1);
+    CHECK_HAS(e.msg, "the limit is");
+    CHECK_INT(s.seen, 0);
+}
+
 TEST(every_row_of_both_tables_is_found_by_its_number_and_no_other_is)
 {
     size_t found = 0;

@@ -11,7 +11,7 @@
 
 #define CONN_READ 4096u  /* bytes, while the size of the next frame is not known */
 #define CONN_KEEP 16384u /* an empty buffer larger than this is freed after the talk */
-#define CONN_FRAMES_PER_TURN 16
+#define CONN_FRAMES_PER_TURN 16u
 #define LIST_BATCH (64u << 10) /* records queued before the socket must take some */
 
 static void input_later(struct loop_later *l);
@@ -349,29 +349,44 @@ static size_t read_size(const struct conn *c)
     return h.len <= WIRE_FRAME_MAX && whole > c->in.len ? whole - c->in.len : CONN_READ;
 }
 
+struct turn {
+    struct conn *c;
+    unsigned frames; /* served in this turn */
+};
+
+static enum wire_next serve_frame(void *arg, const struct wire_head *h, const char *body,
+                                  struct err *e)
+{
+    struct turn *t = arg;
+    struct conn *c = t->c;
+
+    (void)e;
+    c->in_state = IN_SERVING;
+    c->conns->request(c, h, body);
+    c->in_state = IN_READY;
+    return conn_is_closed(c) || !takes_input(c) || ++t->frames == CONN_FRAMES_PER_TURN ? WIRE_STOP
+                                                                                       : WIRE_NEXT;
+}
+
 static void serve_input(struct conn *c)
 {
-    struct wire_head h;
-    const char *body;
+    struct turn t = {.c = c};
     struct err e;
-    int n = 0, ret = 0;
+    int ret = 0;
 
-    while (!conn_is_closed(c) && takes_input(c) && n++ < CONN_FRAMES_PER_TURN &&
-           (ret = wire_peek(&c->in, &h, &body, &e)) > 0) {
-        c->in_state = IN_SERVING;
-        c->conns->request(c, &h, body);
-        c->in_state = IN_READY;
-        buf_consume(&c->in, WIRE_HEAD + (size_t)h.len);
-    }
+    c->in_state = IN_READY;
+    if (!conn_is_closed(c) && takes_input(c))
+        ret = wire_pump(&c->in, WIRE_FRAME_MAX, serve_frame, &t, &e);
     if (conn_is_closed(c))
         return;
     if (ret < 0) {
         conn_close(c);
         return;
     }
-    c->in_state = n > CONN_FRAMES_PER_TURN ? IN_MORE : IN_READY;
-    if (c->in_state == IN_MORE)
+    if (t.frames == CONN_FRAMES_PER_TURN) {
+        c->in_state = IN_MORE;
         loop_defer(c->conns->loop, &c->later, input_later);
+    }
     shrink_input(c);
     update_events(c);
 }
@@ -383,9 +398,8 @@ static void input_later(struct loop_later *l)
 
 static void conn_read(struct conn *c)
 {
-    size_t size = read_size(c);
-    char *room;
-    ssize_t n;
+    struct err e;
+    int got;
 
     if (c->in_state == IN_MORE) /* what came before is served first; epoll reports it again */
         return;
@@ -393,16 +407,11 @@ static void conn_read(struct conn *c)
         loop_io_set(c->conns->loop, &c->io, c->io.events & ~(uint32_t)EPOLLIN);
         return;
     }
-    room = buf_room(&c->in, size);
-    n = room == NULL ? -1 : recv(c->fd, room, size, MSG_DONTWAIT);
-    if (n < 0 && room != NULL && (errno == EAGAIN || errno == EINTR))
-        return;
-    if (n <= 0) {
+    got = wire_receive(c->fd, &c->in, read_size(c), &e);
+    if (got < 0)
         conn_close(c);
-        return;
-    }
-    buf_added(&c->in, (size_t)n);
-    serve_input(c);
+    else if (got > 0)
+        serve_input(c);
 }
 
 static void conn_ready(struct loop_io *io, uint32_t events)

@@ -18,6 +18,7 @@
 #include "keeper/template.h"
 
 #define LINK_IN_MAX (256u << 10)
+#define LINK_READ (64u << 10)
 #define LINK_OUT_MAX (16u << 20) /* a list of every sandbox fits many times */
 
 /* When a request is allowed: the front must first have asked for the list. */
@@ -42,13 +43,9 @@ static void lost(struct keeper *k, const char *why)
 
 static void flush(struct link *l)
 {
-    while (l->out.len > 0) {
-        ssize_t n = send(l->fd, buf_data(&l->out), l->out.len, MSG_NOSIGNAL | MSG_DONTWAIT);
+    struct err e;
 
-        if (n < 0)
-            break; /* EAGAIN: later; other errors show on reading too */
-        buf_consume(&l->out, (size_t)n);
-    }
+    wire_flush(l->fd, &l->out, &e); /* an error shows on reading too */
     loop_io_set(l->k->loop, &l->io, EPOLLIN | (l->out.len > 0 ? (uint32_t)EPOLLOUT : 0u));
 }
 
@@ -453,34 +450,28 @@ static int serve(struct keeper *k, const struct wire_head *head, const char *bod
     return err_set(e, ERR_DENIED, "request %u is not in the table", head->type);
 }
 
+static enum wire_next heard(void *arg, const struct wire_head *head, const char *body,
+                            struct err *e)
+{
+    struct link *l = arg;
+    struct keeper *k = l->k;
+
+    if (serve(k, head, body, e) < 0)
+        return WIRE_BROKEN;
+    return k->link == l ? WIRE_NEXT : WIRE_GONE;
+}
+
 static void readable(struct loop_io *io, uint32_t events)
 {
     struct link *l = CONTAINER_OF(io, struct link, io);
-    struct keeper *k = l->k;
-    struct wire_head head;
-    const char *body;
     struct err e;
-    char *room;
-    ssize_t n;
+    int got;
 
     if (events & EPOLLOUT)
         flush(l);
-    room = buf_room(&l->in, 64u << 10);
-    n = room == NULL ? 0 : recv(l->fd, room, 64u << 10, MSG_DONTWAIT);
-    if (n < 0 && (errno == EAGAIN || errno == EINTR))
-        return;
-    if (n <= 0) {
-        lost(k, room == NULL ? "its requests fill the buffer" : "its socket is closed");
-        return;
-    }
-    buf_added(&l->in, (size_t)n);
-    for (int r; k->link == l && (r = wire_peek(&l->in, &head, &body, &e)) != 0;) {
-        if (r < 0 || serve(k, &head, body, &e) < 0) {
-            lost(k, e.msg);
-            return;
-        }
-        buf_consume(&l->in, WIRE_HEAD + head.len);
-    }
+    got = wire_receive(l->fd, &l->in, LINK_READ, &e);
+    if (got < 0 || (got > 0 && wire_pump(&l->in, WIRE_FRAME_MAX, heard, l, &e) < 0))
+        lost(l->k, e.msg);
 }
 
 int link_open(struct keeper *k, int fd, struct err *e)

@@ -121,20 +121,19 @@ static int ask(struct fd_call *c)
     return n == (ssize_t)c->out.len ? 0 : -1;
 }
 
-enum heard { HEARD_MORE, HEARD_ENOUGH }; /* told, and the call is gone */
-
-static enum heard heard_hello(struct fd_call *c, const struct init_hello *m)
+/* Each returns WIRE_GONE once the caller was told, which ends the call. */
+static enum wire_next heard_hello(struct fd_call *c, const struct init_hello *m)
 {
     if (!init_is_understood(m->version))
         fail(c, ERR_UNSUPPORTED, "was started by another version of Cove");
     else if (!c->greeted && ask(c) < 0)
         fail(c, ERR_GONE, "its init closed the connection");
     else
-        return HEARD_MORE;
-    return HEARD_ENOUGH;
+        return WIRE_NEXT;
+    return WIRE_GONE;
 }
 
-static enum heard heard_fd(struct fd_call *c, const struct init_fd *m)
+static enum wire_next heard_fd(struct fd_call *c, const struct init_fd *m)
 {
     if (c->in.passed < 0 || c->in.overfull || m->kind != c->in.want)
         nonsense(c, "not the one fd that was asked for");
@@ -142,25 +141,26 @@ static enum heard heard_fd(struct fd_call *c, const struct init_fd *m)
         nonsense(c, c->in.wrong);
     else
         tell(c, NULL);
-    return HEARD_ENOUGH;
+    return WIRE_GONE;
 }
 
-static enum heard heard_fail(struct fd_call *c, const struct init_fail *m)
+static enum wire_next heard_fail(struct fd_call *c, const struct init_fail *m)
 {
     struct err e;
 
     talk_failure(m, &e);
     tell(c, &e);
-    return HEARD_ENOUGH;
+    return WIRE_GONE;
 }
 
-static enum heard heard(struct fd_call *c, const struct wire_head *head, const char *body)
+static enum wire_next heard(void *arg, const struct wire_head *head, const char *body,
+                            struct err *e)
 {
     const struct wire_msg *m = init_msg(head->type);
+    struct fd_call *c = arg;
     union talk_msg msg;
-    struct err e;
 
-    if (m == NULL || wire_get(m, body, head->len, &msg, &e) < 0)
+    if (m == NULL || wire_get(m, body, head->len, &msg, e) < 0)
         nonsense(c, "a message that is none");
     else if (head->type == INIT_HELLO)
         return heard_hello(c, &msg.init_hello);
@@ -172,7 +172,7 @@ static enum heard heard(struct fd_call *c, const struct wire_head *head, const c
         return heard_fd(c, &msg.init_fd);
     else
         nonsense(c, "another answer than an fd");
-    return HEARD_ENOUGH;
+    return WIRE_GONE;
 }
 
 static void on_io(struct loop_io *io, uint32_t events);
@@ -193,21 +193,17 @@ static void received(struct job *w)
 {
     struct fd_call *c = CONTAINER_OF(w, struct fd_call, job);
     struct buf in = {.mem = c->in.bytes, .len = c->in.got, .max = FD_ANSWER_MAX};
-    struct wire_head head;
-    const char *body;
     struct err e;
-    int r;
+    int ret;
 
     if (c->cb == NULL) {
         call_end(c);
         return;
     }
-    while ((r = wire_peek(&in, &head, &body, &e)) > 0) {
-        if (heard(c, &head, body) == HEARD_ENOUGH)
-            return;
-        buf_consume(&in, WIRE_HEAD + head.len);
-    }
-    if (r < 0) {
+    ret = wire_pump(&in, WIRE_FRAME_MAX, heard, c, &e);
+    if (ret > 0)
+        return;
+    if (ret < 0) {
         nonsense(c, e.msg);
         return;
     }

@@ -16,34 +16,32 @@ void file_records_free(struct file_records *r)
     buf_free(&r->in);
 }
 
-static int too_long(const struct buf *in, struct err *e)
-{
-    struct wire_head head;
+struct taking {
+    struct file_records *r;
+    int (*each)(void *arg, uint16_t type, const union file_record *m, struct err *e);
+    void *arg;
+};
 
-    if (in->len < WIRE_HEAD)
-        return 0;
-    memcpy(&head, buf_data(in), WIRE_HEAD);
-    return head.len > RECORD_MAX ? err_set(e, ERR_INVALID, "a record of %u bytes", head.len) : 0;
-}
-
-static int one(struct file_records *r, const struct wire_head *head, const char *body,
-               int (*each)(void *arg, uint16_t type, const union file_record *m, struct err *e),
-               void *arg, struct err *e)
+static enum wire_next one(void *arg, const struct wire_head *head, const char *body, struct err *e)
 {
     const struct wire_msg *m = file_msg(head->type);
+    const struct taking *t = arg;
+    struct file_records *r = t->r;
     union file_record rec;
 
-    if (m == NULL || r->ended)
-        return err_set(e, ERR_INVALID, "a record of type %u", head->type);
+    if (m == NULL || r->ended) {
+        err_set(e, ERR_INVALID, "a record of type %u", head->type);
+        return WIRE_BROKEN;
+    }
     if (wire_get(m, body, head->len, &rec, e) < 0)
-        return -1;
+        return WIRE_BROKEN;
     if (head->type != FILE_DONE)
-        return each(arg, head->type, &rec, e);
+        return t->each(t->arg, head->type, &rec, e) < 0 ? WIRE_BROKEN : WIRE_NEXT;
     r->ended = true;
     r->done = (struct file_result){FILE_DONE_FIELDS(COPY_FIELD, &rec.file_done)};
     strcpy(r->after, rec.file_done.after);
     r->done.after = r->after;
-    return 0;
+    return WIRE_NEXT;
 }
 
 int file_records_take(struct file_records *r, const char *p, size_t n,
@@ -51,16 +49,9 @@ int file_records_take(struct file_records *r, const char *p, size_t n,
                                   struct err *e),
                       void *arg, struct err *e)
 {
-    struct wire_head head;
-    const char *body;
-    int got = 0;
+    struct taking t = {r, each, arg};
 
     if (buf_add(&r->in, p, n) < 0)
         return err_set(e, ERR_INVALID, "more than a record");
-    while (too_long(&r->in, e) == 0 && (got = wire_peek(&r->in, &head, &body, e)) > 0) {
-        if (one(r, &head, body, each, arg, e) < 0)
-            return -1;
-        buf_consume(&r->in, WIRE_HEAD + head.len);
-    }
-    return got < 0 || too_long(&r->in, e) < 0 ? -1 : 0;
+    return wire_pump(&r->in, RECORD_MAX, one, &t, e);
 }

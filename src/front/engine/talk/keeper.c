@@ -90,6 +90,7 @@ static void lose(struct keeper_link *k, const struct err *why)
         return;
     k->lost = true;
     k->why = *why;
+    err_wrap(&k->why, "the keeper");
     loop_io_stop(k->o.loop, &k->io);
     loop_defer(k->o.loop, &k->later, tell_lost);
 }
@@ -157,99 +158,54 @@ static int answer(struct request *r, uint16_t type, const union answer *a)
     return 0;
 }
 
-static int frame(struct keeper_link *k, const struct wire_head *head, const char *body,
-                 struct err *e)
+static enum wire_next frame(void *arg, const struct wire_head *head, const char *body,
+                            struct err *e)
 {
     const struct wire_msg *m = keeper_msg(head->type);
+    struct keeper_link *k = arg;
     struct request *r = request_of(k, head->seq);
     union answer a;
 
-    if (m == NULL)
-        return err_set(e, ERR_INTERNAL, "unknown message %u from the keeper", head->type);
+    if (m == NULL) {
+        err_set(e, ERR_INTERNAL, "unknown message %u", head->type);
+        return WIRE_BROKEN;
+    }
     if (wire_get(m, body, head->len, &a, e) < 0)
-        return err_wrap(e, "keeper");
+        return WIRE_BROKEN;
     if (head->type == KEEPER_DIED && head->seq == 0) {
         k->o.on_died(k->o.arg, &a.keeper_died);
-        return 0;
+    } else if (r == NULL || answer(r, head->type, &a) < 0) {
+        err_set(e, ERR_INTERNAL, "%s without a request", m->name);
+        return WIRE_BROKEN;
     }
-    if (r == NULL || answer(r, head->type, &a) < 0)
-        return err_set(e, ERR_INTERNAL, "%s from the keeper without a request", m->name);
-    return 0;
-}
-
-static void parse(struct keeper_link *k)
-{
-    struct wire_head head;
-    const char *body;
-    struct err e;
-    int r = 0;
-
-    while (!k->lost && (r = wire_peek(&k->in, &head, &body, &e)) == 1) {
-        if (frame(k, &head, body, &e) < 0) {
-            lose(k, &e);
-            return;
-        }
-        buf_consume(&k->in, WIRE_HEAD + head.len);
-    }
-    if (r < 0)
-        lose(k, &e);
-}
-
-static void read_some(struct keeper_link *k)
-{
-    char *room = buf_room(&k->in, LINK_READ);
-    struct err e;
-    ssize_t n;
-
-    if (room == NULL) {
-        err_set(&e, ERR_INTERNAL, "a message from the keeper is too long");
-        lose(k, &e);
-        return;
-    }
-    n = recv(k->io.fd, room, LINK_READ, MSG_DONTWAIT);
-    if (n < 0 && (errno == EAGAIN || errno == EINTR))
-        return;
-    if (n <= 0) {
-        if (n == 0)
-            err_set(&e, ERR_GONE, "the keeper closed the connection");
-        else
-            err_sys(&e, "read from the keeper");
-        lose(k, &e);
-        return;
-    }
-    buf_added(&k->in, (size_t)n);
-    parse(k);
+    return k->lost ? WIRE_STOP : WIRE_NEXT;
 }
 
 static void flush(struct keeper_link *k)
 {
     struct err e;
-    ssize_t n;
 
     if (k->lost)
         return;
-    while (k->out.len > 0) {
-        n = send(k->io.fd, buf_data(&k->out), k->out.len, MSG_DONTWAIT | MSG_NOSIGNAL);
-        if (n < 0 && (errno == EAGAIN || errno == EINTR))
-            break;
-        if (n < 0) {
-            err_sys(&e, "write to the keeper");
-            lose(k, &e);
-            return;
-        }
-        buf_consume(&k->out, (size_t)n);
-    }
-    loop_io_set(k->o.loop, &k->io, EPOLLIN | (k->out.len > 0 ? EPOLLOUT : 0));
+    if (wire_flush(k->io.fd, &k->out, &e) < 0)
+        lose(k, &e);
+    else
+        loop_io_set(k->o.loop, &k->io, EPOLLIN | (k->out.len > 0 ? EPOLLOUT : 0));
 }
 
 static void on_io(struct loop_io *io, uint32_t events)
 {
     struct keeper_link *k = CONTAINER_OF(io, struct keeper_link, io);
+    struct err e;
+    int got;
 
     if (events & EPOLLOUT)
         flush(k);
-    if (!k->lost && (events & (EPOLLIN | EPOLLHUP | EPOLLERR)))
-        read_some(k);
+    if (k->lost || (events & (EPOLLIN | EPOLLHUP | EPOLLERR)) == 0)
+        return;
+    got = wire_receive(k->io.fd, &k->in, LINK_READ, &e);
+    if (got < 0 || (got > 0 && wire_pump(&k->in, WIRE_FRAME_MAX, frame, k, &e) < 0))
+        lose(k, &e);
 }
 
 static void put(struct keeper_link *k, uint16_t type, uint32_t seq, const void *msg)
@@ -279,7 +235,7 @@ void keeper_ask(struct keeper_link *k, uint16_t type, const void *msg,
     struct err e;
 
     if (r == NULL) {
-        err_set(&e, ERR_INTERNAL, "keeper: out of memory");
+        err_set(&e, ERR_INTERNAL, "out of memory");
         lose(k, &e);
         return;
     }

@@ -385,37 +385,30 @@ static int frame(struct line *c, const struct wire_head *head, const char *body,
     return deliver(c, head->type, &msg, e);
 }
 
-static int too_long(const struct buf *in, struct err *e)
+static bool is_listening(const struct line *c)
 {
-    struct wire_head head;
+    return c->state != LINE_DEAD && !(c->talk != NULL && c->talk->paused);
+}
 
-    if (in->len < WIRE_HEAD)
-        return 0;
-    memcpy(&head, buf_data(in), WIRE_HEAD);
-    return head.len > TALK_FRAME_MAX ? err_set(e, ERR_INVALID, "a message of %u bytes", head.len)
-                                     : 0;
+static enum wire_next heard(void *arg, const struct wire_head *head, const char *body,
+                            struct err *e)
+{
+    struct line *c = arg;
+
+    if (frame(c, head, body, e) < 0)
+        return WIRE_BROKEN;
+    return is_listening(c) ? WIRE_NEXT : WIRE_STOP;
 }
 
 /* Delivers every whole frame of `in`. A callback may pause, end or fail the
  * talk, or begin another one on this connection. */
 static void parse(struct line *c, struct buf *in)
 {
-    struct wire_head head;
-    const char *body;
     struct err e;
 
     c->inside = true;
-    while (c->state != LINE_DEAD && !(c->talk != NULL && c->talk->paused)) {
-        int r = too_long(in, &e) < 0 ? -1 : wire_peek(in, &head, &body, &e);
-
-        if (r == 0)
-            break;
-        if (r < 0 || frame(c, &head, body, &e) < 0) {
-            line_nonsense(c, &e);
-            break;
-        }
-        buf_consume(in, WIRE_HEAD + head.len);
-    }
+    if (is_listening(c) && wire_pump(in, TALK_FRAME_MAX, heard, c, &e) < 0)
+        line_nonsense(c, &e);
     c->inside = false;
 }
 
