@@ -38,6 +38,7 @@
     X(NUMBER,   pool,         "pool",          "16",               0,     1000,      "sandboxes of the default template kept ready")           \
     X(SIZE,     disk_pool,    "disk-pool",     "0",                0,     1ull << 50, "size of the image that holds all sandboxes' disks, of which used space and disk-reserve are allocated; 0: four fifths of the free space") \
     X(SIZE,     disk_reserve, "disk-reserve",  "0",                0,     1ull << 50, "free space for sandboxes' disks that is allocated ahead on the host, at least 64M; 0: an eighth of disk-pool, 2G to 4G, or all of a smaller one") \
+    X(SIZE,     memory_reserve, "memory-reserve", "0",             0,     1ull << 45, "memory of the host that all sandboxes together never get; 0: a sixteenth of it, 256M to 4G") \
     LIMITS(CONFIG_LIMIT, X, _)                                                                                                 \
     LIMITS(CONFIG_CEILING, X, _)                                                                                               \
     QUOTAS(CONFIG_QUOTA, X, _)                                                                                                 \

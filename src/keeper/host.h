@@ -6,6 +6,7 @@
 #include "keeper/conntrack.h"
 #include "keeper/disk_reserve.h"
 #include "keeper/forwarding.h"
+#include "keeper/memory.h"
 #include "keeper/nursery.h"
 #include "keeper/sandbox.h"
 
@@ -110,6 +111,7 @@ struct keeper {
     gid_t cove_gid;
 
     struct cgroups cgroups;
+    struct memory_reserve memory;
     struct disk disk;
     struct ids ids;
     struct network network;

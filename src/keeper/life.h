@@ -65,6 +65,9 @@ int sandbox_rules(struct keeper *k, uint32_t seq, const struct keeper_rules *m, 
 int sandbox_relimit(struct keeper *k, uint32_t seq, const struct keeper_relimit *m, struct err *e);
 /* Fails while no sandbox can be made. */
 int sandbox_check_room(struct keeper *k, struct err *e);
+/* What the host has too little of for another sandbox: "deletes" (finished ones), "sandboxes", "memory",
+ * "disk"; "" if nothing, and then `e` is not set. */
+const char *sandbox_lacks(struct keeper *k, struct err *e);
 int sandbox_check_limits(const struct limits *l, struct err *e);
 
 /* Sandboxes that use a version of a template; without `all`, not those that are being deleted. */

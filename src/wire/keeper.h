@@ -46,7 +46,8 @@ enum keeper_state { KEEPER_RUNNING, KEEPER_STOPPED, KEEPER_PAUSED, KEEPER_DAMAGE
                                      F(S, U64, reserve, 0) F(S, U32, disk_low, 0) F(S, U32, disk_backed, 0) \
                                      F(S, STR, refuses, 32) /* creates, with this code; "": takes them */ \
                                      F(S, U32, io_weights, 1) F(S, U32, io_limits, 1) F(S, U32, bandwidth, 1) \
-                                     F(S, STR, firewall, KEEPER_TEXT_MAX) /* in the way of sandboxes; "": none */
+                                     F(S, STR, firewall, KEEPER_TEXT_MAX) /* in the way of sandboxes; "": none */ \
+                                     F(S, U64, memory_total, 0) F(S, U64, memory_left, 0) F(S, U32, memory_low, 1)
 #define KEEPER_DIED_FIELDS(F, S)     F(S, STR, id, KEEPER_ID_MAX) F(S, STR, reason, KEEPER_TEXT_MAX)
 #define KEEPER_PROGRESS_FIELDS(F, S) F(S, STR, text, KEEPER_TEXT_MAX) F(S, U64, done, 0) F(S, U64, total, 0)
 #define KEEPER_COUNT_FIELDS(F, S)    F(S, STR, id, KEEPER_ID_MAX) F(S, U64, in_bytes, 0) F(S, U64, in_packets, 0) \

@@ -175,6 +175,9 @@ static void stat_answer(struct stat_call *c, const struct keeper_stats *m)
         s.reserve = m->reserve;
         s.disk_low = m->disk_low;
         s.disk_backed = m->disk_backed;
+        s.memory_total = m->memory_total;
+        s.memory_left = m->memory_left;
+        s.memory_low = m->memory_low;
         s.io_weights = m->io_weights;
         s.io_limits = m->io_limits;
         s.bandwidth = m->bandwidth;

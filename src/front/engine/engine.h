@@ -424,6 +424,7 @@ struct engine_stats {
     /* the keeper's */
     uint64_t pooled, teardown, sandboxes_max, disk_total, disk_free;
     uint64_t disk_allocated, disk_used, reserve_wanted, reserve, disk_low, disk_backed;
+    uint64_t memory_total, memory_left, memory_low;
     uint64_t io_weights, io_limits, bandwidth; /* 1: the host can share or limit these */
     bool joined;                               /* it answered */
     bool refuses;                              /* creates, now... */

@@ -22,6 +22,7 @@
 #include "keeper/compat.h"
 #include "keeper/counters.h"
 #include "keeper/keeper.h"
+#include "keeper/memory.h"
 #include "keeper/network.h"
 #include "keeper/template_base.h"
 
@@ -153,6 +154,28 @@ static enum verdict check_cpu(char *text)
 static enum verdict check_memory(char *text)
 {
     return check_controller("memory", text);
+}
+
+static enum verdict check_all_memory(char *text)
+{
+    uint64_t host = memory_of_host(), reserve = memory_reserve(0, host);
+
+    snprintf(text, TEXT_MAX,
+             "%llu MiB on this host; all sandboxes together get %llu, unless memory-reserve is set",
+             MiB(host), MiB(host > reserve ? host - reserve : 0));
+    return host >= 2 * reserve ? GOOD : NOTE;
+}
+
+static enum verdict check_oom(char *text)
+{
+    bool ours = memory_can_protect();
+
+    snprintf(text, TEXT_MAX,
+             ours ? "oom_score_adj of the daemon is %d, of sandboxes 0: the daemon is killed last"
+                  : "no CAP_SYS_RESOURCE to set the daemon's oom_score_adj to %d: sandboxes get "
+                    "%d instead, and can lower it to 0",
+             MEMORY_SCORE_OURS, MEMORY_SCORE_SANDBOX);
+    return ours ? GOOD : NOTE;
 }
 
 static enum verdict check_pids(char *text)
@@ -445,6 +468,8 @@ static const struct row {
     {"cgroups",    "",                check_cgroup2},
     {"cpu",        "no-cpu-limit",    check_cpu},
     {"memory",     "no-memory-limit", check_memory},
+    {"all memory", NULL,              check_all_memory},
+    {"oom",        NULL,              check_oom},
     {"pids",       "no-pids-limit",   check_pids},
     {"overlay",    "",                check_overlay},
     {"disk",       "no-disk-limit",   check_disk},

@@ -302,6 +302,9 @@ static int op_stat(struct keeper *k, uint32_t seq, const void *msg, struct err *
     m.disk_low = r.low;
     m.disk_backed = r.backed;
     m.refuses = sandbox_check_room(k, e) < 0 ? err_code(e->kind) : "";
+    m.memory_low = memory_check(k, e) < 0;
+    m.memory_total = k->memory.limit;
+    m.memory_left = k->memory.left;
     m.io_weights = k->cgroups.io;
     m.io_limits = k->cgroups.io_max;
     m.bandwidth = k->network.limits;

@@ -26,6 +26,7 @@
 #include "keeper/image.h"
 #include "keeper/io.h"
 #include "keeper/life.h"
+#include "keeper/memory.h"
 #include "keeper/mount.h"
 #include "keeper/network.h"
 #include "keeper/ops.h"
@@ -105,6 +106,7 @@ static const struct {
     int (*run)(struct keeper *k, struct err *e);
 } steps[] = {
     {"privileges",         privileges_drop},
+    {"oom score",          memory_protect},
     {"fsync",              fsync_read},
     {"boot id",            host_boot_read},
     {"this host",          doctor_check},
@@ -114,6 +116,7 @@ static const struct {
     {"api key",            open_key},
     {"id ranges",          ids_open},
     {"cgroups",            cgroup_open},
+    {"memory",             memory_open},
     {"network",            network_open},
     {"mounts",             mount_read},
     {"closer",             closer_open},

@@ -49,7 +49,7 @@ static void refill(struct loop_later *d)
         loop_timer_set(k->loop, &k->refill_soon, 1, refill_later);
         return;
     }
-    if (disk_check(k, &e) < 0) {
+    if (memory_check(k, &e) < 0 || disk_check(k, &e) < 0) {
         loop_timer_set(k->loop, &k->refill_wait, POOL_AGAIN_MS, refill_again);
         return;
     }

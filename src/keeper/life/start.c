@@ -62,15 +62,42 @@ void sandbox_free(struct sandbox *sb)
 
 /* ---- making one ---- */
 
+static int check_deletes(struct keeper *k, struct err *e)
+{
+    if (k->counts[COUNT_TEARDOWN] <= TEARDOWN_MAX)
+        return 0;
+    return err_set(e, ERR_UNAVAILABLE, "%zu sandboxes are still being deleted; try again",
+                   k->counts[COUNT_TEARDOWN]);
+}
+
+static int check_number(struct keeper *k, struct err *e)
+{
+    if (k->counts[COUNT_GIVEN] + k->counts[COUNT_STARTING] < k->nsandboxes_max)
+        return 0;
+    return err_set(e, ERR_UNAVAILABLE, "this host runs %llu sandboxes, its maximum",
+                   (unsigned long long)k->nsandboxes_max);
+}
+
+/* Of which the host may have too little left. */
+static const struct {
+    const char *what;
+    int (*check)(struct keeper *k, struct err *e);
+} room[] = {{"deletes", check_deletes},
+            {"sandboxes", check_number},
+            {"memory", memory_check},
+            {"disk", disk_check}};
+
+const char *sandbox_lacks(struct keeper *k, struct err *e)
+{
+    for (size_t i = 0; i < ARRAY_LEN(room); i++)
+        if (room[i].check(k, e) < 0)
+            return room[i].what;
+    return "";
+}
+
 int sandbox_check_room(struct keeper *k, struct err *e)
 {
-    if (k->counts[COUNT_TEARDOWN] > TEARDOWN_MAX)
-        return err_set(e, ERR_UNAVAILABLE, "%zu sandboxes are still being deleted; try again",
-                       k->counts[COUNT_TEARDOWN]);
-    if (k->counts[COUNT_GIVEN] + k->counts[COUNT_STARTING] >= k->nsandboxes_max)
-        return err_set(e, ERR_UNAVAILABLE, "this host runs %llu sandboxes, its maximum",
-                       (unsigned long long)k->nsandboxes_max);
-    return disk_check(k, e);
+    return *sandbox_lacks(k, e) == '\0' ? 0 : -1;
 }
 
 struct limits sandbox_defaults(const struct keeper *k)

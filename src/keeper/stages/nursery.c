@@ -32,16 +32,20 @@ void nursery_init(struct keeper *k)
 
 /* In the child: a copy of a program with threads, so only system calls. Fds 0, 1 and 2 are the
  * daemon's: a sandbox must have none of them. */
-static void __attribute__((noreturn)) become_nursery(int sock, int program)
+static void __attribute__((noreturn)) become_nursery(const struct keeper *k, int sock)
 {
     static char title[] = "cove: nursery";
     static char *const argv[] = {title, NULL};
     static char *const envp[] = {NULL};
     int high = fcntl(sock, F_DUPFD, NURSERY_FD + 2), null = open("/dev/null", O_RDWR);
-    int init = fcntl(program, F_DUPFD, NURSERY_FD + 2);
+    int init = fcntl(k->init_fd, F_DUPFD, NURSERY_FD + 2);
+    int score = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
     sigset_t none;
 
     sigemptyset(&none);
+    /* Written with CAP_SYS_RESOURCE, it is also the lowest score that a sandbox can set. */
+    if (score < 0 || write(score, k->memory.score, strlen(k->memory.score)) < 0)
+        _exit(6);
     if (high < 0 || null < 0 || init < 0 || dup2(null, 0) < 0 || dup2(null, 1) < 0 ||
         dup2(null, 2) < 0 || dup2(high, NURSERY_FD) < 0 ||
         dup3(init, NURSERY_FD + 1, O_CLOEXEC) < 0 ||
@@ -69,7 +73,7 @@ static int start(struct keeper *k, struct err *e)
     fcntl(n->fd, F_SETFL, O_NONBLOCK);
     n->pid = fork();
     if (n->pid == 0)
-        become_nursery(pair[1], k->init_fd);
+        become_nursery(k, pair[1]);
     close(pair[1]);
     if (n->pid < 0) {
         n->pid = 0;
