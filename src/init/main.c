@@ -34,6 +34,7 @@ static int newborn(void)
     statfs.quota_fd = b.fds[BOOT_QUOTA];
     statfs.pass = b.msg.pass;
     statfs.memory = b.msg.shm_bytes * 2;
+    statfs.limits = (struct limits_source){.v1 = b.msg.cgroups_v1, .pass = b.msg.pass};
     statfs.diag_fd = b.diag_fd;
     boot_answer(NULL);
     return serve_run(&o) < 0;

@@ -172,6 +172,8 @@ void cgroup_close_all(struct keeper *k); /* removes the daemon's own groups, if 
 /* The pid of a sandbox's init, 0 if it has none. */
 int cgroup_init_pid(struct sandbox *sb, pid_t *ret, struct err *e);
 int cgroup_limit(struct sandbox *sb, struct err *e);
+/* A bit for each controller in whose v1 hierarchy a sandbox has a group (boot_message.cgroups_v1). */
+uint32_t cgroup_v1(const struct keeper *k);
 /* Lets its memory go to the host's swap; only while it is paused. */
 void cgroup_swap(struct sandbox *sb, bool allowed);
 /* True when it has no process or no cgroup. False if that cannot be read. */

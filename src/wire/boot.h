@@ -34,11 +34,12 @@ struct boot_message {
     uint32_t version; /* INIT_VERSION */
     uint32_t filter_len;
     uint64_t nofile;
-    uint64_t shm_bytes; /* size of /dev/shm */
-    uint32_t ptys;      /* /dev/pts max= */
-    uint32_t address;   /* of eth0, host byte order; 0: loopback only */
-    uint64_t pass;      /* by which the filter knows init's own calls (keeper/stages/filter.c) */
-    uint64_t bandwidth; /* bytes per second that eth0 may send; 0: no limit */
+    uint64_t shm_bytes;  /* size of /dev/shm */
+    uint32_t cgroups_v1; /* bit per controller that a v1 hierarchy has: cpu, memory, pids */
+    uint32_t ptys;       /* /dev/pts max= */
+    uint32_t address;    /* of eth0, host byte order; 0: loopback only */
+    uint64_t pass;       /* by which the filter knows init's own calls (keeper/stages/filter.c) */
+    uint64_t bandwidth;  /* bytes per second that eth0 may send; 0: no limit */
     char boot_id[40];
     char hostname[64];
     uint8_t filter[BOOT_FILTER_MAX]; /* only filter_len bytes are sent */

@@ -79,15 +79,25 @@ TEST(every_system_call_number_gets_its_verdict)
         long nr;
         uint32_t want;
     } rows[] = {
-        {SYS_read, ALLOW},          {SYS_write, ALLOW},
-        {SYS_clone3, ALLOW},        {SYS_execve, ALLOW},
-        {SYS_mount, ERRNO(EPERM)},  {SYS_setns, ERRNO(EPERM)},
-        {SYS_bpf, ERRNO(EPERM)},    {SYS_unshare, ERRNO(EPERM)},
-        {SYS_keyctl, ERRNO(EPERM)}, {SYS_io_uring_setup, ERRNO(EPERM)},
-        {SYS_ptrace, ALLOW},        {SYS_io_setup, ERRNO(ENOSYS)},
-        {1023, ERRNO(ENOSYS)},      {1024, ERRNO(ENOSYS)},
-        {100000, ERRNO(ENOSYS)},    {SYS_statfs, NOTIFY},
+        {SYS_read, ALLOW},
+        {SYS_write, ALLOW},
+        {SYS_clone3, ALLOW},
+        {SYS_execve, ALLOW},
+        {SYS_mount, ERRNO(EPERM)},
+        {SYS_setns, ERRNO(EPERM)},
+        {SYS_bpf, ERRNO(EPERM)},
+        {SYS_unshare, ERRNO(EPERM)},
+        {SYS_keyctl, ERRNO(EPERM)},
+        {SYS_io_uring_setup, ERRNO(EPERM)},
+        {SYS_ptrace, ALLOW},
+        {SYS_io_setup, ERRNO(ENOSYS)},
+        {1023, ERRNO(ENOSYS)},
+        {1024, ERRNO(ENOSYS)},
+        {100000, ERRNO(ENOSYS)},
+        {SYS_statfs, NOTIFY},
         {SYS_fstatfs, NOTIFY},
+        {SYS_sysinfo, NOTIFY},
+        {SYS_sched_getaffinity, NOTIFY},
     };
     struct keeper k = compiled();
 

@@ -26,6 +26,8 @@
 #include "base/own.h"
 #include "base/str.h"
 #include "base/tbf.h"
+#include "init/boot/cgroups.h"
+#include "init/boot/mount.h"
 #include "init/syscalls/sockets.h"
 #include "wire/fds.h"
 #include "wire/init.h"
@@ -41,48 +43,21 @@ static const int kept_caps[] = {
  * root may read are closed by the user namespace already.) */
 static const char *const masked_dirs[] = {
     "proc/acpi", "proc/asound", "proc/bus", "proc/fs", "proc/irq", "proc/scsi", "sys/firmware",
-    "sys/fs", "sys/module", "sys/devices/virtual/block",
+    "sys/module", "sys/devices/virtual/block",
     /* Writable, and each fd that is written to is a trigger of the host's, which closing waits for
      * (13 ms): 580,000 of them keep a killed sandbox for ten minutes. */
-    "proc/pressure"};
+    "proc/pressure",
+    /* The groups of commands (cgroups.h). */
+    "sys/fs/cgroup/run", "sys/fs/cgroup/unified/run"};
 static const char *const masked_files[] = {
-    "proc/kcore",       "proc/keys",          "proc/key-users",     "proc/timer_list",
-    "proc/sched_debug", "proc/latency_stats", "proc/sysrq-trigger", "proc/kallsyms",
-    "proc/modules",     "proc/interrupts",    "proc/diskstats",     "proc/partitions",
-    "proc/swaps",       "proc/cmdline"};
+    "proc/kcore", "proc/keys", "proc/key-users", "proc/timer_list", "proc/sched_debug",
+    "proc/latency_stats", "proc/sysrq-trigger", "proc/kallsyms", "proc/modules", "proc/interrupts",
+    "proc/diskstats", "proc/partitions", "proc/swaps", "proc/cmdline",
+    /* They belong to the sandbox's root: with a lease on one, it would make the keeper wait. */
+    "sys/fs/cgroup/cgroup.procs", "sys/fs/cgroup/unified/cgroup.procs"};
 
 #define CAPS_MAX 64       /* bits of a set */
 #define UNUSED_UID 65535u /* the last of our range; no user has it */
-
-static int fs_mount(const char *type, const char *const *opts, unsigned attrs, struct err *e)
-{
-    autofd int fs = (int)syscall(SYS_fsopen, type, FSOPEN_CLOEXEC), mnt = -1;
-
-    if (fs < 0)
-        return err_sys(e, "fsopen %s", type);
-    for (; opts != NULL && opts[0] != NULL; opts += 2)
-        if (syscall(SYS_fsconfig, fs, FSCONFIG_SET_STRING, opts[0], opts[1], 0) < 0)
-            return err_sys(e, "%s %s=%s", type, opts[0], opts[1]);
-    if (syscall(SYS_fsconfig, fs, FSCONFIG_CMD_CREATE, NULL, NULL, 0) < 0)
-        return err_sys(e, "fsconfig %s", type);
-    mnt = (int)syscall(SYS_fsmount, fs, FSMOUNT_CLOEXEC, attrs);
-    return mnt < 0 ? err_sys(e, "mount %s", type) : take_fd(&mnt);
-}
-
-static int mount_to(int mnt, int dfd, const char *path, struct err *e)
-{
-    if (syscall(SYS_move_mount, mnt, "", dfd, path, MOVE_MOUNT_F_EMPTY_PATH) < 0)
-        return err_sys(e, "mount at /%s", path);
-    return 0;
-}
-
-static int mount_at(struct boot *b, const char *type, const char *path, const char *const *opts,
-                    unsigned attrs, struct err *e)
-{
-    autofd int mnt = fs_mount(type, opts, attrs, e);
-
-    return mnt < 0 ? -1 : mount_to(mnt, b->fds[BOOT_ROOT], path, e);
-}
 
 /* ---- the steps ---- */
 
@@ -135,9 +110,9 @@ static int step_kernel_fs(struct boot *b, struct err *e)
 {
     unsigned closed = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC;
 
-    if (mount_at(b, "proc", "proc", NULL, closed, e) < 0)
+    if (boot_mount(b, "proc", "proc", NULL, closed, e) < 0)
         return -1;
-    return mount_at(b, "sysfs", "sys", NULL, closed | MOUNT_ATTR_RDONLY, e);
+    return boot_mount(b, "sysfs", "sys", NULL, closed | MOUNT_ATTR_RDONLY, e);
 }
 
 static int step_dev(struct boot *b, struct err *e)
@@ -151,15 +126,16 @@ static int step_dev(struct boot *b, struct err *e)
 
     str_fmt(shm, sizeof(shm), "%llu", (unsigned long long)b->msg.shm_bytes);
     str_fmt(ptys, sizeof(ptys), "%u", b->msg.ptys);
-    if (mount_to(b->fds[BOOT_DEV], b->fds[BOOT_ROOT], "dev", e) < 0 ||
-        mount_at(b, "devpts", "dev/pts", pts_opts, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC, e) < 0 ||
-        mount_at(b, "tmpfs", "dev/shm", shm_opts, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, e) < 0)
+    if (boot_attach(b->fds[BOOT_DEV], b->fds[BOOT_ROOT], "dev", e) < 0 ||
+        boot_mount(b, "devpts", "dev/pts", pts_opts, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC, e) <
+            0 ||
+        boot_mount(b, "tmpfs", "dev/shm", shm_opts, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, e) < 0)
         return -1;
-    if (mount_at(b, "tmpfs", "dev/cove", cove_opts,
-                 MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC, e) < 0)
+    if (boot_mount(b, "tmpfs", "dev/cove", cove_opts,
+                   MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC, e) < 0)
         return -1;
-    return mount_at(b, "mqueue", "dev/mqueue", NULL,
-                    MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC, e);
+    return boot_mount(b, "mqueue", "dev/mqueue", NULL,
+                      MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC, e);
 }
 
 /* The old root lies on top of the new one for a moment and is unmounted: from here on no path
@@ -462,6 +438,7 @@ static const struct {
     {"mount points",  step_mount_points},
     {"kernel files",  step_kernel_fs},
     {"devices",       step_dev},
+    {"cgroups",       cgroups_mount},
     {"pivot",         step_pivot},
     {"stdio",         step_stdio},
     {"network",       step_network},

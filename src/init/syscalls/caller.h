@@ -13,12 +13,18 @@
 
 #define CALLER_CONTINUE 1 /* of a handler: the kernel makes the call. Else 0, or -errno */
 
+struct limits_source;
+struct limits_load;
+
 struct caller {
     int listener; /* of the filter */
     const struct seccomp_notif *q;
     uint64_t pass;   /* by which the filter knows init's own calls */
     uint64_t memory; /* that the sandbox may have, in bytes */
-    int diag_fd;     /* NETLINK_SOCK_DIAG, made before there was a filter; or -1 */
+    const struct limits_source *limits;
+    struct limits_load *load;
+    int64_t *value; /* that the call returns if the answer is 0 */
+    int diag_fd;    /* NETLINK_SOCK_DIAG, made before there was a filter; or -1 */
 };
 
 /* The caller's memory; -1: it is gone. By an fd: if the caller dies and its pid is used again,

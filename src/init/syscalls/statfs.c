@@ -18,6 +18,7 @@
 #include "base/str.h"
 #include "init/syscalls/caller.h"
 #include "init/syscalls/filters.h"
+#include "init/syscalls/limits.h"
 #include "init/syscalls/sockets.h"
 
 #ifndef SECCOMP_USER_NOTIF_FLAG_CONTINUE
@@ -140,15 +141,19 @@ static const struct {
 } calls[] = {
     {SYS_socket, sockets_on_socket},     {SYS_listen, sockets_on_listen},
     {SYS_setsockopt, sockets_on_option}, {SYS_seccomp, filters_on_install},
-    {SYS_prctl, filters_on_install},
+    {SYS_prctl, filters_on_install},     {SYS_sched_getaffinity, limits_on_affinity},
+    {SYS_sysinfo, limits_on_sysinfo},
 };
 
-static int answer(const struct statfs_watch *w, const struct seccomp_notif *q)
+static int answer(struct statfs_watch *w, const struct seccomp_notif *q, int64_t *value)
 {
     struct caller c = {.listener = w->listener,
                        .q = q,
                        .pass = w->pass,
                        .memory = w->memory,
+                       .limits = &w->limits,
+                       .load = &w->load,
+                       .value = value,
                        .diag_fd = w->diag_fd};
 
     for (size_t i = 0; i < ARRAY_LEN(calls); i++)
@@ -162,6 +167,7 @@ static void on_call(struct loop_io *io, uint32_t events)
     struct statfs_watch *w = CONTAINER_OF(io, struct statfs_watch, io);
     struct seccomp_notif q = {0};
     struct seccomp_notif_resp a = {0};
+    int64_t value = 0;
     int r;
 
     if (events & (EPOLLHUP | EPOLLERR)) { /* no process with this filter is left */
@@ -172,11 +178,13 @@ static void on_call(struct loop_io *io, uint32_t events)
     if (ioctl(w->listener, SECCOMP_IOCTL_NOTIF_RECV, &q) < 0)
         return;
     a.id = q.id;
-    r = answer(w, &q);
+    r = answer(w, &q, &value);
     if (r == CALLER_CONTINUE)
         a.flags = SECCOMP_USER_NOTIF_FLAG_CONTINUE;
-    else
+    else if (r < 0)
         a.error = r;
+    else
+        a.val = value;
     ioctl(w->listener, SECCOMP_IOCTL_NOTIF_SEND, &a);
 }
 

@@ -378,6 +378,16 @@ int cgroup_open_v1(struct sandbox *sb, int ret[CTRL_COUNT], struct err *e)
     return 0;
 }
 
+uint32_t cgroup_v1(const struct keeper *k)
+{
+    uint32_t bits = 0;
+
+    for (int c = 0; c < CTRL_COUNT; c++)
+        if (k->cgroups.v1_fd[c] >= 0)
+            bits |= 1u << c;
+    return bits;
+}
+
 static bool is_no_group(int errnum)
 {
     return errnum == ENOENT || errnum == ENODEV; /* ENODEV: it goes at this moment */

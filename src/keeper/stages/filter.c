@@ -69,7 +69,7 @@ static const char *const allowed[] = {
     "pidfd_send_signal", "process_vm_readv", "process_vm_writev", "ptrace",
     "restart_syscall", "rseq", "rt_sigaction", "rt_sigpending", "rt_sigprocmask", "rt_sigqueueinfo",
     "rt_sigreturn", "rt_sigsuspend", "rt_sigtimedwait", "rt_tgsigqueueinfo", "sched_get_priority_max",
-    "sched_get_priority_min", "sched_getaffinity", "sched_getattr", "sched_getparam",
+    "sched_get_priority_min", "sched_getattr", "sched_getparam",
     "sched_getscheduler", "sched_rr_get_interval", "sched_setaffinity", "sched_setattr",
     "sched_setparam", "sched_setscheduler", "sched_yield", "set_robust_list", "set_thread_area",
     "set_tid_address", "setpgid", "setpriority", "setsid", "sigaltstack", "tgkill",
@@ -80,10 +80,10 @@ static const char *const allowed[] = {
     "setfsuid", "setgid", "setgroups", "setregid", "setresgid", "setresuid", "setreuid", "setuid",
     /* time and the machine */
     "alarm", "clock_getres", "clock_gettime", "clock_nanosleep", "getcpu", "getitimer", "getrandom",
-    "gettimeofday", "nanosleep", "setitimer", "sysinfo", "timer_create", "timer_delete",
+    "gettimeofday", "nanosleep", "setitimer", "timer_create", "timer_delete",
     "timer_getoverrun", "timer_gettime", "timer_settime", "uname", "personality",
     /* sockets; socket() itself, socketpair, listen and setsockopt are below, with ioctl, statfs,
-     * prctl, seccomp and setting limits */
+     * sysinfo, sched_getaffinity, prctl, seccomp and setting limits */
     "accept", "accept4", "bind", "connect", "getpeername", "getsockname", "getsockopt",
     "recvfrom", "recvmmsg", "recvmsg", "sendmmsg", "sendmsg", "sendto", "shutdown",
     /* System V and POSIX ipc, in the sandbox's own namespace */
@@ -301,6 +301,10 @@ static const struct sock_filter on_prlimit[] = {
 /* Init answers these, so that `df` shows the sandbox's own disk. */
 static const struct sock_filter on_statfs[] = {RETURN(NOTIFY)};
 
+/* Likewise, with the sandbox's limits; it asks the kernel for the host's (init/syscalls/limits.h). */
+static const struct sock_filter on_limits[] = {
+    LOW(5), UNLESS(PASS_LOW, 3), HIGH(5), UNLESS(PASS_HIGH, 1), RETURN(ALLOW), RETURN(NOTIFY)};
+
 /* Calls whose answer depends on what they ask for. */
 static const struct special {
     const char *name;
@@ -315,6 +319,8 @@ static const struct special {
     {"ioctl", on_ioctl, ARRAY_LEN(on_ioctl)},
     {"setrlimit", on_setrlimit, ARRAY_LEN(on_setrlimit)},
     {"prlimit64", on_prlimit, ARRAY_LEN(on_prlimit)},
+    {"sched_getaffinity", on_limits, ARRAY_LEN(on_limits)},
+    {"sysinfo", on_limits, ARRAY_LEN(on_limits)},
     {"statfs", on_statfs, ARRAY_LEN(on_statfs)},
     {"fstatfs", on_statfs, ARRAY_LEN(on_statfs)},
 };

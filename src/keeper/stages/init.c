@@ -76,6 +76,7 @@ static void fill_message(struct sandbox *sb, struct boot_message *m)
     m->filter_len = (uint32_t)sb->k->filter_len;
     m->nofile = sb->rec.limits.nofile;
     m->shm_bytes = sb->rec.limits.memory / 2;
+    m->cgroups_v1 = cgroup_v1(sb->k);
     m->ptys = SANDBOX_PTYS;
     m->address = network_address(sb);
     m->pass = sb->k->filter_pass;
