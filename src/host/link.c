@@ -142,8 +142,11 @@ static void op_ok(struct host *h, uint32_t seq)
 static void op_stat(struct host *h, uint32_t seq)
 {
     answer(h, KEEPER_STATS, seq,
-           &(struct keeper_stats){
-               .sandboxes = 1, .sandboxes_max = 1, .disk_backed = 1, .refuses = "unsupported"});
+           &(struct keeper_stats){.sandboxes = 1,
+                                  .sandboxes_max = 1,
+                                  .disk_backed = 1,
+                                  .proven = 1,
+                                  .lacks = "sandboxes"});
 }
 
 static void op_boot(struct host *h, uint32_t seq)

@@ -94,6 +94,19 @@ enum count {
     COUNT_COUNT
 };
 
+#define PROOF_WAITERS 32u /* more are answered by the last proof */
+
+/* Of the last sandbox that was built for the pool (life/proof.c). */
+struct proof {
+    bool ok;
+    uint64_t at_ms;                  /* 0: there was none yet */
+    char stage[16];                  /* that failed */
+    uint64_t builds;                 /* only because someone asked */
+    uint32_t waiting[PROOF_WAITERS]; /* seq of requests */
+    size_t nwaiting;
+    struct loop_timer late;
+};
+
 struct keeper {
     struct config config;
     struct loop *loop;
@@ -134,6 +147,7 @@ struct keeper {
     struct loop_timer refill_soon; /* running: fills the pool at a quiet moment */
     struct loop_timer refill_wait; /* running: filling the pool failed; waits */
     unsigned refill_fails;
+    struct proof proof;
 
     char key_hash[65];
 

@@ -75,6 +75,11 @@ unsigned sandbox_users(struct keeper *k, const char *version, bool all);
 
 void pool_open(struct keeper *k);
 void pool_refill(struct keeper *k);
+/* True: the request is answered with link_stats() when it is known whether sandboxes can be made; else that
+ * is known already. */
+bool proof_wait(struct keeper *k, uint32_t seq);
+/* The front that asked is gone. */
+void proof_forget(struct keeper *k);
 /* The default template has a new version: deletes pooled sandboxes of the old one. */
 void pool_drop_stale(struct keeper *k);
 /* At the end of the daemon: deletes every sandbox that no client has. */

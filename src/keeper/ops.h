@@ -15,5 +15,6 @@ void link_ok(struct keeper *k, uint32_t seq);
 void link_send(struct keeper *k, uint16_t type, uint32_t seq, const void *msg);
 void link_fail(struct keeper *k, uint32_t seq, const struct err *e);
 void link_sandbox(struct keeper *k, uint32_t seq, const struct sandbox *sb);
+void link_stats(struct keeper *k, uint32_t seq);
 
 #endif

@@ -44,7 +44,10 @@ enum keeper_state { KEEPER_RUNNING, KEEPER_STOPPED, KEEPER_PAUSED, KEEPER_DAMAGE
                                      F(S, U64, sandboxes_max, 0) F(S, U64, disk_total, 0) F(S, U64, disk_free, 0) \
                                      F(S, U64, disk_allocated, 0) F(S, U64, disk_used, 0) F(S, U64, reserve_wanted, 0) \
                                      F(S, U64, reserve, 0) F(S, U32, disk_low, 0) F(S, U32, disk_backed, 0) \
-                                     F(S, STR, refuses, 32) /* creates, with this code; "": takes them */ \
+                                     F(S, STR, lacks, 16) /* for a create: sandboxes, memory, disk, deletes; "": nothing */ \
+                                     F(S, STR, failing, 16) /* the stage that no sandbox gets past; "": none */ \
+                                     F(S, U32, proven, 1) /* a sandbox was built: `failing` is known */ \
+                                     F(S, U64, proofs, 0) /* sandboxes that were built only to know that */ \
                                      F(S, U32, io_weights, 1) F(S, U32, io_limits, 1) F(S, U32, bandwidth, 1) \
                                      F(S, STR, firewall, KEEPER_TEXT_MAX) /* in the way of sandboxes; "": none */ \
                                      F(S, U64, memory_total, 0) F(S, U64, memory_left, 0) F(S, U32, memory_low, 1)
@@ -68,7 +71,7 @@ enum keeper_state { KEEPER_RUNNING, KEEPER_STOPPED, KEEPER_PAUSED, KEEPER_DAMAGE
 #define KEEPER_DESTROY_FIELDS(F, S)  F(S, STR, id, KEEPER_ID_MAX)
 #define KEEPER_TEMPLATES_FIELDS(F, S) F(S, U32, unused, 0)
 #define KEEPER_REFRESH_FIELDS(F, S)  F(S, STR, name, KEEPER_NAME_MAX)
-#define KEEPER_STAT_FIELDS(F, S)     F(S, U32, unused, 0)
+#define KEEPER_STAT_FIELDS(F, S)     F(S, U32, prove, 1)
 #define KEEPER_HALT_FIELDS(F, S)     F(S, STR, id, KEEPER_ID_MAX)
 #define KEEPER_READY_FIELDS(F, S)    F(S, U32, unused, 0)
 #define KEEPER_IMPORT_FIELDS(F, S)   F(S, U32, unused, 0)
@@ -102,7 +105,7 @@ enum keeper_state { KEEPER_RUNNING, KEEPER_STOPPED, KEEPER_PAUSED, KEEPER_DAMAGE
  *  destroy   -> ok                  its processes are dead, its record says so; teardown continues
  *  templates -> template..., end
  *  refresh   -> progress..., ok     builds it again; existing sandboxes keep the old version
- *  stat      -> stats
+ *  stat      -> stats               with `prove` only when it is known whether sandboxes can be made
  *  halt      -> ok                  its processes are dead, its files kept; its state is stopped
  *  pause     -> ok                  the tenant's processes are frozen; ok if it was paused already
  *  thaw      -> ok                  its processes run again; ok if it was running already

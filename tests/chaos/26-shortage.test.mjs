@@ -110,6 +110,8 @@ test('lost blocks of the disk image are reported, and files are there after stop
   await small.exec(s.id, 'head -c 100M /dev/urandom >/workspace/big; for i in $(seq 8000); do echo $i >/workspace/$i; done; head -c 20M /dev/urandom | split -b 1500 - /workspace/x; sync');
   await small.fails(503, 'unavailable', 'POST', S, {});
   assert.match((await small.fails(503, 'unavailable', 'POST', `${S}/${s.id}/snapshots`)).message, /read-only/);
+  const { json: ready } = await small.call('GET', '/ready', undefined, { key: null });
+  assert.deepEqual([ready.ok, ready.reason, ready.stage], [false, 'failing', 'disk'], 'broken, not full');
   await small.grow('800M');
   await small.kill9('both');
   await assert.rejects(small.restart(), /read-only after a failed write.*cove stop --all/);

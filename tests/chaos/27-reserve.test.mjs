@@ -121,7 +121,7 @@ test('on a full host tenants see ENOSPC and creates are refused, until there is 
   await full(d, 'POST', `${S}/${a.id}/snapshots`);
   await full(d, 'PUT', '/v1/templates/t', tar([{ name: 'etc/' }]));
   s = await shown(d);
-  assert.deepEqual([s.status, s.ready], [503, { ok: false, reason: 'disk_full', reserve: 'low' }]);
+  assert.deepEqual([s.status, s.ready], [503, { ok: false, reason: 'full', lacks: 'disk', reserve: 'low' }]);
   assert.deepEqual([s.of('low'), s.of('backed'), s.doctor[0]], [1, 1, 'note']);
   // nothing of what runs is hurt, and what gives room is done
   assert.equal((await d.get(`${S}/${a.id}/processes/clock`)).state, 'running');

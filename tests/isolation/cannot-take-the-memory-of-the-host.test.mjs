@@ -71,6 +71,8 @@ test('with little memory left no sandbox is made or booted, and those that run g
   const e = await d.fails(503, 'unavailable', 'POST', S, {});
   assert.match(e.message, /not enough memory for another sandbox/);
   await d.fails(503, 'unavailable', 'POST', `${S}/${b.id}/resume`);
+  const ready = await d.call('GET', '/ready', undefined, { key: null });
+  assert.deepEqual([ready.status, ready.json.reason, ready.json.lacks], [503, 'full', 'memory']);
   assert.equal((await d.exec(a.id, 'echo runs')).stdout, 'runs\n');
   await t.end();
   await poll('there is room again', async () => (await d.call('POST', `${S}/${b.id}/resume`)).status === 200);

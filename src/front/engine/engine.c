@@ -162,6 +162,8 @@ static void stat_answer(struct stat_call *c, const struct keeper_stats *m)
     for (size_t i = 0; i < c->g->norder; i++)
         s.by_state[c->g->order[i]->pub.state]++;
     s.init_connections = talk_hub_conns(c->g->hub);
+    s.lacks = m != NULL ? m->lacks : "";
+    s.failing = m != NULL ? m->failing : "";
     s.firewall = m != NULL ? m->firewall : "";
     if (m != NULL) {
         s.pooled = m->pooled;
@@ -182,8 +184,8 @@ static void stat_answer(struct stat_call *c, const struct keeper_stats *m)
         s.io_limits = m->io_limits;
         s.bandwidth = m->bandwidth;
         s.joined = true;
-        s.refuses = m->refuses[0] != '\0';
-        s.why = err_from_code(m->refuses);
+        s.proven = m->proven != 0;
+        s.proofs = m->proofs;
     }
     take_ptr (&c->cb)(c->arg, &s);
 }
@@ -201,14 +203,25 @@ static void on_stat_late(void *arg, const struct err *e)
     stat_answer(arg, NULL);
 }
 
-void engine_stat(struct engine *g, void (*cb)(void *arg, const struct engine_stats *s), void *arg)
+static void ask_stats(struct engine *g, bool prove,
+                      void (*cb)(void *arg, const struct engine_stats *s), void *arg)
 {
     static const struct keeper_asker asker = {.last = on_stat, .late = on_stat_late, .drop = free};
     struct stat_call *c = calloc(1, sizeof(*c));
-    struct keeper_stat ask = {0};
+    struct keeper_stat ask = {.prove = prove};
 
     if (c == NULL)
         return;
     *c = (struct stat_call){.g = g, .cb = cb, .arg = arg};
     keeper_ask(g->keeper, KEEPER_STAT, &ask, &asker, c);
+}
+
+void engine_stat(struct engine *g, void (*cb)(void *arg, const struct engine_stats *s), void *arg)
+{
+    ask_stats(g, false, cb, arg);
+}
+
+void engine_prove(struct engine *g, void (*cb)(void *arg, const struct engine_stats *s), void *arg)
+{
+    ask_stats(g, true, cb, arg);
 }

@@ -426,10 +426,13 @@ struct engine_stats {
     uint64_t disk_allocated, disk_used, reserve_wanted, reserve, disk_low, disk_backed;
     uint64_t memory_total, memory_left, memory_low;
     uint64_t io_weights, io_limits, bandwidth; /* 1: the host can share or limit these */
+    uint64_t proofs;                           /* sandboxes built for engine_prove() */
     bool joined;                               /* it answered */
-    bool refuses;                              /* creates, now... */
-    enum err_kind why;                         /* ...with this */
-    const char *firewall; /* of the host, in the way of sandboxes; borrowed for the call, or "" */
+    bool proven;                               /* `failing` is known */
+    /* Borrowed for the call; "": nothing. */
+    const char *lacks;    /* the host, for another sandbox: sandboxes, memory, disk, deletes */
+    const char *failing;  /* the stage that no sandbox gets past */
+    const char *firewall; /* of the host, in the way of sandboxes */
 };
 struct sandbox_traffic {
     const char *id;
@@ -440,5 +443,7 @@ void engine_traffic(struct engine *g, const char *key,
                     void (*each)(void *arg, const struct sandbox_traffic *t), engine_done_cb *done,
                     void *arg);
 void engine_stat(struct engine *g, void (*cb)(void *arg, const struct engine_stats *s), void *arg);
+/* The same, when it is known whether sandboxes can be made: one may be built for that. */
+void engine_prove(struct engine *g, void (*cb)(void *arg, const struct engine_stats *s), void *arg);
 
 #endif

@@ -283,15 +283,15 @@ static int op_refresh(struct keeper *k, uint32_t seq, const void *msg, struct er
     return 0;
 }
 
-static int op_stat(struct keeper *k, uint32_t seq, const void *msg, struct err *e)
+void link_stats(struct keeper *k, uint32_t seq)
 {
     struct keeper_stats m = {.sandboxes = k->counts[COUNT_GIVEN],
                              .pooled = k->counts[COUNT_POOLED],
                              .teardown = k->counts[COUNT_TEARDOWN],
                              .sandboxes_max = k->nsandboxes_max};
     struct reserve_view r;
+    struct err e;
 
-    (void)msg;
     reserve_show(k, &r);
     m.disk_total = r.total;
     m.disk_free = r.free;
@@ -301,8 +301,16 @@ static int op_stat(struct keeper *k, uint32_t seq, const void *msg, struct err *
     m.reserve = r.now;
     m.disk_low = r.low;
     m.disk_backed = r.backed;
-    m.refuses = sandbox_check_room(k, e) < 0 ? err_code(e->kind) : "";
-    m.memory_low = memory_check(k, e) < 0;
+    m.lacks = sandbox_lacks(k, &e);
+    m.failing = k->proof.stage;
+    m.proven = k->proof.at_ms != 0;
+    m.proofs = k->proof.builds;
+    if (strcmp(m.lacks, "disk") == 0 &&
+        e.kind != ERR_DISK_FULL) { /* read-only: not for want of space */
+        m.failing = m.lacks;
+        m.lacks = "";
+    }
+    m.memory_low = memory_check(k, &e) < 0;
     m.memory_total = k->memory.limit;
     m.memory_left = k->memory.left;
     m.io_weights = k->cgroups.io;
@@ -310,6 +318,13 @@ static int op_stat(struct keeper *k, uint32_t seq, const void *msg, struct err *
     m.bandwidth = k->network.limits;
     m.firewall = k->network.beside;
     link_send(k, KEEPER_STATS, seq, &m);
+}
+
+static int op_stat(struct keeper *k, uint32_t seq, const void *msg, struct err *e)
+{
+    (void)e;
+    if (((const struct keeper_stat *)msg)->prove == 0 || !proof_wait(k, seq))
+        link_stats(k, seq);
     return 0;
 }
 
@@ -509,6 +524,7 @@ void link_close(struct keeper *k)
     buf_free(&l->in);
     buf_free(&l->out);
     free(l);
+    proof_forget(k);
     /* Running requests continue; a sandbox that is given after this is in the list for the next
      * front, which has no row for it. */
     SANDBOX_EACH(k, sb)

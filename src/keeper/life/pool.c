@@ -33,16 +33,41 @@ void pool_refill_failed(struct keeper *k)
 
 static void refill_later(struct loop_timer *t);
 
+bool pool_has_place(const struct keeper *k)
+{
+    return k->counts[COUNT_POOLED] + k->counts[COUNT_FILLING] + k->counts[COUNT_GIVEN] +
+               k->counts[COUNT_STARTING] <
+           k->nsandboxes_max;
+}
+
+int pool_fill(struct keeper *k, struct err *e)
+{
+    struct order o = {.template = "base", .limits = sandbox_defaults(k), .relaxed = k->relaxed};
+    const char *failed = template_current(k, "base", e) == NULL     ? "template"
+                         : network_choose(k, "", &o.network, e) < 0 ? "network"
+                                                                    : NULL;
+
+    if (failed != NULL) {
+        proof_done(k, failed);
+        return -1;
+    }
+    return sandbox_build(k, &o, STATE_FILLING, 0, e) == NULL ? -1 : 0;
+}
+
+void pool_trim(struct keeper *k)
+{
+    if (k->counts[COUNT_POOLED] > k->config.pool)
+        sandbox_tell(LIST_FIRST(&k->pool, struct sandbox, pool_link), EV_DROP);
+}
+
 static void refill(struct loop_later *d)
 {
     struct keeper *k = CONTAINER_OF(d, struct keeper, refill);
-    struct order o = {.template = "base", .limits = sandbox_defaults(k), .relaxed = k->relaxed};
     size_t ours = k->counts[COUNT_POOLED] + k->counts[COUNT_FILLING];
     struct err e;
 
     if (ours >= k->config.pool || k->counts[COUNT_FILLING] >= POOL_FILLING_MAX ||
-        k->counts[COUNT_TEARDOWN] > POOL_TEARDOWN_MAX ||
-        ours + k->counts[COUNT_GIVEN] + k->counts[COUNT_STARTING] >= k->nsandboxes_max ||
+        k->counts[COUNT_TEARDOWN] > POOL_TEARDOWN_MAX || !pool_has_place(k) ||
         k->refill_wait.slot != 0)
         return;
     if (closer_is_closing()) {
@@ -53,8 +78,7 @@ static void refill(struct loop_later *d)
         loop_timer_set(k->loop, &k->refill_wait, POOL_AGAIN_MS, refill_again);
         return;
     }
-    if (network_choose(k, "", &o.network, &e) < 0 ||
-        sandbox_build(k, &o, STATE_FILLING, 0, &e) == NULL) {
+    if (pool_fill(k, &e) < 0) {
         pool_refill_failed(k);
         log_error("fill the pool: %s", e.msg);
         return;

@@ -43,6 +43,16 @@ void sandbox_boot_now(struct sandbox *sb);
 /* pool.c */
 /* Filling the pool failed: waits before the next attempt. */
 void pool_refill_failed(struct keeper *k);
+/* Builds one for the pool, whose fate is then told to proof_done(). */
+int pool_fill(struct keeper *k, struct err *e);
+/* The host's maximum leaves a place beside pooled and given ones. */
+bool pool_has_place(const struct keeper *k);
+/* Drops one if the pool has more than it should: one was built as a proof. */
+void pool_trim(struct keeper *k);
+
+/* proof.c */
+/* A sandbox was built for the pool: the stage that failed, or NULL. */
+void proof_done(struct keeper *k, const char *failed);
 
 /* pause.c */
 reaction react_pause_begin, react_pause_check, react_resume;

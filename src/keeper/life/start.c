@@ -156,6 +156,8 @@ struct sandbox *sandbox_build(struct keeper *k, const struct order *o, enum stat
     if (network_keep_rules(sb, &o->rules, e) == 0 && stages_up(sb, e) == 0)
         return sb;
     sb->ask = 0;
+    if (as == STATE_FILLING)
+        proof_done(k, stage_name(sb->rec.stage));
     sandbox_take_down(sb, STATE_DELETING);
     return NULL;
 }
@@ -369,7 +371,10 @@ int react_booted_for_pool(struct sandbox *sb, const struct news *n, struct err *
     if (record_save(sb, false, e) < 0)
         log_warn("%s", e->msg);
     sb->k->refill_fails = 0;
+    loop_timer_stop(sb->k->loop, &sb->k->refill_wait);
+    proof_done(sb->k, NULL);
     pool_refill(sb->k);
+    pool_trim(sb->k);
     return 0;
 }
 
@@ -395,6 +400,7 @@ int react_fill_failed(struct sandbox *sb, const struct news *n, struct err *e)
 {
     (void)n;
     (void)e;
+    proof_done(sb->k, stage_name(sb->rec.stage));
     sandbox_take_down(sb, STATE_DELETING);
     pool_refill_failed(sb->k);
     return 0;

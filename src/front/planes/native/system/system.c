@@ -30,20 +30,24 @@ static void health(struct call *c, const void *in)
 
 struct ready_view {
     bool ok;
-    const char *reason, *reserve, *firewall;
+    const char *reason, *lacks, *stage, *reserve, *firewall;
 };
 /* clang-format off */
 static const struct shape_field ready_fields[] = {
     {"ok", SHAPE_BOOL, offsetof(struct ready_view, ok), "True if the server accepts creates."},
-    {"reason", SHAPE_STR, offsetof(struct ready_view, reason), "Why not: `starting`, or the code a create fails with.", SHAPE_OMITTED},
+    {"reason", SHAPE_STR, offsetof(struct ready_view, reason), "Why not: `starting`; `full`, and `lacks` says of what; `failing`, and `stage` says where.", SHAPE_OMITTED},
+    {"lacks", SHAPE_STR, offsetof(struct ready_view, lacks), "What a full host has too little of: `sandboxes` (the maximum is reached), `memory`, `disk`, or `deletes` (many are not finished).", SHAPE_OMITTED},
+    {"stage", SHAPE_STR, offsetof(struct ready_view, stage), "The stage that no new sandbox gets past: `template`, `cgroup`, `ids`, `birth`, `disk`, `root`, `network` or `init`. The log has the error.", SHAPE_OMITTED},
     {"reserve", SHAPE_STR, offsetof(struct ready_view, reserve),
      "Disk space allocated ahead: `enough`; `short` of what is wanted; `low`, and creates are refused; `unbacked`: writes can be lost if the host's disk fills up; `none` is kept.", SHAPE_OMITTED},
     {"firewall", SHAPE_STR, offsetof(struct ready_view, firewall), "The rule of another firewall of the host that keeps sandboxes from their network, and what to do. Creates work.", SHAPE_OMITTED},
 };
 /* clang-format on */
-static SHAPE(ready_shape, "Ready",
-             "Whether sandboxes can be created. Without sizes, since no key is required.",
-             ready_fields);
+static SHAPE(
+    ready_shape, "Ready",
+    "Whether sandboxes can be created: whether the last one that was made for the pool went "
+    "through every stage. Without sizes, since no key is required.",
+    ready_fields);
 
 static const char *reserve_word(const struct engine_stats *s)
 {
@@ -60,13 +64,16 @@ static const char *reserve_word(const struct engine_stats *s)
 static void ready_told(void *arg, const struct engine_stats *s)
 {
     struct call *c = arg;
-    struct ready_view v = {.ok = s->joined && !s->refuses};
+    bool full = *s->lacks != '\0', failing = *s->failing != '\0';
+    struct ready_view v = {.ok = s->joined && s->proven && !full && !failing,
+                           .lacks = s->lacks,
+                           .stage = full ? "" : s->failing,
+                           .reserve = s->joined ? reserve_word(s) : "",
+                           .firewall = s->firewall};
 
     if (!call_told(c))
         return;
-    v.reason = !s->joined ? "starting" : s->refuses ? err_code(s->why) : "";
-    v.reserve = s->joined ? reserve_word(s) : "";
-    v.firewall = s->firewall;
+    v.reason = full ? "full" : failing ? "failing" : v.ok ? "" : "starting";
     call_reply_shape_as(c, v.ok ? 200 : 503, &ready_shape, &v);
 }
 
@@ -76,11 +83,12 @@ static void ready(struct call *c, const void *in)
     if (!engine_is_ready(c->plane->engine)) {
         call_reply_shape_as(
             c, 503, &ready_shape,
-            &(struct ready_view){.reason = "starting", .reserve = "", .firewall = ""});
+            &(struct ready_view){
+                .reason = "starting", .lacks = "", .stage = "", .reserve = "", .firewall = ""});
         return;
     }
     call_expect(c, &call_pending, NULL);
-    engine_stat(c->plane->engine, ready_told, c);
+    engine_prove(c->plane->engine, ready_told, c);
 }
 
 /* ---- /v1/config ---- */
@@ -137,6 +145,7 @@ static const struct {
     ROW(processes,        "counter", "processes_total",               "Processes started."),
     ROW(init_connections, "gauge",   "init_connections",              "Connections to sandboxes' inits."),
     ROW(pooled,           "gauge",   "sandboxes_pooled",              "Sandboxes made in advance."),
+    ROW(proofs,           "counter", "sandbox_proofs_total",          "Sandboxes made only to know whether that works (/ready)."),
     ROW(teardown,         "gauge",   "teardown_queue",                "Sandboxes whose remains are being removed."),
     ROW(sandboxes_max,    "gauge",   "sandboxes_max",                 "Maximum number of sandboxes of this host."),
     ROW(disk_total,       "gauge",   "disk_bytes",                    "Size of the pool that sandboxes' disks may grow to together."),
