@@ -87,6 +87,15 @@ test('streams that are open do not keep the daemon from ending', async () => {
   await livesOn(b);
 });
 
+test('a stream that a client can resume ends with the daemon and is not cut', async () => {
+  const b = await busy();
+  const streams = [await d.sse('/v1/events'), await d.sse(`${S}/${b.s.id}/processes/job/logs?follow=true`)];
+  const all = streams.map((stream) => stream.all()); // rejects if the connection closes before the last chunk
+  await d.end();
+  await Promise.all(all);
+  await livesOn(b);
+});
+
 test('cove stop ends a running daemon and succeeds without one', async () => {
   const b = await busy();
   const r = await stop();
