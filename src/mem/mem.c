@@ -3,6 +3,7 @@
 
 #include <jansson.h>
 #include <malloc.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -38,7 +39,38 @@ void *mem_zeroed(size_t n, size_t size)
 
 char *mem_text(const char *text)
 {
-    return or_end(strdup(text));
+    return text != NULL ? or_end(strdup(text)) : NULL;
+}
+
+void *mem_again(void *p, size_t n, size_t size)
+{
+    return or_end(reallocarray(p, n, size));
+}
+
+void mem_put(struct map *m, struct map_node *node, const char *key)
+{
+    if (map_put(m, node, key) < 0)
+        end();
+}
+
+char *mem_vformat(const char *fmt, va_list ap)
+{
+    char *text = NULL;
+
+    if (vasprintf(&text, fmt, ap) < 0)
+        end();
+    return text;
+}
+
+char *mem_format(const char *fmt, ...)
+{
+    va_list ap;
+    char *text;
+
+    va_start(ap, fmt);
+    text = mem_vformat(fmt, ap);
+    va_end(ap);
+    return text;
 }
 
 static void *bytes(size_t n)

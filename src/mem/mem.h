@@ -13,12 +13,22 @@
 #ifndef MEM_MEM_H
 #define MEM_MEM_H
 
+#include <stdarg.h>
 #include <stddef.h>
+
+#include "base/map.h"
 
 /* `n` zeroed things of `size` bytes; belongs to the caller. */
 void *mem_zeroed(size_t n, size_t size);
-/* A copy of the text; belongs to the caller. */
+/* A copy of the text, NULL for NULL; belongs to the caller. */
 char *mem_text(const char *text);
+/* As realloc(): room for `n` things of `size` bytes, the new ones not zeroed. */
+void *mem_again(void *p, size_t n, size_t size);
+/* As map_put(). */
+void mem_put(struct map *m, struct map_node *node, const char *key);
+/* As asprintf() and vasprintf(). */
+char *mem_format(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+char *mem_vformat(const char *fmt, va_list ap) __attribute__((format(printf, 1, 0)));
 /* All memory of jansson comes from here from now on; called once, by main. */
 void mem_for_json(void);
 /* Large blocks go back to the system when they are freed, also after larger ones. Called once, by a

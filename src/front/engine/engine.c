@@ -6,6 +6,7 @@
 
 #include "base/own.h"
 #include "front/engine/internal.h"
+#include "mem/mem.h"
 
 #define ENGINE_POINTS_MAX (16u << 20)
 
@@ -32,8 +33,6 @@ static int engine_start(struct engine *g, struct err *e)
         .loop = g->loop, .fd = g->o.keeper_fd, .on_died = on_died, .on_lost = on_lost, .arg = g};
 
     g->hub = talk_hub_new(g->loop, g->o.run_fd);
-    if (g->hub == NULL)
-        return err_set(e, ERR_INTERNAL, "engine: out of memory");
     if (flusher_new(g, &g->flusher, e) < 0)
         return -1;
     if (archives_new(g, e) < 0 || events_new(g, e) < 0 || keeper_link_new(&k, &g->keeper, e) < 0)
@@ -49,10 +48,8 @@ void engine_on_leave(struct engine *g, void (*fn)(void *arg, const char *id), vo
 
 int engine_new(const struct engine_opts *opts, struct engine **ret, struct err *e)
 {
-    struct engine *g = calloc(1, sizeof(*g));
+    struct engine *g = mem_zeroed(1, sizeof(*g));
 
-    if (g == NULL)
-        return err_set(e, ERR_INTERNAL, "engine: out of memory");
     g->o = *opts;
     g->loop = opts->loop;
     ceilings_set(g);
@@ -207,11 +204,9 @@ static void ask_stats(struct engine *g, bool prove,
                       void (*cb)(void *arg, const struct engine_stats *s), void *arg)
 {
     static const struct keeper_asker asker = {.last = on_stat, .late = on_stat_late, .drop = free};
-    struct stat_call *c = calloc(1, sizeof(*c));
+    struct stat_call *c = mem_zeroed(1, sizeof(*c));
     struct keeper_stat ask = {.prove = prove};
 
-    if (c == NULL)
-        return;
     *c = (struct stat_call){.g = g, .cb = cb, .arg = arg};
     keeper_ask(g->keeper, KEEPER_STAT, &ask, &asker, c);
 }

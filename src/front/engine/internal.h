@@ -209,7 +209,7 @@ struct engine {
 struct box *box_find(struct engine *g, const char *id);
 /* Also checks whose it is; NULL for one that is being deleted. */
 struct box *box_of(struct ref ref);
-/* Copies everything. NULL when out of memory or the id is already there. */
+/* Copies everything. NULL if the id is already there. */
 struct box *box_add(struct engine *g, const struct store_sandbox *row);
 void box_free(struct box *b);
 /* See engine_on_leave(). */
@@ -245,7 +245,7 @@ int ceilings_check(const struct engine *g, const struct limits *l, struct err *e
 
 /* network.c: the rules as the wire and the row have them */
 void box_pack_rules(struct buf *out, const struct sandbox_rule *rules, size_t n);
-int box_set_rules(struct box *b, const struct wire_bytes *packed);
+void box_set_rules(struct box *b, const struct wire_bytes *packed);
 /* Tells the keeper the rules of a running sandbox again. */
 void network_reapply(struct box *b);
 
@@ -263,7 +263,7 @@ struct waiter {
     bool failed;
     struct err e;
 };
-/* NULL when out of memory: no answer is possible, so the client's connection times out. */
+/* A client that waits for an answer. */
 struct waiter *waiter_new(struct engine *g, engine_done_cb *done, engine_sandbox_cb *got,
                           void *arg);
 /* Both take the waiter, which may be NULL. `e` NULL: success. */
@@ -282,8 +282,8 @@ void flush_then(struct flusher *f, struct flush *w, flush_cb *cb);
 /* idle.c: from now on, if it is to be paused when it is idle. */
 void idle_watch(struct box *b);
 
-/* name.c. A second sandbox of one name stays without; -1: out of memory. */
-int name_attach(struct box *b);
+/* name.c. A second sandbox of one name stays without. */
+void name_attach(struct box *b);
 /* Whether a client may give that name to `b` (or to a new one: NULL). */
 int name_check(struct engine *g, const char *key, const char *name, const struct box *b,
                struct err *e);

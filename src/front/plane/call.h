@@ -83,12 +83,12 @@ struct call {
     struct loop_later later;
 };
 
-/* NULL when out of memory; the request is answered then. */
+/* For a request whose head has come. */
 struct call *call_new(struct plane *p, struct http_req *r);
 void call_free(struct call *c); /* plane_free() only */
 
 /* Zeroed memory that lives as long as the call; `drop` (or NULL) releases what it
- * holds. NULL when out of memory; the call is answered then. */
+ * holds. */
 void *call_state(struct call *c, size_t size, void (*drop)(void *state));
 /* A parameter of the path, by its place. */
 const char *call_param(const struct call *c, size_t i);

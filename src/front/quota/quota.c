@@ -60,8 +60,7 @@ struct quota_user *quota_user(struct quota_book *b, const char *key)
     strcpy(u->key, key);
     u->book = b;
     u->most = b->defaults;
-    if (map_put(&b->users, &u->node, u->key) < 0)
-        abort(); /* as mem.h does */
+    mem_put(&b->users, &u->node, u->key);
     return u;
 }
 

@@ -125,8 +125,7 @@ int store_archive_each(struct store *s,
                        void *arg, struct err *e);
 /* The part of the archives' store that is a key's; given once. */
 int store_space_put(struct store *s, const char *key, const char *space, struct err *e);
-/* `each` returns -1 when out of memory. */
-int store_space_each(struct store *s, int (*each)(void *arg, const char *key, const char *space),
+int store_space_each(struct store *s, void (*each)(void *arg, const char *key, const char *space),
                      void *arg, struct err *e);
 
 /* ---- who added which template ---- */

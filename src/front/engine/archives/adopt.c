@@ -5,6 +5,7 @@
 #include "base/own.h"
 #include "base/str.h"
 #include "front/engine/archives/internal.h"
+#include "mem/mem.h"
 
 struct adopt {
     struct list link;
@@ -116,10 +117,8 @@ static int check(struct adopt *a, const char *space, const char *digest, struct 
 void engine_archive_adopt(struct engine *g, const char *key, const char *owner, const char *space,
                           const char *digest, archive_cb *cb, void *arg)
 {
-    struct adopt *a = calloc(1, sizeof(*a));
+    struct adopt *a = mem_zeroed(1, sizeof(*a));
 
-    if (a == NULL)
-        abort(); /* as import.c */
     a->as = g->archives;
     a->cb = cb;
     a->arg = arg;

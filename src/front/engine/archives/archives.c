@@ -8,6 +8,7 @@
 #include "base/own.h"
 #include "base/str.h"
 #include "front/engine/archives/internal.h"
+#include "mem/mem.h"
 
 #define TIDY_MS 20000u /* after the start, what a killed front left is collected */
 
@@ -24,10 +25,8 @@ struct vault *archives_vault(struct archives *as, struct err *e)
 
 static struct space *space_add(struct archives *as, const char *key, const char *name)
 {
-    struct space *sp = calloc(1, sizeof(*sp));
+    struct space *sp = mem_zeroed(1, sizeof(*sp));
 
-    if (sp == NULL)
-        return NULL;
     sp->as = as;
     str_fmt(sp->key, sizeof(sp->key), "%s", key);
     str_fmt(sp->name, sizeof(sp->name), "%s", name);
@@ -48,10 +47,7 @@ struct space *space_of(struct archives *as, const char *key, bool make, struct e
     id_random(name, ARCHIVE_SPACE);
     if (store_space_put(as->g->o.store, key, name, e) < 0)
         return NULL;
-    sp = space_add(as, key, name);
-    if (sp == NULL)
-        err_set(e, ERR_INTERNAL, "out of memory");
-    return sp;
+    return space_add(as, key, name);
 }
 
 static void collect_soon(struct loop_later *l)
@@ -94,12 +90,10 @@ static struct kept *kept_new(struct archives *as, const struct store_archive *ro
 {
     size_t len = strlen(row->key) + strlen(row->owner) + strlen(row->digest) + strlen(row->space) +
                  strlen(row->template) + strlen(row->base) + 6;
-    struct kept *k = calloc(1, sizeof(*k) + len);
+    struct kept *k = mem_zeroed(1, sizeof(*k) + len);
     struct quotas charge = cost(row->stored);
-    char *at = k == NULL ? NULL : k->text;
+    char *at = k->text;
 
-    if (k == NULL)
-        return NULL;
     k->seq = row->seq;
     k->pub = (struct archive){.key = keep(&at, row->key),
                               .owner = keep(&at, row->owner),
@@ -212,7 +206,6 @@ const struct archive *kept_add(struct archives *as, const struct store_archive *
 {
     struct store *s = as->g->o.store;
     struct store_archive new = *row;
-    struct kept *k;
 
     if (store_begin(s, e) < 0)
         return NULL;
@@ -223,10 +216,7 @@ const struct archive *kept_add(struct archives *as, const struct store_archive *
         return NULL;
     }
     kept_older(as, row->key, row->owner, ARCHIVE_KEPT - 1, drop_kept, e);
-    k = kept_new(as, &new);
-    if (k == NULL)
-        err_set(e, ERR_INTERNAL, "out of memory");
-    return k == NULL ? NULL : &k->pub;
+    return &kept_new(as, &new)->pub;
 }
 
 /* ---- what callers ask ---- */
@@ -305,12 +295,14 @@ void engine_archives_delete(struct engine *g, const char *key, const char *owner
 
 static int on_row(void *arg, const struct store_archive *row, struct err *e)
 {
-    return kept_new(arg, row) == NULL ? err_set(e, ERR_INTERNAL, "archives: out of memory") : 0;
+    (void)e;
+    kept_new(arg, row);
+    return 0;
 }
 
-static int on_space(void *arg, const char *key, const char *name)
+static void on_space(void *arg, const char *key, const char *name)
 {
-    return space_add(arg, key, name) == NULL ? -1 : 0;
+    space_add(arg, key, name);
 }
 
 static void on_tidy(struct loop_timer *t)
@@ -324,10 +316,8 @@ static void on_tidy(struct loop_timer *t)
 
 int archives_new(struct engine *g, struct err *e)
 {
-    struct archives *as = g->archives = calloc(1, sizeof(*as));
+    struct archives *as = g->archives = mem_zeroed(1, sizeof(*as));
 
-    if (as == NULL)
-        return err_set(e, ERR_INTERNAL, "archives: out of memory");
     as->g = g;
     list_init(&as->all);
     list_init(&as->spaces);

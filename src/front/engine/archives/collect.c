@@ -11,6 +11,7 @@
 #include "base/own.h"
 #include "base/str.h"
 #include "front/engine/archives/internal.h"
+#include "mem/mem.h"
 
 #define NAMES_MAX (64u << 20) /* bytes of names removed by one run; the next takes the rest */
 
@@ -142,9 +143,7 @@ void collect_begin(struct space *sp)
         log_error("archives: %s", e.msg);
         return;
     }
-    c = calloc(1, sizeof(*c));
-    if (c == NULL)
-        return;
+    c = mem_zeroed(1, sizeof(*c));
     buf_init(&c->manifests, NAMES_MAX);
     buf_init(&c->chunks, 1u << 30);
     buf_init(&c->names, NAMES_MAX);

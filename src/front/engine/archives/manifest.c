@@ -8,6 +8,7 @@
 
 #include "base/str.h"
 #include "front/engine/archives.h"
+#include "mem/mem.h"
 #include "wire/archive.h"
 #include "json/read.h"
 #include "json/write.h"
@@ -32,13 +33,8 @@ struct manifest_chunk *manifest_add(struct manifest *m, enum manifest_part part)
     if (m->parts[MANIFEST_GONE].n + m->parts[MANIFEST_TAR].n >= ARCHIVE_CHUNKS_MAX)
         return NULL;
     if (l->n == l->room) {
-        size_t room = l->room * 2 + 16;
-        struct manifest_chunk *v = realloc(l->v, room * sizeof(*v));
-
-        if (v == NULL)
-            return NULL;
-        l->v = v;
-        l->room = room;
+        l->room = l->room * 2 + 16;
+        l->v = mem_again(l->v, l->room, sizeof(*l->v));
     }
     l->v[l->n] = (struct manifest_chunk){0};
     return &l->v[l->n++];

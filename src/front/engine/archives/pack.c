@@ -12,6 +12,7 @@
 #include "base/own.h"
 #include "base/str.h"
 #include "front/engine/archives/internal.h"
+#include "mem/mem.h"
 #include "json/read.h"
 
 #define CHUNKS_AT_ONCE 3u /* being stored, of one archive: the memory it needs */
@@ -203,10 +204,8 @@ static void blob_done(struct job *w)
 /* Takes the data. */
 static struct blob *blob_new(struct packing *x, struct buf *data)
 {
-    struct blob *b = calloc(1, sizeof(*b));
+    struct blob *b = mem_zeroed(1, sizeof(*b));
 
-    if (b == NULL)
-        abort(); /* as import.c */
     b->x = x;
     b->vault = vault_ref(x->as->vault);
     b->data = *data;
@@ -526,10 +525,8 @@ static int check(const struct packing *x, const struct archive_opts *o, struct e
 void engine_archive(struct ref ref, const struct archive_opts *o, archive_cb *cb, void *arg)
 {
     struct archives *as = ref.engine->archives;
-    struct packing *x = calloc(1, sizeof(*x));
+    struct packing *x = mem_zeroed(1, sizeof(*x));
 
-    if (x == NULL)
-        abort(); /* as import.c */
     x->as = as;
     x->cb = cb;
     x->arg = arg;
@@ -546,7 +543,7 @@ void engine_archive(struct ref ref, const struct archive_opts *o, archive_cb *cb
         loop_defer(ref.engine->loop, &x->later, tell_failed);
         return;
     }
-    x->m.spec = o->spec == NULL ? NULL : strdup(o->spec);
+    x->m.spec = mem_text(o->spec);
     list_add_tail(&as->packs_waiting, &x->link);
     as->nwaiting++;
     packs_kick(as);

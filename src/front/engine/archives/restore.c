@@ -11,6 +11,7 @@
 #include "base/str.h"
 #include "front/engine/archives/internal.h"
 #include "front/engine/sandbox/fill.h"
+#include "mem/mem.h"
 #include "json/read.h"
 
 #define AHEAD_MAX 3u /* chunks in memory, of one restore */
@@ -177,10 +178,8 @@ static void piece_drop(struct job *w)
 
 static void read_blob(struct restoring *r, const char *digest, uint32_t size, bool manifest)
 {
-    struct piece *p = calloc(1, sizeof(*p));
+    struct piece *p = mem_zeroed(1, sizeof(*p));
 
-    if (p == NULL)
-        abort(); /* as import.c */
     p->r = r;
     p->vault = vault_ref(r->as->vault);
     p->manifest = manifest;
@@ -379,9 +378,7 @@ void engine_archive_restore(struct engine *g, const char *key, const struct arch
         refuse(g, cb, arg, &e);
         return;
     }
-    r = calloc(1, sizeof(*r));
-    if (r == NULL)
-        abort(); /* as import.c */
+    r = mem_zeroed(1, sizeof(*r));
     r->as = as;
     r->archive = k;
     k->users++;

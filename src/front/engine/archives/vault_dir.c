@@ -17,6 +17,7 @@
 #include "base/own.h"
 #include "base/str.h"
 #include "front/engine/archives/vault.h"
+#include "mem/mem.h"
 
 #define NEW "new"
 #define DEFAULT_NAME "archives"
@@ -204,11 +205,7 @@ int vault_dir_open(const char *path, int state_fd, struct vault **ret, struct er
         close(fd);
         return -1;
     }
-    d = calloc(1, sizeof(*d));
-    if (d == NULL) {
-        close(fd);
-        return err_set(e, ERR_INTERNAL, "out of memory");
-    }
+    d = mem_zeroed(1, sizeof(*d));
     d->v = (struct vault){.kind = &kind_dir, .refs = 1};
     d->fd = fd;
     *ret = &d->v;

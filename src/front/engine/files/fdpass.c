@@ -16,6 +16,7 @@
 #include "front/engine/files/fdpass_take.h"
 #include "front/engine/files/internal.h"
 #include "loop/job.h"
+#include "mem/mem.h"
 
 #define SEQ 1u
 
@@ -275,10 +276,8 @@ static int call_begin(struct fd_call *c, struct box *b, uint16_t request, const 
 static struct fd_call *call_new(struct engine *g, enum init_fd_kind want, const char *key,
                                 fd_cb *cb, void *arg)
 {
-    struct fd_call *c = calloc(1, sizeof(*c));
+    struct fd_call *c = mem_zeroed(1, sizeof(*c));
 
-    if (c == NULL)
-        abort(); /* as in stream.c */
     c->g = g;
     c->in.want = want;
     c->in.any_file = g->o.host;
@@ -343,12 +342,11 @@ static void close_done(struct job *j)
 
 void fd_close(struct engine *g, int fd, const char *key)
 {
-    struct closing *c = fd < 0 ? NULL : calloc(1, sizeof(*c));
+    struct closing *c;
 
     if (fd < 0)
         return;
-    if (c == NULL)
-        abort(); /* as in stream.c */
+    c = mem_zeroed(1, sizeof(*c));
     c->fd = fd;
     c->job.drop = close_done;
     c->job.lane = JOB_CLOSE;

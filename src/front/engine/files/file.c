@@ -9,6 +9,7 @@
 #include "front/engine/command.h"
 #include "front/engine/files/internal.h"
 #include "front/engine/process.h"
+#include "mem/mem.h"
 
 void file_cancel(struct file_call *c)
 {
@@ -148,13 +149,11 @@ static void look_cancel(struct file_call *c)
 
 struct file_call *file_stat(const struct file_at *at, bool follow, file_entry_cb *cb, void *arg)
 {
-    struct look *l = calloc(1, sizeof(*l));
+    struct look *l = mem_zeroed(1, sizeof(*l));
     struct init_look m;
     struct err e;
     struct box *b;
 
-    if (l == NULL)
-        abort(); /* as in stream.c */
     *l = (struct look){
         .call.cancel = look_cancel, .g = at->ref.engine, .follow = follow, .cb = cb, .arg = arg};
     b = file_keep(at, &l->kept, &e);

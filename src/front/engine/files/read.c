@@ -11,6 +11,7 @@
 #include "front/engine/fdpass.h"
 #include "front/engine/files/internal.h"
 #include "front/engine/process.h"
+#include "mem/mem.h"
 
 static const struct talk_kind kind_read = {INIT_LOOK, {{INIT_FILE, TALK_LAST}}};
 
@@ -199,13 +200,11 @@ static void pause_stream(struct file_call *c, bool paused)
 
 struct file_call *file_read(const struct file_at *at, const struct file_read_ops *ops, void *arg)
 {
-    struct reading *r = calloc(1, sizeof(*r));
+    struct reading *r = mem_zeroed(1, sizeof(*r));
     struct init_look m;
     struct err e;
     struct box *b;
 
-    if (r == NULL)
-        abort(); /* as in stream.c */
     r->call = (struct file_call){.cancel = cancel, .pause = pause_stream};
     r->g = at->ref.engine;
     r->ops = ops;

@@ -8,6 +8,7 @@
 #include "base/own.h"
 #include "front/engine/command.h"
 #include "front/engine/files/internal.h"
+#include "mem/mem.h"
 
 struct words {
     const char *list[FILE_WORK_ARGS_MAX + 1]; /* each is ours */
@@ -20,8 +21,7 @@ __attribute__((format(printf, 2, 3))) static void say(struct words *w, const cha
     va_list ap;
 
     va_start(ap, fmt);
-    if (vasprintf(&text, fmt, ap) < 0)
-        abort(); /* as in stream.c */
+    text = mem_vformat(fmt, ap);
     va_end(ap);
     if (w->n < FILE_WORK_ARGS_MAX)
         w->list[w->n++] = text;

@@ -10,6 +10,7 @@
 #include "base/own.h"
 #include "base/str.h"
 #include "front/engine/work.h"
+#include "mem/mem.h"
 
 #define PREFIX ".watch-"
 
@@ -27,10 +28,8 @@ struct watch {
 
 static struct watch *watch_new(const struct watch_ops *ops, void *arg)
 {
-    struct watch *w = calloc(1, sizeof(*w));
+    struct watch *w = mem_zeroed(1, sizeof(*w));
 
-    if (w == NULL)
-        abort(); /* as stream.c does: nothing can go on */
     w->ops = ops;
     w->arg = arg;
     buf_init(&w->line, WATCH_LINE_MAX);
@@ -238,10 +237,8 @@ struct ask {
 
 static struct ask *ask_new(engine_done_cb *cb, void *arg)
 {
-    struct ask *a = calloc(1, sizeof(*a));
+    struct ask *a = mem_zeroed(1, sizeof(*a));
 
-    if (a == NULL)
-        abort();
     a->cb = cb;
     a->arg = arg;
     return a;

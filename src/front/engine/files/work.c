@@ -7,6 +7,7 @@
 #include "base/buf.h"
 #include "base/own.h"
 #include "base/str.h"
+#include "mem/mem.h"
 
 struct work {
     struct process_stream *stream;
@@ -141,10 +142,8 @@ struct work *work_start(struct ref ref, const struct work_opts *o, const struct 
                              .stdin_open = o->input,
                              .helper = true,
                              .leash = true};
-    struct work *w = calloc(1, sizeof(*w));
+    struct work *w = mem_zeroed(1, sizeof(*w));
 
-    if (w == NULL)
-        abort(); /* as stream.c does: nothing can go on */
     for (size_t i = 0; i < WORK_ARGS_MAX && o->argv[i] != NULL; i++)
         argv[i + 1] = o->argv[i];
     w->ops = ops;

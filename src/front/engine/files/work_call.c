@@ -5,6 +5,7 @@
 #include "base/own.h"
 #include "base/str.h"
 #include "front/engine/files/internal.h"
+#include "mem/mem.h"
 
 struct file_work {
     struct file_call call; /* first */
@@ -151,10 +152,8 @@ static const struct work_ops helper_ops = {.on_data = on_data, .on_done = on_don
 
 static struct file_work *work_new(struct engine *g, const struct file_work_ops *ops, void *arg)
 {
-    struct file_work *w = calloc(1, sizeof(*w));
+    struct file_work *w = mem_zeroed(1, sizeof(*w));
 
-    if (w == NULL)
-        abort(); /* as in stream.c */
     w->call = (struct file_call){.cancel = cancel, .pause = pause_work};
     w->g = g;
     w->ops = ops;

@@ -11,6 +11,7 @@
 #include "base/str.h"
 #include "front/engine/files/internal.h"
 #include "front/engine/process.h"
+#include "mem/mem.h"
 
 #define HELD_MAX                                                                                   \
     (INIT_FILE_MAX + (1u << 20)) /* and what a caller still gives while the helper starts */
@@ -168,13 +169,13 @@ static void start_helper(struct file_write *w)
         args[n++] = owner;
         args[n++] = "chown";
     }
-    if (w->match != NULL && asprintf(&match, "match=%s", w->match) > 0)
-        args[n++] = match;
+    if (w->match != NULL)
+        args[n++] = match = mem_format("match=%s", w->match);
     str_fmt(prefix, sizeof(prefix), "xattr_prefix=%s", w->xattr_prefix);
     if (w->xattr_prefix[0] != '\0')
         args[n++] = prefix;
-    if (w->xattrs != NULL && asprintf(&xattrs, "xattrs=%s", w->xattrs) > 0)
-        args[n++] = xattrs;
+    if (w->xattrs != NULL)
+        args[n++] = xattrs = mem_format("xattrs=%s", w->xattrs);
     if (o->append)
         args[n++] = "append";
     if (o->atomic)
@@ -269,9 +270,8 @@ static int keep_opts(struct file_write *w, const struct file_write_opts *o, stru
         return err_set(e, ERR_INVALID, "extended attributes: more than %u bytes", XATTR_LINES_MAX);
     if (o->xattr_prefix != NULL)
         strcpy(w->xattr_prefix, o->xattr_prefix);
-    if ((o->match != NULL && (w->match = strdup(o->match)) == NULL) ||
-        (o->xattrs != NULL && (w->xattrs = strdup(o->xattrs)) == NULL))
-        return err_set(e, ERR_INTERNAL, "out of memory");
+    w->match = mem_text(o->match);
+    w->xattrs = mem_text(o->xattrs);
     w->special = o->owner != NULL || o->match != NULL || o->atomic || o->gzip;
     return 0;
 }
@@ -279,10 +279,8 @@ static int keep_opts(struct file_write *w, const struct file_write_opts *o, stru
 struct file_write *file_write(const struct file_at *at, const struct file_write_opts *o,
                               const struct file_write_ops *ops, void *arg)
 {
-    struct file_write *w = calloc(1, sizeof(*w));
+    struct file_write *w = mem_zeroed(1, sizeof(*w));
 
-    if (w == NULL)
-        abort(); /* as in stream.c */
     w->g = at->ref.engine;
     w->ops = ops;
     w->arg = arg;

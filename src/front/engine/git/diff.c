@@ -11,6 +11,7 @@
 #include "base/own.h"
 #include "base/str.h"
 #include "front/engine/git_parse.h"
+#include "mem/mem.h"
 
 #define SECTION "diff "
 #define SECTION_LEN (sizeof(SECTION) - 1)
@@ -51,25 +52,13 @@ static int take_raw(struct git_diff *d, char *token, struct err *e)
     return 0;
 }
 
-static int grow(struct git_diff *d, struct err *e)
-{
-    size_t room = d->room == 0 ? 16 : d->room * 2;
-    struct git_file *more = realloc(d->files, room * sizeof(*more));
-
-    if (more == NULL)
-        return err_set(e, ERR_INTERNAL, "out of memory");
-    d->files = more;
-    d->room = room;
-    return 0;
-}
-
 static unsigned sections_of(const struct git_file *f)
 {
     return f->status == 'U' ? 0 : f->status == 'T' ? 2 : 1;
 }
 
 /* An unmerged file comes as that first, and then as what it differs in from ours. */
-static int keep(struct git_diff *d, struct err *e)
+static void keep(struct git_diff *d)
 {
     struct git_file *last = d->n > 0 ? &d->files[d->n - 1] : NULL;
     bool again = last != NULL && last->status == 'U' && strcmp(last->path, d->next.path) == 0;
@@ -83,30 +72,30 @@ static int keep(struct git_diff *d, struct err *e)
     if (d->n >= GIT_FILES_MAX) {
         d->more = true;
         file_free(&d->next);
-        return 0;
+        return;
     }
-    if (d->n == d->room && grow(d, e) < 0)
-        return -1;
+    if (d->n == d->room) {
+        d->room = d->room == 0 ? 16 : d->room * 2;
+        d->files = mem_again(d->files, d->room, sizeof(*d->files));
+    }
     buf_init(&d->next.patch, d->file_max);
     d->files[d->n++] = d->next;
     d->next = (struct git_file){0};
-    return 0;
 }
 
 static int take_path(struct git_diff *d, const char *token, struct err *e)
 {
-    char *copy = *token != '\0' ? strdup(token) : NULL;
-
-    if (copy == NULL)
+    if (*token == '\0')
         return nonsense(e);
     if (d->want == GIT_WANT_FROM) {
-        d->next.from = copy;
+        d->next.from = mem_text(token);
         d->want = GIT_WANT_PATH;
         return 0;
     }
-    d->next.path = copy;
+    d->next.path = mem_text(token);
     d->want = GIT_WANT_ANY;
-    return keep(d, e);
+    keep(d);
+    return 0;
 }
 
 /* ---- numbers ---- */

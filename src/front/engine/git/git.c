@@ -9,6 +9,7 @@
 #include "base/own.h"
 #include "base/str.h"
 #include "front/engine/work.h"
+#include "mem/mem.h"
 
 #define ENV_MAX (64u << 10)
 #define PROGRESS_MAX 1024u /* of progress; longer ones are none */
@@ -180,11 +181,9 @@ struct git *git_run(struct ref ref, const struct git_opts *o, const struct git_o
                              .gentle = true,
                              .quiet = true,
                              .leash = o->ask};
-    struct git *r = calloc(1, sizeof(*r));
+    struct git *r = mem_zeroed(1, sizeof(*r));
     size_t n = 0;
 
-    if (r == NULL)
-        abort(); /* as stream.c does: nothing can go on */
     for (size_t i = 0; i < ARRAY_LEN(common); i++)
         argv[n++] = common[i];
     if (o->path != NULL && o->path[0] != '~') {
@@ -207,7 +206,7 @@ struct git *git_run(struct ref ref, const struct git_opts *o, const struct git_o
     p.env_len = env.len;
     r->ops = ops;
     r->arg = arg;
-    r->secret = o->password != NULL && *o->password != '\0' ? strdup(o->password) : NULL;
+    r->secret = o->password != NULL && *o->password != '\0' ? mem_text(o->password) : NULL;
     buf_init(&r->words, WORK_WORDS_MAX);
     buf_init(&r->line, PROGRESS_MAX);
     r->stream = process_run(ref, &p, true, &stream_ops, r);

@@ -5,6 +5,7 @@
 #include "base/own.h"
 #include "base/str.h"
 #include "front/engine/git_parse.h"
+#include "mem/mem.h"
 
 #define WORDS_SHOWN 300u
 
@@ -113,14 +114,10 @@ static void make_plain(char *s)
 
 void git_words(const char *said, size_t n, const char *secret, struct err *e)
 {
-    autofree char *copy = strndup(said, n); /* up to a NUL, if there is one */
+    autofree char *copy = mem_format("%.*s", (int)n, said); /* up to a NUL, if there is one */
     enum err_kind kind;
     char *words;
 
-    if (copy == NULL) {
-        err_set(e, ERR_INTERNAL, "out of memory");
-        return;
-    }
     redact(copy, secret);
     kind = kind_of(copy);
     words = last_words(copy);

@@ -11,6 +11,7 @@
 #include "base/str.h"
 #include "front/engine/internal.h"
 #include "front/engine/process.h"
+#include "mem/mem.h"
 
 #define BUILD_TAIL 400u /* bytes of what was printed last, for the message of a failure */
 #define EXIT_LACKS 77   /* of the script: this template or this host cannot */
@@ -266,12 +267,10 @@ void engine_template_build(struct engine *g, const char *key, const char *name,
     static const struct keeper_asker asker = {.last = on_sandbox, .drop = build_free};
     const char *const words[] = {"/bin/bash", "-c",      make_script, "build",
                                  o->suite,    o->mirror, o->packages};
-    struct build *b = calloc(1, sizeof(*b));
+    struct build *b = mem_zeroed(1, sizeof(*b));
     struct keeper_create ask = {.template = "base"};
     struct quotas more;
 
-    if (b == NULL)
-        abort(); /* as import.c */
     b->g = g;
     b->cb = cb;
     b->progress = progress;

@@ -9,6 +9,7 @@
 #include "front/engine/internal.h"
 #include "front/engine/process.h"
 #include "front/engine/work.h"
+#include "mem/mem.h"
 
 #define EXPORTS_MAX 4u  /* concurrently... */
 #define EXPORTS_EACH 2u /* ...of one key */
@@ -201,11 +202,9 @@ struct engine_export *engine_export(struct ref ref, const struct export_ops *ops
 {
     static const struct keeper_asker asker = {.last = on_sandbox, .drop = on_drop};
     const struct snapshot *s = engine_snapshot_get(ref);
-    struct engine_export *x = calloc(1, sizeof(*x));
+    struct engine_export *x = mem_zeroed(1, sizeof(*x));
     struct keeper_create ask = {.network = "none"};
 
-    if (x == NULL)
-        abort(); /* as import.c */
     x->g = ref.engine;
     x->ops = ops;
     x->arg = arg;

@@ -6,6 +6,7 @@
 #include "base/own.h"
 #include "base/str.h"
 #include "front/engine/internal.h"
+#include "mem/mem.h"
 
 #define FORK_AT_ONCE 8u /* creations under way */
 
@@ -134,14 +135,12 @@ static char *keep(char **at, const char *text)
 }
 
 /* The original may be gone before the last of them is made. */
-static int copy_all(struct fork *f, const struct sandbox *s)
+static void copy_all(struct fork *f, const struct sandbox *s)
 {
     size_t len = strlen(s->network) + strlen(s->metadata) + strlen(s->plane) + 3 + s->env_len;
-    char *at = f->text = malloc(len);
+    char *at = f->text = mem_zeroed(1, len);
 
-    f->rules = calloc(s->nrules + 1, sizeof(*f->rules));
-    if (f->text == NULL || f->rules == NULL)
-        return -1;
+    f->rules = mem_zeroed(s->nrules + 1, sizeof(*f->rules));
     str_fmt(f->key, sizeof(f->key), "%s", s->key);
     f->o = (struct create_opts){.key = f->key,
                                 .network = *s->network != '\0' ? keep(&at, s->network) : NULL,
@@ -163,22 +162,16 @@ static int copy_all(struct fork *f, const struct sandbox *s)
     f->o.env_len = s->env_len;
     if (s->env_len > 0)
         memcpy(at, s->env, s->env_len);
-    return 0;
 }
 
 static struct fork *fork_new(struct engine *g, const struct sandbox *s, const struct fork_opts *o)
 {
-    struct fork *f = calloc(1, sizeof(*f) + o->count * sizeof(f->children[0]));
+    struct fork *f = mem_zeroed(1, sizeof(*f) + o->count * sizeof(f->children[0]));
 
-    if (f == NULL)
-        return NULL;
     f->g = g;
     f->count = o->count;
     list_add_tail(&g->forks, &f->link);
-    if (copy_all(f, s) < 0) {
-        fork_free(f);
-        return NULL;
-    }
+    copy_all(f, s);
     if (o->has_timeout)
         f->o.timeout_ms = o->timeout_ms;
     return f;
@@ -190,20 +183,19 @@ void engine_fork(struct ref ref, const struct fork_opts *o,
 {
     static const struct keeper_asker asker = {
         .last = on_snapped, .late = on_late, .drop = fork_drop};
-    struct fork *f = NULL;
     struct err e;
     struct box *b = box_to_snapshot(ref, &e);
+    struct fork *f;
 
     if (b != NULL && (o->count == 0 || o->count > FORK_MAX)) {
         err_set(&e, ERR_INVALID, "count: expected 1 to %u", FORK_MAX);
-    } else if (b != NULL) {
-        err_set(&e, ERR_INTERNAL, "out of memory");
-        f = fork_new(ref.engine, &b->pub, o);
+        b = NULL;
     }
-    if (f == NULL) {
+    if (b == NULL) {
         waiter_answer(waiter_new(ref.engine, done, NULL, arg), "", &e);
         return;
     }
+    f = fork_new(ref.engine, &b->pub, o);
     f->each = each;
     f->done = done;
     f->arg = arg;

@@ -9,6 +9,7 @@
 #include "front/engine/image.h"
 #include "front/engine/internal.h"
 #include "front/engine/process.h"
+#include "mem/mem.h"
 
 #define IMPORT_SNAPSHOTS_MAX (IMAGE_IMPORTS_MAX - 1) /* concurrently... */
 #define IMPORT_SNAPSHOTS_EACH 2u                     /* ...of one key */
@@ -300,10 +301,8 @@ static void on_sandbox(void *arg, const void *msg, const struct err *e)
 static struct engine_import *import_new(struct engine *g, const char *key,
                                         const struct import_ops *ops, void *arg)
 {
-    struct engine_import *im = calloc(1, sizeof(*im));
+    struct engine_import *im = mem_zeroed(1, sizeof(*im));
 
-    if (im == NULL)
-        abort(); /* as stream.c does: nothing can go on */
     im->g = g;
     str_fmt(im->key, sizeof(im->key), "%.*s", (int)ENGINE_KEY_MAX, key);
     im->user = quota_user(g->o.quotas, im->key);

@@ -14,6 +14,7 @@
 #include "base/own.h"
 #include "base/str.h"
 #include "front/engine/internal.h"
+#include "mem/mem.h"
 
 struct snap {
     struct list link; /* oldest first */
@@ -48,12 +49,10 @@ static struct snap *snap_add(struct engine *g, const struct store_snapshot *row)
 {
     size_t len = strlen(row->id) + strlen(row->key) + strlen(row->name) + strlen(row->sandbox) +
                  strlen(row->template) + 5;
-    struct snap *s = calloc(1, sizeof(*s) + len);
-    char *at = s == NULL ? NULL : s->text;
+    struct snap *s = mem_zeroed(1, sizeof(*s) + len);
+    char *at = s->text;
     struct quotas charge = cost(row->bytes);
 
-    if (s == NULL)
-        return NULL;
     s->user = quota_user(g->o.quotas, row->key);
     quota_add(s->user, &charge);
     s->seq = row->seq;
@@ -159,8 +158,7 @@ static int keep_row(struct take *t, const struct keeper_snap *m, struct err *e)
         return err_set(e, ERR_INTERNAL, "invalid snapshot id '%s' from the keeper", m->id);
     if (store_snapshot_insert(t->g->o.store, &row, e) < 0)
         return -1;
-    if (snap_add(t->g, &row) == NULL)
-        return err_set(e, ERR_INTERNAL, "out of memory");
+    snap_add(t->g, &row);
     if (b != NULL)
         events_say(t->g, b, "sandbox.snapshot", "snapshot", m->id);
     return 0;
@@ -229,23 +227,17 @@ void engine_snapshot(struct ref ref, const char *name, snapshot_cb *cb, void *ar
     static const struct keeper_asker asker = {
         .last = on_taken, .late = on_take_late, .drop = take_drop};
     struct waiter *w = waiter_new(ref.engine, NULL, NULL, arg);
-    struct take *t = calloc(1, sizeof(*t));
-    struct box *b;
+    struct take *t;
     struct err e;
+    struct box *b = box_to_snapshot(ref, &e);
 
-    if (w == NULL || t == NULL) {
-        free(w);
-        free(t);
-        return;
-    }
     w->snapped = cb;
-    b = box_to_snapshot(ref, &e);
     if (b == NULL || snap_check_name(name == NULL ? "" : name, &e) < 0 ||
         snap_may_add(b->user, b->metric.disk, &e) < 0) {
         waiter_answer(w, "", &e);
-        free(t);
         return;
     }
+    t = mem_zeroed(1, sizeof(*t));
     t->g = ref.engine;
     t->waiter = w;
     t->user = b->user;
@@ -267,16 +259,11 @@ const struct snapshot *snap_imported(struct engine *g, const char *key, const ch
                                  .template = "imported",
                                  .bytes = bytes,
                                  .created_ms = clock_real_ms()};
-    struct snap *s;
 
     if (store_snapshot_insert(g->o.store, &row, e) < 0)
         return NULL;
-    s = snap_add(g, &row);
-    if (s == NULL)
-        err_set(e, ERR_INTERNAL, "out of memory");
-    else
-        join_told(g, id);
-    return s == NULL ? NULL : &s->pub;
+    join_told(g, id);
+    return &snap_add(g, &row)->pub;
 }
 
 /* ---- deleting ---- */
@@ -339,10 +326,10 @@ int engine_snapshots(struct engine *g, const struct snapshot_list_opts *o,
 
         if (!is_listed(s, o, before))
             continue;
-        if (told == o->limit)
-            return asprintf(ret_next, "s%016llx", (unsigned long long)last) < 0
-                       ? err_set(e, ERR_INTERNAL, "out of memory")
-                       : 0;
+        if (told == o->limit) {
+            *ret_next = mem_format("s%016llx", (unsigned long long)last);
+            return 0;
+        }
         each(arg, &s->pub);
         last = s->seq;
         told++;
@@ -354,7 +341,9 @@ int engine_snapshots(struct engine *g, const struct snapshot_list_opts *o,
 
 static int on_row(void *arg, const struct store_snapshot *row, struct err *e)
 {
-    return snap_add(arg, row) == NULL ? err_set(e, ERR_INTERNAL, "join: out of memory") : 0;
+    (void)e;
+    snap_add(arg, row);
+    return 0;
 }
 
 /* As join.c does it for sandboxes. */

@@ -5,6 +5,7 @@
 #include "base/own.h"
 #include "base/str.h"
 #include "front/engine/internal.h"
+#include "mem/mem.h"
 
 struct template_call {
     struct engine *g;
@@ -74,12 +75,8 @@ static void template_drop(void *arg)
 static struct template_call *template_call(struct engine *g, engine_done_cb *cb, void *arg)
 {
     struct waiter *w = waiter_new(g, cb, NULL, arg);
-    struct template_call *c = w == NULL ? NULL : calloc(1, sizeof(*c));
+    struct template_call *c = mem_zeroed(1, sizeof(*c));
 
-    if (c == NULL) {
-        waiter_fail(w, ERR_INTERNAL, "out of memory");
-        return NULL;
-    }
     c->g = g;
     c->waiter = w;
     c->arg = arg;
@@ -96,8 +93,6 @@ void engine_templates(struct engine *g, void (*each)(void *arg, const struct tem
     struct template_call *c = template_call(g, cb, arg);
     struct keeper_templates ask = {0};
 
-    if (c == NULL)
-        return;
     c->each = each;
     keeper_ask(g->keeper, KEEPER_TEMPLATES, &ask, &asker, c);
 }
@@ -114,8 +109,6 @@ void engine_template_refresh(struct engine *g, const char *name,
     struct template_call *c = template_call(g, cb, arg);
     struct keeper_refresh ask = {.name = name};
 
-    if (c == NULL)
-        return;
     if (strlen(name) > KEEPER_NAME_MAX) {
         waiter_fail(c->waiter, ERR_NOT_FOUND,
                     "no template '%.64s'; `cove template list` shows the names", name);
@@ -138,8 +131,6 @@ void engine_template_alias(struct engine *g, const char *name, const char *alias
     struct keeper_alias ask = {.name = name, .alias = alias};
     struct err e;
 
-    if (c == NULL)
-        return;
     if (strlen(name) > KEEPER_NAME_MAX)
         err_set(&e, ERR_NOT_FOUND, "no template '%.64s'; `cove template list` shows the names",
                 name);
@@ -156,8 +147,6 @@ void engine_template_delete(struct engine *g, const char *name, engine_done_cb *
     struct template_call *c = template_call(g, cb, arg);
     struct keeper_forget ask = {.name = name};
 
-    if (c == NULL)
-        return;
     if (strlen(name) > KEEPER_NAME_MAX) {
         waiter_fail(c->waiter, ERR_NOT_FOUND,
                     "no template '%.64s'; `cove template list` shows the names", name);

@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "base/own.h"
 #include "front/engine/internal.h"
+#include "mem/mem.h"
 
 static const struct quotas one = {{[QUOTA_templates] = 1}};
 
@@ -38,15 +39,10 @@ static void note(void *arg, const char *name, const char *key)
 
     if (o != NULL)
         let_go(g, o);
-    o = calloc(1, sizeof(*o) + strlen(name) + 1);
-    if (o == NULL)
-        return; /* not counted until the next start */
+    o = mem_zeroed(1, sizeof(*o) + strlen(name) + 1);
     strcpy(o->name, name);
     o->user = quota_user(g->o.quotas, key);
-    if (map_put(&g->owned, &o->node, o->name) < 0) {
-        free(o);
-        return;
-    }
+    mem_put(&g->owned, &o->node, o->name);
     quota_add(o->user, &one);
 }
 

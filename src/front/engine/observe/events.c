@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "base/own.h"
 #include "front/engine/internal.h"
+#include "mem/mem.h"
 #include "json/write.h"
 
 #define EVENTS_BLOCK 1000u
@@ -60,9 +61,7 @@ static int reserve(struct engine *g, struct err *e)
 
 int events_new(struct engine *g, struct err *e)
 {
-    g->ring = calloc(1, sizeof(*g->ring));
-    if (g->ring == NULL)
-        return err_set(e, ERR_INTERNAL, "events: out of memory");
+    g->ring = mem_zeroed(1, sizeof(*g->ring));
     list_init(&g->ring->watches);
     map_init(&g->ring->shelves);
     if (reserve(g, e) < 0)
@@ -101,17 +100,13 @@ static struct shelf *shelf_of(const struct ring *r, const char *key)
 
 static struct shelf *shelf_new(struct engine *g, const char *key)
 {
-    struct shelf *s = calloc(1, sizeof(*s) + strlen(key) + 1);
+    struct shelf *s = mem_zeroed(1, sizeof(*s) + strlen(key) + 1);
 
-    if (s == NULL)
-        return NULL;
     strcpy(s->key, key);
     s->lost = g->ring->first - 1;
     s->user = quota_user(g->o.quotas, key);
-    if (map_put(&g->ring->shelves, &s->node, s->key) == 0)
-        return s;
-    free(s);
-    return NULL;
+    mem_put(&g->ring->shelves, &s->node, s->key);
+    return s;
 }
 
 static void shelves_free(struct map *m)
@@ -185,11 +180,9 @@ static void tell(struct loop_later *l)
 struct engine_watch *engine_watch(struct engine *g, const char *key, uint64_t after,
                                   void (*each)(void *arg, const struct engine_event *ev), void *arg)
 {
-    struct engine_watch *w = calloc(1, sizeof(*w));
+    struct engine_watch *w = mem_zeroed(1, sizeof(*w));
     struct ring *r = g->ring;
 
-    if (w == NULL)
-        return NULL;
     *w = (struct engine_watch){.g = g, .each = each, .arg = arg};
     strncpy(w->key, key, ENGINE_KEY_MAX);
     w->next = after >= r->next ? r->next : after + 1;
@@ -217,21 +210,17 @@ static char *keep(char **at, const char *text)
     return to;
 }
 
-static int put(struct engine *g, const struct box *b, const char *kind, uint64_t at_ms,
-               const char *data)
+static void put(struct engine *g, const struct box *b, const char *kind, uint64_t at_ms,
+                const char *data)
 {
     struct shelf *s = shelf_of(g->ring, b->pub.key);
     struct engine_event *ev =
-        malloc(sizeof(*ev) + strlen(b->pub.key) + strlen(b->pub.id) + strlen(data) + 3);
+        mem_zeroed(1, sizeof(*ev) + strlen(b->pub.key) + strlen(b->pub.id) + strlen(data) + 3);
     char *at = (char *)(ev + 1);
     uint64_t most;
 
     if (s == NULL)
         s = shelf_new(g, b->pub.key);
-    if (ev == NULL || s == NULL) {
-        free(ev);
-        return -1;
-    }
     *ev = (struct engine_event){.seq = g->ring->next++, .at_ms = at_ms, .kind = kind};
     ev->key = keep(&at, b->pub.key);
     ev->sandbox = keep(&at, b->pub.id);
@@ -242,7 +231,6 @@ static int put(struct engine *g, const struct box *b, const char *kind, uint64_t
            (s->n > 0 && most != 0 && s->user->used.of[QUOTA_events] > most))
         drop_oldest(s);
     s->kept[(s->at + s->n++) % ENGINE_EVENTS_KEPT] = ev;
-    return 0;
 }
 
 void events_add(struct engine *g, const struct box *b, const char *kind, const char *data)
@@ -258,8 +246,7 @@ static void add(struct engine *g, const struct box *b, const char *kind, uint64_
 
     if (g->ring->next >= g->ring->reserved && reserve(g, &e) < 0)
         log_error("%s", e.msg); /* goes on with numbers that a restart may use again */
-    if (put(g, b, kind, at_ms, data) < 0)
-        return;
+    put(g, b, kind, at_ms, data);
     LIST_EACH (&g->ring->watches, w, struct engine_watch, link)
         loop_defer(g->loop, &w->later, tell);
 }

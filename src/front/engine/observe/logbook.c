@@ -12,6 +12,7 @@
 #include "base/own.h"
 #include "base/str.h"
 #include "front/engine/internal.h"
+#include "mem/mem.h"
 #include "json/read.h"
 #include "json/write.h"
 
@@ -337,11 +338,11 @@ static struct pending *add(const struct box *b, const struct store_log *row, con
     if (g->o.config->logs_ms == 0 || g->o.config->logs_max == 0)
         return NULL;
     if (g->logbook.n >= LOGBOOK_PENDING_MAX ||
-        (b->user != NULL && b->user->log_pending >= LOGBOOK_KEY_MAX) ||
-        (p = calloc(1, sizeof(*p) + room)) == NULL) {
+        (b->user != NULL && b->user->log_pending >= LOGBOOK_KEY_MAX)) {
         g->logbook.lost++;
         return NULL;
     }
+    p = mem_zeroed(1, sizeof(*p) + room);
     p->row = *row;
     p->row.sandbox = b->seq;
     p->row.message = memcpy(p->text, row->message, len);

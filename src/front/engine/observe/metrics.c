@@ -9,6 +9,7 @@
 #include "base/own.h"
 #include "base/str.h"
 #include "front/engine/internal.h"
+#include "mem/mem.h"
 
 static void on_tick(struct loop_timer *t);
 
@@ -202,11 +203,11 @@ void engine_measure(struct ref ref, engine_sandbox_cb *done, void *arg)
         waiter_fail(w, ERR_NOT_FOUND, "no sandbox %.64s", ref.id);
         return;
     }
-    if (b->life != LIFE_RUNNING || clock_real_ms() < b->metric.at_ms + METRIC_FRESH_MS ||
-        (q = calloc(1, sizeof(*q))) == NULL) {
+    if (b->life != LIFE_RUNNING || clock_real_ms() < b->metric.at_ms + METRIC_FRESH_MS) {
         waiter_answer(w, ref.id, NULL);
         return;
     }
+    q = mem_zeroed(1, sizeof(*q));
     q->g = ref.engine;
     q->w = w;
     str_fmt(q->id, sizeof(q->id), "%s", b->pub.id);
@@ -224,11 +225,11 @@ void engine_measure_all(struct engine *g, engine_done_cb *done, void *arg)
     uint64_t now = clock_mono_ms();
     struct measuring *q;
 
-    if ((g->measured_ms != 0 && now < g->measured_ms + METRIC_FRESH_MS) ||
-        (q = calloc(1, sizeof(*q))) == NULL) {
+    if (g->measured_ms != 0 && now < g->measured_ms + METRIC_FRESH_MS) {
         waiter_answer(w, "", NULL);
         return;
     }
+    q = mem_zeroed(1, sizeof(*q));
     g->measured_ms = now;
     q->g = g;
     q->w = w;

@@ -8,6 +8,7 @@
 #include "front/engine/process.h"
 #include "front/engine/run/from_init.h"
 #include "front/engine/terminal.h"
+#include "mem/mem.h"
 
 /* clang-format off */
 static const struct talk_kind kind_start     = {INIT_START,     {{INIT_STARTED, TALK_LAST}}, .starts = true};
@@ -89,10 +90,8 @@ static const struct talk_ops talk_ops = {.on_msg = on_msg, .on_fail = on_fail};
 
 struct process_call *process_call_new(struct engine *g, const struct process_call *as)
 {
-    struct process_call *c = malloc(sizeof(*c));
+    struct process_call *c = mem_zeroed(1, sizeof(*c));
 
-    if (c == NULL)
-        abort(); /* as in stream.c */
     *c = *as;
     c->g = g;
     return c;

@@ -7,6 +7,7 @@
 #include "base/own.h"
 #include "base/str.h"
 #include "front/engine/internal.h"
+#include "mem/mem.h"
 
 static const char base_env[] = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin\0"
                                "LANG=C.UTF-8";
@@ -109,16 +110,14 @@ static bool same_name(const struct var *a, const struct var *b)
 
 /* Sorted by name, the last of each name: a caller with many thousand variables
  * costs n log n, not n squared. */
-static int merge_env(struct buf *out, const struct span *spans, size_t nspans, struct err *e)
+static void merge_env(struct buf *out, const struct span *spans, size_t nspans)
 {
     autofree struct var *vars = NULL;
     size_t n = 0, total = 0;
 
     for (size_t i = 0; i < nspans; i++)
         total += count(spans[i]);
-    vars = calloc(total, sizeof(*vars));
-    if (vars == NULL)
-        return err_set(e, ERR_INTERNAL, "env: out of memory");
+    vars = mem_zeroed(total, sizeof(*vars));
     for (size_t i = 0; i < nspans; i++)
         for (size_t at = 0; at < spans[i].len; at += strlen(spans[i].p + at) + 1, n++)
             vars[n] = (struct var){spans[i].p + at, strcspn(spans[i].p + at, "="), n};
@@ -126,7 +125,6 @@ static int merge_env(struct buf *out, const struct span *spans, size_t nspans, s
     for (size_t i = 0; i < n; i++)
         if (i + 1 == n || !same_name(&vars[i], &vars[i + 1]))
             wire_strv_add(out, vars[i].text);
-    return 0;
 }
 
 static int build_argv(struct buf *out, const struct process_opts *o, struct err *e)
@@ -220,9 +218,9 @@ int command_build(struct command *c, const struct sandbox *sb, const struct proc
                            {o->env, o->env_len}};
 
     *c = (struct command){.argv = BUF_INIT(INIT_ARGS_MAX), .env = BUF_INIT(INIT_ARGS_MAX)};
-    if (check(o, e) < 0 || build_argv(&c->argv, o, e) < 0 ||
-        merge_env(&c->env, spans, ARRAY_LEN(spans), e) < 0)
+    if (check(o, e) < 0 || build_argv(&c->argv, o, e) < 0)
         return -1;
+    merge_env(&c->env, spans, ARRAY_LEN(spans));
     if (c->argv.failed || c->env.failed || c->argv.len + c->env.len > INIT_ARGS_MAX)
         return err_set(e, ERR_TOO_LARGE, "arguments and environment: more than %u bytes together",
                        INIT_ARGS_MAX);

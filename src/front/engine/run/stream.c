@@ -9,6 +9,7 @@
 #include "front/engine/run/from_init.h"
 #include "front/engine/terminal.h"
 #include "loop/job.h"
+#include "mem/mem.h"
 
 /* clang-format off */
 static const struct talk_kind kind_run    = {INIT_START,  {{INIT_STARTED, TALK_MORE}, {INIT_OUTPUT, TALK_MORE}, {INIT_EXIT, TALK_LAST}}, .starts = true, .lasts = true};
@@ -205,10 +206,8 @@ static const struct talk_ops talk_ops = {
 
 static struct process_stream *stream_new(struct engine *g, const struct process_ops *ops, void *arg)
 {
-    struct process_stream *s = calloc(1, sizeof(*s));
+    struct process_stream *s = mem_zeroed(1, sizeof(*s));
 
-    if (s == NULL)
-        abort(); /* half a kilobyte: nothing can go on, and a new front adopts everything */
     s->g = g;
     s->ops = ops;
     s->arg = arg;

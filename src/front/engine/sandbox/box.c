@@ -6,6 +6,7 @@
 #include "base/own.h"
 #include "base/str.h"
 #include "front/engine/internal.h"
+#include "mem/mem.h"
 
 const char *sandbox_state_name(enum sandbox_state s)
 {
@@ -101,20 +102,13 @@ size_t box_after(const struct engine *g, uint64_t after)
     return lo;
 }
 
-static int order_add(struct engine *g, struct box *b)
+static void order_add(struct engine *g, struct box *b)
 {
-    size_t cap = g->corder ? g->corder * 2 : 64;
-    struct box **order;
-
     if (g->norder == g->corder) {
-        order = realloc(g->order, cap * sizeof(struct box *));
-        if (order == NULL)
-            return -1;
-        g->order = order;
-        g->corder = cap;
+        g->corder = g->corder ? g->corder * 2 : 64;
+        g->order = mem_again(g->order, g->corder, sizeof(struct box *));
     }
     g->order[g->norder++] = b; /* the store gives ever higher numbers */
-    return 0;
 }
 
 static void order_del(struct engine *g, const struct box *b)
@@ -140,11 +134,9 @@ static struct box *box_new(const struct store_sandbox *row)
     size_t len = strlen(row->id) + strlen(row->key) + strlen(row->template) + strlen(row->network) +
                  strlen(row->metadata) + strlen(row->plane) + strlen(row->name) +
                  strlen(row->snapshot) + 8 + row->env.len + row->image.len;
-    struct box *b = calloc(1, sizeof(*b) + len);
-    char *at = b == NULL ? NULL : (char *)(b + 1);
+    struct box *b = mem_zeroed(1, sizeof(*b) + len);
+    char *at = (char *)(b + 1);
 
-    if (b == NULL)
-        return NULL;
     b->pub.id = keep(&at, row->id);
     b->pub.key = keep(&at, row->key);
     b->pub.template = keep(&at, row->template);
@@ -208,28 +200,16 @@ struct box *box_add(struct engine *g, const struct store_sandbox *row)
     b->g = g;
     b->user = quota_user(g->o.quotas, row->key);
     box_fill(b, row);
-    if (box_set_rules(b, &(struct wire_bytes){row->rules.p, (uint32_t)row->rules.len}) < 0) {
-        free(b);
-        return NULL;
-    }
+    box_set_rules(b, &(struct wire_bytes){row->rules.p, (uint32_t)row->rules.len});
     list_init(&b->waiters);
     list_init(&b->next);
     list_init(&b->unsaved);
     list_init(&b->flush.link);
     list_init(&b->journal.waiting);
     talk_peer_init(&b->peer, g->hub, b->pub.id);
-    if (order_add(g, b) < 0) {
-        free(b->rules);
-        free(b);
-        return NULL;
-    }
-    if (map_put(&g->boxes, &b->node, b->pub.id) < 0 || name_attach(b) < 0) {
-        map_del(&g->boxes, &b->node);
-        g->norder--;
-        free(b->rules);
-        free(b);
-        return NULL;
-    }
+    order_add(g, b);
+    mem_put(&g->boxes, &b->node, b->pub.id);
+    name_attach(b);
     idle_watch(b);
     box_charge(b);
     return b;

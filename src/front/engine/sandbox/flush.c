@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "front/engine/internal.h"
 #include "loop/job.h"
+#include "mem/mem.h"
 
 #define FLUSH_END_S 1 /* a disk that does not answer holds up our end for no longer */
 
@@ -126,10 +127,8 @@ static void release(struct job *w)
 
 int flusher_new(struct engine *g, struct flusher **ret, struct err *e)
 {
-    struct flusher *f = calloc(1, sizeof(*f));
+    struct flusher *f = mem_zeroed(1, sizeof(*f));
 
-    if (f == NULL)
-        return err_set(e, ERR_INTERNAL, "a thread for flushes: out of memory");
     f->g = g;
     f->job.lane = JOB_FLUSH;
     f->job.drop = release;

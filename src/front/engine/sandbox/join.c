@@ -17,6 +17,7 @@
 #include "base/own.h"
 #include "front/engine/image.h"
 #include "front/engine/sandbox/life.h"
+#include "mem/mem.h"
 
 enum join_row { ROW_NONE, ROW_RUNNING, ROW_PAUSED, ROW_STOPPED, ROW_DELETING, ROW_COUNT };
 enum join_has { HAS_NOTHING, HAS_RUNNING, HAS_PAUSED, HAS_STOPPED, HAS_DAMAGED, HAS_COUNT };
@@ -164,18 +165,14 @@ static join_action *const actions[ROW_COUNT][HAS_COUNT] = {
 
 /* ---- the rows ---- */
 
-static int add_deleting(struct join *j, const char *id, struct err *e)
+static void add_deleting(struct join *j, const char *id)
 {
-    struct doomed *d = calloc(1, sizeof(*d));
+    struct doomed *d = mem_zeroed(1, sizeof(*d));
 
-    if (d == NULL)
-        return err_set(e, ERR_INTERNAL, "join: out of memory");
     strncpy(d->id, id, KEEPER_ID_MAX);
     d->next = j->doomed;
     j->doomed = d;
-    return map_put(&j->deleting, &d->node, d->id) < 0
-               ? err_set(e, ERR_INTERNAL, "join: out of memory")
-               : 0;
+    mem_put(&j->deleting, &d->node, d->id);
 }
 
 static int on_row(void *arg, const struct store_sandbox *row, struct err *e)
@@ -189,8 +186,10 @@ static int on_row(void *arg, const struct store_sandbox *row, struct err *e)
     if (rules_check(&(struct wire_bytes){row->rules.p, (uint32_t)row->rules.len}, e) < 0)
         return err_wrap(e, "database: sandbox %s", row->id);
     if (row->state == STORE_DELETING)
-        return add_deleting(j, row->id, e);
-    return box_add(j->g, row) == NULL ? err_set(e, ERR_INTERNAL, "join: out of memory") : 0;
+        add_deleting(j, row->id);
+    else
+        box_add(j->g, row);
+    return 0;
 }
 
 /* ---- a lost database ---- */
@@ -408,11 +407,9 @@ int join_start(struct engine *g, struct err *e)
 {
     static const struct keeper_asker asker = {
         .each = on_sandbox, .last = on_end, .drop = join_free};
-    struct join *j = calloc(1, sizeof(*j));
+    struct join *j = mem_zeroed(1, sizeof(*j));
     struct keeper_list ask = {0};
 
-    if (j == NULL)
-        return err_set(e, ERR_INTERNAL, "join: out of memory");
     j->g = g;
     if (store_is_joined(g->o.store, &g->joined, e) < 0) {
         free(j);

@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "base/own.h"
 #include "front/engine/sandbox/life.h"
+#include "mem/mem.h"
 
 #define LIFE_BURY_MS 300        /* rows of the deleted are removed together */
 #define LIFE_BURY_AGAIN_MS 1000 /* after the store refused */
@@ -204,11 +205,9 @@ static void on_leftover(void *arg, const void *msg, const struct err *e)
 void life_destroy_leftover(struct engine *g, const char *id)
 {
     static const struct keeper_asker asker = {.last = on_leftover, .drop = free};
-    struct leftover *l = calloc(1, sizeof(*l));
+    struct leftover *l = mem_zeroed(1, sizeof(*l));
     struct keeper_destroy ask = {.id = id};
 
-    if (l == NULL)
-        return; /* the next start finds it again */
     l->g = g;
     strncpy(l->id, id, KEEPER_ID_MAX);
     keeper_ask(g->keeper, KEEPER_DESTROY, &ask, &asker, l);

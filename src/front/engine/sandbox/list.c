@@ -6,6 +6,7 @@
 #include "base/own.h"
 #include "front/engine/internal.h"
 #include "front/engine/snapshot.h"
+#include "mem/mem.h"
 #include "json/read.h"
 
 /* A letter and the last seq of the page in hex. The letter says in which order the
@@ -86,10 +87,10 @@ int engine_list(struct engine *g, const struct list_opts *o,
 
         if (!is_listed(g, b, o))
             continue;
-        if (told == o->limit)
-            return asprintf(ret_next, "%c%016llx", cursor_kind(o), (unsigned long long)last) < 0
-                       ? err_set(e, ERR_INTERNAL, "out of memory")
-                       : 0;
+        if (told == o->limit) {
+            *ret_next = mem_format("%c%016llx", cursor_kind(o), (unsigned long long)last);
+            return 0;
+        }
         each(arg, &b->pub);
         last = b->seq;
         told++;

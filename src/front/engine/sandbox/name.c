@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "base/own.h"
 #include "front/engine/internal.h"
+#include "mem/mem.h"
 
 struct name {
     struct map_node node;
@@ -46,18 +47,14 @@ static struct name *find(struct engine *g, const char *key, const char *name)
 
 static struct name *name_new(struct engine *g, const char *key, const char *name)
 {
-    struct name *n = calloc(1, sizeof(*n) + strlen(key) + 1 + strlen(name) + 1);
+    struct name *n = mem_zeroed(1, sizeof(*n) + strlen(key) + 1 + strlen(name) + 1);
 
-    if (n == NULL)
-        return NULL;
     n->g = g;
     list_init(&n->making);
     list_init(&n->waiters);
     stpcpy(stpcpy(stpcpy(n->text, key), "/"), name);
-    if (map_put(&g->names, &n->node, n->text) == 0)
-        return n;
-    free(n);
-    return NULL;
+    mem_put(&g->names, &n->node, n->text);
+    return n;
 }
 
 static void name_free(struct name *n)
@@ -69,25 +66,22 @@ static void name_free(struct name *n)
 
 /* ---- whose it is ---- */
 
-int name_attach(struct box *b)
+void name_attach(struct box *b)
 {
     struct name *n;
 
     if (*b->pub.name == '\0')
-        return 0;
+        return;
     n = find(b->g, b->pub.key, b->pub.name);
     if (n != NULL && n->box != NULL) {
         log_error("sandboxes %s and %s have one name; the second has none now", n->box->pub.id,
                   b->pub.id);
-        return 0;
+        return;
     }
     if (n == NULL)
         n = name_new(b->g, b->pub.key, b->pub.name);
-    if (n == NULL)
-        return -1;
     n->box = b;
     b->named = n;
-    return 0;
 }
 
 /* on_prepared() handles one that ends before its waiters were answered. */
@@ -277,19 +271,14 @@ void engine_named(struct engine *g, const char *name, const struct create_opts *
         return;
     }
     if (n != NULL) {
-        if (w != NULL)
-            list_add_tail(&n->waiters, &w->link);
+        list_add_tail(&n->waiters, &w->link);
         return;
     }
     if (!name_is_valid(name)) {
         waiter_fail(w, ERR_INVALID, "name: expected 1 to %u bytes", ENGINE_NAME_MAX);
         return;
     }
-    n = w == NULL ? NULL : name_new(g, o->key, name);
-    if (n == NULL) {
-        waiter_fail(w, ERR_INTERNAL, "out of memory");
-        return;
-    }
+    n = name_new(g, o->key, name);
     list_add_tail(&g->making, &n->making);
     list_add_tail(&n->waiters, &w->link);
     named.name = name;
@@ -303,8 +292,6 @@ void engine_delete_named(struct engine *g, const char *key, const char *name, en
     struct waiter *w = waiter_new(g, cb, NULL, arg);
     struct name *n = find(g, key, name);
 
-    if (w == NULL)
-        return;
     if (n == NULL)
         waiter_answer(w, "", NULL);
     else if (!is_made(n))

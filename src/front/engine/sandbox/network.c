@@ -9,6 +9,7 @@
 #include "base/own.h"
 #include "base/str.h"
 #include "front/engine/internal.h"
+#include "mem/mem.h"
 
 /* ---- rules in memory, on the wire and in the row ---- */
 
@@ -18,13 +19,11 @@ void box_pack_rules(struct buf *out, const struct sandbox_rule *rules, size_t n)
         rules_add(out, &(struct wire_rule){.to = rules[i].to, .deny = rules[i].deny});
 }
 
-int box_set_rules(struct box *b, const struct wire_bytes *packed)
+void box_set_rules(struct box *b, const struct wire_bytes *packed)
 {
     size_t n = rules_count(packed);
-    struct sandbox_rule *rules = calloc(n + 1, sizeof(*rules));
+    struct sandbox_rule *rules = mem_zeroed(n + 1, sizeof(*rules));
 
-    if (rules == NULL)
-        return -1;
     for (size_t i = 0; i < n; i++) {
         struct wire_rule r = rules_get(packed, i);
 
@@ -34,7 +33,6 @@ int box_set_rules(struct box *b, const struct wire_bytes *packed)
     b->rules = rules;
     b->pub.rules = rules;
     b->pub.nrules = n;
-    return 0;
 }
 
 /* ---- changing them ---- */
@@ -64,8 +62,7 @@ static void keep(struct rules_call *c)
         return;
     }
     box_leave(b);
-    if (box_set_rules(b, &packed) < 0)
-        log_error("sandbox %s: out of memory for its rules", c->id);
+    box_set_rules(b, &packed);
     waiter_answer(c->waiter, c->id, NULL);
 }
 
@@ -98,10 +95,8 @@ static void rules_drop(void *arg)
 
 static struct rules_call *rules_call(struct engine *g, const char *id, const struct buf *packed)
 {
-    struct rules_call *c = calloc(1, sizeof(*c) + packed->len + 1);
+    struct rules_call *c = mem_zeroed(1, sizeof(*c) + packed->len + 1);
 
-    if (c == NULL)
-        return NULL;
     c->g = g;
     c->len = (uint32_t)packed->len;
     if (packed->len > 0)
@@ -143,11 +138,11 @@ void engine_set_rules(struct ref ref, const struct sandbox_rule *rules, size_t n
         waiter_answer(w, "", &e);
         return;
     }
-    c = w == NULL || packed.failed ? NULL : rules_call(ref.engine, b->pub.id, &packed);
-    if (c == NULL) {
+    if (packed.failed) {
         waiter_fail(w, ERR_INVALID, "more than %u rules", ENGINE_RULES_MAX);
         return;
     }
+    c = rules_call(ref.engine, b->pub.id, &packed);
     c->waiter = w;
     if (b->life == LIFE_STOPPED) { /* they go with its next boot */
         keep(c);
@@ -174,9 +169,8 @@ void network_reapply(struct box *b)
 
     box_pack_rules(&packed, b->pub.rules, b->pub.nrules);
     c = rules_call(b->g, b->pub.id, &packed);
-    if (c != NULL)
-        keeper_ask(b->g->keeper, KEEPER_RULES,
-                   &(struct keeper_rules){.id = c->id, .rules = {c->packed, c->len}}, &asker, c);
+    keeper_ask(b->g->keeper, KEEPER_RULES,
+               &(struct keeper_rules){.id = c->id, .rules = {c->packed, c->len}}, &asker, c);
 }
 
 /* ---- what went over it ---- */
@@ -226,11 +220,9 @@ void engine_traffic(struct engine *g, const char *key,
 {
     static const struct keeper_asker asker = {
         .each = on_count, .last = on_traffic_end, .late = on_traffic_late, .drop = free};
-    struct traffic_call *c = calloc(1, sizeof(*c));
+    struct traffic_call *c = mem_zeroed(1, sizeof(*c));
     struct keeper_traffic ask = {0};
 
-    if (c == NULL)
-        return;
     *c = (struct traffic_call){.g = g, .each = each, .done = done, .arg = arg};
     str_fmt(c->key, sizeof(c->key), "%.*s", (int)ENGINE_KEY_MAX, key != NULL ? key : "");
     keeper_ask(g->keeper, KEEPER_TRAFFIC, &ask, &asker, c);

@@ -4,6 +4,7 @@
 
 #include "base/own.h"
 #include "front/engine/internal.h"
+#include "mem/mem.h"
 
 static int by_key(const void *x, const void *y)
 {
@@ -20,11 +21,9 @@ void engine_each(struct engine *g, void (*each)(void *arg, const struct sandbox 
 void engine_owners(struct engine *g, void (*each)(void *arg, const char *key, size_t sandboxes),
                    void *arg)
 {
-    autofree const char **keys = calloc(g->norder + 1, sizeof(*keys));
+    autofree const char **keys = mem_zeroed(g->norder + 1, sizeof(*keys));
     size_t n = 0;
 
-    if (keys == NULL)
-        return;
     for (size_t i = 0; i < g->norder; i++)
         if (box_of(sandbox_ref(g, &g->order[i]->pub)) != NULL)
             keys[n++] = g->order[i]->pub.key;

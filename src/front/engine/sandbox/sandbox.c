@@ -11,6 +11,7 @@
 #include "front/engine/image.h"
 #include "front/engine/internal.h"
 #include "front/engine/sandbox/fill.h"
+#include "mem/mem.h"
 
 #define SANDBOX_TEMPLATE "base"
 #define SANDBOX_TIMEOUT_MAX (1ull << 50)
@@ -58,12 +59,10 @@ static struct create *create_new(struct engine *g, const struct create_opts *o)
     const char *name = o->name != NULL ? o->name : "";
     size_t len = strlen(o->key) + strlen(template) + strlen(network) + strlen(metadata) +
                  strlen(plane) + strlen(name) + 6;
-    struct create *c = calloc(1, sizeof(*c) + len + o->env_len);
-    char *at = c == NULL ? NULL : c->text;
+    struct create *c = mem_zeroed(1, sizeof(*c) + len + o->env_len);
+    char *at = c->text;
     struct limits limits;
 
-    if (c == NULL)
-        return NULL;
     buf_init(&c->rules, WIRE_RULES_BYTES);
     box_pack_rules(&c->rules, o->rules, o->nrules);
     c->g = g;
@@ -150,7 +149,7 @@ static struct box *create_keep(struct create *c, const struct keeper_sandbox *m,
     create_uncharge(c);
     b = box_add(g, &c->row);
     if (b == NULL)
-        err_set(e, ERR_INTERNAL, "sandbox %s: out of memory", m->id);
+        err_set(e, ERR_INTERNAL, "sandbox %s: the keeper gave an id that is in use", m->id);
     else
         b->pub.address = m->address;
     return b;
@@ -237,10 +236,8 @@ struct filling { /* what the keeper said, until then */
 
 static void create_fill(struct create *c, const struct keeper_sandbox *m)
 {
-    struct filling *f = malloc(sizeof(*f) + m->settings.len);
+    struct filling *f = mem_zeroed(1, sizeof(*f) + m->settings.len);
 
-    if (f == NULL)
-        abort(); /* as import.c */
     f->create = c;
     f->m = *m;
     str_fmt(f->id, sizeof(f->id), "%s", m->id);
@@ -359,18 +356,14 @@ static struct create *create_begin(struct engine *g, const struct create_opts *o
                                    engine_sandbox_cb *cb, void *arg)
 {
     struct waiter *w = waiter_new(g, NULL, cb, arg);
-    struct create *c = NULL;
+    struct create *c;
     struct err e;
 
     if (check_create(g, o, &e) < 0 || check_quota(g, o, &e) < 0) {
         waiter_answer(w, "", &e);
         return NULL;
     }
-    c = w == NULL ? NULL : create_new(g, o);
-    if (c == NULL) {
-        waiter_fail(w, ERR_INTERNAL, "out of memory");
-        return NULL;
-    }
+    c = create_new(g, o);
     c->waiter = w;
     g->ncreates++;
     return c;

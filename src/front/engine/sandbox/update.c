@@ -10,6 +10,7 @@
 #include "base/own.h"
 #include "base/str.h"
 #include "front/engine/internal.h"
+#include "mem/mem.h"
 
 #define CHANGED_MAX 256u
 
@@ -69,8 +70,7 @@ static void take_name(struct box *b, struct update *u)
     free(b->own_name);
     b->own_name = take_ptr(&u->name);
     b->pub.name = b->own_name;
-    if (name_attach(b) < 0)
-        log_error("sandbox %s: out of memory for its name", b->pub.id);
+    name_attach(b);
 }
 
 static int keep(struct box *b, struct update *u, struct err *e)
@@ -178,22 +178,17 @@ static void on_late(void *arg, const struct err *e)
 
 static struct update *update_new(struct ref ref, const struct update_opts *o)
 {
-    struct update *u = calloc(1, sizeof(*u));
+    struct update *u = mem_zeroed(1, sizeof(*u));
 
-    if (u == NULL)
-        return NULL;
     u->g = ref.engine;
     u->o = *o;
     str_fmt(u->id, sizeof(u->id), "%s", ref.id);
     str_fmt(u->key, sizeof(u->key), "%s", ref.key);
-    u->name = o->name != NULL ? strdup(o->name) : NULL;
-    u->metadata = o->metadata != NULL ? strdup(o->metadata) : NULL;
+    u->name = mem_text(o->name);
+    u->metadata = mem_text(o->metadata);
     u->o.name = u->name;
     u->o.metadata = u->metadata;
-    if ((o->name == NULL || u->name != NULL) && (o->metadata == NULL || u->metadata != NULL))
-        return u;
-    update_free(u);
-    return NULL;
+    return u;
 }
 
 void engine_update(struct ref ref, const struct update_opts *o, engine_sandbox_cb *cb, void *arg)
@@ -211,11 +206,7 @@ void engine_update(struct ref ref, const struct update_opts *o, engine_sandbox_c
         waiter_answer(w, "", &e);
         return;
     }
-    u = w == NULL ? NULL : update_new(ref, o);
-    if (u == NULL) {
-        waiter_fail(w, ERR_INTERNAL, "out of memory");
-        return;
-    }
+    u = update_new(ref, o);
     u->waiter = w;
     if (!sets_limits(o)) {
         finish(u);

@@ -7,13 +7,12 @@
 #include "base/own.h"
 #include "base/str.h"
 #include "front/engine/internal.h"
+#include "mem/mem.h"
 
 struct waiter *waiter_new(struct engine *g, engine_done_cb *done, engine_sandbox_cb *got, void *arg)
 {
-    struct waiter *w = calloc(1, sizeof(*w));
+    struct waiter *w = mem_zeroed(1, sizeof(*w));
 
-    if (w == NULL)
-        return NULL;
     *w = (struct waiter){.g = g, .done = done, .got = got, .arg = arg};
     list_init(&w->link);
     return w;

@@ -9,6 +9,7 @@
 #include "base/list.h"
 #include "base/log.h"
 #include "base/own.h"
+#include "mem/mem.h"
 #include "wire/keeper.h"
 
 #define LINK_IN_MAX (256u << 10)
@@ -231,14 +232,8 @@ static const struct question *question_of(uint16_t type)
 void keeper_ask(struct keeper_link *k, uint16_t type, const void *msg,
                 const struct keeper_asker *asker, void *arg)
 {
-    struct request *r = calloc(1, sizeof(*r));
-    struct err e;
+    struct request *r = mem_zeroed(1, sizeof(*r));
 
-    if (r == NULL) {
-        err_set(&e, ERR_INTERNAL, "out of memory");
-        lose(k, &e);
-        return;
-    }
     if (++k->seq == 0) /* 0 is news */
         k->seq = 1;
     *r =
@@ -255,10 +250,8 @@ void keeper_tell(struct keeper_link *k, uint16_t type, const void *msg)
 
 int keeper_link_new(const struct keeper_link_opts *o, struct keeper_link **ret, struct err *e)
 {
-    struct keeper_link *k = calloc(1, sizeof(*k));
+    struct keeper_link *k = mem_zeroed(1, sizeof(*k));
 
-    if (k == NULL)
-        return err_set(e, ERR_INTERNAL, "keeper: out of memory");
     k->o = *o;
     buf_init(&k->in, LINK_IN_MAX);
     buf_init(&k->out, LINK_OUT_MAX);

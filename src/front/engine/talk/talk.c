@@ -15,6 +15,7 @@
 #include "base/clock.h"
 #include "base/own.h"
 #include "base/str.h"
+#include "mem/mem.h"
 
 #define TALK_CONNECT_MS 10000     /* to hello, also for talks that have no deadline */
 #define TALK_KEEP_OUT (64u << 10) /* a larger send buffer is freed once empty */
@@ -545,12 +546,8 @@ static void line_retry(struct loop_timer *t)
 
 static struct line *line_new(struct talk_peer *p, struct err *e)
 {
-    struct line *c = calloc(1, sizeof(*c));
+    struct line *c = mem_zeroed(1, sizeof(*c));
 
-    if (c == NULL) {
-        err_set(e, ERR_INTERNAL, "out of memory");
-        return NULL;
-    }
     *c = (struct line){.hub = p->hub, .peer = p, .io.fd = -1};
     list_init(&c->idle);
     buf_init(&c->left, TALK_IN_MAX);
@@ -757,10 +754,8 @@ void talk_peer_reset(struct talk_peer *p, const struct err *why)
 
 struct talk_hub *talk_hub_new(struct loop *loop, int run_fd)
 {
-    struct talk_hub *h = malloc(sizeof(*h));
+    struct talk_hub *h = mem_zeroed(1, sizeof(*h));
 
-    if (h == NULL)
-        return NULL;
     h->loop = loop;
     h->run_fd = run_fd;
     h->nconns = h->nidle = 0;

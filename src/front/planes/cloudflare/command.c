@@ -4,18 +4,16 @@
 
 #include "front/plane/maps.h"
 #include "front/planes/cloudflare/internal.h"
+#include "mem/mem.h"
 
-static int take_argv(struct cloudflare_command *c, json_t *argv, struct err *e)
+static void take_argv(struct cloudflare_command *c, json_t *argv)
 {
     json_t *arg;
     size_t i;
 
-    c->argv = calloc(json_array_size(argv) + 1, sizeof(*c->argv));
-    if (c->argv == NULL)
-        return err_set(e, ERR_INTERNAL, "out of memory");
+    c->argv = mem_zeroed(json_array_size(argv) + 1, sizeof(*c->argv));
     json_array_foreach(argv, i, arg) c->argv[i] = json_string_value(arg);
     c->o.argv = c->argv;
-    return 0;
 }
 
 int cloudflare_command(struct cloudflare_command *c, json_t *argv, json_t *env, const char *cwd,
@@ -25,7 +23,8 @@ int cloudflare_command(struct cloudflare_command *c, json_t *argv, json_t *env, 
     buf_init(&c->cwd, 2 * ENGINE_PATH_MAX);
     buf_init(&c->text, CLOUDFLARE_TEXT_MAX);
     c->o = (struct process_opts){.user = CLOUDFLARE_USER};
-    if (take_argv(c, argv, e) < 0 || maps_env(env, &c->env, e) < 0 ||
+    take_argv(c, argv);
+    if (maps_env(env, &c->env, e) < 0 ||
         cloudflare_path("cwd", cwd != NULL ? cwd : CLOUDFLARE_ROOT, &c->cwd, e) < 0)
         return -1;
     c->o.env = buf_data(&c->env);

@@ -7,6 +7,7 @@
 #include "base/str.h"
 #include "front/engine/file.h"
 #include "front/planes/cloudflare/internal.h"
+#include "mem/mem.h"
 
 #define BOOTS_MAX 2 /* of one call: a sandbox that dies at once is not booted again and again */
 
@@ -94,14 +95,8 @@ static void own_workspace(struct engine *g, const struct sandbox *s, engine_done
                           void *arg)
 {
     static const struct file_work_ops ops = {.on_entry = on_directory, .on_done = on_owned};
-    struct preparing *p = malloc(sizeof(*p));
-    struct err e;
+    struct preparing *p = mem_zeroed(1, sizeof(*p));
 
-    if (p == NULL) {
-        err_set(&e, ERR_INTERNAL, "out of memory");
-        done(arg, &e);
-        return;
-    }
     *p = (struct preparing){.g = g, .done = done, .arg = arg};
     str_fmt(p->id, sizeof(p->id), "%s", s->id);
     file_chown(&(struct file_at){sandbox_ref(g, s), CLOUDFLARE_ROOT, CLOUDFLARE_USER, false}, "0:0",
@@ -141,14 +136,8 @@ static void ask(struct entry *y)
 
 static void wait_for_it(struct call *c, void (*go)(struct call *c, const void *in))
 {
-    struct entry *y = malloc(sizeof(*y));
-    struct err e;
+    struct entry *y = mem_zeroed(1, sizeof(*y));
 
-    if (y == NULL) {
-        err_set(&e, ERR_INTERNAL, "out of memory");
-        call_fail(c, &e);
-        return;
-    }
     *y = (struct entry){.c = c, .go = go};
     call_expect(c, &call_pending, NULL);
     ask(y);

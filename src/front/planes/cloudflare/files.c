@@ -6,6 +6,7 @@
 #include "base/own.h"
 #include "front/plane/transfer.h"
 #include "front/planes/cloudflare/internal.h"
+#include "mem/mem.h"
 
 /* ---- one file ---- */
 
@@ -142,12 +143,10 @@ static void put_pattern(struct buf *out, const char *path)
 /* -1 with `e`; else their number. `patterns` holds them, concatenated. */
 static int patterns_of(const char *excludes, struct buf *patterns, struct err *e)
 {
-    autofree char *copy = strdup(excludes != NULL ? excludes : "");
+    autofree char *copy = mem_text(excludes != NULL ? excludes : "");
     const char *words[ARCHIVE_EXCLUDES_MAX];
     size_t n = 0;
 
-    if (copy == NULL)
-        return err_set(e, ERR_INTERNAL, "out of memory");
     if (split(copy, words, &n, e) < 0)
         return -1;
     for (size_t i = 0; i < n; i++)

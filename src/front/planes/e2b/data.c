@@ -11,6 +11,7 @@
 #include "front/planes/e2b/connect.h"
 #include "front/planes/e2b/internal.h"
 #include "front/planes/e2b/signature.h"
+#include "mem/mem.h"
 #include "json/write.h"
 
 static const struct surface_row *const surfaces[] = {
@@ -211,12 +212,8 @@ static bool wakes(const struct e2b *p, struct http_req *r, const struct sandbox 
 
 static void wake(struct e2b *p, struct http_req *r, const struct sandbox *s)
 {
-    struct waking *w = calloc(1, sizeof(*w));
+    struct waking *w = mem_zeroed(1, sizeof(*w));
 
-    if (w == NULL) {
-        reply_absent(r, s->id);
-        return;
-    }
     w->p = p;
     w->r = r;
     str_fmt(w->id, sizeof(w->id), "%s", s->id);

@@ -6,6 +6,7 @@
 
 #include "base/own.h"
 #include "base/str.h"
+#include "mem/mem.h"
 
 #define EVENT_JSON_MAX (256u << 10) /* of one, with its entry */
 
@@ -151,13 +152,14 @@ static bool add(struct event_writer *w, enum event_type type, const char *name, 
     struct event *ev;
     struct err e;
 
-    if (w->nwaiting >= EVENT_WAITING_MAX || (ev = malloc(sizeof(*ev) + strlen(name) + 1)) == NULL) {
+    if (w->nwaiting >= EVENT_WAITING_MAX) {
         file_cancel(take_ptr(&w->looking)); /* its event is forgotten too */
         forget(w);
         err_set(&e, ERR_LIMIT, "events were lost; list the directory again");
         w->idle(w, &e);
         return false;
     }
+    ev = mem_zeroed(1, sizeof(*ev) + strlen(name) + 1);
     ev->type = type;
     ev->next = after;
     strcpy(ev->name, name);

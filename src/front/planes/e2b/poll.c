@@ -9,6 +9,7 @@
 #include "base/own.h"
 #include "base/str.h"
 #include "front/planes/e2b/watcher.h"
+#include "mem/mem.h"
 
 #define KEEP_MS 3600000u  /* a watcher ends this long after the last poll */
 #define POLLERS_MAX 4096u /* remembered; then the oldest is forgotten, and told all again */
@@ -63,13 +64,11 @@ void e2b_pollers_free(struct e2b *p)
         poller_free(p, k);
 }
 
-static int remember(struct watcher *w, uint64_t next)
+static void remember(struct watcher *w, uint64_t next)
 {
     struct e2b *p = e2b_behind(w->c);
-    struct poller *k = calloc(1, sizeof(*k));
+    struct poller *k = mem_zeroed(1, sizeof(*k));
 
-    if (k == NULL)
-        return -1;
     if (p->npollers == POLLERS_MAX)
         poller_free(p, LIST_FIRST(&p->pollers, struct poller, link));
     str_fmt(k->sandbox, sizeof(k->sandbox), "%s", w->c->ref.id);
@@ -79,7 +78,6 @@ static int remember(struct watcher *w, uint64_t next)
     k->entries = w->events.entries;
     list_add_tail(&p->pollers, &k->link);
     p->npollers++;
-    return 0;
 }
 
 static void reply_text(struct call *c, const char *json)
@@ -110,15 +108,10 @@ static void created(void *arg, const struct watch_event *ev)
 {
     struct watcher *w = arg;
     char text[64];
-    struct err e;
 
     if (ev->kind != WATCH_READY || w->c->r == NULL)
         return;
-    if (remember(w, ev->next) < 0) {
-        err_set(&e, ERR_INTERNAL, "out of memory");
-        call_fail(w->c, &e);
-        return;
-    }
+    remember(w, ev->next);
     str_fmt(text, sizeof(text), "{\"watcherId\":\"%s\"}", w->id);
     reply_text(w->c, text); /* takes the reader back, not the watch */
 }

@@ -13,6 +13,7 @@
 #include "front/plane/maps.h"
 #include "front/planes/e2b/connect.h"
 #include "front/planes/e2b/internal.h"
+#include "mem/mem.h"
 #include "json/write.h"
 
 /* ---- the environment of commands: E2B's, then the sandbox's, then the call's ---- */
@@ -321,10 +322,8 @@ static const char **argv_of(const struct command_in *in, bool by_shell)
 {
     static const char *const shell[] = {"/bin/sh", "-c", "exec \"$0\" \"$@\""};
     size_t before = by_shell ? ARRAY_LEN(shell) : 0, n = json_array_size(in->args);
-    const char **argv = calloc(before + n + 2, sizeof(*argv));
+    const char **argv = mem_zeroed(before + n + 2, sizeof(*argv));
 
-    if (argv == NULL)
-        return NULL;
     memcpy(argv, shell, before * sizeof(*argv));
     argv[before] = in->cmd;
     for (size_t i = 0; i < n; i++)
@@ -354,8 +353,8 @@ static int run(struct watching *w, const struct start_in *in, const struct comma
                              .term = in->pty != NULL ? &term : NULL};
     char cwd[ENGINE_PATH_MAX + 1];
 
-    if (argv == NULL || s == NULL)
-        return err_set(e, ERR_UNAVAILABLE, "out of memory");
+    if (s == NULL)
+        return err_set(e, ERR_GONE, "sandbox %s was deleted", c->ref.id);
     e2b_add_env(&env, s);
     if (maps_env(cmd->envs, &env, e) < 0 || e2b_user(c, w->user, &o.user, e) < 0 ||
         (in->pty != NULL && pty_size(in->pty, &term.cols, &term.rows, e) < 0))

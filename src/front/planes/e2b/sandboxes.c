@@ -8,6 +8,7 @@
 #include "front/plane/query.h"
 #include "front/planes/e2b/internal.h"
 #include "http/http.h"
+#include "mem/mem.h"
 
 #define TIMEOUT_V2_S 300
 #define TIMEOUT_MAX_S (1ll << 40)
@@ -129,12 +130,10 @@ static void add_listed(void *arg, const struct sandbox *s)
 static int list(struct call *c, const struct list_in *in, struct buf *rows, char **next,
                 struct err *e)
 {
-    autofree char *metadata = strdup(in->metadata != NULL ? in->metadata : "");
+    autofree char *metadata = mem_text(in->metadata != NULL ? in->metadata : "");
     const char *pairs[2 * MAPS_METADATA_MAX + 1];
     struct list_opts o = {.key = c->ref.key, .metadata = pairs};
 
-    if (metadata == NULL)
-        return err_set(e, ERR_INTERNAL, "out of memory");
     if (decode_list(in, &o, e) < 0 || decode_metadata(metadata, pairs, e) < 0)
         return -1;
     return engine_list(c->plane->engine, &o, add_listed, rows, next, e);

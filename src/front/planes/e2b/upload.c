@@ -14,6 +14,7 @@
 #include "front/planes/e2b/files.h"
 #include "front/planes/e2b/metadata.h"
 #include "http/multipart.h"
+#include "mem/mem.h"
 #include "json/write.h"
 
 #define UPLOAD_PARTS_MAX 10000u       /* of one form */
@@ -144,13 +145,12 @@ static int remember(struct upload *u, struct err *e)
     if (map_get(&u->seen, u->path) != NULL)
         return err_set(e, ERR_INVALID, "%.200s: you cannot upload multiple files to the same path",
                        u->path);
-    s = malloc(sizeof(*s) + strlen(u->path) + 1);
-    if (s == NULL)
-        return err_set(e, ERR_INTERNAL, "out of memory");
+    s = mem_zeroed(1, sizeof(*s) + strlen(u->path) + 1);
     strcpy(s->path, u->path);
     s->next = u->paths;
     u->paths = s;
-    return map_put(&u->seen, &s->node, s->path) < 0 ? err_set(e, ERR_INTERNAL, "out of memory") : 0;
+    mem_put(&u->seen, &s->node, s->path);
+    return 0;
 }
 
 /* Other parts than files mean nothing. */
@@ -270,9 +270,7 @@ static int read_form(struct upload *u, const char *type, struct err *e)
 
     if (u->opts.gzip)
         return err_set(e, ERR_INVALID, "Content-Encoding: not supported for forms");
-    u->form = malloc(sizeof(*u->form));
-    if (u->form == NULL)
-        return err_set(e, ERR_INTERNAL, "out of memory");
+    u->form = mem_zeroed(1, sizeof(*u->form));
     return multipart_init(u->form, type, &f) < 0 ? err_set(e, ERR_INVALID, "%s", f.why) : 0;
 }
 

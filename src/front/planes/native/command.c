@@ -8,6 +8,7 @@
 #include "base/str.h"
 #include "front/engine/session.h"
 #include "front/planes/native/internal.h"
+#include "mem/mem.h"
 
 #define ARGS_MAX 65536u /* elements of argv */
 #define OUTPUT_DEFAULT (1u << 20)
@@ -181,9 +182,7 @@ int command_decode_rest(const struct command *in, struct command_opts *ret, stru
     size_t n = json_array_size(in->argv);
 
     buf_init(&ret->env, PROCESS_ARGS_MAX);
-    ret->argv = in->argv != NULL ? calloc(n + 1, sizeof(*ret->argv)) : NULL;
-    if (in->argv != NULL && ret->argv == NULL)
-        return err_set(e, ERR_INTERNAL, "out of memory");
+    ret->argv = in->argv != NULL ? mem_zeroed(n + 1, sizeof(*ret->argv)) : NULL;
     for (size_t i = 0; i < n; i++)
         ret->argv[i] = json_string_value(json_array_get(in->argv, i));
     if (n > 0 && *ret->argv[0] == '\0')

@@ -54,7 +54,7 @@ struct listing {
 };
 
 /* The state of the call, which expects the engine from now on. `page` NULL: all of them. NULL
- * when out of memory or for a bad cursor; the call is answered then. */
+ * for a bad cursor; the call is answered then. */
 struct listing *listing_new(struct call *c, const struct resource *of,
                             const struct listing_page *page);
 /* The next one, in the order in which they began; left out if it is on another page. */

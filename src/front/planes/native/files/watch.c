@@ -10,6 +10,7 @@
 #include "base/id.h"
 #include "base/own.h"
 #include "base/str.h"
+#include "mem/mem.h"
 
 /* ---- the request ---- */
 
@@ -205,10 +206,8 @@ static int remember(struct stream *s, const struct watch_in *in, struct err *e)
         return -1;
     s->keep[0] = json_incref(in->include);
     s->keep[1] = json_incref(in->exclude);
-    s->path = strdup(in->path);
-    s->user = in->user != NULL ? strdup(in->user) : NULL;
-    if (s->path == NULL || (in->user != NULL && s->user == NULL))
-        return err_set(e, ERR_INTERNAL, "out of memory");
+    s->path = mem_text(in->path);
+    s->user = mem_text(in->user);
     s->asked.o.path = s->path;
     s->asked.o.user = s->user;
     s->may_renew = true;

@@ -5,6 +5,7 @@
 
 #include "base/own.h"
 #include "front/planes/native/git/git.h"
+#include "mem/mem.h"
 
 #define COMMIT_MS 120000u
 #define TIME_MAX 86400000u
@@ -226,12 +227,9 @@ static int remember(struct commit *m, const struct commit_in *in, struct err *e)
 {
     m->in = *in;
     json_incref(in->paths);
-    m->message = strdup(in->message);
-    m->path = in->at.path != NULL ? strdup(in->at.path) : NULL;
-    m->user = in->at.user != NULL ? strdup(in->at.user) : NULL;
-    if (m->message == NULL || (in->at.path != NULL && m->path == NULL) ||
-        (in->at.user != NULL && m->user == NULL))
-        return err_set(e, ERR_INTERNAL, "out of memory");
+    m->message = mem_text(in->message);
+    m->path = mem_text(in->at.path);
+    m->user = mem_text(in->at.user);
     if (in->all && in->paths != NULL)
         return err_set(e, ERR_INVALID, "at most one of all and paths is allowed");
     return put_author(m, e);

@@ -5,6 +5,7 @@
 #include "base/own.h"
 #include "base/str.h"
 #include "front/planes/native/git/git.h"
+#include "mem/mem.h"
 
 #define FILE_BYTES_DEFAULT (256u << 10)
 #define FILE_BYTES_MAX (4u << 20)
@@ -370,10 +371,8 @@ static int remember(struct diff *d, const struct show_in *in, struct err *e)
 {
     d->in = *in;
     json_incref(in->b.files);
-    d->path = in->at.path != NULL ? strdup(in->at.path) : NULL;
-    d->user = in->at.user != NULL ? strdup(in->at.user) : NULL;
-    if ((in->at.path != NULL && d->path == NULL) || (in->at.user != NULL && d->user == NULL))
-        return err_set(e, ERR_INTERNAL, "out of memory");
+    d->path = mem_text(in->at.path);
+    d->user = mem_text(in->at.user);
     d->in.at = (struct git_in){d->path, d->user};
     return in->ref != NULL ? git_check_rev("ref", in->ref, e) : 0;
 }
