@@ -20,7 +20,8 @@ const struct config_key config_keys[] = {
 };
 /* clang-format on */
 const size_t config_nkeys = ARRAY_LEN(config_keys);
-_Static_assert(ARRAY_LEN(config_keys) == CONFIG_COUNT, "the keeper passes CONFIG_COUNT settings on");
+_Static_assert(ARRAY_LEN(config_keys) == CONFIG_COUNT,
+               "the keeper passes CONFIG_COUNT settings on");
 
 static int bad(const struct config_key *k, const char *value, const char *want, struct err *e)
 {
