@@ -70,6 +70,27 @@ test('the host is not reached by any of its addresses', async () => {
   assert.deepEqual((await net.seen('host')).slice(was), []);
 });
 
+test('no error shows an address of the host: not of a packet whose hops are used up, nor of one without a route', async () => {
+  const NOWHERE = '25.8.8.8';
+  await net.sh(net.host, 'ip', 'route', 'add', 'unreachable', `${NOWHERE}/32`);
+  const r = await d.exec(a.id, ['python3', '-c', `
+import socket, select, struct
+for to, ttl in [('${WEB}', 1), ('${WEB}', 64), ('${NOWHERE}', 64)]:
+    s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    s.setsockopt(socket.IPPROTO_IP, 11, 1)  # IP_RECVERR
+    s.setsockopt(socket.IPPROTO_IP, socket.IP_TTL, ttl)
+    for i in range(5):  # port 1: the world answers that nothing is there
+        try: s.sendto(b'x', (to, 1))
+        except OSError: pass
+    p = select.poll(); p.register(s, select.POLLERR)
+    if not p.poll(1500): print(to, ttl, 'nothing'); continue
+    for kind, level, data in [c for c in s.recvmsg(1, 512, 0x2000)[1]]:  # MSG_ERRQUEUE
+        print(to, ttl, 'from', socket.inet_ntoa(data[20:24]))
+`]);
+  await net.sh(net.host, 'ip', 'route', 'del', 'unreachable', `${NOWHERE}/32`);
+  assert.deepEqual(r.stdout.trim().split('\n'), [`${WEB} 1 nothing`, `${WEB} 64 from ${WEB}`, `${NOWHERE} 64 nothing`], r.stderr);
+});
+
 test('broadcast and multicast packets do not leave the sandbox', async () => {
   const r = await d.exec(a.id, ['python3', '-c', `
 import socket

@@ -32,7 +32,9 @@ static const char *const special[] = {
  *  - forward: into a sandbox go answers only, of those it may ask (and errors about
  *    what it sent, which have no port to be judged by); out of it what `out` lets pass. The
  *    last rules keep interfaces that forward because of us from routing for others.
- *  - output: the host itself starts nothing with a sandbox either.
+ *  - output: the host itself starts nothing with a sandbox either. Nor does it say that a packet
+ *    used up its hops or has no route: that shows an address of the host. Only of one that is too
+ *    large for the next link must a sender know (code 4).
  *  - out looks at every packet, also of open connections: a flow that is forbidden
  *    while it runs ends at once, one that stays allowed notices nothing.
  *  - local are the networks of the host's interfaces, of which the machines beside it are part.
@@ -79,7 +81,10 @@ static const struct {
         "iifname $V jump out",
         "$G"}},
     {"output", "type filter hook output priority filter", {
-        "oifname $V ct state != { established, related } drop"}},
+        "oifname $V ct state != { established, related } drop",
+        "oifname $V ct status dnat accept",
+        "oifname $V icmp type != destination-unreachable drop",
+        "oifname $V icmp code != 4 drop"}},
     {"hide", "type nat hook postrouting priority srcnat", {
         "iifname $V masquerade"}},
 };
