@@ -33,7 +33,7 @@ enum http_phase {
     PHASE_WAIT,   /* the handler runs; the whole request is here */
     PHASE_LINGER, /* the last answer is sent; input is discarded until the peer closes */
     PHASE_WS,     /* no longer HTTP */
-    PHASE_TUNNEL, /* nor a protocol we parse */
+    PHASE_TUNNEL, /* bytes of a protocol that we do not parse */
     PHASE_COUNT
 };
 

@@ -1,4 +1,5 @@
-/* sse.c - server-sent events on a chunked answer. */
+/* sse.c - server-sent events on a chunked answer. An event goes from here through
+ * http_write_pieces() (reply.c) to send.c, which writes to the socket. */
 #include <string.h>
 
 #include "base/own.h"

@@ -57,7 +57,7 @@ static bool is_running(void)
 
 /* Code of bash that waits for the jump must not run if what it works on is gone: an interrupt and
  * errors outside of `eval` have unwound everything, and `time` would write to a freed command.
- * Nor if the command is left for good: `eval` would not unwind the functions below it, since
+ * It must not run either if the command is left for good: `eval` would not unwind the functions below it, since
  * bash was about to exit. An EXIT trap may wait for the jump. */
 static bool skips_others(int value)
 {

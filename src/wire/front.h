@@ -11,7 +11,7 @@
 #define FRONT_FD_STATE 6        /* DIR/front: ours, 0700; SQLite and logs live here */
 
 /* In host mode (`cove host`) the environment also has this, and the front runs as the user of its
- * keeper, whoever that is. */
+ * keeper. */
 #define FRONT_MODE_ENV "COVE_FRONT_MODE"
 #define FRONT_MODE_HOST "host"
 #define FRONT_MODE_CONTAINER "container" /* the same, and it answers the container API */

@@ -1,8 +1,8 @@
 /* token.h - everything that the server hands out to open one thing, for one key, for a time.
  *
  * A token names its kind, the API key it acts for, its subject (a sandbox, say), a mode and the
- * second at which it expires; nothing of it is stored. Nobody can make or change one without the
- * server's secret. To a client it is
+ * second at which it expires; nothing of it is stored. Making or changing one needs the server's
+ * secret. To a client it is
  *
  *     PREFIX base64url(claims as JSON) "." base64url(HMAC-SHA256(secret, the first part))
  *

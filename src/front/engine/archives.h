@@ -40,7 +40,7 @@ typedef void archive_cb(void *arg, const struct archive *a, const struct err *e)
 
 struct archive_opts { /* all borrowed for the call */
     const char *owner;
-    const char *spec; /* a JSON object for whoever restores it; or NULL */
+    const char *spec; /* a JSON object for the caller that restores it; or NULL */
 };
 /* Packs a sandbox that runs, is paused or is stopped, and is unchanged by this. ERR_LIMIT above the
  * quota; ERR_REMOTE or ERR_DISK_FULL if the store fails: earlier archives are still there. */

@@ -57,7 +57,7 @@ struct call {
     struct loop *loop;
     const struct surface_row *row; /* NULL: no such route */
     const char *key;               /* id of the key that was presented; NULL: none was */
-    struct quota_user *user;       /* whose account it is on; NULL: no one's */
+    struct quota_user *user;       /* the account it is charged to; NULL: none */
     bool rated;                    /* counted to the requests of this second */
     uint64_t held;                 /* bytes of memory on that account; call_hold() */
     uint64_t began_ns;

@@ -70,7 +70,7 @@ void relay_fail(struct relay *y, int status, const char *message)
     relay_free(y);
 }
 
-/* Ports of a sandbox of the Cloudflare bridge are open by their token only. */
+/* Ports of a sandbox of the Cloudflare plane are open by their token only. */
 static bool is_open(const struct proxy *p, const struct sandbox *s, const struct proxy_target *t)
 {
     return (!s->guarded && t->prefix == 0) || engine_tunnel_is(p->engine, t->id, t->port, t->token);

@@ -67,7 +67,7 @@ static const char *const migrations[] = {
     "INSERT INTO counters (name, next) SELECT 'joined', 1 WHERE EXISTS (SELECT 1 FROM keys);",
     ("ALTER TABLE sandboxes ADD COLUMN bandwidth INTEGER NOT NULL DEFAULT 0;"
      "ALTER TABLE sandboxes ADD COLUMN disk_io INTEGER NOT NULL DEFAULT 0;"),
-    /* before, only the Cloudflare bridge gave names */
+    /* before, only the Cloudflare plane gave names */
     "ALTER TABLE sandboxes ADD COLUMN guarded INTEGER NOT NULL DEFAULT 0;"
     "UPDATE sandboxes SET guarded = 1 WHERE name != '';",
     ("CREATE TABLE quotas ("

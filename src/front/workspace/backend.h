@@ -5,7 +5,7 @@
  * decides alone when something happens (states.c).
  *
  * The rule for all of it: only ERR_NOT_FOUND of `resume` says that a sandbox does not exist. Every
- * other error says nothing: the workspace keeps the id, and no second sandbox is made.
+ * other error leaves that open: the workspace keeps the id, and no second sandbox is made.
  *
  * Every call is made on the loop's thread and answers once, by its callback and never from inside
  * the call. Strings are borrowed for the call.

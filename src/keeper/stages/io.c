@@ -81,7 +81,7 @@ int io_open(struct keeper *k, struct err *e)
     g->io_max = g->io && k->disk.device != 0 && cgroup_put(g->v2_fd, "io.max", line, &why) == 0;
     if (g->io && !g->io_max)
         log_warn("disk I/O is shared but cannot be limited: %s",
-                 k->disk.device == 0 ? "the disks are on no one device" : why.msg);
+                 k->disk.device == 0 ? "the disks are not on one device" : why.msg);
     return io_check(k, k->config.disk_io, e) < 0 ? err_wrap(e, "the setting disk-io") : 0;
 }
 

@@ -43,7 +43,7 @@ struct packing {
 /* One blob on its way to the store: a chunk, or the manifest. */
 struct blob {
     struct job job;
-    struct packing *x; /* on the loop only; NULL: nobody waits */
+    struct packing *x; /* on the loop only; NULL: the call has ended */
     struct vault *vault;
     char space[ARCHIVE_SPACE + 1], digest[SHA256_HEX];
     bool manifest, failed;

@@ -171,7 +171,7 @@ static int check(const struct process_opts *o, struct err *e)
     return command_check_env(o->env, o->env_len, e);
 }
 
-/* What stands where a caller says nothing: the image's word, or ours. */
+/* For what a caller does not set: the values of the image, or ours. */
 struct defaults {
     const char *user, *cwd;
     struct span env;

@@ -1,4 +1,4 @@
-/* name.c - sandboxes by a name within their key. The Cloudflare bridge creates one when its name is
+/* name.c - sandboxes by a name within their key. The Cloudflare plane creates one when its name is
  * first used; other clients choose a name, or give the beginning of an id.
  *
  * A name belongs to a key, is stored in the sandbox's row and means at most one sandbox. Callers

@@ -151,7 +151,7 @@ static const struct process_ops exec_ops = {
 
 /* ---- the request ---- */
 
-/* Some of a millisecond is not none: 0 is no limit. */
+/* Rounded up: 0 would mean no limit. */
 static uint64_t limit_of(const struct exec_in *in)
 {
     return in->timeout_ms > 0 && in->timeout_ms < 1 ? 1 : (uint64_t)in->timeout_ms;

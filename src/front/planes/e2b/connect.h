@@ -43,7 +43,7 @@ struct connect_stream { /* in the state of a call */
     struct call *c;
     struct loop_timer ping, limit;
     uint64_t ping_ms;
-    const char *keepalive; /* the message that says nothing */
+    const char *keepalive; /* the message without content */
 };
 
 /* Sends the head. With `limited` the time that the client gives ends the stream. */

@@ -8,7 +8,7 @@
 #include "front/planes/e2b/network.h"
 
 #define CREATE_BODY_MAX (256u << 10)
-#define TIMEOUT_V1_S 15 /* where a create says nothing */
+#define TIMEOUT_V1_S 15 /* of a create without a timeout */
 #define TIMEOUT_V2_S 300
 
 struct create_in {

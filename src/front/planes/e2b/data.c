@@ -23,7 +23,7 @@ static const struct surface_row *const surfaces[] = {
 static bool has_token(struct call *c, const struct sandbox *s)
 {
     return e2b_options_of(s).open ||
-           e2b_opens(e2b_behind(c), s, TOKEN_SANDBOX, http_header(c->r, "X-Access-Token"));
+           e2b_opens(e2b_of_data(c), s, TOKEN_SANDBOX, http_header(c->r, "X-Access-Token"));
 }
 
 bool e2b_has_token(struct call *c)

@@ -20,7 +20,7 @@ struct event_writer {
     /* One event, as a JSON object. `next`: the cursor after it; 0: not yet known, another event
      * belongs to it. */
     void (*put)(struct event_writer *w, struct buf *event, uint64_t next);
-    /* Nothing waits any more; e: nor will it. */
+    /* All events were put; `e`: and no more will come, for this reason. */
     void (*idle)(struct event_writer *w, const struct err *e);
     /* event.c's own */
     struct list waiting;

@@ -85,7 +85,7 @@ static inline struct e2b *e2b_of(const struct call *c)
 }
 
 /* Of a call of the data plane. */
-static inline struct e2b *e2b_behind(const struct call *c)
+static inline struct e2b *e2b_of_data(const struct call *c)
 {
     return CONTAINER_OF(c->plane, struct e2b, data);
 }

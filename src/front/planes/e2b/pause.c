@@ -1,7 +1,7 @@
 /* pause.c - pause and resume of E2B's sandboxes. Connect, which resumes too, is in sandboxes.c. */
 #include "front/planes/e2b/internal.h"
 
-#define RESUME_S 15 /* where a resume says nothing */
+#define RESUME_S 15 /* of a resume without a timeout */
 
 struct pause_in {
     bool memory;

@@ -41,7 +41,7 @@ static struct poller *poller_of(const struct call *c, const char *id)
 {
     struct poller *k;
 
-    LIST_EACH (&e2b_behind(c)->pollers, k, struct poller, link)
+    LIST_EACH (&e2b_of_data(c)->pollers, k, struct poller, link)
         if (strcmp(k->id, id) == 0 && strcmp(k->sandbox, c->ref.id) == 0)
             return k;
     return NULL;
@@ -66,7 +66,7 @@ void e2b_pollers_free(struct e2b *p)
 
 static void remember(struct watcher *w, uint64_t next)
 {
-    struct e2b *p = e2b_behind(w->c);
+    struct e2b *p = e2b_of_data(w->c);
     struct poller *k = mem_zeroed(1, sizeof(*k));
 
     if (p->npollers == POLLERS_MAX)
@@ -223,7 +223,7 @@ static void on_done(void *arg, uint64_t next, const struct err *e)
     if (!call_told(w->c))
         return;
     if (e->kind == ERR_NOT_FOUND)
-        poller_free(e2b_behind(w->c), poller_of(w->c, w->id));
+        poller_free(e2b_of_data(w->c), poller_of(w->c, w->id));
     call_fail(w->c, e);
 }
 
@@ -276,7 +276,7 @@ static void remove_watcher(struct call *c, const void *input)
 
     if (!is_id(c, id))
         return;
-    poller_free(e2b_behind(c), poller_of(c, id));
+    poller_free(e2b_of_data(c), poller_of(c, id));
     call_expect(c, &call_pending, NULL);
     watch_delete(c->ref, id, removed, c);
 }

@@ -80,7 +80,7 @@ int signature_check(struct call *c, const struct signature *s, const char *prese
         return err_set(e, ERR_UNAUTHORIZED, "access token present in header but does not match");
     if (presented == NULL)
         return err_set(e, ERR_UNAUTHORIZED, "missing signature query parameter");
-    if (box == NULL || !is_of(e2b_behind(c), box, s, presented))
+    if (box == NULL || !is_of(e2b_of_data(c), box, s, presented))
         return err_set(e, ERR_UNAUTHORIZED, "invalid signature");
     return check_time(s->expiration, e);
 }

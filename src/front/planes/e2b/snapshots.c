@@ -11,7 +11,7 @@
 
 #define LIST_LIMIT_MAX 100u
 #define LIST_BYTES_MAX (LIST_LIMIT_MAX * 1024u)
-#define FORK_S 15 /* where a fork says nothing */
+#define FORK_S 15 /* of a fork without a timeout */
 #define FORK_BYTES_MAX (FORK_MAX * 4096u)
 
 /* clang-format off */
