@@ -30,7 +30,8 @@
     X(ERR_REMOTE,        "remote",         502, 205, "another server could not be reached, or failed") \
     X(ERR_UNAVAILABLE,   "unavailable",    503, 211, "full or starting; try again after Retry-After")        \
     X(ERR_UNRESPONSIVE,  "unresponsive",   504, 211, "the sandbox did not answer in time")                   \
-    X(ERR_DISK_FULL,     "disk_full",      507, 211, "no space left on the disk of the sandbox or of the host")
+    X(ERR_DISK_FULL,     "disk_full",      507, 211, "no space left on the disk of the sandbox or of the host") \
+    X(ERR_FENCED,        "fenced",         409, 211, "the epoch in the request is not that of the workspace any more")
 /* clang-format on */
 
 enum err_kind {

@@ -27,7 +27,8 @@
     M(A, B, streams,     "streams",     NUMBER, "512",     100000,     "requests under way that stream: output, events, progress, terminals") \
     M(A, B, ports,       "ports",       NUMBER, "1024",    100000,     "requests and WebSockets under way to ports of sandboxes of the key") \
     M(A, B, events,      "events",      SIZE,   "1M",      1ull << 30, "bytes of events that are kept for clients that reconnect; the oldest are dropped") \
-    M(A, B, logs,        "logs",        SIZE,   "64M",     1ull << 40, "bytes of log entries that are kept of its sandboxes; the oldest of the one with the most are deleted")
+    M(A, B, logs,        "logs",        SIZE,   "64M",     1ull << 40, "bytes of log entries that are kept of its sandboxes; the oldest of the one with the most are deleted") \
+    M(A, B, workspaces,  "workspaces",  NUMBER, "1000",    1000000,    "workspaces, in any state")
 /* clang-format on */
 
 #define QUOTA_ENUM(A, B, member, ...) QUOTA_##member,

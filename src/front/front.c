@@ -25,6 +25,7 @@
 #include "front/proxy/proxy.h"
 #include "front/quota/quota.h"
 #include "front/store/store.h"
+#include "front/workspace/workspace.h"
 #include "http/http.h"
 #include "mem/mem.h"
 #include "json/write.h"
@@ -47,6 +48,7 @@ struct front {
     struct auth *auth;
     struct token_mint *tokens;
     struct engine *engine;
+    struct workspaces *workspaces;
     struct plane *planes[ARRAY_LEN(kinds)]; /* in that order; NULL: not made yet */
     struct proxy *proxy;
     struct http_server *server;
@@ -273,6 +275,7 @@ static void on_ready(void *arg)
     }
     for (size_t i = 0; i < ARRAY_LEN(kinds); i++)
         f->planes[i]->server = f->server;
+    workspaces_start(f->workspaces);
     engine_serving(f->engine);
 }
 
@@ -335,6 +338,18 @@ static int make_engine(struct front *f, struct err *e)
     return engine_new(&o, &f->engine, e);
 }
 
+static int make_workspaces(struct front *f, struct err *e)
+{
+    struct workspaces_opts o = {.loop = f->loop,
+                                .engine = f->engine,
+                                .store = f->store,
+                                .quotas = f->quotas,
+                                .config = &f->config,
+                                .decode = native_spec};
+
+    return workspaces_new(&o, &f->workspaces, e);
+}
+
 /* With port 0 in the settings the keeper chose the port. */
 static unsigned listening_port(void)
 {
@@ -354,6 +369,7 @@ static int make_planes(struct front *f, struct err *e)
     struct plane_opts o = {.engine = f->engine,
                            .auth = f->auth,
                            .tokens = f->tokens,
+                           .workspaces = f->workspaces,
                            .config = &f->config,
                            .port = listening_port(),
                            .documented = documented};
@@ -395,8 +411,8 @@ static int settings(struct front *f, int argc, char **argv, struct err *e)
 static int make_all(struct front *f, struct err *e)
 {
     static int (*const parts[])(struct front * f, struct err * e) = {
-        make_loop,   make_store,  make_quotas, make_auth,
-        make_tokens, make_engine, make_planes, make_proxy};
+        make_loop,   make_store,      make_quotas, make_auth, make_tokens,
+        make_engine, make_workspaces, make_planes, make_proxy};
 
     for (size_t i = 0; i < ARRAY_LEN(parts); i++)
         if (parts[i](f, e) < 0)
@@ -414,6 +430,7 @@ static void unmake(struct front *f)
     http_server_free(f->server);
     proxy_free(f->proxy);
     engine_free(f->engine);
+    workspaces_free(f->workspaces);
     for (size_t i = 0; i < ARRAY_LEN(kinds); i++)
         if (f->planes[i] != NULL)
             kinds[i]->free(f->planes[i]);

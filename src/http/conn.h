@@ -51,6 +51,11 @@ enum reply_state {
 
 struct http_joined; /* a header that was sent several times, joined */
 
+struct http_end {
+    void (*cb)(void *arg);
+    void *arg;
+};
+
 /* All of it is zeroed between two requests of a connection. */
 struct http_req {
     struct http_head head;
@@ -59,8 +64,8 @@ struct http_req {
     bool active; /* passed to a handler that has not ended its answer */
     void (*on_gone)(struct http_req *r, void *arg);
     void *gone_arg;
-    void (*on_end)(void *arg);
-    void *end_arg;
+    struct http_end ends[HTTP_ENDS_MAX];
+    size_t nends;
     bool eof_is_gone;
     struct http_joined *joined;
 

@@ -110,7 +110,9 @@ int http_fd(const struct http_req *r);
  * inside a call of the handler's. A client that has sent its whole request and
  * shut down its sending side is not gone: it may be waiting for the answer. */
 void http_on_gone(struct http_req *r, void (*cb)(struct http_req *r, void *arg), void *arg);
-/* Called once at the end of the request, or of the WebSocket or tunnel that it became. */
+/* Called once at the end of the request, or of the WebSocket or tunnel that it became. At most
+ * HTTP_ENDS_MAX per request; the last one first. */
+#define HTTP_ENDS_MAX 4
 void http_on_end(struct http_req *r, void (*cb)(void *arg), void *arg);
 /* A number for the address of the client, the same for all its connections; 0: it has none. */
 uint32_t http_peer(const struct http_req *r);

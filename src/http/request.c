@@ -99,8 +99,8 @@ void http_request_reset(struct http_conn *c)
         c->req.joined = j->next;
         free(j);
     }
-    if (c->req.on_end != NULL)
-        c->req.on_end(c->req.end_arg);
+    for (size_t i = c->req.nends; i > 0; i--)
+        c->req.ends[i - 1].cb(c->req.ends[i - 1].arg);
     loop_timer_stop(c->server->opts.loop, &c->req.sse);
     buf_clear(&c->extra);
     memset(&c->req, 0, sizeof(c->req));
@@ -206,6 +206,7 @@ void http_on_gone(struct http_req *r, void (*cb)(struct http_req *r, void *arg),
 
 void http_on_end(struct http_req *r, void (*cb)(void *arg), void *arg)
 {
-    r->on_end = cb;
-    r->end_arg = arg;
+    if (r->nends == HTTP_ENDS_MAX)
+        abort(); /* ours: each caller is a line of code */
+    r->ends[r->nends++] = (struct http_end){cb, arg};
 }

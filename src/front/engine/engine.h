@@ -298,6 +298,11 @@ bool engine_has_any_of(struct engine *g, const char *key);
  * for its owner. */
 void engine_audit(struct ref ref, const char *by, const char *call);
 
+/* An event of the key that is not the engine's own, with `kind` of static storage. `sandbox` may be
+ * "". */
+void engine_say(struct engine *g, const char *key, const char *sandbox, const char *kind,
+                const char *data);
+
 /* Every sandbox of every key, in no order; for callers that checked another credential than a
  * key. */
 void engine_each(struct engine *g, void (*each)(void *arg, const struct sandbox *s), void *arg);
@@ -404,6 +409,7 @@ struct engine_event {
                           * "sandbox.updated", "sandbox.writes_lost",
                           * "sandbox.admin" (engine_audit()),
                           * "sandbox.snapshot",
+                          * "workspace.changed", "workspace.deleted",
                           * "process.started", "process.exited" */
     const char *sandbox; /* id */
     const char *data;    /* JSON object with the rest: template, process, exit... */

@@ -69,6 +69,7 @@ void call_free(struct call *c)
     free(c->state);
     intake_free(c);
     building_free(c);
+    buf_free(&c->path);
     free(c->in);
     json_decref(c->doc);
     job_free_buf(c->loop, &c->rest, share);

@@ -37,6 +37,7 @@ struct shape;
 struct surface_row;
 
 #define CALL_REQUEST_ID_MAX 40
+#define WORKSPACE_CALL_MAX 63   /* bytes of the name of a workspace */
 #define CALL_PIECE (128u << 10) /* of a long answer, queued at a time */
 
 /* A kind of call of the engine, and how to cancel it when the client's end closes. Each is defined
@@ -64,6 +65,8 @@ struct call {
     struct ref ref; /* the sandbox (or snapshot) that the call is about, and for which key it acts;
                       * set before the handler runs, by plane_manner.resolve */
     char owner[ENGINE_KEY_MAX + 1], sandbox[ENGINE_ID_MAX + 1]; /* call_aim() */
+    struct buf path;                        /* plane_manner.alias; `match` may point into it */
+    char workspace[WORKSPACE_CALL_MAX + 1]; /* through which it means a sandbox; "": none */
     struct route_match match;
     const struct call_source *source; /* a callback that is due; NULL: none */
     void *handle;

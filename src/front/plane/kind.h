@@ -8,11 +8,13 @@
 #include "front/plane/plane.h"
 
 struct token_mint;
+struct workspaces;
 
 struct plane_opts { /* all borrowed for as long as the front runs */
     struct engine *engine;
     struct auth *auth;
     struct token_mint *tokens;
+    struct workspaces *workspaces;
     const struct config *config;
     unsigned port; /* that we listen on */
     /* Planes that were made before and are `documented`. */

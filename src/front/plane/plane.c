@@ -13,6 +13,7 @@
 #include "mem/mem.h"
 
 #define ALLOW_MAX 64
+#define PATH_ALIAS_MAX (64u << 10) /* of a path as sent; the server's own bound is lower */
 
 static size_t count_rows(const struct surface_row *s)
 {
@@ -72,20 +73,29 @@ void plane_drain(struct plane *p)
 
 /* ---- what must hold before a handler runs ---- */
 
+static int route(struct call *c, const char *path, char allow[ALLOW_MAX], struct err *e)
+{
+    const struct plane *p = c->plane;
+
+    return route_find(p->rows, p->nrows, sizeof(*p->rows), http_head(c->r)->method.p, path,
+                      &c->match, allow, ALLOW_MAX, e);
+}
+
 static int find_row(struct call *c, struct err *e)
 {
-    const struct http_head *h = http_head(c->r);
-    const struct plane *p = c->plane;
-    char allow[ALLOW_MAX];
+    const struct plane_manner *m = c->plane->manner;
+    const char *path = http_head(c->r)->path.p;
+    char allow[ALLOW_MAX] = "";
+    int r = route(c, path, allow, e);
 
-    if (route_find(p->rows, p->nrows, sizeof(*p->rows), h->method.p, h->path.p, &c->match, allow,
-                   sizeof(allow), e) == 0) {
-        c->row = &p->rows[c->match.row];
-        return 0;
-    }
-    if (e->kind == ERR_METHOD)
+    buf_init(&c->path, PATH_ALIAS_MAX);
+    if (r < 0 && e->kind == ERR_NOT_FOUND && m->alias != NULL && m->alias(c, path, &c->path))
+        r = route(c, buf_cstr(&c->path), allow, e);
+    if (r == 0)
+        c->row = &c->plane->rows[c->match.row];
+    else if (e->kind == ERR_METHOD)
         http_reply_header(c->r, "Allow", allow);
-    return -1;
+    return r;
 }
 
 /* The connection is the key's then: one that is revoked ends with it. The server counts it
@@ -185,8 +195,15 @@ static int check_body(struct call *c, struct err *e)
     return 0;
 }
 
-static int (*const checks[])(struct call *c, struct err *e) = {
-    find_row, authorize, check_rate, check_ready, resolve, check_rate, check_stream, check_body};
+static int enter(struct call *c, struct err *e)
+{
+    return c->plane->manner->enter != NULL ? c->plane->manner->enter(c, e) : 0;
+}
+
+/* 0, -1, or 1 for `enter`: later. */
+static int (*const checks[])(struct call *c, struct err *e) = {find_row,     authorize,  check_rate,
+                                                               check_ready,  resolve,    check_rate,
+                                                               check_stream, check_body, enter};
 
 /* ---- the query ---- */
 
@@ -220,20 +237,29 @@ static int run_query(struct call *c, struct err *e)
     return run(c, input, doc, e);
 }
 
+void plane_go_on(struct call *c)
+{
+    struct err e;
+
+    loop_doing(c->loop, c->row->op);
+    if (c->row->body != NULL)
+        intake_begin(c);
+    else if (run_query(c, &e) < 0)
+        call_fail(c, &e);
+}
+
 void plane_handle(struct plane *p, struct http_req *r)
 {
     struct call *c = call_new(p, r);
     struct err e;
 
     for (size_t i = 0; i < ARRAY_LEN(checks); i++) {
-        if (checks[i](c, &e) < 0) {
+        int done = checks[i](c, &e);
+
+        if (done < 0)
             call_fail(c, &e);
+        if (done != 0)
             return;
-        }
     }
-    loop_doing(c->loop, c->row->op);
-    if (c->row->body != NULL)
-        intake_begin(c);
-    else if (run_query(c, &e) < 0)
-        call_fail(c, &e);
+    plane_go_on(c);
 }

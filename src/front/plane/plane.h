@@ -33,6 +33,11 @@ struct plane_manner {
     /* Which sandbox the call is about, into c->ref, of which the key is set; NULL: the first
      * parameter of the path names it. */
     int (*resolve)(struct call *c, struct err *e);
+    /* Another path, in `out`, under which rows are looked for if none has the path of the call; false:
+     * none. Or NULL. */
+    bool (*alias)(struct call *c, const char *path, struct buf *out);
+    /* The last check before the handler: 0, or 1 if it calls plane_go_on() or answers later. Or NULL. */
+    int (*enter)(struct call *c, struct err *e);
     /* Writes the body of an error. It must not contain the text of ERR_INTERNAL. */
     void (*write_error)(struct call *c, const struct err *e, struct buf *out);
     /* HTTP status of an error; NULL: that of its kind. */
@@ -75,6 +80,9 @@ void plane_free(struct plane *p);
 /* The server is about to exit: ends streams that clients can resume with Last-Event-ID, since they
  * would not end by themselves. */
 void plane_drain(struct plane *p);
+
+/* After plane_manner.enter: the handler. */
+void plane_go_on(struct call *c);
 
 /* Answers the request, now or later. */
 void plane_handle(struct plane *p, struct http_req *r);

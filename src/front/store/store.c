@@ -82,6 +82,17 @@ static const char *const migrations[] = {
      " entries INTEGER NOT NULL, bytes INTEGER NOT NULL, stored INTEGER NOT NULL,"
      " created_ms INTEGER NOT NULL);"
      "CREATE TABLE archive_spaces (key TEXT PRIMARY KEY, space TEXT NOT NULL) WITHOUT ROWID;"),
+    ("CREATE TABLE workspaces ("
+     " seq INTEGER PRIMARY KEY AUTOINCREMENT, key TEXT NOT NULL, name TEXT NOT NULL,"
+     " state INTEGER NOT NULL, epoch INTEGER NOT NULL, route INTEGER NOT NULL,"
+     " backend TEXT NOT NULL, sandbox TEXT NOT NULL, spec TEXT NOT NULL, digest TEXT NOT NULL,"
+     " reason TEXT NOT NULL, grace_ms INTEGER NOT NULL, archive_ms INTEGER NOT NULL,"
+     " background INTEGER NOT NULL, created_ms INTEGER NOT NULL, changed_ms INTEGER NOT NULL,"
+     " used_ms INTEGER NOT NULL, UNIQUE (key, name));"
+     "CREATE TABLE holders ("
+     " workspace INTEGER NOT NULL REFERENCES workspaces (seq) ON DELETE CASCADE,"
+     " kind INTEGER NOT NULL, id TEXT NOT NULL, epoch INTEGER NOT NULL, ends_ms INTEGER NOT NULL,"
+     " PRIMARY KEY (workspace, kind, id)) WITHOUT ROWID;"),
 };
 
 int store_fail(struct store *s, const char *what, struct err *e)

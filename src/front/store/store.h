@@ -128,6 +128,44 @@ int store_space_put(struct store *s, const char *key, const char *space, struct 
 int store_space_each(struct store *s, void (*each)(void *arg, const char *key, const char *space),
                      void *arg, struct err *e);
 
+/* ---- workspaces ---- */
+
+/* clang-format off */
+#define STORE_WORKSPACE_COLUMNS(X) \
+    X(TEXT, key) X(TEXT, name) X(NUMBER, state) X(NUMBER, epoch) X(NUMBER, route) X(TEXT, backend) \
+    X(TEXT, sandbox) X(TEXT, spec) X(TEXT, digest) X(TEXT, reason) X(NUMBER, grace_ms) \
+    X(NUMBER, archive_ms) X(NUMBER, background) X(NUMBER, created_ms) X(NUMBER, changed_ms) \
+    X(NUMBER, used_ms)
+/* clang-format on */
+
+struct store_workspace {
+    uint64_t seq; /* order of creation, never used twice; chosen by insert */
+#define X(type, name) STORE_C_##type name;
+    STORE_WORKSPACE_COLUMNS(X)
+#undef X
+};
+int store_workspace_insert(struct store *s, struct store_workspace *row, struct err *e);
+/* All columns of the row `seq`. */
+int store_workspace_set(struct store *s, const struct store_workspace *row, struct err *e);
+/* With its holders. A missing row is fine. */
+int store_workspace_delete(struct store *s, uint64_t seq, struct err *e);
+/* As store_sandbox_each(). */
+int store_workspace_each(struct store *s,
+                         int (*each)(void *arg, const struct store_workspace *row, struct err *e),
+                         void *arg, struct err *e);
+
+struct store_holder {
+    uint64_t workspace, kind; /* seq of the workspace */
+    const char *id;
+    uint64_t epoch, ends_ms;
+};
+int store_holder_put(struct store *s, const struct store_holder *row, struct err *e);
+/* A missing row is fine. */
+int store_holder_delete(struct store *s, const struct store_holder *row, struct err *e);
+/* `each` must not call the store. */
+int store_holder_each(struct store *s, void (*each)(void *arg, const struct store_holder *row),
+                      void *arg, struct err *e);
+
 /* ---- who added which template ---- */
 
 int store_template_put(struct store *s, const char *name, const char *key, struct err *e);

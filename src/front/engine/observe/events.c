@@ -210,20 +210,24 @@ static char *keep(char **at, const char *text)
     return to;
 }
 
-static void put(struct engine *g, const struct box *b, const char *kind, uint64_t at_ms,
+struct about { /* whose event it is */
+    const char *key, *sandbox;
+};
+
+static void put(struct engine *g, const struct about *of, const char *kind, uint64_t at_ms,
                 const char *data)
 {
-    struct shelf *s = shelf_of(g->ring, b->pub.key);
+    struct shelf *s = shelf_of(g->ring, of->key);
     struct engine_event *ev =
-        mem_zeroed(1, sizeof(*ev) + strlen(b->pub.key) + strlen(b->pub.id) + strlen(data) + 3);
+        mem_zeroed(1, sizeof(*ev) + strlen(of->key) + strlen(of->sandbox) + strlen(data) + 3);
     char *at = (char *)(ev + 1);
     uint64_t most;
 
     if (s == NULL)
-        s = shelf_new(g, b->pub.key);
+        s = shelf_new(g, of->key);
     *ev = (struct engine_event){.seq = g->ring->next++, .at_ms = at_ms, .kind = kind};
-    ev->key = keep(&at, b->pub.key);
-    ev->sandbox = keep(&at, b->pub.id);
+    ev->key = keep(&at, of->key);
+    ev->sandbox = keep(&at, of->sandbox);
     ev->data = keep(&at, data);
     most = s->user != NULL ? s->user->most.of[QUOTA_events] : 0;
     quota_add(s->user, &(struct quotas){{[QUOTA_events] = size_of(ev)}});
@@ -238,7 +242,7 @@ void events_add(struct engine *g, const struct box *b, const char *kind, const c
     events_add_at(g, b, kind, clock_real_ms(), data);
 }
 
-static void add(struct engine *g, const struct box *b, const char *kind, uint64_t at_ms,
+static void add(struct engine *g, const struct about *of, const char *kind, uint64_t at_ms,
                 const char *data)
 {
     struct engine_watch *w;
@@ -246,7 +250,7 @@ static void add(struct engine *g, const struct box *b, const char *kind, uint64_
 
     if (g->ring->next >= g->ring->reserved && reserve(g, &e) < 0)
         log_error("%s", e.msg); /* goes on with numbers that a restart may use again */
-    put(g, b, kind, at_ms, data);
+    put(g, of, kind, at_ms, data);
     LIST_EACH (&g->ring->watches, w, struct engine_watch, link)
         loop_defer(g->loop, &w->later, tell);
 }
@@ -256,12 +260,12 @@ void events_add_at(struct engine *g, const struct box *b, const char *kind, uint
 {
     at_ms = box_time(b, at_ms);
     logbook_event(b, kind, at_ms, data);
-    add(g, b, kind, at_ms, data);
+    add(g, &(struct about){b->pub.key, b->pub.id}, kind, at_ms, data);
 }
 
 void events_lost(struct engine *g, const struct box *b)
 {
-    add(g, b, NULL, clock_real_ms(), "");
+    add(g, &(struct about){b->pub.key, b->pub.id}, NULL, clock_real_ms(), "");
 }
 
 void events_say(struct engine *g, const struct box *b, const char *kind, const char *name,
@@ -275,6 +279,12 @@ void events_say(struct engine *g, const struct box *b, const char *kind, const c
     jw_kstr(&w, name, value);
     jw_close(&w);
     events_add(g, b, kind, data.failed ? "{}" : buf_cstr(&data));
+}
+
+void engine_say(struct engine *g, const char *key, const char *sandbox, const char *kind,
+                const char *data)
+{
+    add(g, &(struct about){key, sandbox}, kind, clock_real_ms(), data);
 }
 
 void engine_audit(struct ref ref, const char *by, const char *call)

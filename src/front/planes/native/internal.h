@@ -15,6 +15,8 @@
     X(sandboxes)                                                                                   \
     X(life)                                                                                        \
     X(snapshots)                                                                                   \
+    X(workspaces)                                                                                  \
+    X(holders)                                                                                     \
     X(forks)                                                                                       \
     X(metrics)                                                                                     \
     X(archive)                                                                                     \
@@ -56,18 +58,23 @@ struct progress_view {
 extern const struct shape progress_shape;
 
 struct token_mint;
+struct workspaces;
 
 #define NATIVE_DOMAIN_MAX 300u
 
 struct native {
     struct plane plane;
     struct token_mint *tokens;
+    struct workspaces *workspaces;
     struct buf openapi, page;
     char domain[NATIVE_DOMAIN_MAX];
 };
 /* Under which ports of sandboxes are reached: "localhost:7070", "example.com". */
 const char *native_domain(const struct call *c);
 struct token_mint *native_tokens(const struct call *c);
+struct workspaces *native_workspaces(const struct call *c);
+/* The header with the epoch of a workspace, in requests and answers. */
+#define NATIVE_EPOCH "Cove-Epoch"
 
 /* The header with the id of the key that an admin's call acts for. */
 #define NATIVE_AS "Cove-As"

@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "base/own.h"
 #include "base/str.h"
+#include "front/planes/native/enter.h"
 #include "front/planes/native/internal.h"
 #include "http/http.h"
 #include "mem/mem.h"
@@ -73,7 +74,8 @@ static int find_sandbox(struct call *c, struct err *e)
 {
     const struct sandbox *s = NULL;
 
-    if (strncmp(c->row->route.path, SANDBOX_PATH, strlen(SANDBOX_PATH)) != 0)
+    if (c->workspace[0] != '\0' ||
+        strncmp(c->row->route.path, SANDBOX_PATH, strlen(SANDBOX_PATH)) != 0)
         return 0;
     if (engine_resolve(c->ref, &s, e) < 0)
         return -1;
@@ -129,6 +131,11 @@ struct token_mint *native_tokens(const struct call *c)
     return CONTAINER_OF(c->plane, struct native, plane)->tokens;
 }
 
+struct workspaces *native_workspaces(const struct call *c)
+{
+    return CONTAINER_OF(c->plane, struct native, plane)->workspaces;
+}
+
 static void write_error(struct call *c, const struct err *e, struct buf *out)
 {
     struct json_w w;
@@ -151,6 +158,8 @@ static const struct plane_manner manner = {
     .nsurfaces = ARRAY_LEN(surfaces),
     .authorize = authorize,
     .resolve = resolve,
+    .alias = workspace_alias,
+    .enter = workspace_enter,
     .write_error = write_error,
 };
 
@@ -175,6 +184,7 @@ static int native_make(const struct plane_opts *o, struct plane **ret, struct er
     buf_init(&n->page, OPENAPI_MAX);
     plane_init(&n->plane, &manner, o->engine, o->auth, o->config);
     n->tokens = o->tokens;
+    n->workspaces = o->workspaces;
     if (o->config->domain[0] != '\0')
         str_fmt(n->domain, sizeof(n->domain), "%.299s", o->config->domain);
     else

@@ -5,6 +5,7 @@
 #include "base/own.h"
 #include "front/planes/native/command.h"
 #include "front/planes/native/internal.h"
+#include "front/planes/native/native.h"
 #include "front/planes/native/sandbox/network.h"
 #include "front/planes/native/sandbox/sandbox_view.h"
 
@@ -149,6 +150,25 @@ static int decode_create(const struct create_in *in, struct create_opts *o, stru
     o->on_timeout = (enum sandbox_end)end;
     o->auto_resume = in->auto_resume;
     o->log_output = in->log_output ? CREATE_LOG_OUTPUT : CREATE_LOG_NO_OUTPUT;
+    return 0;
+}
+
+int native_spec(const struct config *c, const char *spec,
+                void (*use)(void *arg, const struct create_opts *o), void *arg, struct err *e)
+{
+    autobuf struct buf env = BUF_INIT(ENGINE_ENV_MAX);
+    autofree char *metadata = NULL;
+    autojson json_t *doc = NULL;
+    struct create_in in = {0};
+    struct create_opts o = {0};
+    struct sandbox_rule rules[ENGINE_RULES_MAX];
+
+    create_defaults(&in, c);
+    if (json_parse(spec, strlen(spec), &doc, e) < 0 ||
+        json_decode(doc, create_fields, ARRAY_LEN(create_fields), &in, e) < 0 ||
+        decode_create(&in, &o, &env, &metadata, rules, e) < 0)
+        return -1;
+    use(arg, &o);
     return 0;
 }
 

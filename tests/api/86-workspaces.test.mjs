@@ -1,0 +1,232 @@
+// Workspaces: a name with at most one live sandbox behind it.
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import { poll, startDaemon } from '../lib/cove.mjs';
+
+const W = '/v1/workspaces';
+
+let d;
+before(async () => { d = await startDaemon({ args: ['--workspace-grace', '1h'] }); });
+after(() => d?.stop());
+
+const run = (name, cmd, headers) => d.call('POST', `${W}/${name}/exec`, { argv: cmd }, headers);
+const ok = (a, status = 200) => { assert.equal(a.status, status, a.text); return a.json; };
+const show = async (name) => ok(await d.call('GET', `${W}/${name}`));
+const state = (name, is) => poll(`${name} is ${is}`, async () => (await show(name)).state === is);
+const sandboxes = async () => (await d.get('/v1/sandboxes?limit=1000')).sandboxes;
+
+test('a workspace has no sandbox before its first use, and one after it', async () => {
+  const made = ok(await d.call('PUT', `${W}/first`, { env: { A: 'b' } }), 201);
+  assert.equal(made.state, 'cold');
+  assert.equal(made.epoch, 0);
+  assert.deepEqual(made.spec.env_names, ['A']);
+  assert.equal((await sandboxes()).length, 0);
+  const a = await run('first', ['sh', '-c', 'echo $A']);
+  assert.equal(ok(a).stdout, 'b\n');
+  assert.equal(a.headers['cove-epoch'], '1');
+  const now = await show('first');
+  assert.equal(now.state, 'warm');
+  assert.equal((await sandboxes())[0].id, now.sandbox);
+});
+
+test('fifty first operations at once make one sandbox', async () => {
+  ok(await d.call('PUT', `${W}/crowd`, {}), 201);
+  const before = (await sandboxes()).length;
+  const all = await Promise.all(Array.from({ length: 50 }, (_, i) => run('crowd', ['echo', String(i)])));
+  all.forEach((a, i) => assert.equal(ok(a).stdout, `${i}\n`));
+  assert.equal((await sandboxes()).length, before + 1);
+  assert.equal((await show('crowd')).epoch, 1);
+});
+
+test('reading a workspace never makes its sandbox', async () => {
+  ok(await d.call('PUT', `${W}/quiet`, {}), 201);
+  await show('quiet');
+  ok(await d.call('GET', W));
+  for (const below of ['metrics', 'logs']) {
+    const a = await d.call('GET', `${W}/quiet/${below}`);
+    assert.equal(a.status, 409);
+    assert.match(a.json.error.message, /quiet is cold: it has no sandbox now/);
+  }
+  assert.deepEqual([(await show('quiet')).state, (await show('quiet')).epoch], ['cold', 0]);
+});
+
+test('a name that is not one is refused, and an unknown one says how to make it', async () => {
+  for (const name of ['.x', '-x', 'a%20b', 'x'.repeat(64)]) assert.equal((await d.call('PUT', `${W}/${name}`, {})).status, 400, name);
+  const a = await run('nothing', ['true']);
+  assert.equal(a.status, 404);
+  assert.match(a.json.error.message, /PUT \/v1\/workspaces\/nothing makes it/);
+});
+
+test('a second PUT returns the workspace, unless it asks for another sandbox', async () => {
+  ok(await d.call('PUT', `${W}/twice`, { metadata: { a: 'b' }, limits: { pids: 100 } }), 201);
+  ok(await d.call('PUT', `${W}/twice`, {}), 200);
+  ok(await d.call('PUT', `${W}/twice`, { limits: { pids: 100 }, metadata: { a: 'b' } }), 200);
+  const a = await d.call('PUT', `${W}/twice`, { limits: { pids: 200 } });
+  assert.equal(a.status, 409);
+  assert.match(a.json.error.message, /was made with other options/);
+  assert.equal((await d.call('PUT', `${W}/wrong`, { limits: { pids: 'many' } })).status, 400);
+  assert.equal((await d.call('GET', `${W}/wrong`)).status, 404);
+});
+
+test('one that is not used is paused, and the next use gets the same sandbox with its memory', async () => {
+  ok(await d.call('PUT', `${W}/idle`, { grace_ms: 300, archive_ms: 0, background: false }), 201);
+  ok(await run('idle', ['true']));
+  const was = await show('idle');
+  ok(await d.call('POST', `${W}/idle/processes`, { argv: ['sleep', '1000'], id: 'sleeper' }), 201);
+  await poll('its sandbox is paused', async () => (await d.get(`/v1/sandboxes/${was.sandbox}`)).state === 'paused');
+  assert.equal((await show('idle')).state, 'draining');
+  const a = await run('idle', ['true']);
+  ok(a);
+  assert.equal(a.headers['cove-epoch'], '1');
+  assert.equal((await show('idle')).sandbox, was.sandbox);
+  assert.equal(ok(await d.call('GET', `${W}/idle/processes/sleeper`)).state, 'running');
+});
+
+test('a process in the background keeps it warm, if the policy does not say otherwise', async () => {
+  ok(await d.call('PUT', `${W}/busy`, { grace_ms: 200, archive_ms: 0 }), 201);
+  ok(await d.call('POST', `${W}/busy/processes`, { argv: ['sleep', '1000'], id: 'sleeper' }), 201);
+  const t = Date.now();
+  await poll('two sweeps have passed', () => Date.now() - t > 1500);
+  assert.equal((await show('busy')).state, 'warm');
+  ok(await d.call('POST', `${W}/busy/processes/sleeper/signal`, { signal: 'KILL' }), 204);
+  await state('busy', 'draining');
+});
+
+test('an archived one comes back with all its files, owners, links and attributes', async () => {
+  ok(await d.call('PUT', `${W}/kept`, { grace_ms: 200, archive_ms: 1 }), 201);
+  ok(await run('kept', ['sh', '-ec', 'cd; mkdir -p d/e; echo text >d/e/f; ln -s d/e/f link; ln d/e/f hard; chmod 600 d/e/f; setfattr -n user.a -v b d/e/f 2>/dev/null || true; truncate -s 10M sparse']));
+  ok(await d.call('POST', `${W}/kept/exec`, { argv: ['sh', '-c', 'echo installed >/usr/local/bin/tool; chown daemon /usr/local/bin/tool; rm /etc/motd; exit 0'], user: 'root' }));
+  const list = ['sh', '-c', 'cd; find . -printf "%P %y %m %n %s %U %l\\n" | sort; cat d/e/f; stat -c "%U %n" /usr/local/bin/tool; ls /etc/motd 2>&1'];
+  const was = ok(await run('kept', list)).stdout;
+  const { sandbox } = await show('kept');
+  await state('kept', 'cold');
+  assert.equal((await d.call('GET', `/v1/sandboxes/${sandbox}`)).status, 404);
+  assert.match((await show('kept')).archive, /^[0-9a-f]{64}$/);
+  const a = await run('kept', list);
+  assert.equal(ok(a).stdout, was);
+  assert.equal(a.headers['cove-epoch'], '2');
+});
+
+test('a sandbox that someone deleted is made again from the newest archive', async () => {
+  ok(await d.call('PATCH', `${W}/kept`, { grace_ms: 3600000 }));
+  ok(await run('kept', ['true']));
+  const { sandbox, epoch } = await show('kept');
+  await d.del(`/v1/sandboxes/${sandbox}`);
+  assert.equal(ok(await run('kept', ['sh', '-c', 'cat ~/d/e/f'])).stdout, 'text\n');
+  const now = await show('kept');
+  assert.equal(now.epoch, epoch + 1);
+  assert.notEqual(now.sandbox, sandbox);
+});
+
+test('an epoch that is over is fenced, and changes nothing', async () => {
+  const { epoch } = await show('kept');
+  const h = (e) => ({ headers: { 'cove-epoch': String(e) } });
+  ok(await run('kept', ['true'], h(epoch)));
+  const a = await run('kept', ['touch', '/tmp/no'], h(epoch - 1));
+  assert.equal(a.status, 409);
+  assert.equal(a.json.error.code, 'fenced');
+  assert.equal(ok(await run('kept', ['ls', '/tmp/no'])).exit_code, 2);
+  for (const [method, body, query] of [['PUT', { epoch: epoch - 1 }, ''], ['DELETE', undefined, `?epoch=${epoch - 1}`]]) {
+    ok(await d.call('POST', `${W}/kept/holders`, { holder: 'me', ttl_ms: 5000 }));
+    const b = await d.call(method, `${W}/kept/holders/me${query}`, body);
+    assert.deepEqual([b.status, b.json.error.code], [409, 'fenced']);
+    assert.equal((await show('kept')).turns, 1);
+  }
+  assert.equal((await run('kept', ['true'], h('x'))).status, 400);
+});
+
+test('holders are told their role, extend their time, and end', async () => {
+  ok(await d.call('PUT', `${W}/held`, { grace_ms: 200, archive_ms: 0 }), 201);
+  const hold = (holder, more = {}) => d.call('POST', `${W}/held/holders`, { holder, ...more });
+  const first = ok(await hold('a'));
+  assert.deepEqual([first.role, first.epoch, first.kind], ['spawner', 1, 'turn']);
+  assert.equal(ok(await hold('b', { kind: 'viewer', ttl_ms: 1000 })).role, 'attached');
+  assert.deepEqual([(await show('held')).turns, (await show('held')).viewers], [1, 1]);
+  await poll('the viewer ended by itself', async () => (await show('held')).viewers === 0);
+  assert.equal((await show('held')).state, 'warm', 'a turn holds it');
+  ok(await d.call('PUT', `${W}/held/holders/a`, { epoch: 1, ttl_ms: 60000 }));
+  assert.equal((await d.call('PUT', `${W}/held/holders/b`, { epoch: 1, kind: 'viewer' })).status, 404);
+  const no = await d.call('DELETE', `${W}/held`);
+  assert.equal(no.status, 409);
+  assert.match(no.json.error.message, /held by the turn a/);
+  for (let i = 0; i < 2; i++) ok(await d.call('DELETE', `${W}/held/holders/a?epoch=1`), 204);
+  await state('held', 'draining');
+  assert.equal(ok(await hold('c')).role, 'rearmed');
+  ok(await d.call('DELETE', `${W}/held?force=true`), 204);
+});
+
+test('a holder that is bound to a connection ends with it', async () => {
+  ok(await d.call('PUT', `${W}/bound`, { grace_ms: 200, archive_ms: 0 }), 201);
+  const gone = new AbortController();
+  const a = await fetch(`${d.url}${W}/bound/holders`, { method: 'POST', signal: gone.signal, headers: { authorization: `Bearer ${d.key}`, 'content-type': 'application/json', accept: 'text/event-stream' }, body: JSON.stringify({ holder: 'tab', kind: 'viewer' }) });
+  const { value } = await a.body.getReader().read();
+  assert.match(Buffer.from(value).toString(), /event: held\n.*"role":"spawner"/s);
+  assert.equal((await show('bound')).uses, 1);
+  gone.abort();
+  await state('bound', 'draining');
+});
+
+test('an acquire that may not wait says so, and the sandbox is made all the same', async () => {
+  ok(await d.call('PUT', `${W}/hasty`, {}), 201);
+  const a = await d.call('POST', `${W}/hasty/holders`, { holder: 'x', wait_ms: 0 });
+  assert.ok([200, 408].includes(a.status), a.text);
+  await state('hasty', 'warm');
+});
+
+test('a stream, a session and a terminal go through a workspace as through a sandbox', async () => {
+  const W1 = `${W}/first`;
+  ok(await d.call('PUT', `${W1}/files?path=/tmp/f`, 'hello', { headers: { 'content-type': 'application/octet-stream' } }));
+  assert.equal((await d.call('GET', `${W1}/files?path=/tmp/f`)).text, 'hello');
+  const s = ok(await d.call('POST', `${W1}/sessions`, {}), 201);
+  assert.equal(ok(await d.call('POST', `${W1}/sessions/${s.id}/exec`, { command: 'cd /usr; pwd' })).stdout, '/usr\n');
+  const t = ok(await d.call('POST', `${W1}/terminals`, { cols: 80, rows: 24 }), 201);
+  assert.ok(t.id);
+  ok(await d.call('GET', `${W1}/git/status?path=/tmp`), 404);
+});
+
+test('another key sees and uses nothing of it, and an admin key lists all', async () => {
+  const { key } = await d.post('/v1/keys', { name: 'other' });
+  assert.deepEqual((await d.get(W, { key })).workspaces, []);
+  for (const [method, path, body] of [['GET', '/first'], ['POST', '/first/exec', { argv: ['true'] }], ['DELETE', '/first'], ['POST', '/first/holders', { holder: 'x' }]]) assert.equal((await d.call(method, `${W}${path}`, body, { key })).status, 404);
+  assert.equal((await d.call('GET', `${W}?all_keys=true`, undefined, { key })).status, 403);
+  assert.ok((await d.get(`${W}?all_keys=true`)).workspaces.length > 5);
+});
+
+test('lists have pages and a filter', async () => {
+  const all = (await d.get(W)).workspaces.map((w) => w.name);
+  const seen = [];
+  let cursor = '';
+  do {
+    const page = await d.get(`${W}?limit=2${cursor && `&cursor=${cursor}`}`);
+    assert.ok(page.workspaces.length <= 2);
+    seen.push(...page.workspaces.map((w) => w.name));
+    cursor = page.next_cursor;
+  } while (cursor);
+  assert.deepEqual(seen, all);
+  assert.ok((await d.get(`${W}?state=cold`)).workspaces.every((w) => w.state === 'cold'));
+});
+
+test('deleting one deletes its sandbox and its archives', async () => {
+  const { sandbox } = await show('kept');
+  ok(await d.call('DELETE', `${W}/kept/holders/me`), 204);
+  ok(await d.call('DELETE', `${W}/kept`), 204);
+  assert.equal((await d.call('GET', `${W}/kept`)).status, 404);
+  assert.equal((await d.call('GET', `/v1/sandboxes/${sandbox}`)).status, 404);
+  ok(await d.call('PUT', `${W}/kept`, {}), 201);
+  assert.equal(ok(await run('kept', ['ls', '/usr/local/bin/tool'])).exit_code, 2, 'it is new');
+});
+
+test('transitions are events', async () => {
+  const list = [];
+  const gone = new AbortController();
+  const a = await fetch(`${d.url}/v1/events`, { signal: gone.signal, headers: { authorization: `Bearer ${d.key}`, accept: 'text/event-stream' } });
+  const reading = (async () => { for await (const p of a.body) list.push(Buffer.from(p).toString()); })().catch(() => {});
+  ok(await d.call('PUT', `${W}/told`, {}), 201);
+  ok(await run('told', ['true']));
+  ok(await d.call('DELETE', `${W}/told`), 204);
+  await poll('it was told', () => /workspace\.deleted/.test(list.join('')));
+  const states = [...list.join('').matchAll(/"workspace":"told","state":"(\w+)"/g)].map((m) => m[1]);
+  assert.deepEqual(states, ['warming', 'warm', 'deleting']);
+  gone.abort();
+  await reading;
+});
