@@ -181,7 +181,7 @@ test('every type is checked as Cloudflare does', async () => {
 test('a sandbox takes a bounded number of mounts', async () => {
   const many = new Cloudflare(d);
   for (let i = 0; i < 16; i++) await mount(many, 'data', `/mnt/m${i}`);
-  await many.fails(502, 'mount_error', 'POST', '/mount', { binding: 'data', mountPath: '/mnt/m16', options: {} });
+  await many.fails(503, 'capacity_exceeded', 'POST', '/mount', { binding: 'data', mountPath: '/mnt/m16', options: {} });
   assert.equal((await many.call('POST', '/unmount', { mountPath: '/mnt/m3' })).status, 200);
   await mount(many, 'data', '/mnt/m16');
   await many.delete();

@@ -137,6 +137,7 @@ test('every answer about a sandbox carries a domain and a token that opens only 
 });
 
 test('errors have E2B\'s format, with the status in the body', async () => {
+  const here = `/sandboxes/${(await raw(d, 'POST', '/v2/sandboxes', { templateID: 'base' })).json.sandboxID}`;
   const cases = [
     [401, 'GET', '/v2/sandboxes', undefined, { key: 'e2b_nothing' }, /key/],
     [401, 'GET', '/v2/sandboxes', undefined, { key: null }, /key/],
@@ -152,9 +153,10 @@ test('errors have E2B\'s format, with the status in the body', async () => {
     [404, 'GET', '/sandboxes/nothing', undefined, {}, /^sandbox "nothing" not found$/],
     [404, 'DELETE', '/sandboxes/nothing', undefined, {}, /not found/],
     [404, 'POST', '/sandboxes/nothing/timeout', { timeout: 5 }, {}, /not found/],
-    [400, 'POST', '/sandboxes/nothing/timeout', {}, {}, /timeout/],
+    [404, 'POST', '/sandboxes/nothing/timeout', {}, {}, /not found/], // before its body is read
+    [400, 'POST', `${here}/timeout`, {}, {}, /timeout/],
     [404, 'POST', '/v2/sandboxes/nothing/connect', {}, {}, /not found/],
-    [400, 'POST', '/sandboxes/nothing/connect', {}, {}, /timeout/],
+    [400, 'POST', `${here}/connect`, {}, {}, /timeout/],
     [400, 'GET', '/v2/sandboxes?state=sleeping', undefined, {}, /state/],
     [400, 'GET', '/v2/sandboxes?limit=0', undefined, {}, /limit/],
     [400, 'GET', '/v2/sandboxes?nextToken=x', undefined, {}, /cursor/],
@@ -171,6 +173,7 @@ test('errors have E2B\'s format, with the status in the body', async () => {
     assert.equal(a.json.code, status);
     assert.match(a.json.message, message);
   }
+  assert.equal((await raw(d, 'DELETE', here)).status, 204);
   await assert.rejects(Sandbox.create('no-such'), (e) => e instanceof sdk.SandboxError && /404/.test(e.message));
   await assert.rejects(Sandbox.create({ apiKey: 'e2b_00' }), sdk.AuthenticationError);
   await assert.rejects(Sandbox.connect('nothing'), sdk.SandboxNotFoundError);
