@@ -27,6 +27,7 @@ static const struct {
     [ERR_TIMEOUT]      = {"deadline_exceeded",   504},
     [ERR_CONFLICT]     = {"already_exists",      409},
     [ERR_GONE]         = {"unavailable",         503},
+    [ERR_FENCED]       = {"failed_precondition", 409},
     [ERR_PRECONDITION] = {"failed_precondition", 400},
     [ERR_TOO_LARGE]    = {"resource_exhausted",  429},
     [ERR_MEDIA]        = {"unknown",             415},
