@@ -134,3 +134,24 @@ test('samples and log entries over their maximum are deleted, the oldest first',
     await e.stop();
   }
 });
+
+test('there is a histogram of each route that was called, and of the turns of the loop', async () => {
+  const s = await d.sandbox();
+  for (let i = 0; i < 3; i++) await d.exec(s.id, 'sleep 0.12');
+  const { text } = await d.call('GET', '/metrics');
+  /** Its buckets by their upper bound in seconds, in order. */
+  const of = (name, labels) => {
+    const buckets = [...text.matchAll(new RegExp(`^${name}_bucket\\{${labels}${labels && ','}le="(.*?)"\\} (\\d+)$`, 'gm'))].map((m) => [m[1], Number(m[2])]);
+    assert.ok(buckets.every(([, n], i) => i === 0 || n >= buckets[i - 1][1]), 'a bucket includes the ones below');
+    const value = (what) => Number(new RegExp(`^${name}_${what}${labels && `\\{${labels}\\}`} (\\S+)$`, 'm').exec(text)[1]);
+    assert.equal(buckets.at(-1)[0], '+Inf');
+    assert.equal(value('count'), buckets.at(-1)[1]);
+    return { under: Object.fromEntries(buckets), sum: value('sum'), count: value('count') };
+  };
+  const exec = of('cove_http_request_seconds', 'method="POST",route="/v1/sandboxes/\\{id\\}/exec"');
+  assert.ok(exec.sum >= 0.36 && exec.under['0.1'] <= exec.count - 3, JSON.stringify(exec));
+  const turns = of('cove_loop_turn_seconds', '');
+  assert.ok(turns.count >= 10, JSON.stringify(turns));
+  assert.doesNotMatch(text, /cove_http_request_seconds_count\{method="POST",route="\/v1\/keys"\}/, 'none of a route that was not called');
+  await d.del(`${S}/${s.id}`);
+});
