@@ -14,7 +14,7 @@
 
 struct keeper;
 
-/* `memory-reserve` 0: a sixteenth of the host's memory, within these bounds. */
+/* `memory-reserve` 0: a sixteenth of the host's memory, within these bounds, and at most a quarter. */
 #define MEMORY_RESERVE_MIN (256ull << 20)
 #define MEMORY_RESERVE_MAX (4ull << 30)
 #define MEMORY_LEAST (128ull << 20) /* what a reserve must leave to the sandboxes */

@@ -7,7 +7,8 @@
 TEST(the_reserve_is_a_sixteenth_of_the_host_within_bounds)
 {
     CHECK_INT(memory_reserve(0, MiB(16384)), MiB(1024));
-    CHECK_INT(memory_reserve(0, MiB(1024)), MEMORY_RESERVE_MIN);
+    CHECK_INT(memory_reserve(0, MiB(2048)), MEMORY_RESERVE_MIN);
+    CHECK_INT(memory_reserve(0, MiB(512)), MiB(128)); /* at most a quarter */
     CHECK_INT(memory_reserve(0, MiB(1024) * 1024), MEMORY_RESERVE_MAX);
     CHECK_INT(memory_reserve(MiB(10), MiB(16384)), MiB(10));
 }

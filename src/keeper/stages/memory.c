@@ -35,7 +35,9 @@ static uint64_t within(uint64_t n, uint64_t min, uint64_t max)
 
 uint64_t memory_reserve(uint64_t setting, uint64_t host)
 {
-    return setting != 0 ? setting : within(host / 16, MEMORY_RESERVE_MIN, MEMORY_RESERVE_MAX);
+    uint64_t part = within(host / 16, MEMORY_RESERVE_MIN, MEMORY_RESERVE_MAX);
+
+    return setting != 0 ? setting : part < host / 4 ? part : host / 4;
 }
 
 uint64_t memory_low(uint64_t limit)
