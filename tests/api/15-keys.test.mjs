@@ -90,7 +90,7 @@ test('invalid key requests are refused with a reason', async () => {
   await d.fails(404, 'not_found', 'DELETE', '/v1/keys/nobody');
 });
 
-test('the command line', async () => {
+test('`cove key` creates, lists and revokes keys', async () => {
   const made = await d.cli(['key', 'create', '--name', 'typed', '--admin']);
   assert.match(made.stdout, /^e2b_[0-9a-f]{40}\n$/);
   assert.equal((await d.cli(['list'], { env: { COVE_API_KEY: made.stdout.trim() } })).status, 0);

@@ -68,7 +68,7 @@ test('writing samples and logs delays no request', { timeout: 60_000 }, async ()
   await d.del(`${S}/${s.id}`);
 });
 
-test('the log tells of its life and its processes, in both directions, by level and by words', async () => {
+test('the log of a sandbox has its states and processes, in both directions, by level and by text', async () => {
   const s = await d.sandbox();
   await d.process(s.id, ['true'], { id: 'good' });
   await d.process(s.id, ['false'], { id: 'bad' });

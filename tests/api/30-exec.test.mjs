@@ -297,7 +297,7 @@ test('long arguments and a big environment arrive whole', async () => {
   assert.ok([200, 413, 422].includes(tooLong.status), `${tooLong.status}`);
 });
 
-test('many at once all answer', async () => {
+test('fifty concurrent commands all answer', async () => {
   const all = await Promise.all(Array.from({ length: 50 }, (_, i) => sh(['echo', String(i)])));
   all.forEach((r, i) => assert.equal(r.stdout, `${i}\n`));
 });

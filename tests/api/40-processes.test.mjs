@@ -134,7 +134,7 @@ test('a wait ends at the exit, at once if that was before, or with 408', async (
   await d.fails(400, 'invalid', 'POST', `${P}/${p.id}/wait`, { for: 'christmas' });
 });
 
-test('logs from the start, and from a cursor', async () => {
+test('logs are read from the start and from a cursor', async () => {
   const p = await start('echo one; echo two >&2; echo three');
   await exits(p.id);
   const f = await d.sse(`${P}/${p.id}/logs`);
@@ -225,7 +225,7 @@ test('a process without viewers never blocks on its output', async () => {
   assert.equal((await exits(p.id)).code, 0);
 });
 
-test('many viewers see the same', async () => {
+test('eight viewers get the same output', async () => {
   const p = await start('read x; seq 20000', { stdin: true });
   const views = await Promise.all(Array.from({ length: 8 }, () => follow(p.id)));
   await d.call('POST', `${P}/${p.id}/stdin?close=1`, '\n');
@@ -259,7 +259,7 @@ test('stdin of a process started without it is refused', async () => {
   await d.post(`${P}/${p.id}/kill`, { grace_ms: 0 });
 });
 
-test('any signal by name or number, to the process alone or to its tree', async () => {
+test('a signal is sent by name or number, to the process alone or to its tree', async () => {
   const p = await start('trap "echo usr1" USR1; trap "echo hup; exit 0" HUP; echo up; while :; do sleep 0.05; done');
   await wait(p.id, { for: 'log', text: 'up', timeout_ms: 5000 });
   await d.post(`${P}/${p.id}/signal`, { signal: 'USR1' });
@@ -328,7 +328,7 @@ test('waits over the maximum are refused, and the process can still be killed', 
   assert.equal((await d.exec(id, 'echo room')).stdout, 'room\n');
 });
 
-test('wait for a port', async () => {
+test('waiting for a port answers when it listens, 408 after its time, 410 when the process ended', async () => {
   const p = await start(['python3', '-c', 'import socket,time\ntime.sleep(0.3)\ns=socket.socket(); s.bind(("127.0.0.1", 8123)); s.listen(); time.sleep(1000)']);
   const a = await within(10_000, 'the port', wait(p.id, { for: 'port', port: 8123, timeout_ms: 9000 }));
   assert.deepEqual(a, { port: 8123 });
@@ -339,7 +339,7 @@ test('wait for a port', async () => {
   await d.fails(410, 'gone', 'POST', `${P}/${q.id}/wait`, { for: 'port', port: 8124, timeout_ms: 9000 });
 });
 
-test('wait for a text in the log, also one that was printed before or in pieces', async () => {
+test('waiting for a text finds it in the log, also if it was printed before or in pieces', async () => {
   const p = await start('printf "server rea"; sleep 0.2; printf "dy on\\n"; echo error >&2; sleep 1000');
   const a = await within(10_000, 'the text', wait(p.id, { for: 'log', text: 'ready', timeout_ms: 9000 }));
   assert.equal(a.position, 12);

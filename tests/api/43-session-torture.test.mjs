@@ -206,7 +206,7 @@ test('with set -m a job that was starting at an interrupt is not part of the nex
   await s.delete();
 });
 
-test('a stop while bash reads a long text costs no memory, and the next is read as it should be', async () => {
+test('an interrupt while bash reads a long text leaks no memory, and the next command runs', async () => {
   const s = await openSession(d, id);
   const rss = async () => Number(await s.out('grep VmRSS /proc/$$/status | tr -dc 0-9'));
   const inside = `: ${'word '.repeat(40)}\n`.repeat(5000);
@@ -458,7 +458,7 @@ test('a DEBUG trap that prints commands does not break the protocol', async () =
   await s.delete();
 });
 
-test('a trap for CHLD is there after a stop, and has seen no child of ours', async () => {
+test('a trap for CHLD is kept after an interrupt and did not run for children of Cove', async () => {
   const s = await openSession(d, id);
   await s.exec('n=0; trap "n=\\$((n + 1))" CHLD');
   for (let i = 0; i < 5; i++) assert.equal((await s.exec('while :; do :; done', { timeout_ms: 50 })).exit_code, 124);
@@ -467,7 +467,7 @@ test('a trap for CHLD is there after a stop, and has seen no child of ours', asy
   await s.delete();
 });
 
-test('$? is the last command\'s, whatever that one brought along', async () => {
+test('$? is that of the last command, also if that had a cwd, env and stdin of its own', async () => {
   const s = await openSession(d, id);
   for (const call of [{}, { cwd: '/usr' }, { env: { A: '1' }, cwd: '/usr' }, { stdin: 'x' }]) {
     assert.equal((await s.exec('(exit 7)', call)).exit_code, 7);
@@ -551,7 +551,7 @@ test('FUNCNAME is empty after a function failed', async () => {
   await s.delete();
 });
 
-test('a stop while a program is being started is not in the status of the next command', async () => {
+test('an interrupt while a program starts does not change the status of the next command', async () => {
   const s = await openSession(d, id);
   for (let i = 0; i < 60; i++) {
     const start = i % 2 === 0 ? '/bin/true' : '/bin/true | /bin/true';
@@ -562,7 +562,7 @@ test('a stop while a program is being started is not in the status of the next c
   await s.delete();
 });
 
-test('jobs that a stop killed while they were waited for run no more', async () => {
+test('jobs that an interrupt killed while they were waited for are not listed as running', async () => {
   const s = await openSession(d, id);
   await s.exec('sleep 1000 &');
   for (let i = 0; i < 60; i++) {
@@ -590,7 +590,7 @@ test('leaving a `time` command early does not crash, and set -e still prints its
   await s.delete();
 });
 
-test('variables before a command that did not come to be are not the next one\'s', async () => {
+test('variables before a command that failed or was interrupted before it ran do not reach the next one', async () => {
   const s = await openSession(d, id);
   for (const [command, code] of [['A=1 B=${no:?} true', 1], ['A=1 B=$(sleep 1000) true', 124], ['A=1 f 5> /dev/null$(sleep 1000)', 124]])
     for (const call of [{}, { env: { C: '1' } }]) {

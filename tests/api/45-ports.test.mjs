@@ -239,7 +239,7 @@ else:
   assert.match(await rawRequest(d, `GET / HTTP/1.1\r\nHost: ${hostOf(8004)}\r\nConnection: close\r\nUpgrade: echo\r\n\r\n`), /^HTTP\/1\.1 400/, 'an Upgrade that Connection does not name is none');
 });
 
-test('answers of HTTP/1.0, without a length, to HEAD, 204 and 304', async () => {
+test('answers of HTTP/1.0, without a length, to HEAD, 204 and 304 are passed on correctly', async () => {
   await serveInside(d, box.id, 8005, rawServer(8005, `
 h = read_head(c)
 if h.startswith(b'HEAD'): c.sendall(b'HTTP/1.1 200 OK\\r\\nContent-Length: 1000\\r\\n\\r\\n')

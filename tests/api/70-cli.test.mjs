@@ -19,7 +19,7 @@ after(() => d?.stop());
 const cove = (args, opts) => d.cli(args, opts);
 const sandboxes = async () => (await d.get('/v1/sandboxes?limit=1000')).sandboxes.map((s) => s.id);
 
-test('version and help', async () => {
+test('version prints the version, help describes every command', async () => {
   assert.match((await cove(['version'])).stdout, /^cove \d+\.\d+\.\d+\n$/);
   assert.match(JSON.parse((await cove(['version', '--json'])).stdout).version, /^\d/);
   const help = await cove(['help']);
@@ -65,7 +65,7 @@ test('exit statuses of failures follow the table', async () => {
   assert.equal((await run(BIN, ['list'], { env })).status, 213);
 });
 
-test('create, list, delete', async () => {
+test('create takes limits and metadata, list shows them, delete deletes', async () => {
   const made = await cove(['create', '--meta', 'a=b', '-e', 'V=w', '--memory', '256M', '--cpu', '0.5', '--pids', '99', '--disk', '1G', '--nofile', '128', '--bandwidth', '10M', '--timeout', '1h', '--on-timeout', 'stop']);
   assert.equal(made.status, 0, made.stderr);
   const box = await d.get(`/v1/sandboxes/${made.stdout.trim()}`);
@@ -244,7 +244,7 @@ test('kill ends a process; -s only sends a signal', async () => {
   assert.equal((await d.get(`/v1/sandboxes/${id}/processes/victim`)).state, 'exited');
 });
 
-test('template list, and refresh', async () => {
+test('template list shows base, and refresh of an unknown template fails', async () => {
   assert.match((await cove(['template', 'list'])).stdout, /^base +ready /m);
   assert.ok(JSON.parse((await cove(['template', 'list', '--json'])).stdout).templates.length > 0);
   assert.equal((await cove(['template', 'refresh', 'no-such'])).status, 202);

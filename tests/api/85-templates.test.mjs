@@ -129,14 +129,14 @@ async function checkMerged(id) {
   assert.deepEqual(lines(await p(id, 'ls', '/etc')), ['gone', 'new']);
 }
 
-test('docker save: several layers, whiteouts and opaque directories', async () => {
+test('an archive of docker save becomes a template, with layers, whiteouts and opaque directories', async () => {
   const t = await add('docker', dockerSave(LAYERS()));
   assert.equal(t.format, 'docker');
   assert.equal(t.layers, 3);
   await checkMerged((await on('docker')).id);
 });
 
-test('an OCI layout, gzip or zstd inside, with an index in the index', async () => {
+test('an OCI layout becomes a template, with gzip or zstd layers and an index in the index', async () => {
   assert.equal((await add('oci', ociLayout(LAYERS()))).format, 'oci');
   await checkMerged((await on('oci')).id);
   await add('oci-zst', zstd(ociLayout(LAYERS(), { pack: zstd, mediaType: 'application/vnd.oci.image.layer.v1.tar+zstd', nested: true })));

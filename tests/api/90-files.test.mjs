@@ -81,7 +81,7 @@ test('in place the inode, the mode and links stay; atomic makes another', async 
   assert.notEqual((await read('p2')).text, 'three');
 });
 
-test('append, parents, mode and owner', async () => {
+test('a write can append, make parents, and set mode and owner', async () => {
   await put('new/deep/er', 'a', { parents: 1, mode: '0750' });
   await put('new/deep/er', 'b', { append: 1 });
   const big = Buffer.alloc(100_000, 'c');
@@ -171,7 +171,7 @@ test('a tag names one state; 304 and 412 by it', async () => {
   assert.equal((await read('t', { 'if-none-match': tag })).status, 200);
 });
 
-test('ranges', async () => {
+test('ranges of small and large files are answered with 206, and 416 beyond the end', async () => {
   for (const [name, n] of [['small', 1000], ['large', 300_000]]) {
     const body = crypto.randomBytes(n);
     await put(name, body);
@@ -308,7 +308,7 @@ test('a file of another mount is sent whole whatever its size; one of /proc that
   await d.post(`/v1/sandboxes/${s.id}/processes/mapped/kill`, { grace_ms: 0 });
 });
 
-test('precise errors', async () => {
+test('wrong paths, options and users are refused with the status that fits', async () => {
   await put('file', 'x');
   await d.fails(404, 'not_found', 'GET', url('no'));
   await d.fails(400, 'invalid', 'GET', url('file/below'));

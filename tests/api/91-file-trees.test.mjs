@@ -23,7 +23,7 @@ const sh = async (command, opts) => {
   return r.stdout;
 };
 
-test('mkdir', async () => {
+test('mkdir makes a directory, and missing parents if asked', async () => {
   const f = await post('mkdir', { path: 'm', mode: '0700' });
   assert.deepEqual([f.path, f.type, f.mode, f.owner], ['/workspace/m', 'directory', '0700', 'user']);
   await d.fails(409, 'conflict', 'POST', url('/mkdir', { path: 'm' }));
@@ -38,7 +38,7 @@ test('mkdir', async () => {
   await post('mkdir', { path: 'm/link', parents: 1 });
 });
 
-test('list: order, depth, hidden, pages', async () => {
+test('list sorts by name, goes as deep as asked, omits hidden files if asked, and has pages', async () => {
   await sh('mkdir -p l/b/c l/a l/.h; touch l/b/c/deep l/b/x l/a/y l/.h/z l/b.txt l/a-b; ln -s nowhere l/link');
   const top = '/workspace/l';
   assert.deepEqual(await names(top), ['.h', 'a', 'a-b', 'b', 'b.txt', 'link']);
@@ -82,7 +82,7 @@ while True:
   await d.post(`/v1/sandboxes/${s.id}/processes/flux/kill`, { grace_ms: 0 });
 });
 
-test('list by size and time', async () => {
+test('list sorts by size and by time, also across pages', async () => {
   await sh('mkdir o; for i in 1 2 3 4; do head -c $((i * 100)) /dev/zero > o/$i; touch -d @$((2000000000 - i)) o/$i; done');
   assert.deepEqual(await names('/workspace/o', { sort: 'size' }), ['1', '2', '3', '4']);
   assert.deepEqual(await names('/workspace/o', { sort: 'size', reverse: 1 }), ['4', '3', '2', '1']);
@@ -110,7 +110,7 @@ test('listing a hundred thousand entries does not delay other requests', { timeo
   assert.equal((await d.call('DELETE', url('', { path: 'many', recursive: 1 }))).status, 204);
 });
 
-test('move: renames, across filesystems too, and overwrites only when asked', async () => {
+test('move renames, also across filesystems, and overwrites only if asked', async () => {
   await put('mv/a', 'one', { parents: 1 });
   const f = await post('move', { path: 'mv/a', to: 'mv/b' });
   assert.equal(f.path, '/workspace/mv/b');
@@ -129,7 +129,7 @@ test('move: renames, across filesystems too, and overwrites only when asked', as
   await d.fails(400, 'invalid', 'POST', url('/move', { path: '/', to: '/workspace/root' }));
 });
 
-test('copy: files and trees, with modes, times, links and attributes', async () => {
+test('copy copies files and trees, with modes, times, links and attributes', async () => {
   await sh(`mkdir -p cp/d/e; echo one > cp/d/f; ln -s f cp/d/l; chmod 640 cp/d/f; touch -d @1234567890 cp/d/f; mkfifo cp/d/p
 python3 -c "import os; os.setxattr('cp/d/f', 'user.k', b'v')"`);
   await post('copy', { path: 'cp/d', to: 'cp/d2' });
@@ -166,7 +166,7 @@ test('a kill of the front during a copy leaves nothing of it', async () => {
   assert.equal(await sh('ls -A ck'), 'from\n');
 });
 
-test('delete', async () => {
+test('delete removes files, and trees if asked, and follows no link', async () => {
   await sh('mkdir -p rm/a/b; echo x > rm/a/b/f; ln -s /etc/passwd rm/a/l; ln -s /etc rm/a/e; touch rm/one');
   assert.equal((await d.call('DELETE', url('', { path: 'rm/one' }))).status, 204);
   await d.fails(404, 'not_found', 'DELETE', url('', { path: 'rm/one' }));
@@ -178,7 +178,7 @@ test('delete', async () => {
   await d.fails(400, 'invalid', 'DELETE', url('', { path: '/', recursive: 1 }));
 });
 
-test('chmod, chown and symlink', async () => {
+test('chmod, chown and symlink change modes, owners and links, recursively if asked', async () => {
   await sh('mkdir -p ch/d; touch ch/d/f; ln -s /etc/passwd ch/d/l');
   assert.equal((await post('chmod', { path: 'ch', mode: '0750', recursive: 1 })).mode, '0750');
   assert.equal(await sh('stat -c %a ch/d ch/d/f; stat -L -c %a ch/d/l'), '750\n750\n644\n');
@@ -193,7 +193,7 @@ test('chmod, chown and symlink', async () => {
   await d.fails(400, 'invalid', 'POST', url('/chmod', { path: 'sl', mode: 'rwx' }));
 });
 
-test('attributes under a prefix', async () => {
+test('extended attributes are set, removed and listed under a prefix', async () => {
   await put('at', 'x');
   const set = (o) => d.api('PUT', url('/xattrs', { path: 'at', ...o }));
   let a = await set({ prefix: 'user.mine.', 'set.one': 'eins', 'set.two': 'zwei' });
@@ -208,7 +208,7 @@ test('attributes under a prefix', async () => {
   await d.fails(404, 'not_found', 'GET', url('/xattrs', { path: 'none' }));
 });
 
-test('search by name and by content', async () => {
+test('search finds files by name and lines by text or regex', async () => {
   await sh(`mkdir -p se/src/.git se/lib; printf 'int main\\nreturn 0;\\nthe END\\n' > se/src/a.c; printf 'x\\nfoo.bar\\ny\\nfooXbar\\n' > se/lib/b.txt
 printf 'foo.bar\\0' > se/lib/bin; echo foo.bar > se/src/.git/c; printf 'bad \\377 foo.bar\\r\\n' > se/lib/odd`);
   const search = (o) => post('search', { path: 'se', ...o });

@@ -49,7 +49,7 @@ test('an append that does not fit keeps the old contents', async () => {
   }
 });
 
-test('on a disk without a byte left, small and large, over and beside', async () => {
+test('a write on a full disk succeeds or is 507 and keeps the old content', async () => {
   const small = Buffer.from('small and old');
   const some = crypto.randomBytes(50_000);
   const large = crypto.randomBytes(3 * MiB);

@@ -35,7 +35,7 @@ const sh = async (command, id = s.id) => {
   return r.stdout;
 };
 
-test('a file in, out, and between, byte for byte', async () => {
+test('cp copies a file into, out of and between sandboxes, byte for byte', async () => {
   const bytes = crypto.randomBytes(3 << 20);
   fs.writeFileSync(here('a b.bin'), bytes, { mode: 0o750 });
   await ok(['cp', here('a b.bin'), `${s.id}:in.bin`]);
@@ -48,7 +48,7 @@ test('a file in, out, and between, byte for byte', async () => {
   assert.ok(fs.readFileSync(here('back')).equals(bytes));
 });
 
-test('into a directory that is there, under its own name', async () => {
+test('cp into an existing directory keeps the name of the file', async () => {
   await sh('mkdir -p box');
   fs.writeFileSync(here('note'), 'hi');
   await ok(['cp', here('note'), `${s.id}:box`]);
@@ -60,14 +60,14 @@ test('into a directory that is there, under its own name', async () => {
   await bad(['cp', here('note'), `${s.id}:none/`], /no such directory/);
 });
 
-test('standard streams', async () => {
+test('cp reads stdin and writes stdout for -, and cat writes files', async () => {
   await ok(['cp', '-', `${s.id}:piped`], { input: 'from stdin' });
   assert.equal((await ok(['cp', `${s.id}:piped`, '-'])).stdout, 'from stdin');
   assert.equal((await ok(['cat', `${s.id}:piped`, `${s.id}:piped`])).stdout, 'from stdinfrom stdin');
   await bad(['cp', '-', `${s.id}:box`], /is a directory/, { input: 'x' });
 });
 
-test('directories, with links and odd names, both ways and between', async () => {
+test('cp copies directories with links and odd names, both ways and between sandboxes', async () => {
   await sh(`rm -rf tree; mkdir -p 'tree/a b/c' tree/empty; echo 1 > 'tree/a b/c/f'; ln -s '../x' tree/l; printf odd > "$(printf 'tree/\\377\\nz')"; mkfifo tree/p`);
   const r = await ok(['cp', `${s.id}:tree`, here('tree')]);
   assert.match(r.stderr, /1 devices, sockets or pipes were left out/);
@@ -112,7 +112,7 @@ test('names from a sandbox cannot lead outside the target of cp', async () => {
   assert.deepEqual(fs.readdirSync(here('outside')), []);
 });
 
-test('ls', async () => {
+test('ls lists names, hidden ones, trees and long rows as its options say', async () => {
   await sh('rm -rf l; mkdir -p l/sub; echo abc > l/file; touch l/.hidden l/sub/deep; ln -s file l/link; chmod 4711 l/file');
   assert.equal((await ok(['ls', `${s.id}:l`])).stdout, 'file\nlink\nsub\n');
   assert.equal((await ok(['ls', '-a', `${s.id}:l`])).stdout, '.hidden\nfile\nlink\nsub\n');
@@ -141,7 +141,7 @@ test('errors say what is wrong', async () => {
   await ok(['cp', '-u', 'root', here('note'), `${s.id}:/etc/x`]);
 });
 
-test('progress on a terminal, and only there', async () => {
+test('cp shows progress on a terminal only', async () => {
   fs.writeFileSync(here('big'), Buffer.alloc(64 << 20));
   const quiet = await ok(['cp', here('big'), `${s.id}:big`]);
   assert.equal(quiet.stderr, '');

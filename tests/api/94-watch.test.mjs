@@ -41,7 +41,7 @@ const follow = (seen) => {
 };
 const page = async (id, query = {}) => d.get(`${W}/${id}/events?${new URLSearchParams(query)}`);
 
-test('create, modify, attrib, move and delete, each with its path', async () => {
+test('a watch reports create, modify, attrib, move and delete, each with its path', async () => {
   await sh('mkdir -p a');
   const r = await open({ path: 'a' });
   await sh('cd a; echo x > f; chmod 600 f; mv f g; mkdir d; rm g; rmdir d; touch last');

@@ -21,7 +21,7 @@ const get = (what, query = {}) => d.get(`${G}/${what}?${new URLSearchParams(quer
 const fails = (status, code, what, query) => d.fails(status, code, 'GET', `${G}/${what}?${new URLSearchParams(query)}`);
 const entry = (e) => `${e.kind} ${e.index}${e.worktree} ${e.path}${e.from === undefined ? '' : ` <- ${e.from}`}`;
 
-test('status: an unborn branch, a clean one, a detached head', async () => {
+test('status shows an unborn branch, a clean one and a detached head', async () => {
   await sh('git init -q st');
   const unborn = await get('status', { path: 'st' });
   assert.deepEqual(unborn, { branch: 'main', commit: null, detached: false, unborn: true, upstream: null, ahead: 0, behind: 0, clean: true, entries: [], truncated: false });
@@ -51,7 +51,7 @@ test('status: staged, changed, deleted, renamed, untracked, ignored, and names o
   await fails(400, 'invalid', 'status', { path: 'all', untracked: 'some' });
 });
 
-test('status: conflicts, and how far from the upstream', async () => {
+test('status shows conflicts, and how many commits the branch is ahead and behind', async () => {
   await sh(`git init -q up; cd up; echo base > f; git add f; git commit -qm base; git clone -q . ../down 2>/dev/null;
     echo theirs > f; git commit -qam theirs; cd ../down; echo ours > f; git commit -qam ours; echo more > g; git add g; git commit -qm more; git fetch -q; git merge -q origin/main || true`);
   const st = await get('status', { path: 'down' });
@@ -65,7 +65,7 @@ test('status: conflicts, and how far from the upstream', async () => {
   await d.fails(409, 'conflict', 'POST', `${G}/commit`, { path: 'down', message: 'no' });
 });
 
-test('status and diff: a submodule', async () => {
+test('status and diff show a changed submodule', async () => {
   await sh(`git init -q lib; cd lib; echo 1 > l; git add l; git commit -qm l; cd ..; git init -q sup; cd sup; git -c protocol.file.allow=always submodule --quiet add ../lib lib; git commit -qm sub; echo 2 > lib/l; echo n > lib/new`);
   const st = await get('status', { path: 'sup' });
   assert.deepEqual(st.entries.map((e) => [e.path, e.submodule]), [['lib', { commit: false, modified: true, untracked: true }]]);
@@ -200,7 +200,7 @@ const serve = async () => {
   await d.post(`/v1/sandboxes/${s.id}/processes/${p.id}/wait`, { for: 'port', port: 9418, timeout_ms: 20_000 });
 };
 
-test('clone: branch, depth, target, progress', async () => {
+test('clone takes a branch, a depth and a target, and streams its progress', async () => {
   await serve();
   const url = 'git://127.0.0.1/one.git';
   const plain = await d.post(`${G}/clone`, { url });

@@ -41,7 +41,7 @@ const whole = (letter) => `${SIZE}\n${letter}${letter}0\n`;
 for (const who of ['front', 'both'])
   for (const atomic of [0, 1])
     for (const when of [2 << 20, SIZE]) {
-      test(`${who} killed after ${when >> 20} of ${SIZE >> 20} MiB${atomic ? ', atomic' : ''}: old or new`, async () => {
+      test(`a file is old or new after ${who} was killed at ${when >> 20} of ${SIZE >> 20} MiB${atomic ? ' of an atomic write' : ''}`, async () => {
         await d.exec(s.id, `head -c ${SIZE} /dev/zero | tr '\\0' o > up`);
         let killed;
         const status = await upload({ path: 'up', atomic }, 'n', (sent) => {

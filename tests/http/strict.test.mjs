@@ -217,14 +217,14 @@ after(() => {
 });
 
 for (const [name, text] of Object.entries(wellFormed)) {
-  test(`accepted by both: ${name}`, async () => {
+  test(`a well-formed request is accepted: ${name}`, async () => {
     assert.equal(await say(ours, text), 200);
     if (nginx) assert.ok(!refused(await say(nginx, text)), 'nginx refuses it');
   });
 }
 
 for (const [name, text] of Object.entries(malformed)) {
-  test(`refused: ${name}`, async () => {
+  test(`a malformed request is refused: ${name}`, async () => {
     const status = await say(ours, text);
     assert.ok(refused(status), `we answered ${status}`);
   });

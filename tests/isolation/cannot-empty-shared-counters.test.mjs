@@ -46,7 +46,7 @@ async function othersHaveTheirs() {
 
 const sysctl = (name) => Number(fs.readFileSync(`/proc/sys/${name}`, 'utf8').split(/\s+/)[0]);
 
-test('inotify instances', async () => {
+test('a sandbox with no inotify instances left takes none of the others', async () => {
   // as root and as another: all uids of a sandbox together have one budget
   await holding('inotify', async (got) => {
     assert.equal(got.end, 'EMFILE');
@@ -57,7 +57,7 @@ test('inotify instances', async () => {
   });
 });
 
-test('terminals', async () => {
+test('a sandbox with no terminals left takes none of the others', async () => {
   await holding('ptys', async (got) => {
     assert.equal(got.end, 'ENOSPC');
     assert.ok(Number(got.taken) > 16 && Number(got.taken) <= 256, JSON.stringify(got));
@@ -65,7 +65,7 @@ test('terminals', async () => {
   });
 });
 
-test('processes', async () => {
+test('a sandbox at its limit of processes takes none of the others, and its own come back', async () => {
   await holding('forks', async (got) => {
     assert.equal(got.end, 'EAGAIN');
     assert.ok(Number(got.forks) < 64);
@@ -76,14 +76,14 @@ test('processes', async () => {
   assert.equal((await d.exec(a.id, ['true'])).exit_code, 0, 'and its own are back');
 });
 
-test('message queues', async () => {
+test('a sandbox with no message queues left takes none of the others', async () => {
   await holding('mq', async (got) => {
     assert.match(got.end, /ENOSPC|EMFILE|ENOMEM/);
     await othersHaveTheirs();
   });
 });
 
-test('asynchronous requests, of which the host has one number for all', async () => {
+test('a sandbox cannot use up the host\'s number of asynchronous requests', async () => {
   const before = sysctl('fs/aio-nr');
   await holding('aio', async (got) => {
     assert.deepEqual([got.end, got.taken], ['ENOSYS', '0']);
@@ -91,14 +91,14 @@ test('asynchronous requests, of which the host has one number for all', async ()
   });
 });
 
-test('room for compiled filters, of which the host has one for all', async () => {
+test('a sandbox cannot use up the host\'s room for compiled filters', async () => {
   for (const user of ['root', 'user']) {
     const got = await attack(d, a.id, 'hog', ['filters'], { user });
     refused(got, Object.fromEntries(['tcp', 'unix', 'netlink', 'reuseport', 'fanout'].map((n) => [n, 'EPERM'])));
   }
 });
 
-test('keys and file events of the whole system', async () => {
+test('root in a sandbox gets no kernel keys and no file events of the whole system', async () => {
   const r = await d.exec(a.id, ['python3', '-c', `
 import ctypes
 c = ctypes.CDLL(None, use_errno=True)
@@ -124,7 +124,7 @@ async function orItEnds(attempt) {
 }
 
 for (const [what, kind] of [['tcp', 'TCP'], ['udp', 'UDP']])
-  test(`memory of ${kind} sockets`, async () => {
+  test(`memory of ${kind} sockets stays within the limit of the sandbox`, async () => {
     const before = pages(kind);
     await orItEnds(holding(what, async (got) => {
       assert.ok(Number(got.bytes) > 1 << 20, `it did send: ${JSON.stringify(got)}`);
@@ -136,7 +136,7 @@ for (const [what, kind] of [['tcp', 'TCP'], ['udp', 'UDP']])
   });
 
 for (const what of ['netlink', 'raw', 'packet'])
-  test(`memory of ${what} sockets, which no cgroup counts`, async () => {
+  test(`memory of ${what} sockets, which no cgroup counts, has a bound per sandbox`, async () => {
     await holding(what, async ({ end, taken, full, ...rings }) => {
       assert.equal(end, 'ENOBUFS');
       assert.ok(Number(taken) >= 12 && Number(taken) <= 64, taken);

@@ -40,12 +40,12 @@ async function refused(entries, pattern, { code = 'invalid', status = 400 } = {}
   });
 }
 
-test('cannot name a path that leads out', async () => {
+test('an image archive cannot name a path that leads out', async () => {
   for (const name of ['../x', 'a/../../x', '..', 'a/..', './../x', 'a/b/../c']) await refused([{ name, data: 'x', type: 'file' }], /leads out of the root/);
   for (const name of ['/etc/cron.d/x', '//x']) await refused([{ name, data: 'x' }], /absolute/);
 });
 
-test('cannot write through a symbolic link', async () => {
+test('an image archive cannot write through a symbolic link', async () => {
   await refused([{ name: 'out', type: 'symlink', link: '/' }, { name: 'out/x', data: 'x' }], /is a link or a file/);
   await refused([{ name: 'out', type: 'symlink', link: '../../..' }, { name: 'out/dir/' }], /is a link or a file/);
   await refused([{ name: 'a/' }, { name: 'a/b', type: 'symlink', link: '/proc/1/root' }, { name: 'a/b/c/d', data: 'x' }], /is a link or a file/);
@@ -62,36 +62,36 @@ test('a link that is replaced by a file is replaced, not followed', async () => 
   await poll('nothing is left', () => inventory().images.length === clean.images.length);
 });
 
-test('cannot make hard links to files outside the archive', async () => {
+test('an image archive cannot make hard links to files outside', async () => {
   for (const link of ['/etc/shadow', '../../etc/shadow', 'etc/shadow', 'a/../../x']) await refused([{ name: 'x', type: 'hard', link }], /absolute|leads out|not a file of this archive/);
   await refused([{ name: 'dir/' }, { name: 'x', type: 'hard', link: 'dir' }], /not a file of this archive/);
   await refused([{ name: 'l', type: 'symlink', link: '/etc' }, { name: 'x', type: 'hard', link: 'l/passwd' }], /not a file of this archive/);
   await refused([{ name: 'x', data: '1' }, { name: 'x', type: 'hard', link: 'x' }], /hard link to itself/);
 });
 
-test('cannot bring device nodes, not even a whiteout of the overlay', async () => {
+test('an image archive cannot bring device nodes or whiteouts of the overlay', async () => {
   await refused([{ name: 'dev/sda', type: 'block', major: 8, minor: 0 }], /device node/);
   await refused([{ name: 'kmem', type: 'char', major: 1, minor: 2 }], /device node/);
   await refused([{ name: 'p', type: 'char', major: 0, minor: 0 }], /device node/);
 });
 
-test('cannot have names or depths without end', async () => {
+test('an image archive cannot have names or depths without a bound', async () => {
   await refused([{ name: 'n'.repeat(256), data: 'x' }], /longer than 255/);
   await refused([{ name: `${'d/'.repeat(300)}x`, data: 'x' }], /too deep/);
   await refused([{ name: `${'long-name/'.repeat(500)}x`, data: 'x' }], /too long or too deep/);
 });
 
-test('cannot be two things at once', async () => {
+test('a path cannot be a directory and a file in one image archive', async () => {
   await refused([{ name: 'x/' }, { name: 'x', type: 'file', data: '1' }], /both a directory and something else/);
   await refused([{ name: 'x', data: '1' }, { name: 'x/' }], /both a directory and something else/);
 });
 
-test('cannot belong to users that a sandbox does not have', async () => {
+test('files of an image archive cannot belong to ids that a sandbox does not have', async () => {
   await refused([{ name: 'x', data: '1', uid: 70000 }], /id in a sandbox is 65535/);
   await refused([{ name: 'x', data: '1', uid: 4294967295 }], /id in a sandbox is 65535/);
 });
 
-test('cannot remove files outside its directory', async () => {
+test('a whiteout of an image archive cannot remove files outside its directory', async () => {
   const bad = (name) => dockerSave([tar([probe]), tar([{ name }])]);
   for (const name of ['.wh.', '.wh..', '.wh...', 'a/.wh...']) {
     const e = await d.fails(400, 'invalid', 'PUT', '/v1/templates/hostile', bad(name));
@@ -99,7 +99,7 @@ test('cannot remove files outside its directory', async () => {
   }
 });
 
-test('cannot smuggle members into an image archive', async () => {
+test('an image archive with a malformed manifest or doubled members is refused', async () => {
   const two = [tar([probe]), tar([{ name: 'x', data: 'x' }])];
   const cases = [
     [dockerSave(two, { change: (f) => ({ ...f, 'manifest.json': Buffer.from(f['manifest.json'].toString().replace('layer0/layer.tar', '../../../etc/passwd')) }) }), /leads out/],
@@ -122,7 +122,7 @@ test('cannot smuggle members into an image archive', async () => {
   });
 });
 
-test('cannot fill the host: a bomb ends at the disk of its sandbox', async () => {
+test('an archive bomb ends at the disk of its sandbox and does not fill the host', async () => {
   const small = await startDaemon({ args: ['--disk', '48M'] });
   try {
     const zeros = Buffer.alloc(96 << 20, 7);
@@ -137,7 +137,7 @@ test('cannot fill the host: a bomb ends at the disk of its sandbox', async () =>
   }
 });
 
-test('cannot give a sandbox more than it had: setuid is root of the sandbox only', async () => {
+test('a setuid program of an image is root of the sandbox only', async () => {
   await d.api('PUT', '/v1/templates/suid', tar([{ ...probe, mode: 0o6755 }, { name: 'etc/passwd', data: 'u:x:7:7::/:/p\n' }]));
   const { id } = await d.sandbox({ template: 'suid' });
   const map = fs.readFileSync(`/proc/${d.keeperPid()}/uid_map`, 'utf8');
@@ -146,7 +146,7 @@ test('cannot give a sandbox more than it had: setuid is root of the sandbox only
   assert.doesNotMatch(r.stdout, /^\s+0\s+0\s/);
 });
 
-test('the good template is still good', async () => {
+test('the template added before all attacks is unchanged', async () => {
   const { id } = await d.sandbox({ template: 'good' });
   assert.equal((await d.exec(id, ['/p', 'id'])).stdout, '0:0\n');
 });

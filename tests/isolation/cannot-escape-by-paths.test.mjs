@@ -51,7 +51,7 @@ test('no file is opened by its handle', async () => {
   refused(got, Object.fromEntries(Object.keys(got).map((n) => [n, 'EPERM'])));
 });
 
-test('cannot overwrite running programs, including init\'s', async () => {
+test('a tenant cannot overwrite running programs, including that of init', async () => {
   const exe = fs.readlinkSync(`/proc/${initOf(d, id).pid}/exe`);
   assert.match(exe, /^\/memfd:cove-init/);
   refused(await attack(d, id, 'breakout', ['overwrite']), { 'exe for writing': 'ETXTBSY', 'exe again by its fd': 'ETXTBSY', "init's exe": 'EACCES', "parent's exe": 'EACCES' });
@@ -89,6 +89,6 @@ test('users and groups are not read through a link to another filesystem', async
   assert.equal((await root('rm /etc/passwd; mv /tmp/passwd.old /etc/passwd; id -un user')).stdout, 'user\n');
 });
 
-test('the host is unchanged', () => {
+test('files of the host are unchanged after all attacks', () => {
   assert.equal(fs.readFileSync(CANARY, 'utf8'), 'canary of the host\n');
 });

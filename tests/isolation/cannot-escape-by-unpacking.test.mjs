@@ -27,12 +27,12 @@ async function refused(entries, pattern, { status = 400, code = 'invalid', ...qu
   assert.equal(await sh('cd /workspace; ls -A . out; cat out/f; find in -mindepth 1 -delete'), '.:\nin\nout\n\nout:\nf\nsafe\n');
 }
 
-test('cannot name files outside the directory', async () => {
+test('an archive cannot name files outside the directory', async () => {
   for (const name of ['../out/f', 'a/../../out/f', '..', './../x']) await refused([{ name, data: 'x', type: 'file' }], /leads out/);
   for (const name of ['/workspace/out/f', '//x']) await refused([{ name, data: 'x' }], /absolute/);
 });
 
-test('cannot leave a link that leads out, by itself or by another', async () => {
+test('an archive cannot leave a link that leads out, directly or by another link', async () => {
   for (const link of ['/etc', '/workspace/in/f', '..', '../out', 'a/../../out', './../out', '../in/../out', 'a/..', './/..']) await refused([{ name: 'l', type: 'symlink', link }], /leads out/);
   await refused([{ name: 'd/e/l', type: 'symlink', link: '../../..' }], /leads out/);
   // each of these is inside by its letters; together they are not
@@ -43,7 +43,7 @@ test('cannot leave a link that leads out, by itself or by another', async () => 
   assert.equal(await sh('cd /workspace/in; readlink l; rm -r *'), '/etc\n');
 });
 
-test('cannot write through a link of the archive or of the directory', async () => {
+test('an archive cannot write through a link in it or in the directory', async () => {
   await refused([{ name: 'd/x/' }, { name: 'd/l', type: 'symlink', link: 'x' }, { name: 'd/l/f', data: 'x' }], /is a link or a file/);
   await refused([{ name: 'o', type: 'symlink', link: '/workspace/out' }, { name: 'o/f', data: 'x' }], /is a link or a file/, { links: 'any' });
   await sh('ln -s ../out /workspace/in/there');
@@ -53,24 +53,24 @@ test('cannot write through a link of the archive or of the directory', async () 
   assert.equal(await sh('cat /workspace/out/f; stat -c %a /workspace/out; rm -r /workspace/in/*'), 'safe\n755\n');
 });
 
-test('cannot make hard links to files outside the directory', async () => {
+test('an archive cannot make hard links to files outside the directory', async () => {
   for (const link of ['/workspace/out/f', '../out/f', 'a/../../out/f']) await refused([{ name: 'x', type: 'hard', link }], /absolute|leads out/);
   await refused([{ name: 'x', type: 'hard', link: 'none' }], /not a file of this archive/);
 });
 
-test('cannot bring device nodes', async () => {
+test('an archive cannot bring device nodes', async () => {
   await refused([{ name: 'sda', type: 'block', major: 8, minor: 0 }], /device node/, { user: 'root' });
   await refused([{ name: 'kmem', type: 'char', major: 1, minor: 2 }], /device node/, { user: 'root' });
 });
 
-test('cannot have entries, names or depths without end', async () => {
+test('an archive cannot have entries, names or depths without a bound', async () => {
   await refused([{ name: 'n'.repeat(256), data: 'x' }], /longer than 255/);
   await refused([{ name: `${'d/'.repeat(300)}x`, data: 'x' }], /too deep/);
 });
 
 // Root unpacks into a directory of the user's, who exchanges directories for links
 // all the while: not one file may come to where the links lead.
-test('cannot lead root\'s unpacking elsewhere by exchanging directories for links', async () => {
+test('a tenant who swaps directories for links cannot lead an unpack as root elsewhere', async () => {
   const racer = await d.process(s.id, ['python3', '-c', `
 import os, itertools
 os.chdir("/workspace/in")
@@ -99,7 +99,7 @@ for i in itertools.count():
   assert.equal(await sh('ls -A /workspace/out; find / -xdev -name "f[0-9]*" -newer /workspace/out/f -path "*/e/*" 2>/dev/null | grep -v ^/workspace/in | wc -l'), 'f\n0\n');
 });
 
-test('cannot read root\'s files with the user\'s rights', async () => {
+test('an archive packed as the user has no files that only root may read', async () => {
   await sh('mkdir -m 700 /root/s && echo secret > /root/s/f && mkdir /workspace/mix && cp -r /root/s /workspace/mix', 'root');
   await d.fails(403, 'denied', 'GET', `/v1/sandboxes/${s.id}/archive?path=/root/s`);
   await d.fails(403, 'denied', 'GET', `/v1/sandboxes/${s.id}/archive?path=/workspace/mix`);

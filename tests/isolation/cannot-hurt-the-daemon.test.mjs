@@ -67,7 +67,7 @@ function unread(url, body) {
   });
 }
 
-test('by a flood of output that its owner does not read', async () => {
+test('the daemon survives a flood of output that its owner does not read', async () => {
   const all = await Promise.all(Array.from({ length: 8 }, () => unread(`/v1/sandboxes/${id}/exec`, { command: 'yes | head -c 1000000000' })));
   // the floods have filled what can be filled when the commands wait in a write
   await poll('they wait for their reader', () => {
@@ -87,18 +87,18 @@ test('by a flood of output that its owner does not read', async () => {
   await d.exec(id, 'pkill yes; true', { user: 'root' });
 });
 
-test('by a flood that is read and thrown away', async () => {
+test('the daemon survives a flood of output that is read', async () => {
   const r = await d.exec(id, 'yes | head -c 200000000', { max_output: 65536, timeout_ms: 60_000 });
   assert.equal(r.stdout_truncated, true);
   assert.ok(r.stdout.length <= 70_000);
 });
 
-test('by very many very small writes', async () => {
+test('200,000 writes of one byte arrive whole', async () => {
   const r = await d.exec(id, ['python3', '-c', 'import os\nfor i in range(200000): os.write(1 + i % 2, b"x")'], { timeout_ms: 60_000, max_output: 1 << 20 });
   assert.deepEqual([r.stdout.length, r.stderr.length], [100_000, 100_000]);
 });
 
-test('by not reading what the daemon sends', async () => {
+test('the daemon does not keep what a process does not read', async () => {
   const p = await d.process(id, ['sleep', '1000'], { stdin: true });
   const P = `/v1/sandboxes/${id}/processes/${p.id}`;
   const reqs = Array.from({ length: 4 }, () => {
@@ -126,7 +126,7 @@ test('by not reading what the daemon sends', async () => {
   for (const r of reqs) r.destroy();
 });
 
-test('by a thousand commands that cannot start', async () => {
+test('the daemon survives a thousand commands that cannot start', async () => {
   for (let i = 0; i < 20; i++) {
     const all = await Promise.all(Array.from({ length: 50 }, (_, n) => d.call('POST', `/v1/sandboxes/${id}/exec`, n % 2 ? { argv: ['/no/such/program'] } : { command: 'true', cwd: '/nowhere' })));
     assert.deepEqual([...new Set(all.map((a) => a.status))], [422]);
@@ -134,7 +134,7 @@ test('by a thousand commands that cannot start', async () => {
   assert.equal((await d.exec(id, 'ls /proc/1/task | wc -l; cat /proc/self/cgroup | wc -l')).exit_code, 0);
 });
 
-test('by hostile passwd and group files', async () => {
+test('hostile passwd and group files fail calls of their sandbox only', async () => {
   const s = (await d.sandbox()).id;
   // dash: bash itself asks who it is and would wait for a pipe
   const root = (c) => d.exec(s, ['sh', '-c', c], { user: 'root', timeout_ms: 20_000 });
@@ -154,7 +154,7 @@ test('by hostile passwd and group files', async () => {
   await d.del(`/v1/sandboxes/${s}`);
 });
 
-test('by a shell that is not one', async () => {
+test('a pipe, a loop or noise in place of bash hurts only calls of its sandbox', async () => {
   const s = (await d.sandbox()).id;
   const E = `/v1/sandboxes/${s}/exec`;
   await d.exec(s, 'mv /usr/bin/bash /usr/bin/bash.old; mkfifo /usr/bin/bash', { user: 'root' });
@@ -166,7 +166,7 @@ test('by a shell that is not one', async () => {
   await d.del(`/v1/sandboxes/${s}`);
 });
 
-test('by arguments and variables at and beyond their limits', async () => {
+test('arguments and variables beyond their limits are refused, at the limits they arrive', async () => {
   const E = `/v1/sandboxes/${id}/exec`;
   const many = await d.exec(id, ['sh', '-c', 'echo $#', ...Array(20_000).fill('x')]);
   assert.equal(many.stdout, '19999\n');
@@ -180,7 +180,7 @@ test('by arguments and variables at and beyond their limits', async () => {
   }
 });
 
-test('by names with control characters', async () => {
+test('names with control characters do not hurt the daemon', async () => {
   const evil = '\u001b]0;owned\u0007\u001b[2J\r\n2026-01-01 error keeper: forged';
   const p = await d.process(id, ['sh', '-c', 'sleep 1000', evil], { user: 'root' });
   const got = await d.get(`/v1/sandboxes/${id}/processes/${p.id}`);
@@ -196,7 +196,7 @@ test('by names with control characters', async () => {
   assert.doesNotMatch(ps.stdout, /\u001b|\u0007/, 'nor on the terminal of who looks');
 });
 
-test('by a disk that takes long to remove', async () => {
+test('a disk that takes long to remove does not delay other calls', async () => {
   const s = (await d.sandbox()).id;
   // pieces, of which the kernel frees each by itself
   const pieces = 'import os\nf = os.open("/root/pieces", os.O_CREAT | os.O_WRONLY)\nfor i in range(100000): os.pwrite(f, b"x" * 4096, i * 8192)\nos.fsync(f)';
@@ -213,7 +213,7 @@ test('by a disk that takes long to remove', async () => {
   await Promise.all(made.map((m) => d.del(`/v1/sandboxes/${m.id}`)));
 });
 
-test('by an init that is stopped', async () => {
+test('an init that is stopped delays only calls of its sandbox', async () => {
   const s = (await d.sandbox()).id;
   const { pid } = initOf(d, s);
   process.kill(pid, 'SIGSTOP');
@@ -229,7 +229,7 @@ test('by an init that is stopped', async () => {
 });
 
 for (const mode of ['garbage', 'giant', 'almost', 'silent', 'leaving', 'tomorrow', 'twice', 'nonsense', 'flood', 'fds'])
-  test(`by an init that is not ours any more: ${mode}`, async () => {
+  test(`the front survives an init that a tenant replaced: ${mode}`, async () => {
     const s = (await d.sandbox()).id;
     const E = `/v1/sandboxes/${s}/exec`;
     // the idle connections to the true one end with it; the front asks anew

@@ -56,7 +56,7 @@ test('every process of a sandbox is in its groups', async () => {
   await d.post(`/v1/sandboxes/${id}/processes/${p.id}/kill`, { grace_ms: 0 });
 });
 
-test('memory: only the hog is killed', async () => {
+test('beyond the memory limit only the process that uses most is killed', async () => {
   for (const user of ['root', 'user']) {
     const r = await root(['/tmp/hog', 'memory'], { user });
     assert.equal(r.stdout, 'began ok\n');
@@ -74,7 +74,7 @@ test('memory: only the hog is killed', async () => {
   await alive();
 });
 
-test('pids: a fork bomb stays within its limit and can be deleted', async () => {
+test('a fork bomb stays within its limit and can be deleted', async () => {
   const s = await d.sandbox({ limits: { pids: 48 } });
   await attacks.put(d, s.id, 'hog');
   const p = await d.process(s.id, ['/tmp/hog', 'bomb'], { user: 'root' });
@@ -85,13 +85,13 @@ test('pids: a fork bomb stays within its limit and can be deleted', async () => 
   assert.deepEqual(insideOf(d, s.id), []);
 });
 
-test('pids: all sandboxes together leave some to the host', () => {
+test('all sandboxes together leave process ids to the host', () => {
   const all = Number(fs.readFileSync(path.join(path.dirname(cgroupWith(d, id, 'pids.max')), '../pids.max'), 'utf8'));
   for (const name of ['pid_max', 'threads-max'])
     assert.ok(all > 0 && all <= Number(fs.readFileSync(`/proc/sys/kernel/${name}`, 'utf8')) * 0.75, `${all} of ${name}`);
 });
 
-test('disk: writing beyond it fails, and only inside', async () => {
+test('a write beyond the disk limit fails in its sandbox only', async () => {
   const r = await root('dd if=/dev/urandom of=/workspace/big bs=1M count=200 conv=fsync 2>&1; stat -c %s /workspace/big');
   assert.match(r.stdout, /No space left on device|Disk quota exceeded/);
   assert.ok(Number(r.stdout.trim().split('\n').pop()) <= LIMITS.disk);
@@ -104,7 +104,7 @@ test('disk: writing beyond it fails, and only inside', async () => {
   await alive();
 });
 
-test('open files: no process has more', async () => {
+test('no process has more open files than the limit', async () => {
   for (const user of ['root', 'user']) refused(await attack(d, id, 'hog', ['files'], { user }), { end: 'EMFILE', files: '200' });
 });
 

@@ -15,7 +15,7 @@ before(async () => {
 });
 after(() => d?.stop());
 
-test('cannot open, list or change the directory of another user\'s session', async () => {
+test('a user cannot open, list or change the directory of another user\'s session', async () => {
   const s = await openSession(d, id, { user: 'root', env: { HOME: '/root' } });
   const a = await d.exec(id, 'ls /dev/cove; for n in 1 2 3 4; do for f in c s 1 2; do (: < /dev/cove/$n/$f) && echo "read $n/$f"; (: > /dev/cove/$n/$f) && echo "wrote $n/$f"; done; touch /dev/cove/$n/new && echo made; mv /dev/cove/$n/s /dev/cove/$n/t && echo moved; done; mkdir /dev/cove/99 && echo dir');
   assert.equal(a.stdout, '');
@@ -23,7 +23,7 @@ test('cannot open, list or change the directory of another user\'s session', asy
   await s.delete();
 });
 
-test('cannot forge, read or signal another user\'s session command', async () => {
+test('a user cannot forge, read or signal another user\'s session command', async () => {
   const s = await openSession(d, id, { user: 'root' });
   const pid = (await s.get()).pid;
   const run = s.exec('secret=hidden; sleep 1; exit 5');
@@ -32,7 +32,7 @@ test('cannot forge, read or signal another user\'s session command', async () =>
   await s.delete();
 });
 
-test('can forge only its own result, once per command', async () => {
+test('a command can forge only its own result, once', async () => {
   const s = await openSession(d, id);
   const other = await openSession(d, id);
   const dir = (await s.exec('d=$(readlink /proc/$$/fd/701); echo "${d%/*}"')).stdout.trim();
@@ -57,7 +57,7 @@ test('can forge only its own result, once per command', async () => {
   await s.delete();
 });
 
-test('cannot make init busy or big by a flood of replies', async () => {
+test('a flood of replies does not make init busy or big', async () => {
   const s = await openSession(d, id);
   const dir = (await s.exec('d=$(readlink /proc/$$/fd/701); echo "${d%/*}"')).stdout.trim();
   const p = await d.process(id, `exec yes n0 > ${dir}/s`);
@@ -68,7 +68,7 @@ test('cannot make init busy or big by a flood of replies', async () => {
 });
 
 for (const word of ['e0', 'q0'])
-  test(`cannot repeat ${word} without end and keep init busy`, async () => {
+  test(`a shell that repeats ${word} without end does not keep init busy`, async () => {
     const s = await openSession(d, id);
     const other = await openSession(d, id);
     const a = await within(10_000, 'the flood', s.exec(`d=$(ls -l /proc/$$/fd | grep -o "/dev/cove/.*/s"); timeout 5 yes ${word} > $d`));
@@ -87,7 +87,7 @@ test('a forged announcement of an exit does not change later results', async () 
   await s.delete();
 });
 
-test('cannot survive the end of its session by hiding', async () => {
+test('a process cannot survive the end of its session by hiding', async () => {
   const s = await openSession(d, id);
   await s.exec('setsid bash -c "trap \'\' TERM INT HUP; (sleep 3000 & sleep 3001) & disown" & nohup sleep 3002 > /dev/null 2>&1 & (sleep 3003 &)');
   await s.exec('while :; do (sleep 3004 &); done', { timeout_ms: 200 });

@@ -32,7 +32,7 @@ const url = (what, o) => `/v1/sandboxes/${id}/files${what}?${Object.entries(o).m
 const get = (p, o = {}) => d.call('GET', url('', { path: p, ...o }));
 const put = (p, body, o = {}) => d.call('PUT', url('', { path: p, ...o }), Buffer.from(body));
 
-test('by symlink, dots, /proc/self/root and magic links', async () => {
+test('files of the host are not reached by symlinks, dots, /proc/self/root and magic links', async () => {
   const up = '../'.repeat(40);
   await root(`cd /tmp; ln -s ${up}${CANARY} up; ln -s /proc/self/root${CANARY} magic; ln -s /proc/1/root${CANARY} init; ln -s /proc/self/cwd/${up}${CANARY} cwd
 for i in 0 3 4 5 6 7 8 9 10; do ln -s /proc/1/fd/$i fd$i; ln -s /proc/self/fd/$i self$i; done`);
@@ -49,7 +49,7 @@ for i in 0 3 4 5 6 7 8 9 10; do ln -s /proc/1/fd/$i fd$i; ln -s /proc/self/fd/$i
   assert.equal(fs.readFileSync(CANARY, 'utf8'), TEXT);
 });
 
-test("init's memory, fds and program, as any user", async () => {
+test("init's memory, fds and program are not reached as any user", async () => {
   for (const user of ['user', 'root']) {
     for (const p of ['/proc/1/mem', '/proc/1/environ', '/proc/1/maps', '/proc/1/exe', '/proc/1/root/etc/shadow', ...[0, 3, 4, 5, 6, 7, 8, 9].map((n) => `/proc/1/fd/${n}`), ...[3, 4, 5, 6, 7, 8].map((n) => `/tmp/fd${n}`)]) {
       const a = await get(p, { user });
@@ -63,7 +63,7 @@ test("init's memory, fds and program, as any user", async () => {
   }
 });
 
-test('by a name with NUL, and by a path over 4,096 bytes', async () => {
+test('a path with NUL or over 4,096 bytes is refused', async () => {
   for (const p of ['%00', '/etc/passwd%00.txt', '%2fworkspace%2f%00%2f..%2f..']) assert.equal((await d.call('GET', `/v1/sandboxes/${id}/files?path=${p}`)).status, 400);
   for (const p of ['/' + 'a'.repeat(4096), '/' + '../'.repeat(1400), '/' + 'x/'.repeat(3000), 'y'.repeat(10_000)]) {
     for (const [method, what] of [['GET', ''], ['PUT', ''], ['DELETE', ''], ['GET', '/stat'], ['GET', '/list'], ['POST', '/mkdir']])
@@ -71,7 +71,7 @@ test('by a name with NUL, and by a path over 4,096 bytes', async () => {
   }
 });
 
-test("files that the user may not read, write, list, move or copy", async () => {
+test("file calls cannot do what the user they run as may not do", async () => {
   await sh('ln -sf /root/secret /workspace/ln; ln -sf /root /workspace/lnd');
   for (const p of ['/root/secret', '/workspace/ln', '/workspace/lnd/secret', '/proc/self/root/root/secret']) {
     for (const what of ['', '/stat']) if (what === '' || p !== '/workspace/ln') assert.equal((await d.call('GET', url(what, { path: p }))).status, 403, p);
@@ -94,7 +94,7 @@ import ctypes
 libc = ctypes.CDLL(None)
 while True: libc.renameat2(-100, b"${a}", -100, b"${b}", 2)`]);
 
-test('by a race that swaps a file for a link to a secret', { timeout: 60_000 }, async () => {
+test('a file swapped for a link to a secret in a race does not show the secret', { timeout: 60_000 }, async () => {
   await sh(`cd /workspace; echo mine > swap; head -c 200000 /dev/zero > bigswap; ln -sf /root/secret alt; ln -sf /root/secret bigalt`);
   const p = [await swapper('/workspace/swap', '/workspace/alt'), await swapper('/workspace/bigswap', '/workspace/bigalt')];
   const seen = new Set();
@@ -112,7 +112,7 @@ test('by a race that swaps a file for a link to a secret', { timeout: 60_000 }, 
   assert.equal(await root('cat /root/secret'), SECRET);
 });
 
-test('by a race that swaps a directory for a link while root walks the tree', { timeout: 60_000 }, async () => {
+test('a directory swapped for a link in a race does not lead root out of the tree', { timeout: 60_000 }, async () => {
   await sh('mkdir -p /workspace/tree/d; ln -s /victim /workspace/other');
   await swapper('/workspace/tree/d', '/workspace/other');
   const end = Date.now() + 4000;
@@ -133,7 +133,7 @@ test('by a race that swaps a directory for a link while root walks the tree', { 
   assert.equal(await root('cat /victim/in/file; stat -c "%U %a" /victim/in/file /victim/in'), 'kept\nroot 644\nroot 755\n');
 });
 
-test('making the front or init wait: pipes, devices, leases, endless files', async () => {
+test('pipes, devices, leases and endless files do not make the front or init wait', async () => {
   await sh('cd /workspace; mkfifo wait; mkdir slow; mkfifo slow/p; head -c 100000 /dev/zero > leased; echo x > small');
   await d.process(id, ['python3', '-c', `
 import fcntl, signal, time

@@ -33,7 +33,7 @@ test('sockets, ports, queues, shared memory and files of another sandbox are not
   refused(await attack(d, a.id, 'ipc', ['find', MARK]), Object.fromEntries(Object.keys(gone).map((n) => [n, 'ok'])));
 });
 
-test('processes of the other', async () => {
+test('a sandbox does not see processes of another', async () => {
   const there = await d.exec(a.id, 'cat /proc/[0-9]*/cmdline | tr "\\0" " "', { user: 'root' });
   assert.ok(there.stdout.includes(MARK));
   const here = await inB('cat /proc/[0-9]*/cmdline /proc/[0-9]*/environ | tr "\\0" " "; ls -d /proc/[0-9]* | wc -l');
@@ -41,20 +41,20 @@ test('processes of the other', async () => {
   for (const q of insideOf(d, a.id)) assert.equal((await inB(['kill', '-0', String(q.pid)])).exit_code, 1, `pid ${q.pid} of the host`);
 });
 
-test('files, of any user, anywhere', async () => {
+test('a sandbox does not see files of another, of any user', async () => {
   await d.exec(a.id, 'for f in /tmp /var/tmp /dev/shm /home/user /workspace /root /etc /run /opt /usr/lib; do echo x >$f/MARKED; done', { user: 'root' });
   assert.equal((await d.exec(a.id, 'find / -xdev -name MARKED 2>/dev/null | wc -l', { user: 'root' })).stdout, '9\n');
   assert.equal((await inB('find / /dev/shm -xdev -name MARKED 2>/dev/null')).stdout, '');
 });
 
-test('ids: no uid of one is a uid of the other, and none is the host\'s', async () => {
+test('no uid of a sandbox is a uid of another or of the host', async () => {
   const ids = [a, b].map((s) => Number(statusOf(initOf(d, s.id).pid).Uid.split(/\s+/)[0]));
   assert.notEqual(ids[0], ids[1]);
   for (const n of ids) assert.ok(n >= 0x70000000 && n % 65536 === 0, `${n}`);
   assert.ok(Math.abs(ids[0] - ids[1]) >= 65536);
 });
 
-test('namespaces: not one is shared', async () => {
+test('sandboxes share no namespace', async () => {
   const kinds = ['cgroup', 'ipc', 'mnt', 'net', 'pid', 'user', 'uts'];
   const script = kinds.map((k) => `readlink /proc/self/ns/${k}`).join(';');
   const [x, y] = await Promise.all([a, b].map(async (s) => (await d.exec(s.id, script, { user: 'root' })).stdout.trim().split('\n')));
@@ -62,7 +62,7 @@ test('namespaces: not one is shared', async () => {
   for (const [i, k] of kinds.entries()) assert.notEqual(x[i], y[i], k);
 });
 
-test('terminals of the other', async () => {
+test('a sandbox does not see terminals of another', async () => {
   const holder = await d.process(a.id, ['python3', '-c', 'import os,sys\nm,s=os.openpty()\nprint(os.ttyname(s),flush=True)\nsys.stdin.read()'], { stdin: true });
   await d.post(`/v1/sandboxes/${a.id}/processes/${holder.id}/wait`, { for: 'log', text: '/dev/pts/' });
   assert.equal((await inB('ls /dev/pts')).stdout, 'ptmx\n');
@@ -89,7 +89,7 @@ while at < len(seen):
 print('used:', *sorted(used), flush=True)
 `;
 
-test('another sandbox\'s use of its devices, by watches and locks', async () => {
+test('a sandbox does not see by watches and locks how another uses its devices', async () => {
   const P = `/v1/sandboxes/${b.id}/processes`;
   const lurker = await d.process(b.id, ['python3', '-c', LURK], { user: 'root', stdin: true });
   await d.post(`${P}/${lurker.id}/wait`, { for: 'log', text: 'lurking' });

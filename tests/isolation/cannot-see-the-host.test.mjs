@@ -26,7 +26,7 @@ after(async () => {
 
 const root = (command, opts = {}) => d.exec(id, command, { user: 'root', timeout_ms: 60_000, max_output: 8 << 20, ...opts });
 
-test('the host\'s processes', async () => {
+test('a tenant does not see the host\'s processes', async () => {
   const r = await root('ls /proc | grep -c "^[0-9]"; cat /proc/[0-9]*/cmdline | tr "\\0" "\\n"');
   const [count] = r.stdout.split('\n');
   assert.ok(Number(count) > 1 && Number(count) <= 6, `only its own: ${count}`);
@@ -40,7 +40,7 @@ test('the host\'s processes', async () => {
   assert.equal(kill.stderr.match(/No such process/g)?.length, host.length, kill.stderr);
 });
 
-test('the host\'s files', async () => {
+test('a tenant does not see the host\'s files', async () => {
   const file = path.join(os.tmpdir(), MARK);
   fs.writeFileSync(file, 'secret');
   try {
@@ -57,7 +57,7 @@ test('the host\'s files', async () => {
   }
 });
 
-test('the host\'s keys, accounts, machine id and credentials of package sources', async () => {
+test('a tenant does not see the host\'s keys, accounts, machine id and credentials of package sources', async () => {
   const shadow = fs.readFileSync('/etc/shadow', 'utf8').split('\n').map((l) => l.split(':')[1]).filter((h) => h && h.length > 5);
   const inside = await root('cat /etc/passwd /etc/shadow /etc/machine-id /etc/apt/sources.list /etc/apt/sources.list.d/* /etc/apt/auth.conf* /etc/apt/apt.conf.d/* 2>/dev/null; ls /etc/ssh /etc/ssl/private /root /home /usr/local/bin /usr/etc 2>/dev/null');
   for (const h of shadow) assert.ok(!inside.stdout.includes(h), 'a password of the host');
@@ -70,7 +70,7 @@ test('the host\'s keys, accounts, machine id and credentials of package sources'
   assert.doesNotMatch(inside.stdout, /^cove:/m, 'the daemon\'s account');
 });
 
-test('the host\'s mounts, and where a sandbox lies on its disk', async () => {
+test('a tenant does not see the host\'s mounts, or where a sandbox lies on its disk', async () => {
   const r = await root('cat /proc/self/mountinfo /proc/self/mounts /proc/self/mountstats');
   assert.match(r.stdout, / overlay /);
   for (const secret of [d.dir, BASE, tagOf(d.dir), id, '/dev/loop', 'btrfs', os.tmpdir() + '/', '/var/lib']) assert.ok(!r.stdout.includes(secret), `${secret} in: ${r.stdout}`);
@@ -103,28 +103,28 @@ for top in ('/sys', '/proc'):
 print(looked)
 `;
 
-test('a path, tag or name of the daemon anywhere in /proc and /sys', async () => {
+test('a tenant does not see a path, tag or name of the daemon in /proc and /sys', async () => {
   const r = await root(['python3', '-c', SEARCH, d.dir, tagOf(d.dir), id, 'disk.img', MARK]);
   const [looked, ...found] = r.stdout.trim().split('\n').reverse();
   assert.ok(Number(looked) > 1000, `it looked: ${r.stdout.slice(-500)}${r.stderr.slice(-500)}`);
   assert.deepEqual(found, []);
 });
 
-test('the host\'s boot line, boot id, kernel log and symbols', async () => {
+test('a tenant does not see the host\'s boot line, boot id, kernel log and symbols', async () => {
   const r = await root('cat /proc/cmdline; echo; cat /proc/sys/kernel/random/boot_id; cat /proc/kallsyms | grep -v "^0* " | head -2; dmesg; cat /proc/kmsg /dev/kmsg; head -c 64 /proc/kcore');
   assert.ok(!r.stdout.includes(fs.readFileSync('/proc/cmdline', 'utf8').trim()));
   assert.ok(!r.stdout.includes(fs.readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim()));
   assert.equal(r.stdout.trim(), (await d.get(`/v1/sandboxes/${id}`)).boot_id);
 });
 
-test('the environment of the daemon', async () => {
+test('a tenant does not see the environment of the daemon', async () => {
   assert.ok(fs.readFileSync(`/proc/${d.keeperPid()}/environ`, 'utf8').includes(MARK), 'the keeper has it');
   const r = await root('env; cat /proc/[0-9]*/environ | tr "\\0" "\\n"');
   assert.match(r.stdout, /^PATH=/m);
   assert.doesNotMatch(r.stdout, new RegExp(`${MARK}|COVE|KEY`));
 });
 
-test('an fd of the daemon or of init', async () => {
+test('a tenant has no fd of the daemon or of init', async () => {
   const r = await root(['python3', '-c', 'import os\nfor f in os.listdir("/proc/self/fd"):\n  try: print(f, os.readlink("/proc/self/fd/"+f))\n  except OSError: pass']);
   assert.deepEqual(r.stdout.split('\n').filter(Boolean).map((l) => l.replace(/\[\d+\]/, '')).sort(), ['0 /dev/null', '1 pipe:', '2 pipe:']);
   const p = await d.process(id, ['sh', '-c', 'ls -l /proc/$$/fd'], { stdin: true });
@@ -133,7 +133,7 @@ test('an fd of the daemon or of init', async () => {
   assert.equal(chunks.map((c) => c.data).join('').match(/-> /g).length, 3);
 });
 
-test('the host\'s sockets, queues and shared memory', async () => {
+test('a tenant does not see the host\'s sockets, queues and shared memory', async () => {
   const mine = spawn(attacks.path('ipc'), ['leave', MARK], { stdio: ['pipe', 'pipe', 'inherit'] });
   let said = '';
   mine.stdout.on('data', (t) => (said += t));
@@ -150,7 +150,7 @@ test('the host\'s sockets, queues and shared memory', async () => {
   }
 });
 
-test('the daemon\'s own port, or any address beyond loopback', async () => {
+test('a sandbox without a network reaches no port of the daemon and no address beyond loopback', async () => {
   assert.equal((await attack(d, id, 'ipc', ['dial', '127.0.0.1', String(d.port)])).tcp, 'ECONNREFUSED');
   const addresses = Object.values(os.networkInterfaces()).flat().filter((a) => a.family === 'IPv4' && !a.internal).map((a) => a.address);
   for (const to of [...addresses, '10.0.0.1', '169.254.169.254', '1.1.1.1'])
@@ -160,7 +160,7 @@ test('the daemon\'s own port, or any address beyond loopback', async () => {
   assert.equal(r.stdout.split('\n')[2], '1', 'no unix socket but the title line');
 });
 
-test('a namespace of the host', async () => {
+test('a tenant is in no namespace of the host', async () => {
   const kinds = ['cgroup', 'ipc', 'mnt', 'net', 'pid', 'user', 'uts'];
   const r = await root(kinds.map((k) => `readlink /proc/self/ns/${k}`).join(';'));
   const inside = r.stdout.trim().split('\n');

@@ -35,14 +35,14 @@ async function begin(sandbox, way, opts = {}) {
 }
 
 for (const way of WAYS) {
-  test(`${way}: not a kill of the process`, async () => {
+  test(`a process does not survive a kill: ${way}`, async () => {
     const p = await begin(id, way);
     const r = await within(20_000, 'the kill', d.post(`/v1/sandboxes/${id}/processes/${p.id}/kill`, { grace_ms: 50 }));
     assert.ok(r, 'it is answered when all of it is dead');
     assert.deepEqual(others(id), []);
   });
 
-  test(`${way}: not its timeout`, async () => {
+  test(`a process does not survive its timeout: ${way}`, async () => {
     const r = await within(20_000, 'the timeout', d.exec(id, ['/tmp/stubborn', way], { user: 'root', timeout_ms: 400 }));
     assert.equal(r.timed_out, true);
     assert.equal(r.exit_code, 124);
@@ -51,14 +51,14 @@ for (const way of WAYS) {
   });
 }
 
-test('not the deletion of the sandbox, all of them at once', async () => {
+test('no process survives the deletion of its sandbox', async () => {
   const s = await fresh();
   for (const way of WAYS) await begin(s, way);
   await within(20_000, 'the deletion', d.del(`/v1/sandboxes/${s}`));
   assert.deepEqual(insideOf(d, s), []);
 });
 
-test('not the end of init itself', async () => {
+test('no process survives the end of init', async () => {
   const s = await fresh();
   for (const way of WAYS.slice(0, 6)) await begin(s, way);
   process.kill(initOf(d, s).pid, 'SIGKILL');

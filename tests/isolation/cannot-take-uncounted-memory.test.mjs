@@ -43,7 +43,7 @@ async function waiting() {
   return Number(r.stdout);
 }
 
-test('connections that were not accepted', async () => {
+test('connections that were not accepted have a bound per sandbox', async () => {
   await holding(['unaccepted', '3'], async (got) => {
     assert.equal(got.listeners, '3');
     // 256 wait in all: an eighth of the memory, at 128 KiB each; the rest of the listeners have eight (and each one more)
@@ -53,7 +53,7 @@ test('connections that were not accepted', async () => {
   });
 });
 
-test('listeners', async () => {
+test('listeners have a bound per sandbox', async () => {
   await holding(['unaccepted', '4000'], async (got) => {
     assert.equal(got.end, 'ENOBUFS');
     assert.ok(Number(got.listeners) >= 60 && Number(got.listeners) <= 64, JSON.stringify(got));
@@ -63,7 +63,7 @@ test('listeners', async () => {
   refused(await attack(d, a.id, 'kmem', ['servers']), SERVERS);
 });
 
-test('netlink sockets', async () => {
+test('netlink sockets have a bound per sandbox', async () => {
   await holding(['netlink'], async (got) => {
     assert.equal(got.end, 'ENOBUFS');
     assert.ok(Number(got.sockets) >= 16 && Number(got.sockets) <= 64, JSON.stringify(got));
@@ -72,14 +72,14 @@ test('netlink sockets', async () => {
 });
 
 for (const what of ['joins4', 'joins6'])
-  test(`multicast groups: ${what}`, async () => {
+  test(`multicast groups have a bound per sandbox: ${what}`, async () => {
     await holding([what], async (got) => {
       assert.equal(got.end, 'ENOBUFS');
       assert.ok(Number(got.taken) > 900 && Number(got.taken) <= 1024, JSON.stringify(got));
     });
   });
 
-test('compiled seccomp filters', async () => {
+test('compiled seccomp filters have a bound per sandbox', async () => {
   await holding(['filters'], async (got) => {
     assert.equal(got.end, 'ENOMEM');
     assert.ok(Number(got.processes) >= 10 && Number(got.processes) <= 17, JSON.stringify(got));
@@ -89,13 +89,13 @@ test('compiled seccomp filters', async () => {
   });
 });
 
-test('options whose memory or number is the host\'s', async () => {
+test('socket options that use memory or numbers of the host are refused', async () => {
   const got = await attack(d, a.id, 'kmem', ['options']);
   assert.equal(Object.keys(got).length, 12);
   refused(got, Object.fromEntries(Object.keys(got).map((n) => [n, 'EPERM'])));
 });
 
-test('protocols that the kernel would load a module for', async () => {
+test('protocols that the kernel would load a module for are refused', async () => {
   for (const user of ['root', 'user'])
     refused(await attack(d, a.id, 'kmem', ['protocols'], { user }), {
       'sctp stream': 'EPROTONOSUPPORT', smc: 'EPROTONOSUPPORT', l2tp: 'EPROTONOSUPPORT',
@@ -104,14 +104,14 @@ test('protocols that the kernel would load a module for', async () => {
     });
 });
 
-test('pairs of sockets of a family that socket() refuses', async () => {
+test('socketpair() refuses the families that socket() refuses', async () => {
   const { unix, ...got } = await attack(d, a.id, 'kmem', ['pairs'], { user: 'user' });
   assert.equal(unix, 'ok');
   assert.equal(Object.keys(got).length, 10);
   refused(got, Object.fromEntries(Object.keys(got).map((n) => [n, 'ENOSYS'])));
 });
 
-test('subvolumes in a volume, which would have no limit', async () => {
+test('a tenant makes no subvolumes in a volume', async () => {
   const b = new Cloudflare(d);
   const m = await b.call('POST', '/mount', { binding: 'data', mountPath: '/mnt/data', options: {} });
   assert.equal(m.status, 200, m.text);
@@ -126,7 +126,7 @@ test('subvolumes in a volume, which would have no limit', async () => {
 
 const sysctl = (name) => Number(fs.readFileSync(`/proc/sys/${name}`, 'utf8').split(/\s+/)[0]);
 
-test('the numbers of which the host has one for all', async () => {
+test('the numbers of which the host has one for all are large enough', async () => {
   // one default sandbox may have 1024 processes with 4096 files each, and all of them several times that
   const want = { 'fs/file-max': 1024 * 4096 * 1024, 'kernel/threads-max': 4194304, 'kernel/pid_max': 4194304, 'net/ipv4/tcp_max_orphans': 1048576 };
   for (const [name, least] of Object.entries(want)) assert.ok(sysctl(name) >= least, `${name} is ${sysctl(name)}`);
@@ -134,7 +134,7 @@ test('the numbers of which the host has one for all', async () => {
   for (const name of ['pid_max', 'threads-max', 'file-max', 'tcp_max_orphans', 'bpf_jit_limit', 'pty.max']) assert.match(stdout, new RegExp(`${name.replace('.', '\\.')} \\d+`));
 });
 
-test('open files, which count to the memory of the sandbox that has them', async () => {
+test('open files count to the memory of the sandbox that has them', async () => {
   const s = await d.sandbox({ limits: { memory: 32 << 20, pids: 64, nofile: 4096 } });
   await attacks.put(d, s.id, 'kmem');
   const before = sysctl('fs/file-nr');
@@ -157,7 +157,7 @@ const SERVERS = {
   filter: 'ok', 'filter by prctl': 'ok',
 };
 
-test('what honest servers do still works, also as another user and in a thread', async () => {
+test('honest servers still work, also as another user and in a thread', async () => {
   for (const user of ['root', 'user']) refused(await attack(d, a.id, 'kmem', ['servers'], { user }), SERVERS);
   const r = await d.exec(a.id, ['python3', '-c', `
 import socket, threading

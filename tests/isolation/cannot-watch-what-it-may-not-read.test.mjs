@@ -16,14 +16,14 @@ const sh = async (command, user) => {
 };
 const watch = (query) => `/v1/sandboxes/${s.id}/files/watch?${new URLSearchParams(query)}`;
 
-test('cannot watch a directory that only root may read', async () => {
+test('a user cannot watch a directory that only root may read', async () => {
   await sh('mkdir -m 700 /root/secret', 'root');
   for (const path of ['/root/secret', '/root', '/workspace/../root/secret', '/proc/1/root/root']) await d.fails(403, 'denied', 'GET', watch({ path }));
   await sh('ln -s /root/secret /workspace/link');
   await d.fails(403, 'denied', 'GET', watch({ path: '/workspace/link' }));
 });
 
-test('cannot see below a directory that only root may read', async () => {
+test('a watch shows nothing below a directory that only root may read', async () => {
   await sh('mkdir -p /workspace/t/open && mkdir -m 711 /workspace/t/closed && mkdir -m 777 /workspace/t/closed/in', 'root');
   const r = await d.sse(watch({ path: '/workspace/t', recursive: 1, coalesce_ms: 0 }));
   await r.until('ready');
@@ -33,7 +33,7 @@ test('cannot see below a directory that only root may read', async () => {
   r.close();
 });
 
-test('cannot be led elsewhere by a link that takes the place of a directory', async () => {
+test('a watch is not led elsewhere by a link that takes the place of a directory', async () => {
   await sh('mkdir -p /workspace/u /workspace/elsewhere');
   const r = await d.sse(watch({ path: '/workspace/u', recursive: 1, coalesce_ms: 0, user: 'root' }));
   await r.until('ready');
@@ -43,13 +43,13 @@ test('cannot be led elsewhere by a link that takes the place of a directory', as
   r.close();
 });
 
-test('cannot read a watch of another sandbox', async () => {
+test('a watch of another sandbox cannot be read', async () => {
   const w = await d.post(`/v1/sandboxes/${s.id}/watches`, { path: '/workspace' });
   await d.fails(404, 'not_found', 'GET', `/v1/sandboxes/${other.id}/watches/${w.id}/events`);
   await d.fails(404, 'not_found', 'DELETE', `/v1/sandboxes/${other.id}/watches/${w.id}`);
 });
 
-test('cannot hurt the front with forged helper output', async () => {
+test('forged output of the helper does not hurt the front', async () => {
   const w = await d.post(`/v1/sandboxes/${s.id}/watches`, { path: '/workspace' });
   // the helper's own stdout, by its name in /proc: the user runs the helper and may
   await d.exec(s.id, ['python3', '-c', `

@@ -48,7 +48,7 @@ for (const user of ['root', 'user'])
     assert.deepEqual(lines.filter((l) => !OWN.includes(l.replace('self/', ''))), []);
   });
 
-test('a PSI trigger, for which its sandbox would outlive a kill', async () => {
+test('a tenant sets no PSI trigger, which would let its sandbox outlive a kill', async () => {
   const r = await d.exec(id, 'ls -A /proc/pressure | wc -l; cd /proc/pressure && for f in cpu io memory irq; do echo "some 150000 1000000" >$f; done', { user: 'root' });
   assert.match(r.stdout, /^0\n/);
   assert.doesNotMatch(r.stderr, /^$/, 'it was refused');

@@ -52,7 +52,7 @@ test('an honest packet, made by hand, arrives', async () => {
   assert.equal(await heard('honest'), 2);
 });
 
-test('cannot send packets with another source address', async () => {
+test('a tenant cannot send packets with another source address', async () => {
   const others = [b.address, HOST_OUT, HOST_LAN, GATEWAY, '25.1.1.99', '127.0.0.1', '0.0.0.0', '10.200.9.9', '255.255.255.255', WEB];
   await forge(a, `
 for src in ${JSON.stringify(others)}:
@@ -76,7 +76,7 @@ for dst in ['127.0.0.1', '${HOST_OUT}', '${HOST_LAN}', '${b.address}', '10.0.0.5
   assert.deepEqual((await net.seen('host')).filter((s) => s.text === 'by hand'), []);
 });
 
-test('cannot send ARP for the gateway or a neighbour', async () => {
+test('a tenant cannot send ARP for the gateway or a neighbour', async () => {
   const was = await net.sh(net.host, 'ip', 'neigh');
   const answers = await forge(a, `
 ear = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(0x806)); ear.bind(('eth0', 0x806)); ear.settimeout(0.5)
@@ -136,7 +136,7 @@ frame(0x800, b'\\x46' + good[1:20] + bytes([131, 3, 4, 0]) + good[20:])`);
   assert.equal(await net.counted('strangers'), 0);
 });
 
-test('the interface and its routes are not a tenant\'s to change', async () => {
+test('a tenant cannot change the interface and its routes', async () => {
   const r = await d.exec(a.id, `
 for c in 'link set eth0 down' 'addr add ${b.address}/32 dev eth0' 'route add 10.0.0.0/8 dev eth0' 'link set eth0 arp on' 'link set eth0 address 02:00:00:00:00:01' 'link add x type dummy'; do ip $c 2>/dev/null && echo "did $c"; done
 echo 0 >/proc/sys/net/ipv6/conf/eth0/disable_ipv6; echo end`, { user: 'root' });

@@ -44,7 +44,7 @@ test('a process is started, fed, waited for and read again', async () => {
   assert.equal((await d.get(`${S}/${id}/processes/${p.id}/logs`)).chunks.map((c) => c.data).join(''), 'fed');
 });
 
-test('a session remembers', async () => {
+test('a session remembers its directory and variables', async () => {
   const s = await openSession(d, id);
   await s.exec('cd /usr; n=7');
   assert.equal(await s.out('echo $n $PWD'), '7 /usr\n');
@@ -81,7 +81,7 @@ test('a port inside is reached', async () => {
   assert.equal(a.text, 'text');
 });
 
-test('pause, resume, snapshot, fork', async () => {
+test('a sandbox is paused, resumed, snapshotted and forked', async () => {
   assert.equal((await d.post(`${S}/${id}/pause`)).state, 'paused');
   assert.equal((await d.post(`${S}/${id}/resume`)).state, 'running');
   const snap = await d.post(`${S}/${id}/snapshots`);
@@ -100,7 +100,7 @@ test('a template is added and started from', async () => {
   await d.del('/v1/templates/smoke');
 });
 
-test('events, logs, metrics and keys', async () => {
+test('logs, metrics and keys answer', async () => {
   assert.match(JSON.stringify(await d.get(`${S}/${id}/logs`)), /created|started/);
   assert.ok(Array.isArray((await d.get(`${S}/${id}/metrics`)).points));
   const k = await d.post('/v1/keys', { name: 'smoke' });

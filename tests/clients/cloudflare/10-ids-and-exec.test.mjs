@@ -240,7 +240,7 @@ test('a child in the background does not hold up the end', async () => {
   await b.exec(['pkill', 'sleep']);
 });
 
-test('exit codes: its own, 128 and the signal', async () => {
+test('the exit code is that of the command, or 128 and the signal', async () => {
   assert.equal((await b.sh('exit 42')).exit, 42);
   assert.equal((await b.sh('kill -9 $$')).exit, 137);
   assert.equal((await b.sh('kill -TERM $$')).exit, 143);

@@ -30,7 +30,7 @@ test('without an upgrade, with bad numbers or ids, it is refused before a sandbo
   assert.equal(await never.running(), false);
 });
 
-test('ready, bytes both ways, resize, exit, close', async () => {
+test('a terminal says ready, passes bytes both ways, is resized, and says its exit', async () => {
   const ws = await pty('?cols=100&rows=30');
   await ws.says('ready', 30_000);
   ws.send('stty size; id -u; pwd; echo $TERM\r');
@@ -82,7 +82,7 @@ test('the terminal of a session is made once, kept and replayed', async () => {
   for (const w of all) w.cut();
 });
 
-test('one without a session ends, with all it started, some time after its connection', async () => {
+test('a terminal without a session ends after its connection, with all that it started', async () => {
   const ws = await pty();
   await ws.says('ready');
   ws.send('sleep 4711 & sleep 4712\r');
@@ -111,7 +111,7 @@ test('next: reading makes no sandbox', async () => {
   assert.equal(await never.running(), false);
 });
 
-test('next: created, connected from a cursor, interrupted, terminated', async () => {
+test('terminals of the next API are created, connected from a cursor, interrupted and terminated', async () => {
   const a = await b.call('POST', '/terminals', { argv: ['bash', '--norc'], cwd: '/tmp', env: { PS1: 'go> ', A: 'b' }, cols: 90, rows: 20 });
   assert.equal(a.status, 200, a.text);
   assert.deepEqual(Object.keys(a.json), ['id', 'pid', 'command', 'cwd', 'status']);

@@ -40,7 +40,7 @@ test('forks of a bridge sandbox are paused when idle', async () => {
   await b.delete();
 });
 
-test('every kind of call wakes it', async () => {
+test('every kind of call wakes a sleeping sandbox', async () => {
   const [b, id] = await used();
   for (const call of [
     () => b.call('GET', '/file/workspace/pid'),
@@ -83,7 +83,7 @@ test('a stopped sandbox is booted again with its files', async () => {
   await b.delete();
 });
 
-test('a sleeping one outlives front and keeper', async () => {
+test('a sleeping sandbox survives a kill of front and keeper', async () => {
   const [b, id] = await used();
   await asleep(id);
   await d.kill9('both');

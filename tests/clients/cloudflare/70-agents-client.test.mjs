@@ -58,7 +58,7 @@ test('execCommand: exit codes, both streams, a directory, many bytes, UTF-8 in p
   assert.equal((await cmd(s, "echo 'quo\"tes' \\$HOME \"$((6*7))\" '\n' é")).text.trim(), 'quo"tes $HOME 42 \n é');
 });
 
-test('execCommand: runAs another user', async () => {
+test('execCommand runs as another user', async () => {
   assert.equal((await cmd(s, 'id -un; pwd', { runAs: 'user' })).text.trim(), 'user\n/workspace');
   assert.notEqual((await cmd(s, 'id', { runAs: 'nobody-there' })).code, 0);
 });
@@ -70,7 +70,7 @@ test('execCommand: the time limit of the client is enforced', async () => {
   assert.equal(r.text.trim(), 'before');
 });
 
-test('execCommand with a tty, and writeStdin', async () => {
+test('execCommand runs on a tty, and writeStdin types into it', async () => {
   assert.equal(s.supportsPty(), true);
   const first = await s.execCommand({ cmd: 'stty size; read -p "name? " n; echo "hi $n"', tty: true, yieldTimeMs: 2000 });
   assert.match(first, /24 80/);
@@ -105,7 +105,7 @@ test('the client writes and reads a file of 40 MB', async () => {
   assert.equal((await cmd(s, 'sha256sum -c big.sum && rm big big.sum')).text.trim(), 'big: OK');
 });
 
-test('pathExists, directoryExists', async () => {
+test('pathExists and directoryExists tell what is there, also as another user', async () => {
   assert.equal(await s.pathExists('README.md'), true);
   assert.equal(await s.pathExists('none'), false);
   assert.equal(await s.pathExists('secret', 'user'), true);
@@ -128,7 +128,7 @@ test('the editor creates, updates, moves and deletes', async () => {
   await assert.rejects(e.createFile({ type: 'create_file', path: '/etc/outside', diff: '+x\n' }));
 });
 
-test('the editor as another user', async () => {
+test('the editor works as another user and is refused other users\' files', async () => {
   await cmd(s, 'mkdir -p theirs; chown user theirs');
   const e = s.createEditor('user');
   await e.createFile({ type: 'create_file', path: 'theirs/f', diff: '+mine\n' });
@@ -139,14 +139,14 @@ test('the editor as another user', async () => {
   assert.equal(await s.pathExists('theirs/f'), false);
 });
 
-test('viewImage', async () => {
+test('viewImage returns an image and refuses other files', async () => {
   const png = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==';
   await cmd(s, `echo ${png} | base64 -d >dot.png; chmod 644 dot.png`);
   for (const runAs of [undefined, 'user']) assert.match(JSON.stringify(await s.viewImage({ path: 'dot.png', runAs })), /image\/png|iVBOR/);
   await assert.rejects(s.viewImage({ path: 'README.md' }));
 });
 
-test('materializeEntry and applyManifest add to it', async () => {
+test('materializeEntry and applyManifest add files to the workspace', async () => {
   await s.materializeEntry({ path: 'added/one', entry: file({ content: '1' }) });
   await s.applyManifest(new Manifest({ entries: { 'added/two': file({ content: '2' }) } }));
   assert.equal((await cmd(s, 'cat added/one added/two')).text.trim(), '12');

@@ -17,7 +17,7 @@ async function all(paginator) {
   return found;
 }
 
-test('create, inspect, kill', async () => {
+test('a sandbox is created, shows its info, and is gone after a kill', async () => {
   const sbx = await Sandbox.create({ metadata: { who: 'me' }, envs: { A: '1' } });
   assert.match(sbx.sandboxId, /^[a-z0-9]{20,32}$/);
   assert.equal(sbx.sandboxDomain, `localhost:${d.port}`);
@@ -199,14 +199,14 @@ test('each key sees only its own', async () => {
   await sbx.kill();
 });
 
-test('a burst of creates', async () => {
+test('forty concurrent creates make forty sandboxes, listed in pages', async () => {
   const made = await Promise.all(Array.from({ length: 40 }, () => Sandbox.create()));
   assert.equal(new Set(made.map((s) => s.sandboxId)).size, 40);
   assert.equal((await all(Sandbox.list({ limit: 7 }))).length, 40);
   assert.ok((await Promise.all(made.map((s) => s.kill()))).every(Boolean));
 });
 
-test('templates: which there are', async () => {
+test('the templates of the server are listed, and others do not exist', async () => {
   assert.equal(await sdk.Template.exists('base'), true);
   assert.equal(await sdk.Template.exists('no-such'), false);
   const [base] = (await raw(d, 'GET', '/templates')).json;

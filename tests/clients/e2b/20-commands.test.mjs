@@ -34,7 +34,7 @@ test('a command that fails is a CommandExitError with everything in it', async (
   await assert.rejects(sbx.commands.run('kill -SEGV $$'), (e) => e.exitCode === -1 && /segmentation fault/.test(e.error));
 });
 
-test('environment: where it is, the sandbox\'s, then the call\'s; user, home and cwd', async () => {
+test('a command has the variables of E2B, the sandbox and the call, in that order, and the user\'s home and cwd', async () => {
   const r = await sbx.commands.run('echo $E2B_SANDBOX $E2B_SANDBOX_ID $E2B_TEMPLATE_ID $FROM_SANDBOX $BOTH $MINE; whoami; echo $HOME; pwd; umask', {
     envs: { MINE: 'call', BOTH: 'call' },
   });
@@ -237,7 +237,7 @@ test('a tag names a process, and may be used again', async () => {
   assert.equal((await rpc('SendSignal', { process: { tag: 'worker' }, signal: 'SIGNAL_SIGKILL' })).status, 200);
 });
 
-test('PTY: a shell, its size, input, connecting again, its end', async () => {
+test('a PTY runs a shell, takes input and sizes, is connected again, and ends', async () => {
   let text = '';
   const pty = await sbx.pty.create({ cols: 80, rows: 24, onData: (b) => (text += Buffer.from(b)), envs: { MINE: 'pty' }, cwd: '/tmp', timeoutMs: 0 });
   const type = (s) => sbx.pty.sendInput(pty.pid, new TextEncoder().encode(s));
@@ -260,14 +260,14 @@ test('PTY: a shell, its size, input, connecting again, its end', async () => {
   assert.equal(await sbx.pty.kill(other.pid), false);
 });
 
-test('many commands in many sandboxes at once', async () => {
+test('64 concurrent commands in eight sandboxes each get their own output', async () => {
   const all = await Promise.all(Array.from({ length: 8 }, () => Sandbox.create()));
   const results = await Promise.all(all.flatMap((s, i) => Array.from({ length: 8 }, (_, k) => s.commands.run(`echo ${i}-${k} $E2B_SANDBOX_ID`))));
   results.forEach((r, n) => assert.equal(r.stdout, `${Math.floor(n / 8)}-${n % 8} ${all[Math.floor(n / 8)].sandboxId}\n`));
   await Promise.all(all.map((s) => s.kill()));
 });
 
-test('GET /envs', async () => {
+test('GET /envs returns the variables of the sandbox', async () => {
   const a = await data('GET', '/envs');
   assert.deepEqual(a.json, { E2B_SANDBOX: 'true', E2B_SANDBOX_ID: sbx.sandboxId, E2B_TEMPLATE_ID: 'base', FROM_SANDBOX: 'yes', BOTH: 'sandbox' });
 });

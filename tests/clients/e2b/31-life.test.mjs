@@ -20,7 +20,7 @@ const all = async (paginator) => {
   return found;
 };
 
-test('connecting only lengthens its time; 200 while it runs, 201 when that resumed it', async () => {
+test('connect only lengthens the time of a sandbox, and answers 200 if it runs, 201 if it was resumed', async () => {
   const sbx = await Sandbox.create({ timeoutMs: 600_000 });
   const { endAt } = await sbx.getInfo();
   await Sandbox.connect(sbx.sandboxId, { timeoutMs: 60_000 });

@@ -84,7 +84,7 @@ test('the data plane returns current usage to clients with its token', async () 
   assert.equal((await ask({ 'x-access-token': token })).status, 502);
 });
 
-test('logs in both directions, by level, by words, from a time on', async () => {
+test('logs are read in both directions, by level, by text, and from a time on', async () => {
   const sbx = await Sandbox.create();
   const good = await sbx.commands.run('true', { background: true });
   await good.wait();

@@ -122,7 +122,7 @@ test('gzip uploads work, and an invalid one is refused without a write', async (
   assert.equal((await envd('GET', '/files?path=z3')).status, 404);
 });
 
-test('several files in one form, with slashes and quotes in their names', async () => {
+test('one form uploads several files, also with slashes and quotes in their names', async () => {
   const names = ['m/1.txt', 'm/deep/2.txt', '/tmp/m3.txt', 'm/quo"te', 'm/späce é.txt', 'm/back\\slash', 'm/line\nend'];
   const infos = await sbx.files.write(names.map((path, i) => ({ path, data: `${i}` })));
   assert.deepEqual(infos.map((f) => f.path), names.map((n) => (n[0] === '/' ? n : `/home/user/${n}`)));
@@ -131,7 +131,7 @@ test('several files in one form, with slashes and quotes in their names', async 
   assert.deepEqual((await sbx.files.writeFiles([{ path: 'one', data: '1' }])).map((f) => f.name), ['one']);
 });
 
-test('five hundred files in one form', async () => {
+test('one form uploads five hundred files', async () => {
   const files = Array.from({ length: 500 }, (_, i) => ({ path: `many/${i % 10}/${i}`, data: `${i}` }));
   assert.equal((await sbx.files.write(files)).length, 500);
   assert.equal(await sh('find ~/many -type f | wc -l; cat ~/many/7/417'), '500\n417');
@@ -164,7 +164,7 @@ test('metadata has limits', async () => {
   assert.equal((await post({ 'x-metadata-n': 'é' })).status, 400);
 });
 
-test('ranges and conditions', async () => {
+test('downloads take ranges and conditions', async () => {
   await sbx.files.write('range', '0123456789');
   const get = (headers) => envd('GET', '/files?path=range', { headers });
   const all = await get();

@@ -78,7 +78,7 @@ test('getInfo of a link shows its target', async () => {
   ]); // the SDK leaves out what has no type
 });
 
-test('exists', async () => {
+test('exists tells whether a path is there, and refuses invalid ones', async () => {
   await sbx.files.write('there', '');
   assert.equal(await sbx.files.exists('there'), true);
   assert.equal(await sbx.files.exists('/home/user'), true);
@@ -90,7 +90,7 @@ test('exists', async () => {
     (e) => e instanceof sdk.AuthenticationError && /invalid username: 'nobody-here'/.test(e.message));
 });
 
-test('list: a walk in order, as deep as asked', async () => {
+test('list returns entries in order, as deep as asked', async () => {
   await sh('mkdir -p ~/tree/subdir1/deep/er ~/tree/subdir2 ~/tree/sub && cd ~/tree && touch file1 .hidden subdir1/a subdir1/deep/b subdir2/c sub/d');
   const base = '/home/user/tree';
   const under = async (depth) => paths(await sbx.files.list('tree', { depth })).map((p) => p.slice(base.length + 1));
@@ -129,7 +129,7 @@ test('list of a file or a missing path fails', async () => {
   await assert.rejects(sbx.files.list('/', { user: 'nobody-here' }), sdk.AuthenticationError);
 });
 
-test('list: twenty thousand entries, and metadata with each', async () => {
+test('list returns twenty thousand entries with their metadata', async () => {
   await sh('mkdir ~/lots && cd ~/lots && seq -f "file-%.0f" 1 20000 | xargs touch');
   await sbx.files.write('lots/file-7', 'x', { metadata: { lucky: 'yes' } });
   const all = await sbx.files.list('lots');
@@ -140,7 +140,7 @@ test('list: twenty thousand entries, and metadata with each', async () => {
   assert.equal(await sbx.files.exists('lots'), false);
 });
 
-test('makeDir: with those above it, the user\'s own, once', async () => {
+test('makeDir makes missing parents, owned by the user, and says false for an existing one', async () => {
   assert.equal(await sbx.files.makeDir('made/deep/er'), true);
   assert.equal(await sbx.files.makeDir('made/deep/er'), false);
   assert.equal(await sbx.files.makeDir('made'), false);
@@ -183,7 +183,7 @@ test('remove deletes files, trees and links but not their targets', async () => 
   assert.equal(await sbx.files.exists('/root/rm'), false);
 });
 
-test('the RPC by hand: codes and statuses', async () => {
+test('calls of the RPC by hand have the codes and statuses of E2B', async () => {
   const missing = await rpc('Stat', { path: '/missing' });
   assert.equal(missing.status, 404);
   assert.equal(missing.json.code, 'not_found');
@@ -230,7 +230,7 @@ test('files in an image without passwd and group belong to root', async () => {
   await bare.kill();
 });
 
-test('fifty at once', async () => {
+test('fifty concurrent sequences of file calls do not mix', async () => {
   await Promise.all(Array.from({ length: 50 }, async (_, i) => {
     await sbx.files.makeDir(`par/${i}`);
     await sbx.files.write(`par/${i}/f`, `${i}`);

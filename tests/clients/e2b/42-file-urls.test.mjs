@@ -120,7 +120,7 @@ test('the token opens its own sandbox only', async () => {
   await assert.rejects(stranger.files.read('same.txt'), sdk.AuthenticationError);
 });
 
-test('a sandbox without a token: plain URLs, no signatures', async () => {
+test('a sandbox without a token is read and written by plain URLs', async () => {
   const made = await raw(d, 'POST', '/sandboxes', { templateID: 'base', secure: false, timeout: 60 });
   assert.equal(made.status, 201);
   assert.equal(made.json.envdAccessToken, undefined);

@@ -57,7 +57,7 @@ function leave([method, url, type, pieces], step, ms) {
   });
 }
 
-test('at every step of every call', async () => {
+test('a client may disconnect at every step of every call', async () => {
   const all = [];
   for (const kind of KINDS)
     for (let step = 0; step <= kind[3].length; step++)

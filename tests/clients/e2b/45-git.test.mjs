@@ -53,7 +53,7 @@ test('status shows files before and after add and commit', async () => {
   assert.equal(await sh(`git -C ${REPO} log -1 --format=%an`), 'Other\n');
 });
 
-test('reset and restore', async () => {
+test('git.reset and git.restore change index, files and HEAD as asked', async () => {
   await sbx.files.write(`${REPO}/a.txt`, 'changed\n');
   await git.add(REPO, { all: true });
   await git.reset(REPO, { mode: 'mixed', target: 'HEAD' });
@@ -67,7 +67,7 @@ test('reset and restore', async () => {
   await assert.rejects(git.restore(REPO, { paths: [] }), sdk.InvalidArgumentError);
 });
 
-test('branches', async () => {
+test('git creates, lists, checks out and deletes branches', async () => {
   await git.createBranch(REPO, 'feature');
   let b = await git.branches(REPO);
   assert.deepEqual([b.branches.sort(), b.currentBranch], [['feature', 'main'], 'feature']);
@@ -83,7 +83,7 @@ test('branches', async () => {
   await git.deleteBranch(REPO, 'ahead', { force: true });
 });
 
-test('remotes, push, clone, pull', async () => {
+test('git adds remotes, pushes, clones and pulls', async () => {
   await git.remoteAdd(REPO, 'origin', ORIGIN);
   assert.equal(await git.remoteGet(REPO, 'origin'), ORIGIN);
   assert.equal(await git.remoteGet(REPO, 'other'), undefined);

@@ -9,7 +9,7 @@ before(async () => {
 });
 after(() => d.stop());
 
-test('create, list, info, exec, kill', async () => {
+test('the CLI creates, lists, inspects, uses and kills a sandbox', async () => {
   const made = await cli(['sandbox', 'create', '--detach', '--timeout', '600']);
   assert.equal(made.status, 0, made.stderr);
   const id = /([a-z0-9]{20,32})/.exec(made.stdout)[1];
@@ -32,7 +32,7 @@ test('create, list, info, exec, kill', async () => {
   assert.equal((await cli(['sandbox', 'exec', id, 'true'])).status, 1);
 });
 
-test('templates', async () => {
+test('the CLI lists the templates', async () => {
   const r = await cli(['template', 'list']);
   assert.equal(r.status, 0, r.stderr);
   assert.match(r.stdout, /Public\s+base\s+base/);

@@ -17,7 +17,7 @@ after(() => d.stop());
 
 const PNG = Buffer.from('iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAQAAAC1HAwCAAAAC0lEQVR42mNkYAAAAAYAAjCB0C8AAAAASUVORK5CYII=', 'base64');
 
-test('create with a manifest: files, directories, variables', async () => {
+test('a manifest gives a new sandbox files, directories and variables', async () => {
   session = await client.create(new Manifest({
     entries: {
       'README.md': { type: 'file', content: '# hello\n' },
@@ -50,7 +50,7 @@ test('a terminal: typed into, read from', async () => {
   await session.writeStdin({ sessionId: id, chars: '\u0004exit\n', yieldTimeMs: 500 });
 });
 
-test('files: there or not, read, an image', async () => {
+test('files are tested, read and shown as images', async () => {
   assert.equal(await session.pathExists('README.md'), true);
   assert.equal(await session.pathExists('nothing'), false);
   assert.equal(await session.directoryExists('src'), true);
@@ -63,7 +63,7 @@ test('files: there or not, read, an image', async () => {
   assert.deepEqual(Buffer.from(await session.readFile({ path: 'pixel.png' })), PNG);
 });
 
-test('the editor: create, update, delete', async () => {
+test('the editor creates, updates and deletes files', async () => {
   const editor = session.createEditor();
   await editor.createFile({ type: 'create_file', path: 'notes/a.txt', diff: '+one\n+two\n' });
   assert.match(Buffer.from(await session.readFile({ path: 'notes/a.txt' })).toString(), /^one\ntwo/);
