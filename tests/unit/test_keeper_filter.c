@@ -20,7 +20,7 @@
 #define NOTIFY SECCOMP_RET_USER_NOTIF
 #define ALLOW SECCOMP_RET_ALLOW
 #define ERRNO(n) (SECCOMP_RET_ERRNO | (uint32_t)(n))
-#define LENGTH_MAX 280u /* the kernel translates it for every sandbox */
+#define LENGTH_MAX 290u /* the kernel translates it for every sandbox */
 
 /* The part of the machine that the kernel's own look at a filter knows: what uses
  * more of it makes every system call slower. */
