@@ -35,6 +35,7 @@ static int newborn(void)
     statfs.pass = b.msg.pass;
     statfs.memory = b.msg.shm_bytes * 2;
     statfs.limits = (struct limits_source){.v1 = b.msg.cgroups_v1, .pass = b.msg.pass};
+    statfs.files = &b.limits;
     statfs.diag_fd = b.diag_fd;
     boot_answer(NULL);
     return serve_run(&o) < 0;

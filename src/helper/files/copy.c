@@ -13,6 +13,7 @@
 #include "helper/files/inplace.h"
 #include "helper/files/tmpfile.h"
 #include "helper/tree/walk.h"
+#include "helper/tree/where.h"
 #include "wire/file.h"
 
 /* One entry to copy. */
@@ -87,8 +88,7 @@ static int place(const struct copy *c, const struct pair *p, const struct thing 
 
 static int copy_file(struct copy *c, const struct pair *p, struct err *e)
 {
-    const int flags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
-    autofd int in = openat(p->from_dir, p->from, flags), out = -1;
+    autofd int in = where_open_file(p->from_dir, p->from, O_NOFOLLOW), out = -1;
     struct stat st;
 
     if (in < 0 || fstat(in, &st) < 0)

@@ -28,7 +28,7 @@ static int copy_out(const struct args *a, struct err *e)
     if (stat(path, &st) < 0)
         return err_path(e, "%.200s", path);
     if (S_ISREG(st.st_mode)) {
-        fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+        fd = where_open_file(AT_FDCWD, path, 0);
         if (fd < 0 || fstat(fd, &st) < 0)
             return err_path(e, "%.200s", path);
     }

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 
 #include "base/own.h"
 #include "helper/call/call.h"
@@ -37,6 +38,19 @@ int where_open(const char *named, int flags, struct err *e)
         return -1;
     fd = open(path, flags | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
     return fd < 0 ? say_sys(e, "open", path) : fd;
+}
+
+int where_open_file(int dir, const char *path, int flags)
+{
+    const struct timespec ms = {.tv_nsec = 1000000};
+    int fd;
+
+    for (int i = 0;; i++) {
+        fd = openat(dir, path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC | flags);
+        if (fd >= 0 || errno != EAGAIN || i == WHERE_LEASE_MS)
+            return fd;
+        nanosleep(&ms, NULL);
+    }
 }
 
 int where_parent(char path[PATH_ROOM], char **ret_name, struct err *e)

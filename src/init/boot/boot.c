@@ -339,6 +339,12 @@ static int step_mask(struct boot *b, struct err *e)
     return 0;
 }
 
+/* In the directory of sessions, where only init can write. */
+static int step_limits(struct boot *b, struct err *e)
+{
+    return limits_files_cover(&b->limits, "/dev/cove", e);
+}
+
 static int step_sysctl(struct boot *b, struct err *e)
 {
     (void)b;
@@ -446,6 +452,7 @@ static const struct {
     {"name",          step_name},
     {"boot id",       step_boot_id},
     {"masks",         step_mask},
+    {"limits",        step_limits},
     {"namespaces",    step_no_namespaces},
     {"sysctl",        step_sysctl},
     {"files",         step_files},

@@ -7,11 +7,13 @@
 #define INIT_BOOT_BOOT_H
 
 #include "base/err.h"
+#include "init/limits/files.h"
 #include "wire/boot.h"
 
 struct boot {
     struct boot_message msg;
     int fds[BOOT_FD_COUNT];
+    struct limits_files limits;
     int diag_fd;  /* to count listeners with (syscalls/sockets.h); -1 if there is none */
     int listener; /* of the filter: callers of statfs wait for us (syscalls/statfs.h) */
 };

@@ -15,6 +15,7 @@
 #include "init/limits/values.h"
 
 #define CLOSED (MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC)
+#define TEXT_MAX 2048     /* of /proc/self/cgroup */
 #define CONTROLLERS_MAX 8 /* of one v1 hierarchy */
 
 /* The controllers of the v1 hierarchy that has `name`, as options of a mount: the kernel wants all
@@ -53,23 +54,30 @@ static int mount_in(int dir, const char *name, const char *type, const char *con
                : 0;
 }
 
-static void mount_v1(int dir, const char *name)
+static void mount_v1(int dir, const char *hierarchies, const char *name)
 {
     const char *opts[2 * CONTROLLERS_MAX + 1];
-    char text[2048], path[32];
-    autofd int fd = open("/proc/self/cgroup", O_RDONLY | O_CLOEXEC);
-    ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+    char text[TEXT_MAX], path[32];
 
-    text[n < 0 ? 0 : n] = '\0';
+    memcpy(text, hierarchies, sizeof(text));
     str_fmt(path, sizeof(path), "cgroup/%s", name);
     if (find_v1(text, name, opts))
         mount_in(dir, path, "cgroup", opts);
+}
+
+static void read_hierarchies(char out[TEXT_MAX])
+{
+    autofd int fd = open("/proc/self/cgroup", O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd < 0 ? -1 : read(fd, out, TEXT_MAX - 1);
+
+    out[n < 0 ? 0 : n] = '\0';
 }
 
 /* On a tmpfs, since nothing can be made in /sys/fs, and what the host has there is not for tenants. */
 int cgroups_mount(struct boot *b, struct err *e)
 {
     static const char *const opts[] = {"mode", "0555", "size", "4k", "nr_inodes", "16", NULL};
+    char hierarchies[TEXT_MAX];
     struct mount_attr closed = {.attr_set = MOUNT_ATTR_RDONLY};
     autofd int fs = boot_fs("tmpfs", opts, CLOSED & ~(unsigned)MOUNT_ATTR_RDONLY, e), dir = -1;
 
@@ -78,9 +86,10 @@ int cgroups_mount(struct boot *b, struct err *e)
     dir = openat(b->fds[BOOT_ROOT], "sys/fs", O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (dir < 0 || mkdirat(dir, "cgroup", 0555) < 0)
         return err_sys(e, "make /sys/fs/cgroup");
+    read_hierarchies(hierarchies);
     for (int c = 0; c < LIMITS_CONTROLLERS; c++)
         if (b->msg.cgroups_v1 & 1u << c)
-            mount_v1(dir, limits_controllers[c]);
+            mount_v1(dir, hierarchies, limits_controllers[c]);
     mount_in(dir, b->msg.cgroups_v1 != 0 ? "cgroup/unified" : "", "cgroup2", NULL);
     if (syscall(SYS_mount_setattr, fs, "", AT_EMPTY_PATH, &closed, sizeof(closed)) < 0)
         return err_sys(e, "make /sys/fs read-only");

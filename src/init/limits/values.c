@@ -197,8 +197,10 @@ void limits_cpu(const struct limits_source *s, struct limits_load *last, struct 
         ret->tasks = strtoull(text, NULL, 10);
     used = ret->user_us + ret->sys_us;
     ms = ret->up_ms - last->at_ms;
-    if (ms > 0 && used >= last->used_us)
-        decay(last, ms, (double)(used - last->used_us) / 1000 / (double)ms);
+    if (ms > 0 && used >= last->used_us) {
+        ret->busy = (double)(used - last->used_us) / 1000 / (double)ms;
+        decay(last, ms, ret->busy);
+    }
     last->at_ms = ret->up_ms;
     last->used_us = used;
     memcpy(ret->load, last->load, sizeof(ret->load));

@@ -32,6 +32,7 @@ struct limits_cpu {
     uint64_t user_us, sys_us; /* used since the boot */
     uint64_t up_ms;
     uint64_t tasks;
+    double busy;               /* processors in use, on average since the last look */
     double load[LIMITS_LOADS]; /* over 1, 5 and 15 minutes */
 };
 

@@ -196,5 +196,7 @@ int statfs_start(struct statfs_watch *w, struct loop *loop, struct err *e)
     w->root_mount = root < 0 ? 0 : mount_of(root);
     if (w->root_mount == 0)
         return err_sys(e, "statx: the mount id of /");
+    if (limits_files_start(w->files, loop, &w->limits, &w->load, e) < 0)
+        return -1;
     return loop_io_start(loop, &w->io, w->listener, EPOLLIN, on_call, e);
 }

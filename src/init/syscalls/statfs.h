@@ -11,7 +11,7 @@
 #define INIT_SYSCALLS_STATFS_H
 
 #include "base/err.h"
-#include "init/limits/values.h"
+#include "init/limits/files.h"
 #include "loop/loop.h"
 
 struct statfs_watch {
@@ -21,6 +21,7 @@ struct statfs_watch {
     uint64_t pass, memory; /* caller.h has these three */
     struct limits_source limits;
     struct limits_load load;
+    struct limits_files *files;
     int diag_fd;
     struct loop_io io;
     struct loop *loop;

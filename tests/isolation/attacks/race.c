@@ -111,19 +111,20 @@ static pid_t last_pid(int fd)
 
     text[n > 0 ? n : 0] = '\0';
     at = strrchr(text, ' ');
-    return at != NULL ? atoi(at + 1) : 0;
+    return atoi(at != NULL ? at + 1 : text);
 }
 
 int main(void)
 {
     static void (*const ways[])(pid_t) = {seize, borrow, look};
-    int loadavg = open("/proc/loadavg", O_RDONLY | O_CLOEXEC);
+    /* the kernel's own; /proc/loadavg is a file of init's */
+    int last_fd = open("/proc/sys/kernel/ns_last_pid", O_RDONLY | O_CLOEXEC);
     pid_t next = getpid() + 1;
 
     signal(SIGTERM, stop);
     say("ready", "ok");
     while (!over) {
-        pid_t last = last_pid(loadavg);
+        pid_t last = last_pid(last_fd);
 
         next = last > next ? last : next;
         /* the one to come, over and over, as well: it exists before it is the last */

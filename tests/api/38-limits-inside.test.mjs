@@ -1,0 +1,179 @@
+// What programs inside see of the limits of their sandbox: /proc, /sys/fs/cgroup, and what the kernel is asked.
+import assert from 'node:assert/strict';
+import os from 'node:os';
+import { after, before, test } from 'node:test';
+import { poll, startDaemon } from '../lib/cove.mjs';
+
+const S = '/v1/sandboxes';
+const MiB = 2 ** 20;
+const HOST_CPUS = os.availableParallelism();
+let d, s;
+before(async () => {
+  d = await startDaemon({});
+  s = await d.sandbox({ limits: { cpu_milli: 1000, memory: 512 * MiB } });
+});
+after(() => d?.stop());
+
+const sh = async (command, opts = {}) => {
+  const r = await d.exec(opts.id ?? s.id, command, { timeout_ms: 60_000, ...opts, id: undefined });
+  assert.equal(r.exit_code, 0, r.stderr);
+  return r.stdout;
+};
+const python = (text, opts) => sh(['python3', '-c', text], opts);
+const update = (id, limits) => d.api('PATCH', `${S}/${id}`, { limits });
+const ASK = `
+import os
+meminfo = dict(l.split()[:2] for l in open("/proc/meminfo"))
+cpus = sum(l.startswith("processor") for l in open("/proc/cpuinfo"))
+stat = sum(l.startswith("cpu") for l in open("/proc/stat")) - 1
+memory = [int(meminfo["MemTotal:"]) * 1024, os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGESIZE")]
+for f in ("memory/memory.limit_in_bytes", "memory.max", "unified/memory.max"):
+    try: memory.append(int(open("/sys/fs/cgroup/" + f).read()))
+    except FileNotFoundError: pass
+print(sorted(set(memory)), len(memory), sorted({len(os.sched_getaffinity(0)), os.cpu_count(), cpus, stat}))`;
+
+test('every way to ask for memory and processors gives the limits', async () => {
+  for (const user of ['root', 'user']) assert.equal(await python(ASK, { user }), `[${512 * MiB}] 3 [1]\n`);
+  assert.equal(await sh('nproc'), '1\n');
+  assert.match(await sh('free -b'), new RegExp(`^Mem: +${512 * MiB} `, 'm'));
+});
+
+test('node chooses its heap and threads by the limits', async (t) => {
+  if ((await d.exec(s.id, 'command -v node')).exit_code !== 0) return t.skip('the template has no node');
+  const [memory, cpus, parallel, constrained, heap] = JSON.parse(await sh(['node', '-p', `
+    const os = require('os');
+    JSON.stringify([os.totalmem(), os.cpus().length, os.availableParallelism(), process.constrainedMemory(), require('v8').getHeapStatistics().heap_size_limit])`]));
+  assert.deepEqual([memory, cpus, parallel, constrained], [512 * MiB, 1, 1, 512 * MiB]);
+  assert.ok(heap < 512 * MiB, `heap of ${heap}`);
+});
+
+test('a change of limits is seen, by a running program too', async () => {
+  const b = await d.sandbox({ limits: { cpu_milli: 500, memory: 256 * MiB } });
+  const p = await d.process(b.id, ['python3', '-uc', `import sys\nfor line in sys.stdin: exec(\'\'\'${ASK}\'\'\')`], { stdin: true });
+  const says = (text) => poll(`it says ${text}`, async () => {
+    await d.call('POST', `${S}/${b.id}/processes/${p.id}/stdin`, '\n');
+    return (await d.get(`${S}/${b.id}/processes/${p.id}/logs`)).chunks.map((c) => c.data).join('').endsWith(`${text}\n`);
+  });
+  await says(`[${256 * MiB}] 3 [1]`);
+  await update(b.id, { cpu_milli: 2000, memory: 384 * MiB });
+  await says(`[${384 * MiB}] 3 [${Math.min(2, HOST_CPUS)}]`);
+  await update(b.id, { cpu_milli: 1000, memory: 192 * MiB });
+  await says(`[${192 * MiB}] 3 [1]`);
+  await d.del(`${S}/${b.id}`);
+});
+
+test('memory in use shows in free, and goes down again', async () => {
+  await python(`
+import time
+def used():
+    m = dict(l.split()[:2] for l in open("/proc/meminfo"))
+    return int(m["MemTotal:"]) - int(m["MemAvailable:"])
+def until(holds):
+    end = time.time() + 30
+    while not holds(used()):
+        assert time.time() < end, used()
+        time.sleep(0.01)
+before = used()
+x = b"x" * (100 << 20)
+until(lambda now: now > before + (90 << 10))
+del x
+until(lambda now: now < before + (10 << 10))`);
+});
+
+test('processor time and load are the sandbox\'s own', async () => {
+  const [before, busy, after, load] = (await sh(`
+    stat() { awk '/^cpu / {print $2 + $4}' /proc/stat; }
+    stat
+    python3 -c '
+import time
+end = time.process_time() + 1
+while time.process_time() < end: pass
+print(100)'
+    stat; cut -d" " -f1 /proc/loadavg`)).trim().split('\n').map(Number);
+  assert.ok(after - before >= 0.9 * busy && after - before < 10 * busy, `${before} to ${after}`);
+  assert.ok(load > 0 && load <= 1, `load ${load}`);
+  const other = await d.sandbox();
+  assert.match(await sh('cat /proc/loadavg', { id: other.id }), /^0\.00 0\.00 0\.00 1\//);
+  await d.del(`${S}/${other.id}`);
+});
+
+test('a file that stays open is read again with new values', async () => {
+  await python(`
+import os, time
+fd = os.open("/proc/uptime", os.O_RDONLY)
+def up(): return float(os.pread(fd, 64, 0).split()[0])
+first, end = up(), time.time() + 30
+while up() == first:
+    assert time.time() < end
+    time.sleep(0.05)`);
+});
+
+test('an affinity that a program sets is the one it gets', async () => {
+  const both = await d.sandbox({ limits: { cpu_milli: 1500 } });
+  const got = await python(`
+import os
+all = os.sched_getaffinity(0)
+for cpu in all:
+    os.sched_setaffinity(0, {cpu})
+    assert os.sched_getaffinity(0) == {cpu}
+try: os.sched_getaffinity(99999)
+except ProcessLookupError: print(len(all))`, { id: both.id });
+  assert.equal(Number(got), Math.min(2, HOST_CPUS));
+  await d.del(`${S}/${both.id}`);
+});
+
+test('readers go on after a pause, a snapshot and a restart of the daemon', async () => {
+  const b = await d.sandbox({ limits: { memory: 256 * MiB } });
+  const p = await d.process(b.id, ['python3', '-uc', `
+import sys, threading
+def read():
+    while True:
+        with open("/proc/meminfo") as f: assert f.readline().split()[1] == "${256 << 10}"
+for _ in range(4): threading.Thread(target=read, daemon=True).start()
+for line in sys.stdin:
+    for _ in range(100): open("/proc/stat").close()
+    print("read", line)`], { stdin: true });
+  const reads = async (mark) => {
+    await d.call('POST', `${S}/${b.id}/processes/${p.id}/stdin`, `${mark}\n`);
+    await d.post(`${S}/${b.id}/processes/${p.id}/wait`, { for: 'log', text: `read ${mark}` });
+  };
+  await reads('first');
+  for (let i = 0; i < 3; i++) {
+    await d.post(`${S}/${b.id}/pause`);
+    await d.post(`${S}/${b.id}/resume`);
+    await reads(`resumed-${i}`);
+  }
+  const snap = await d.post(`${S}/${b.id}/snapshots`);
+  await reads('snapshot');
+  await d.kill9('both');
+  await d.restart();
+  await reads('restart');
+  const c = await d.sandbox({ snapshot: snap.id, limits: { memory: 128 * MiB } });
+  assert.match(await sh('free -b', { id: c.id }), new RegExp(`^Mem: +${128 * MiB} `, 'm'));
+  assert.equal((await d.exec(b.id, 'true')).exit_code, 0, 'no reader stopped init');
+  await Promise.all([d.del(`${S}/${b.id}`), d.del(`${S}/${c.id}`)]);
+  await d.del(`/v1/snapshots/${snap.id}`);
+});
+
+test('root inside cannot write the files, uncover them, or make others wait for them', async () => {
+  const got = await python(`
+import ctypes, fcntl, os, signal
+libc = ctypes.CDLL(None, use_errno=True)
+files = ["/proc/" + n for n in ("meminfo", "cpuinfo", "stat", "loadavg", "uptime")] + ["/sys/devices/system/cpu/online"]
+held = [os.open(f, os.O_RDONLY) for f in files]
+for f, fd in zip(files, held):
+    for flags in (os.O_WRONLY, os.O_RDWR, os.O_RDONLY | os.O_TRUNC):
+        try: os.close(os.open(f, flags)); print("opened", f)
+        except OSError: pass
+    for kind in (fcntl.F_RDLCK, fcntl.F_WRLCK):
+        try: fcntl.fcntl(fd, fcntl.F_SETLEASE, kind); print("leased", f)
+        except OSError: pass
+    for call in (lambda: os.chmod(f, 0o666), lambda: os.unlink(f), lambda: os.truncate(f, 0), lambda: os.fchmod(fd, 0o666)):
+        try: call(); print("changed", f)
+        except OSError: pass
+    if libc.umount2(f.encode(), 2) == 0: print("unmounted", f)
+for _ in range(10000): os.kill(1, signal.SIGIO)
+print(open("/proc/meminfo").readline().split()[1])`, { user: 'root' });
+  assert.equal(got, `${512 << 10}\n`);
+  assert.equal(await python(ASK), `[${512 * MiB}] 3 [1]\n`);
+});
