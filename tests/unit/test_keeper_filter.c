@@ -221,7 +221,7 @@ TEST(families_protocols_and_pairs_that_are_refused)
     free(k.filter);
 }
 
-TEST(of_btrfs_only_clones_and_deduplication)
+TEST(only_clones_and_deduplication_of_btrfs_pass_the_filter)
 {
     struct keeper k = compiled();
 

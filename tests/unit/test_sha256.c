@@ -42,7 +42,7 @@ TEST(the_hash_does_not_depend_on_the_pieces)
     }
 }
 
-TEST(the_processor_and_we_ourselves_agree)
+TEST(the_instructions_of_the_processor_and_plain_c_give_the_same_digest)
 {
     struct sha256 a, b;
     unsigned char bytes[64];

@@ -440,24 +440,30 @@ static int run(struct keeper *k, const struct op *op, uint32_t seq, const void *
     return sandbox_event(sb, op->event, &(struct news){.seq = seq, .msg = msg}, e);
 }
 
+/* Any request, decoded. */
+union request {
+#define X(kind, s, number, fields) struct s s;
+    KEEPER_MSGS(X)
+#undef X
+};
+
 /* -1: the front broke the protocol, and is ended. */
 static int serve(struct keeper *k, const struct wire_head *head, const char *body, struct err *e)
 {
     const struct wire_msg *m = keeper_msg(head->type);
-    _Alignas(16) char msg[512];
+    union request msg;
     struct err why;
 
     for (size_t i = 0; i < ARRAY_LEN(ops); i++) {
         if (ops[i].type != head->type)
             continue;
-        if (m == NULL || m->size > sizeof(msg) || (head->seq == 0) != ops[i].news ||
-            head->seq == ASK_FORGOTTEN)
+        if (m == NULL || (head->seq == 0) != ops[i].news || head->seq == ASK_FORGOTTEN)
             return err_set(e, ERR_INVALID, "request %u cannot be read", head->type);
         if (ops[i].when == WHEN_LISTED && !k->link->listed)
             return err_set(e, ERR_DENIED, "%s before list", m->name);
-        if (wire_get(m, body, head->len, msg, e) < 0)
+        if (wire_get(m, body, head->len, &msg, e) < 0)
             return -1;
-        if (run(k, &ops[i], head->seq, msg, &why) == 0)
+        if (run(k, &ops[i], head->seq, &msg, &why) == 0)
             return 0;
         if (ops[i].news)
             log_warn("%s", why.msg);
