@@ -23,22 +23,22 @@
 #define FIELD(name, type, member, min, max, text) \
     {name, JSON_FIELD_##type, offsetof(struct command, member), min, max, false, text}
 
-#define ID FIELD("id", STR, id, 1, PROCESS_ID_MAX, \
+#define ID FIELD("id", STR, o.id, 1, PROCESS_ID_MAX, \
     "Id of letters, digits, '.', '_' and '-', not beginning with '.'. Default: the server chooses one. 409 if it is in use.")
 #define ARGV(text) FIELD("argv", STRLIST, argv, 1, ARGS_MAX, text)
-#define COMMAND(max, text) FIELD("command", STR, command, 1, max, text)
+#define COMMAND(max, text) FIELD("command", STR, o.command, 1, max, text)
 #define COMMAND_BASE64 FIELD("command_base64", STR, command_base64, 1, SCRIPT_BODY_MAX, \
     "The command as base64, for bytes that are not UTF-8. Exactly one of command and command_base64.")
-#define CWD(text) FIELD("cwd", STR, cwd, 1, ENGINE_PATH_MAX, text)
+#define CWD(text) FIELD("cwd", STR, o.cwd, 1, ENGINE_PATH_MAX, text)
 #define ENV(text) FIELD("env", STRMAP, env, 0, MAPS_ENV_MAX, text)
-#define USER FIELD("user", STR, user, 1, ENGINE_USER_MAX, \
+#define USER FIELD("user", STR, o.user, 1, ENGINE_USER_MAX, \
     "User name, uid, or uid:gid. Default: `user`, or the user of the template's image.")
-#define TIMEOUT(text) FIELD("timeout_ms", U64, timeout_ms, 0, COMMAND_TIMEOUT_MAX, text)
+#define TIMEOUT(text) FIELD("timeout_ms", U64, o.timeout_ms, 0, COMMAND_TIMEOUT_MAX, text)
 #define STDIN_TEXT(max, base64_max) FIELD("stdin", STR, input, 0, max, \
     "Bytes for stdin, as text; stdin is then closed. Default: an empty stdin."), \
     FIELD("stdin_base64", STR, input_base64, 0, base64_max, \
     "Bytes for stdin, as base64. At most one of stdin and stdin_base64.")
-#define STDIN_OPEN FIELD("stdin", BOOL, keep_stdin, 0, 0, \
+#define STDIN_OPEN FIELD("stdin", BOOL, o.stdin_open, 0, 0, \
     "Keep stdin open for later writes. Default: an empty stdin.")
 #define MAX_OUTPUT FIELD("max_output", U64, max_output, 1, OUTPUT_MAX, \
     "Maximum bytes of stdout, and of stderr, in a JSON answer; the middle of longer output is dropped. Default: 1 MiB.")
@@ -84,7 +84,7 @@ static const struct json_field session_fields[] = {
 };
 static const struct json_field session_exec_fields[] = {
     COMMAND(SESSION_SCRIPT_MAX, "Text for the bash of the session, at most 16 MiB."), COMMAND_BASE64,
-    FIELD("id", STR, id, 1, PROCESS_ID_MAX, "Id of the command within the session, to get its result again. Default: the server chooses one."),
+    FIELD("id", STR, o.id, 1, PROCESS_ID_MAX, "Id of the command within the session, to get its result again. Default: the server chooses one."),
     CWD("Working directory of this command only. Default: the current one of the session."),
     ENV("Environment variables of this command only."),
     TIMEOUT("Time limit in milliseconds; then everything the command started is killed. Default, or 0: the limit of the session."),
@@ -105,7 +105,7 @@ static void exec_defaults(void *in, const struct config *c)
 {
     struct command *x = in;
 
-    x->timeout_ms = c->exec_ms;
+    x->o.timeout_ms = c->exec_ms;
     x->max_output = OUTPUT_DEFAULT;
 }
 
@@ -141,7 +141,7 @@ static int unfold_script(void *in, struct buf *out, struct err *e)
     struct command *x = in;
 
     buf_init(out, SESSION_SCRIPT_MAX);
-    if (decode_text("command", x->command, x->command_base64, out, e) < 0)
+    if (decode_text("command", x->o.command, x->command_base64, out, e) < 0)
         return -1;
     x->command_len = out->len;
     out->max += SESSION_SCRIPT_MAX;
@@ -172,7 +172,7 @@ void command_opts_free(struct command_opts *c)
 
 int command_decode(const struct command *in, struct command_opts *ret, struct err *e)
 {
-    if ((in->argv == NULL) == (in->command == NULL))
+    if ((in->argv == NULL) == (in->o.command == NULL))
         return err_set(e, ERR_INVALID, "exactly one of argv and command is required");
     return command_decode_rest(in, ret, e);
 }
@@ -189,17 +189,10 @@ int command_decode_rest(const struct command *in, struct command_opts *ret, stru
         return err_set(e, ERR_INVALID, "argv[0]: expected the name of a program");
     if (maps_env(in->env, &ret->env, e) < 0)
         return -1;
-    ret->o = (struct process_opts){
-        .id = in->id,
-        .argv = ret->argv,
-        .command = in->command,
-        .cwd = in->cwd,
-        .user = in->user,
-        .env = buf_data(&ret->env),
-        .env_len = ret->env.len,
-        .timeout_ms = in->timeout_ms,
-        .stdin_open = in->keep_stdin,
-    };
+    ret->o = in->o;
+    ret->o.argv = ret->argv;
+    ret->o.env = buf_data(&ret->env);
+    ret->o.env_len = ret->env.len;
     return 0;
 }
 

@@ -1,9 +1,9 @@
 /* command.h - how a request describes something to run: exec, a process, a terminal, a session,
  * and a command or a process of a session.
  *
- * EXTEND  A field: its member in struct command, its row and the inputs that have it in
- *         command.c; command_decode() hands it to the engine (struct process_opts in
- *         front/engine/process.h), and front/engine/run/command.c to init. */
+ * EXTEND  A field: its row and the inputs that have it in command.c, its member in struct
+ *         process_opts (front/engine/process.h), or here if the engine does not need it.
+ *         front/engine/run/command.c hands it to init. */
 #ifndef FRONT_PLANES_NATIVE_COMMAND_H
 #define FRONT_PLANES_NATIVE_COMMAND_H
 
@@ -19,16 +19,14 @@
 
 /* What all of them are decoded to; fields that an input does not have are zero. */
 struct command {
-    const char *id;
-    size_t
-        command_len; /* of a session's command: so many bytes of call->unfolded, then those of stdin */
+    /* Goes to the engine as it is, with argv and env made from those below. */
+    struct process_opts o;
+    /* Of a session's command: so many bytes of call->unfolded, then those of stdin. */
+    size_t command_len;
     json_t *argv;
-    const char *command, *command_base64;
-    const char *cwd, *user;
+    const char *command_base64;
     json_t *env;
-    uint64_t timeout_ms;
-    const char *input, *input_base64; /* `stdin`, as text... */
-    bool keep_stdin;                  /* ...or `stdin` as a boolean */
+    const char *input, *input_base64; /* `stdin` as text; as a boolean it is o.stdin_open */
     uint64_t max_output;
     uint64_t cols, rows, ring; /* of a terminal */
     bool get_or_create;

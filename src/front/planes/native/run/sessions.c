@@ -105,10 +105,10 @@ static void create(struct call *c, const void *body)
 {
     autobuf struct buf env = BUF_INIT(PROCESS_ARGS_MAX);
     const struct command *in = body;
-    struct session_opts o = {.id = in->id,
-                             .cwd = in->cwd,
-                             .user = in->user,
-                             .timeout_ms = in->timeout_ms,
+    struct session_opts o = {.id = in->o.id,
+                             .cwd = in->o.cwd,
+                             .user = in->o.user,
+                             .timeout_ms = in->o.timeout_ms,
                              .restart = in->restart};
     struct err e;
 
@@ -236,8 +236,10 @@ static void exec(struct call *c, const void *body)
 {
     autobuf struct buf env = BUF_INIT(PROCESS_ARGS_MAX);
     const struct command *in = body;
-    struct session_exec o = {
-        .session = call_param(c, 1), .id = in->id, .cwd = in->cwd, .timeout_ms = in->timeout_ms};
+    struct session_exec o = {.session = call_param(c, 1),
+                             .id = in->o.id,
+                             .cwd = in->o.cwd,
+                             .timeout_ms = in->o.timeout_ms};
     struct err e;
 
     if (maps_env(in->env, &env, &e) < 0) {

@@ -54,10 +54,10 @@ static void terminal_create(struct call *c, const void *body)
     const struct command *in = body;
     struct process_term term = {(unsigned)in->cols, (unsigned)in->rows, (uint32_t)in->ring,
                                 in->get_or_create};
-    bool says_what = in->argv != NULL || in->command != NULL; /* else a login shell */
+    bool says_what = in->argv != NULL || in->o.command != NULL; /* else a login shell */
     struct err e;
 
-    if (in->get_or_create && in->id == NULL)
+    if (in->get_or_create && in->o.id == NULL)
         err_set(&e, ERR_INVALID, "get_or_create: id is required");
     else if ((says_what ? command_decode : command_decode_rest)(in, &cmd, &e) == 0) {
         cmd.o.term = &term;
