@@ -39,6 +39,7 @@
     X(cat)                                                                                         \
     X(pause)                                                                                       \
     X(resume)                                                                                      \
+    X(workspace)                                                                                   \
     X(snapshot)                                                                                    \
     X(fork)                                                                                        \
     X(network)                                                                                     \

@@ -230,3 +230,24 @@ test('transitions are events', async () => {
   gone.abort();
   await reading;
 });
+
+test('every command takes @NAME, and cove workspace makes, lists, holds and deletes', async () => {
+  const cli = async (...args) => { const r = await d.cli(args); assert.equal(r.status, 0, `${args}: ${r.stderr}`); return r.stdout; };
+  assert.equal(await cli('workspace', 'create', 'web', '--meta', 'a=b', '--grace', '1h', '-e', 'X=y'), 'web\n');
+  assert.equal(await cli('workspace', 'exec', 'web', 'sh', '-c', 'echo $X'), 'y\n');
+  assert.equal(await cli('exec', '@web', 'pwd'), '/workspace\n');
+  assert.equal((await d.cli(['exec', '@web', 'sh', '-c', 'exit 7'])).status, 7);
+  await cli('cp', '/etc/hostname', '@web:/tmp/h');
+  assert.match(await cli('ls', '@web:/tmp'), /\bh\b/);
+  assert.match(await cli('workspace', 'list'), /^web +warm +[a-z0-9]{20} +1 +0 +0/m);
+  assert.match(await cli('workspace', 'list', '-q', '--state', 'warm'), /^web$/m);
+  assert.equal(await cli('workspace', 'hold', 'web', '--ttl', '1m'), 'attached\n');
+  const refused = await d.cli(['workspace', 'delete', 'web']);
+  assert.equal(refused.status, 211);
+  assert.match(refused.stderr, /held by the turn cli; release it, or delete with force/);
+  await cli('workspace', 'release', 'web');
+  await cli('workspace', 'delete', 'web');
+  const gone = await d.cli(['exec', '@web', 'true']);
+  assert.equal(gone.status, 202);
+  assert.match(gone.stderr, /no workspace web/);
+});

@@ -38,7 +38,14 @@ static const char *join(char out[PATH_TEXT_MAX], const char *prefix, const char 
 
 const char *path_sandbox(char out[PATH_TEXT_MAX], const char *id, const char *rest)
 {
+    if (*id == PATH_WORKSPACE)
+        return path_workspace(out, id + 1, rest);
     return join(out, "/v1/sandboxes", id, rest);
+}
+
+const char *path_workspace(char out[PATH_TEXT_MAX], const char *name, const char *rest)
+{
+    return join(out, "/v1/workspaces", name, rest);
 }
 
 const char *path_template(char out[PATH_TEXT_MAX], const char *name, const char *rest)

@@ -12,6 +12,9 @@ const char *path_encode(char *out, size_t room, const char *s, const char *keep)
 
 /* Each fills `out` and returns it. Names longer than any id are cut, and the server answers
  * that they do not exist. `rest` is not encoded: "", "processes", "stdin?close=1". */
+const char *path_workspace(char out[PATH_TEXT_MAX], const char *name, const char *rest);
+/* `id` @NAME: the sandbox of that workspace, for which every path below is valid as well. */
+#define PATH_WORKSPACE '@'
 const char *path_sandbox(char out[PATH_TEXT_MAX], const char *id, const char *rest);
 const char *path_process(char out[PATH_TEXT_MAX], const char *id, const char *process,
                          const char *rest);

@@ -20,22 +20,27 @@ static int start_detached(const struct server *s, const char *sandbox, json_t *c
     return request_print_text(started, "id", e);
 }
 
-static int exec(const struct args *a, struct err *e)
+int exec_in(const struct args *a, const char *sandbox, int first, struct err *e)
 {
     autojson json_t *command = json_object();
     struct server s;
 
-    if (request_command(a, 1, command, e) < 0)
+    if (request_command(a, first, command, e) < 0)
         return -1;
     if (server_find(&s, e) < 0)
         return -1;
     if (args_flag(a, "detach"))
-        return start_detached(&s, a->operands[0], command, e);
+        return start_detached(&s, sandbox, command, e);
     if (args_flag(a, "tty"))
-        return attach_start(&s, a->operands[0], command, KEYS_DEFAULT, e);
+        return attach_start(&s, sandbox, command, KEYS_DEFAULT, e);
     if (remote_catch_signals(e) < 0)
         return -1;
-    return remote_run(&s, a->operands[0], command, args_flag(a, "interactive"), e);
+    return remote_run(&s, sandbox, command, args_flag(a, "interactive"), e);
+}
+
+static int exec(const struct args *a, struct err *e)
+{
+    return exec_in(a, a->operands[0], 1, e);
 }
 
 const struct cmd cmd_exec = {

@@ -50,6 +50,9 @@ int request_as(const struct args *a, json_t *body, struct err *e);
 int request_argv(const struct args *a, int first, json_t *body, struct err *e);
 /* request_as(), request_argv() and --timeout. */
 int request_command(const struct args *a, int first, json_t *body, struct err *e);
+/* `cove exec` in that sandbox, with the command from operand `first` on (exec.c). The command has
+ * REQUEST_COMMAND_OPTS. */
+int exec_in(const struct args *a, const char *sandbox, int first, struct err *e);
 /* Every K=V of `option` as an object `key`; K alone takes the value of our own variable. */
 int request_pairs(const struct args *a, const char *option, const char *key, json_t *body,
                   struct err *e);

@@ -143,7 +143,7 @@ static int export_it(const struct args *a, const struct server *s, struct err *e
 static int import_it(const struct args *a, const struct server *s, struct err *e)
 {
     static struct upload u; /* too large for the stack */
-    struct bar bar = {.phase = "sending", .what = a->operands[1]};
+    struct bar bar = {.what = a->operands[1]};
     char path[PATH_TEXT_MAX];
     struct call c = {.method = "POST",
                      .path = path,
@@ -155,8 +155,10 @@ static int import_it(const struct args *a, const struct server *s, struct err *e
 
     u.after = "unpacking";
     path_query(path, "/v1/snapshots/import?", "name", args_value(a, "name"));
-    if (ret == 0)
+    if (ret == 0) {
+        bar_phase(&bar, "sending", NULL, 0, bar.total);
         ret = progress_call(s, &c, &bar, &answer, e);
+    }
     upload_close(&u);
     if (ret < 0) {
         bar_end(&bar);

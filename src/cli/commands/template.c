@@ -78,7 +78,7 @@ static int refresh(const struct args *a, const struct server *s, struct err *e)
 static int add(const struct args *a, const struct server *s, struct err *e)
 {
     static struct upload u; /* too large for the stack */
-    struct bar bar = {.phase = "sending", .what = a->operands[1]};
+    struct bar bar = {.what = a->operands[1]};
     char path[PATH_TEXT_MAX];
     struct call c = {.method = "PUT",
                      .path = path_template(path, a->operands[1], ""),
@@ -88,6 +88,8 @@ static int add(const struct args *a, const struct server *s, struct err *e)
     int r = upload_open(&u, a->operands[2], &bar, e);
 
     u.after = "unpacking";
+    if (r == 0)
+        bar_phase(&bar, "sending", NULL, 0, bar.total);
     if (r == 0)
         r = watch(s, &c, a, &bar, "added template", e);
     if (r == 0 && u.pack != NULL && pack_left_out(u.pack) > 0)

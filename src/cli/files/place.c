@@ -32,13 +32,12 @@ int place_parse(struct place *p, const char *text, struct err *e)
 const char *place_target(char out[PLACE_TARGET_MAX], const struct place *p, const char *what,
                          const char *path, const char *user, const char *more)
 {
-    char id[1024], name[PLACE_TARGET_MAX - 10240], who[512] = "";
+    char in[PATH_TEXT_MAX], name[PLACE_TARGET_MAX - 10240], who[512] = "";
 
-    path_encode(id, sizeof(id), p->sandbox, "./~");
     path_encode(name, sizeof(name), path, "./~");
     if (user != NULL)
         path_encode(who, sizeof(who), user, "./~");
-    str_fmt(out, PLACE_TARGET_MAX, "/v1/sandboxes/%s/%s?path=%s%s%s%s", id, what, name,
+    str_fmt(out, PLACE_TARGET_MAX, "%s?path=%s%s%s%s", path_sandbox(in, p->sandbox, what), name,
             user != NULL ? "&user=" : "", who, more);
     return out;
 }

@@ -69,7 +69,7 @@ struct ws_news {
     const struct err *e;
 };
 /* The only place that changes the state. -1: it could not be made durable; nothing changed. */
-int lease_event(struct workspace *w, enum lease_event ev, const struct ws_news *n, struct err *e);
+int lease_event(struct workspace *w, enum ws_event ev, const struct ws_news *n, struct err *e);
 /* Begins the operation of the state, unless it is under way. */
 void lease_operate(struct workspace *w);
 /* The rest of WS_EV_DELETE: archives, row, memory. */

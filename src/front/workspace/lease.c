@@ -105,7 +105,7 @@ static int change(struct workspace *w, enum ws_state next, const struct ws_news 
     return err_wrap(e, "workspace %s", w->name);
 }
 
-int lease_event(struct workspace *w, enum lease_event ev, const struct ws_news *n, struct err *e)
+int lease_event(struct workspace *w, enum ws_event ev, const struct ws_news *n, struct err *e)
 {
     static const struct ws_news none = {0};
     const struct ws_step *s = &ws_steps[w->state][ev];
@@ -178,7 +178,7 @@ static struct workspace *op_end(struct op *o)
 
 static void report(struct workspace *w, const struct ws_news *n)
 {
-    enum lease_event ev = n->e == NULL ? WS_EV_DONE : WS_EV_FAIL;
+    enum ws_event ev = n->e == NULL ? WS_EV_DONE : WS_EV_FAIL;
     struct err e;
 
     /* the rule of backend.h */

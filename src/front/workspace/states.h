@@ -37,7 +37,7 @@
 enum ws_state { WS_STATES(X) WS_STATE_COUNT };
 #undef X
 #define X(name, ...) WS_EV_##name,
-enum lease_event { WS_EVENTS(X) WS_EVENT_COUNT };
+enum ws_event { WS_EVENTS(X) WS_EVENT_COUNT };
 #undef X
 enum ws_op {
     WS_OP_NONE,
@@ -51,7 +51,7 @@ enum ws_op {
 
 /* What happens to those who wait. */
 enum ws_tell {
-    WS_KEEP,   /* nothing: they wait on */
+    WS_KEEP = 1, /* nothing: they wait on */
     WS_SERVE,  /* they get the sandbox */
     WS_REFUSE, /* they get the error */
     WS_LATER,  /* the event is remembered and comes again when the state has changed */
