@@ -52,10 +52,10 @@ enum ws_op {
 /* What happens to those who wait. */
 enum ws_tell {
     WS_KEEP = 1, /* nothing: they wait on */
-    WS_SERVE,  /* they get the sandbox */
-    WS_REFUSE, /* they get the error */
-    WS_LATER,  /* the event is remembered and comes again when the state has changed */
-    WS_NEVER,  /* the event cannot come in this state; changes nothing */
+    WS_SERVE,    /* they get the sandbox */
+    WS_REFUSE,   /* they get the error */
+    WS_LATER,    /* the event is remembered and comes again when the state has changed */
+    WS_NEVER,    /* the event cannot come in this state; changes nothing */
 };
 
 struct ws_step {
