@@ -233,6 +233,30 @@ static void add_id(void *arg, const struct sandbox *s)
     strcat(strcat(arg, s->id), " ");
 }
 
+TEST(a_walk_in_steps_meets_every_sandbox_once_also_if_some_are_deleted_between_steps)
+{
+    struct rig r;
+    char met[64] = "";
+    struct told t = {0};
+    union rig_msg m;
+    uint64_t after = 0;
+
+    rig_new(&r);
+    for (int i = 0; i < 5; i++)
+        insert(&r, (char[]){'s', (char)('a' + i), 0}, STORE_STOPPED, 0);
+    rig_join(&r, rig_start(&r));
+    CHECK(engine_each_some(r.g, &after, 2, add_id, met));
+    CHECK_STR(met, "sa sb ");
+    engine_delete((struct ref){r.g, KEY, "sb"}, told_done, &t);
+    keeper_ok_to(&r, keeper_hear(&r, KEEPER_DESTROY, &m));
+    RIG_UNTIL(&r, t.n == 1);
+    CHECK(engine_each_some(r.g, &after, 2, add_id, met));
+    CHECK(!engine_each_some(r.g, &after, 2, add_id, met));
+    CHECK_STR(met, "sa sb sc sd se ");
+    CHECK(!engine_each_some(r.g, &after, 2, add_id, met));
+    rig_free(&r);
+}
+
 TEST(lists_are_paged_oldest_first_and_a_deleted_row_does_not_break_a_cursor)
 {
     struct rig r;

@@ -306,6 +306,10 @@ void engine_say(struct engine *g, const char *key, const char *sandbox, const ch
 /* Every sandbox of every key, in no order; for callers that checked another credential than a
  * key. */
 void engine_each(struct engine *g, void (*each)(void *arg, const struct sandbox *s), void *arg);
+/* The same for at most `n` of those that come after *after (0: all), for a walk in steps between which the
+ * loop turns. Sets *after; false at the end. */
+bool engine_each_some(struct engine *g, uint64_t *after, size_t n,
+                      void (*each)(void *arg, const struct sandbox *s), void *arg);
 /* How many sandboxes each key has; once per key that has any, in the order of keys. */
 void engine_owners(struct engine *g, void (*each)(void *arg, const char *key, size_t sandboxes),
                    void *arg);

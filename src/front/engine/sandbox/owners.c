@@ -18,6 +18,19 @@ void engine_each(struct engine *g, void (*each)(void *arg, const struct sandbox 
             each(arg, &g->order[i]->pub);
 }
 
+bool engine_each_some(struct engine *g, uint64_t *after, size_t n,
+                      void (*each)(void *arg, const struct sandbox *s), void *arg)
+{
+    size_t i = box_after(g, *after);
+
+    for (; i < g->norder && n > 0; i++, n--) {
+        *after = g->order[i]->seq;
+        if (box_of(sandbox_ref(g, &g->order[i]->pub)) != NULL)
+            each(arg, &g->order[i]->pub);
+    }
+    return i < g->norder;
+}
+
 void engine_owners(struct engine *g, void (*each)(void *arg, const char *key, size_t sandboxes),
                    void *arg)
 {

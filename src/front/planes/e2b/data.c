@@ -145,6 +145,7 @@ static const struct plane_manner manner = {
 void e2b_data_init(struct e2b *p)
 {
     list_init(&p->waking);
+    list_init(&p->searches);
     list_init(&p->pollers);
     plane_init(&p->data, &manner, p->o.engine, p->o.auth, p->o.config);
 }
@@ -228,6 +229,7 @@ void e2b_data_free(struct e2b *p)
 
     while ((w = LIST_FIRST(&p->waking, struct waking, link)) != NULL)
         waking_free(w);
+    signature_free(p);
     plane_free(&p->data);
 }
 
@@ -262,10 +264,24 @@ static void reply_limit(struct http_req *r, const struct err *e)
     http_reply(r, err_http(e->kind), "application/json", buf_cstr(&body), body.len);
 }
 
+static void dispatch(struct e2b *p, struct http_req *r, const struct sandbox *s, const char *id)
+{
+    if (s != NULL && s->state == SANDBOX_RUNNING)
+        enter(p, r, s);
+    else if (s != NULL && wakes(p, r, s))
+        wake(p, r, s);
+    else
+        reply_absent(r, id);
+}
+
+static void owner_found(struct e2b *p, struct http_req *r, const struct sandbox *s)
+{
+    dispatch(p, r, s, "");
+}
+
 void e2b_data(struct plane *api, struct http_req *r, const char *id)
 {
     struct e2b *p = CONTAINER_OF(api, struct e2b, api);
-    const struct sandbox *s;
     struct err e;
 
     if (tell_origin(r))
@@ -275,18 +291,10 @@ void e2b_data(struct plane *api, struct http_req *r, const char *id)
         http_reply(r, 503, "application/json", E2B_STARTING, sizeof(E2B_STARTING) - 1);
         return;
     }
-    if (id != NULL) {
-        s = engine_find(p->o.engine, id);
-    } else if (signature_owner(p, r, &s, &e) < 0) {
+    if (id != NULL)
+        dispatch(p, r, engine_find(p->o.engine, id), id);
+    else if (signature_owner(p, r, owner_found, &e) < 0)
         reply_limit(r, &e);
-        return;
-    }
-    if (s != NULL && s->state == SANDBOX_RUNNING)
-        enter(p, r, s);
-    else if (s != NULL && wakes(p, r, s))
-        wake(p, r, s);
-    else
-        reply_absent(r, id != NULL ? id : "");
 }
 
 /* ---- who ---- */

@@ -69,8 +69,9 @@ E2B_DATA_SURFACES(X)
 struct e2b {
     struct plane_opts o;
     struct plane api, data;
-    struct list waking;  /* requests of the data plane */
-    struct list pollers; /* poll.c's */
+    struct list waking;   /* requests of the data plane */
+    struct list searches; /* signature.c's */
+    struct list pollers;  /* poll.c's */
     size_t npollers;
     char domain[E2B_DOMAIN_MAX];
     struct search_budget {

@@ -11,6 +11,7 @@
 #include "base/str.h"
 #include "front/planes/e2b/internal.h"
 #include "http/http.h"
+#include "mem/mem.h"
 
 static void add(EVP_MD_CTX *md, const char *text)
 {
@@ -122,12 +123,20 @@ bool signature_opens(const struct e2b *p, struct http_req *r, const struct sandb
 }
 
 #define SEARCH_MAX 10000u /* signatures computed for one address in a second: 4 us each */
+#define SEARCH_STEP 400u  /* before other requests have their turn */
 
+/* A request whose sandbox is looked for. */
 struct search {
-    const struct e2b *p;
-    const struct signed_url *u;
+    struct e2b *p;
+    struct http_req *r;
+    struct loop *loop;
+    signature_found_cb *done;
+    struct list link;
+    struct loop_timer next;
+    struct signed_url u;
     const struct sandbox *found;
-    uint64_t tried;
+    uint64_t after, tried;
+    uint64_t second, charged; /* to the address */
 };
 
 static void try_one(void *arg, const struct sandbox *box)
@@ -137,28 +146,91 @@ static void try_one(void *arg, const struct sandbox *box)
     if (f->found != NULL)
         return;
     f->tried++;
-    if (is_of(f->p, box, &f->u->s, f->u->presented))
+    if (is_of(f->p, box, &f->u.s, f->u.presented))
         f->found = box;
 }
 
-int signature_owner(struct e2b *p, struct http_req *r, const struct sandbox **ret, struct err *e)
+static void search_free(struct search *f)
 {
-    struct search_budget *b = &p->budgets[http_peer(r) % E2B_BUDGETS];
-    uint64_t now = clock_mono_ms() / 1000;
-    struct signed_url u;
-    struct search f = {.p = p, .u = &u};
+    loop_timer_stop(f->loop, &f->next);
+    list_del(&f->link);
+    free(f);
+}
 
-    *ret = NULL;
-    if (!read_url(r, &u))
-        return 0;
+static void search_gone(struct http_req *r, void *arg)
+{
+    (void)r;
+    search_free(arg);
+}
+
+static struct search_budget *budget_of(const struct search *f)
+{
+    struct search_budget *b = &f->p->budgets[http_peer(f->r) % E2B_BUDGETS];
+    uint64_t now = clock_mono_ms() / 1000;
+
     if (b->second != now)
         *b = (struct search_budget){.second = now};
-    if (b->tried >= SEARCH_MAX)
+    return b;
+}
+
+/* Steps are charged when they are taken, since others may run beside them. Who has a right signature
+ * gets them back. */
+static void charge(struct search *f)
+{
+    struct search_budget *b = budget_of(f);
+
+    if (b->second != f->second)
+        f->charged = 0;
+    f->second = b->second;
+    if (f->found != NULL) {
+        b->tried -= f->charged;
+        f->charged = f->tried = 0;
+    }
+    b->tried += f->tried + 1;
+    f->charged += f->tried + 1;
+    f->tried = 0;
+}
+
+static void search_step(struct loop_timer *t)
+{
+    struct search *f = CONTAINER_OF(t, struct search, next);
+    bool more = engine_each_some(f->p->o.engine, &f->after, SEARCH_STEP, try_one, f);
+    struct search done = {.p = f->p, .r = f->r, .done = f->done, .found = f->found};
+
+    charge(f);
+    if (f->found == NULL && more && loop_timer_set(f->loop, &f->next, 0, search_step) == 0)
+        return;
+    http_on_gone(f->r, NULL, NULL);
+    search_free(f);
+    done.done(done.p, done.r, done.found);
+}
+
+int signature_owner(struct e2b *p, struct http_req *r, signature_found_cb *cb, struct err *e)
+{
+    struct search *f = mem_zeroed(1, sizeof(*f));
+
+    *f = (struct search){.p = p, .r = r, .loop = http_loop(r), .done = cb};
+    list_add_tail(&p->searches, &f->link);
+    if (!read_url(r, &f->u)) {
+        search_free(f);
+        cb(p, r, NULL);
+        return 0;
+    }
+    if (budget_of(f)->tried >= SEARCH_MAX) {
+        search_free(f);
         return err_set(e, ERR_LIMIT,
                        "too many signed URLs without a sandbox from this address in "
                        "this second; put the sandbox's id into the host name");
-    engine_each(p->o.engine, try_one, &f);
-    b->tried += f.found != NULL ? 1 : f.tried + 1;
-    *ret = f.found;
+    }
+    http_on_gone(r, search_gone, f);
+    search_step(&f->next);
     return 0;
+}
+
+void signature_free(struct e2b *p)
+{
+    struct search *f;
+
+    while ((f = LIST_FIRST(&p->searches, struct search, link)) != NULL)
+        search_free(f);
 }

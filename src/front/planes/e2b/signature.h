@@ -33,9 +33,13 @@ int signature_check(struct call *c, const struct signature *s, const char *prese
 /* The same before there is a call: the request is one for a file, whose signature is
  * this sandbox's and not too old. */
 bool signature_opens(const struct e2b *p, struct http_req *r, const struct sandbox *s);
-/* The sandbox that the signature of a /files URL is of, old or not; NULL: none. A URL without the id
- * of its sandbox costs a comparison with each, and anyone may send one: ERR_LIMIT if its address has
- * sent too many in this second. */
-int signature_owner(struct e2b *p, struct http_req *r, const struct sandbox **ret, struct err *e);
+/* Called with the sandbox that the signature of a /files URL is of, old or not; NULL: none. */
+typedef void signature_found_cb(struct e2b *p, struct http_req *r, const struct sandbox *s);
+/* Calls it now or, if there are many sandboxes, later. A URL without the id of its sandbox costs a
+ * comparison with each, and anyone may send one: ERR_LIMIT if its address has sent too many in this
+ * second. */
+int signature_owner(struct e2b *p, struct http_req *r, signature_found_cb *cb, struct err *e);
+/* Ends all searches, without an answer. */
+void signature_free(struct e2b *p);
 
 #endif
