@@ -1,8 +1,10 @@
 #!/bin/sh
 # check_layers.sh - checks every #include of src/ against layers.txt: the direct includes of a folder,
 # its transitive includes, that no permission is unused, and that there are no cycles. A folder
-# without a line is an error too.
+# without a line is an error too, and so is one that the tour in README.md does not name: in a row of
+# its own, or in that of the folder above it.
 cd "$(dirname "$0")/.." || exit 1
+bad=0
 # shellcheck disable=SC2046
 awk '
 function folder(path) { return sub(/\/[^\/]*$/, "", path) ? path : "" }
@@ -57,4 +59,16 @@ END {
     for (pair in through_others) if (!(pair in sees) || pair in may) { split(pair, p, SUBSEP); complain("layers.txt: " p[1] " need not see " p[2]) }
     for (i = 1; i <= folders; i++) leads(name[i], name[i], name[i])
     exit bad
-}' tools/layers.txt $(find src -name '*.[ch]' | sort)
+}' tools/layers.txt $(find src -name '*.[ch]' | sort) || bad=1
+awk -F'|' '
+FILENAME == "README.md" {
+    n = split($2, named, "`")
+    for (i = 2; i <= n; i += 2) row[named[i]] = $3
+    next
+}
+/^[a-z]/ {
+    sub(/:.*/, ""); last = above = $0; sub(/.*\//, "", last); sub(/\/?[^\/]*$/, "", above)
+    if (!(($0 "/") in row) && !index(row[above "/"], "`" last "/`")) { print "README.md: the tour does not name src/" $0; bad = 1 }
+}
+END { exit bad }' README.md tools/layers.txt || bad=1
+exit $bad
