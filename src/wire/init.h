@@ -91,6 +91,9 @@ enum init_exit_flags {
     INIT_EXIT_INTERRUPTED = 16,   /* a session's command, by `session_interrupt` */
     INIT_EXIT_NEVER_RAN = 32,     /* its session ended first */
     INIT_EXIT_SESSION_ENDED = 64, /* ...or with it */
+    /* It failed, and the kernel killed another process meanwhile for want of memory: one of its
+     * own, most of the time. */
+    INIT_EXIT_OOM_MEANWHILE = 128,
 };
 enum init_proc_state { INIT_RUNNING, INIT_EXITED, INIT_QUEUED }; /* queued: of a session */
 enum init_session_state { INIT_SESSION_IDLE, INIT_SESSION_BUSY, INIT_SESSION_ENDED };

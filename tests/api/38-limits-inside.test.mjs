@@ -2,7 +2,8 @@
 import assert from 'node:assert/strict';
 import os from 'node:os';
 import { after, before, test } from 'node:test';
-import { poll, startDaemon } from '../lib/cove.mjs';
+import { BIN, poll, startDaemon } from '../lib/cove.mjs';
+import { Pane } from '../lib/pane.mjs';
 
 const S = '/v1/sandboxes';
 const MiB = 2 ** 20;
@@ -176,4 +177,41 @@ for _ in range(10000): os.kill(1, signal.SIGIO)
 print(open("/proc/meminfo").readline().split()[1])`, { user: 'root' });
   assert.equal(got, `${512 << 10}\n`);
   assert.equal(await python(ASK), `[${512 * MiB}] 3 [1]\n`);
+});
+
+test('an OOM kill is said in words by exec, run, a terminal, ps and logs', async () => {
+  const b = await d.sandbox({ name: 'small', limits: { memory: 64 * MiB } });
+  const hog = ['python3', '-c', 'x = bytearray(300 << 20)'];
+  const words = (who) => `cove: ${who} was killed: sandbox small reached its memory limit; \`cove update --memory SIZE small\` raises it\n`;
+  const killed = await d.cli(['exec', 'small', '--', ...hog]);
+  assert.deepEqual([killed.status, killed.stderr], [137, words('the command')]);
+  // npm, make or a script: it fails because its child was killed
+  const parent = ['sh', '-c', `python3 -c '${hog[2]}' 2>/dev/null || exit 2`];
+  const failed = await d.cli(['exec', 'small', '--', ...parent]);
+  assert.deepEqual([failed.status, failed.stderr], [2, words('the command failed after another process')]);
+  const calm = await d.cli(['exec', 'small', '--', 'false']);
+  assert.deepEqual([calm.status, calm.stderr], [1, '']);
+  const run = await d.cli(['run', '--memory', '64M', '--', ...hog]);
+  assert.match(run.stderr, /^cove: the command was killed: sandbox \S+ reached its memory limit/);
+  const pane = new Pane(`${BIN} exec -t small ${hog[0]} -c '${hog[2]}'; echo "status=$?"`, { env: d.cliEnv(), cols: 200 });
+  try {
+    await pane.shows(/cove: the command was killed: sandbox \S+ reached its memory limit[^]*status=137/);
+  } finally {
+    pane.close();
+  }
+  for (const argv of [hog, parent]) {
+    const p = await d.process(b.id, argv);
+    await d.post(`${S}/${b.id}/processes/${p.id}/wait`);
+  }
+  const ps = await d.cli(['ps', 'small']);
+  assert.match(ps.stdout, /  out of memory  .*\n(.*\n)*.*  exit 2, out of memory  /);
+  await poll('the log has both', async () => {
+    const { stdout } = await d.cli(['logs', 'small']);
+    return /was killed: the sandbox reached its memory limit: python3/.test(stdout) && /exited with status 2 after another process was killed: the sandbox reached its memory limit: sh/.test(stdout);
+  });
+  await d.post(`${S}/${b.id}/sessions`, { id: 'shell' });
+  const inSession = await d.cli(['session', 'exec', 'small', 'shell', '--', `python3 -c '${hog[2]}'`]);
+  assert.equal(inSession.status, 137);
+  assert.match(inSession.stderr, /the command failed after another process was killed: sandbox/);
+  await d.del(`${S}/${b.id}`);
 });

@@ -101,8 +101,9 @@ test('init is static, sealed, and runs from nowhere', () => {
 
 test('init holds no fd of the host but those it was given', () => {
   const odd = links(initOf(d, id).pid).filter((l) => !(/^(socket|pipe|anon_inode):/.test(l) || ['/dev/null', '/null'].includes(l)));
-  // detached: the group in which it makes groups; read-only: its quota and its OOM kills
-  for (const l of odd) assert.match(l, /^\/(\d+\/?)?$|\/cgroup\.(events|stat\.local)$|\/memory\.(events|oom_control)$|\/qgroups\/0_\d+\/(max_)?referenced$|^\/memfd:cove-helper \(deleted\)$/, l);
+  // detached: the group in which it makes groups; read-only: its quota and its OOM kills;
+  // its own files over those of /proc (init/limits/files.h), and the covered one that it copies from
+  for (const l of odd) assert.match(l, /^\/(\d+\/?)?$|\/cgroup\.(events|stat\.local)$|\/memory\.(events|oom_control)$|\/qgroups\/0_\d+\/(max_)?referenced$|^\/memfd:cove-helper \(deleted\)$|^\/dev\/cove\/limits \(deleted\)$|^(\/proc)?\/cpuinfo$/, l);
   for (const l of odd) assert.ok(!l.includes(d.dir), l);
 });
 

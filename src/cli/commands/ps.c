@@ -29,7 +29,7 @@ static const char *command_text(json_t *argv, char out[TABLE_TEXT_MAX])
     return out;
 }
 
-/* "running", "exit 1", "SIGKILL", "timed out", "out of memory" */
+/* "running", "exit 1", "SIGKILL", "timed out", "out of memory", "exit 2, out of memory" */
 static const char *state_text(json_t *process, char out[TABLE_TEXT_MAX])
 {
     json_t *end = json_object_get(process, "exit");
@@ -43,7 +43,9 @@ static const char *state_text(json_t *process, char out[TABLE_TEXT_MAX])
         return "out of memory";
     if (signal != NULL)
         return signal;
-    snprintf(out, TABLE_TEXT_MAX, "exit %d", (int)json_integer_value(json_object_get(end, "code")));
+    snprintf(out, TABLE_TEXT_MAX, "exit %d%s",
+             (int)json_integer_value(json_object_get(end, "code")),
+             json_is_true(json_object_get(end, "oom_meanwhile")) ? ", out of memory" : "");
     return out;
 }
 

@@ -13,6 +13,7 @@
 #include "base/id.h"
 #include "base/own.h"
 #include "base/str.h"
+#include "cli/client/oom.h"
 #include "cli/client/path.h"
 #include "cli/client/sse.h"
 #include "cli/cmd.h"
@@ -171,6 +172,8 @@ static int on_other(struct remote *r, const char *event, const char *data, size_
 {
     autojson json_t *j = json_loadb(data, len, JSON_ALLOW_NUL, NULL);
     json_t *error = json_object_get(j, "error"), *code = json_object_get(j, "exit_code");
+    char room[OOM_TEXT_MAX];
+    const char *text;
 
     if (j == NULL)
         return err_set(e, ERR_INTERNAL, "the server sent an event '%s' that is not JSON", event);
@@ -178,12 +181,9 @@ static int on_other(struct remote *r, const char *event, const char *data, size_
         /* the code is already 124 after a timeout, and 128 + N after signal N */
         r->over = true;
         r->status = (int)json_integer_value(code != NULL ? code : json_object_get(j, "code"));
-        if (json_is_true(json_object_get(j, "oom")))
-            cmd_complain(
-                NULL,
-                "the command was killed: sandbox %s reached its memory limit; `cove update "
-                "--memory SIZE %s` raises it",
-                r->sandbox, r->sandbox);
+        text = oom_text(j, r->sandbox, room);
+        if (text != NULL)
+            cmd_complain(NULL, "%s", text);
     } else if (strcmp(event, "end") == 0) {
         r->over = true;
     } else if (strcmp(event, "truncated") == 0) {

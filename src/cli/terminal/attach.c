@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/own.h"
 #include "base/str.h"
+#include "cli/client/oom.h"
 #include "cli/client/path.h"
 #include "cli/client/ws.h"
 #include "cli/terminal/screen.h"
@@ -53,6 +54,7 @@ struct attach {
     bool pinged;
     enum end end;
     int status;
+    json_t *exit; /* the message, of END_EXIT */
     struct err e; /* END_FAILED, or why the connection was lost */
 };
 
@@ -184,6 +186,7 @@ static void on_message(void *arg, bool binary, const char *p, size_t n)
         a->cursor = (uint64_t)json_integer_value(json_object_get(j, "to"));
     } else if (strcmp(type, "exit") == 0) {
         a->status = (int)json_integer_value(json_object_get(j, "code"));
+        a->exit = json_incref(j);
         a->end = END_EXIT;
     }
 }
@@ -387,6 +390,9 @@ static void leave(struct attach *a)
 
 static int finish(const struct attach *a, struct err *e)
 {
+    char room[OOM_TEXT_MAX];
+    const char *text;
+
     if (a->end == END_FAILED) {
         *e = a->e;
         return err_wrap(e, "terminal %s", a->o->terminal);
@@ -394,6 +400,10 @@ static int finish(const struct attach *a, struct err *e)
     if (a->end == END_DETACHED)
         fprintf(stderr, "\n[detached; `cove shell --attach %s %s` reattaches]\n", a->o->terminal,
                 a->o->sandbox);
+    text = oom_text(a->exit, a->o->sandbox, room);
+    if (text != NULL)
+        fprintf(stderr, "cove: %s\n", text);
+    json_decref(a->exit);
     return a->status;
 }
 

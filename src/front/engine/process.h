@@ -26,9 +26,10 @@ enum process_exit_flags {
     PROCESS_EXIT_CORE = 2,
     PROCESS_EXIT_KILLED = 4,
     PROCESS_EXIT_OOM = 8,
-    PROCESS_EXIT_INTERRUPTED = 16,   /* a command of a session, by session_interrupt() */
-    PROCESS_EXIT_NEVER_RAN = 32,     /* its session ended before it started */
-    PROCESS_EXIT_SESSION_ENDED = 64, /* ...or while it ran */
+    PROCESS_EXIT_INTERRUPTED = 16,    /* a command of a session, by session_interrupt() */
+    PROCESS_EXIT_NEVER_RAN = 32,      /* its session ended before it started */
+    PROCESS_EXIT_SESSION_ENDED = 64,  /* ...or while it ran */
+    PROCESS_EXIT_OOM_MEANWHILE = 128, /* it failed, and the OOM killer had killed another process */
 };
 
 /* What init says, checked; every pointer is borrowed for the call. A position counts the bytes

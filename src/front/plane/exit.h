@@ -10,7 +10,7 @@
 struct exit_view {
     uint64_t code; /* 124 when timed out, 128 + number for a signal */
     const char *signal;
-    bool timed_out, core, killed, oom, interrupted;
+    bool timed_out, core, killed, oom, oom_meanwhile, interrupted;
     uint64_t cpu_ms, max_rss_kb, ended_ms;
     char name[16]; /* what `signal` points to */
 };

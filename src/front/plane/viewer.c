@@ -117,6 +117,8 @@ static void own_exited(struct viewer *v, const struct process_exit *m)
     viewer_open_text(v, &w, "exit");
     jw_ku64(&w, "code", x.code);
     jw_kstr(&w, "signal", x.signal);
+    jw_kbool(&w, "oom", x.oom);
+    jw_kbool(&w, "oom_meanwhile", x.oom_meanwhile);
     viewer_send_text(v, &w);
 }
 

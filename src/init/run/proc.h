@@ -181,6 +181,8 @@ int proc_start_as(struct procs *ps, const struct init_start *m, const struct wir
 int proc_add(struct procs *ps, const struct init_start *m, const char *name, struct shelf *shelf,
              struct proc **ret, struct err *e);
 void proc_ended(struct proc *p, unsigned code, unsigned signal);
+/* Before it is reported as ended with `code`: INIT_EXIT_OOM_MEANWHILE, if that is so. */
+void proc_blame_memory(struct proc *p, unsigned code);
 /* From now on; 0: no limit. */
 int proc_set_timeout(struct proc *p, uint64_t ms);
 /* The shelf is freed by its owner: drops its records, and frees their ids. */

@@ -189,6 +189,12 @@ static void act_ask(struct proc *p)
     group_signal(p->group, SIGCONT, &e); /* a stopped process gets TERM only when continued */
 }
 
+void proc_blame_memory(struct proc *p, unsigned code)
+{
+    if (code != 0 && groups_oom_kills(&p->all->groups) > p->oom_kills)
+        p->record.flags |= INIT_EXIT_OOM_MEANWHILE;
+}
+
 /* We kill it now: OOM kills of the kernel before this are not why it dies. */
 static void kill_is_ours(struct proc *p)
 {
@@ -321,6 +327,8 @@ void proc_reaped(struct proc *p, int status, const struct rusage *ru)
         r->flags &= ~(uint32_t)INIT_EXIT_TIMED_OUT;
     if (r->signal == SIGKILL && groups_had_oom(&p->all->groups, p->oom_kills))
         r->flags |= INIT_EXIT_OOM;
+    else
+        proc_blame_memory(p, r->code);
     if ((r->flags & INIT_EXIT_TIMED_OUT) != 0)
         r->code = CODE_TIMED_OUT;
     proc_event(p, EV_EXIT);

@@ -242,6 +242,7 @@ static int give(struct session *s, struct call *c, struct err *e)
     memcpy(buf_data(&c->bytes) + offsetof(struct shell_call, status), &status, sizeof(status));
     p->queued = false;
     p->record.started_ms = clock_real_ms();
+    p->oom_kills = groups_oom_kills(&p->all->groups);
     if (proc_set_timeout(p, c->timeout_ms) < 0)
         return err_set(e, ERR_UNAVAILABLE, "out of memory");
     proc_changed(p);
@@ -286,6 +287,8 @@ static unsigned finish_proc(struct session *s, struct proc *p, unsigned code)
     else if (s->interrupted != 0)
         code = CODE_INTERRUPTED;
     p->record.flags |= s->interrupted;
+    if (s->interrupted == 0)
+        proc_blame_memory(p, code);
     end_proc(s, p, code, 0);
     return code;
 }

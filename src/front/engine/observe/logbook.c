@@ -91,6 +91,8 @@ static bool process_sentence(struct buf *out, const char *kind, const json_t *da
     else
         buf_addf(out, "exited with status %lld",
                  (long long)json_integer_value(json_object_get(data, "exit_code")));
+    if (json_is_true(json_object_get(data, "oom_meanwhile")))
+        buf_adds(out, " after another process was killed: the sandbox reached its memory limit");
     buf_addf(out, ": %s", command);
     return true;
 }

@@ -94,6 +94,8 @@ static void say(struct box *b, const struct init_event *ev)
         jw_kbool(&w, "timed_out", ev->flags & INIT_EXIT_TIMED_OUT);
     if (ev->kind == INIT_EVENT_EXITED && (ev->flags & INIT_EXIT_OOM) != 0)
         jw_kbool(&w, "oom", true);
+    if (ev->kind == INIT_EVENT_EXITED && (ev->flags & INIT_EXIT_OOM_MEANWHILE) != 0)
+        jw_kbool(&w, "oom_meanwhile", true);
     jw_close(&w);
     if (!data.failed)
         events_add_at(b->g, b, kinds[ev->kind].event, ev->at_ms, buf_cstr(&data));

@@ -49,6 +49,7 @@ static_assert((int)PROCESS_EXIT_TIMED_OUT == INIT_EXIT_TIMED_OUT &&
                   (int)PROCESS_EXIT_CORE == INIT_EXIT_CORE &&
                   (int)PROCESS_EXIT_KILLED == INIT_EXIT_KILLED &&
                   (int)PROCESS_EXIT_OOM == INIT_EXIT_OOM &&
+                  (int)PROCESS_EXIT_OOM_MEANWHILE == INIT_EXIT_OOM_MEANWHILE &&
                   (int)PROCESS_EXIT_INTERRUPTED == INIT_EXIT_INTERRUPTED &&
                   (int)PROCESS_EXIT_NEVER_RAN == INIT_EXIT_NEVER_RAN &&
                   (int)PROCESS_EXIT_SESSION_ENDED == INIT_EXIT_SESSION_ENDED,

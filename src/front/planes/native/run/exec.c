@@ -49,6 +49,7 @@ struct exec {
     {"core", SHAPE_BOOL, offsetof(struct exec_view, exit.core), "It dumped a core."}, \
     {"killed", SHAPE_BOOL, offsetof(struct exec_view, exit.killed), "It was killed by request."}, \
     {"oom", SHAPE_BOOL, offsetof(struct exec_view, exit.oom), "It was killed because the sandbox ran out of memory."}, \
+    {"oom_meanwhile", SHAPE_BOOL, offsetof(struct exec_view, exit.oom_meanwhile), "It failed, and another process of the sandbox was killed meanwhile because the sandbox ran out of memory.", SHAPE_OMITTED}, \
     {"duration_ms", SHAPE_U64, offsetof(struct exec_view, duration_ms), "Duration in milliseconds."}, \
     {"cpu_ms", SHAPE_U64, offsetof(struct exec_view, exit.cpu_ms), "CPU time, user and system, in milliseconds."}, \
     {"max_rss_kb", SHAPE_U64, offsetof(struct exec_view, exit.max_rss_kb), "Peak memory in KiB."}
