@@ -27,6 +27,7 @@ enum boot_fd {
     BOOT_OOM,    /* file with a line `oom_kill N` about the whole sandbox */
     BOOT_RUN,    /* the cgroup in which init makes one per command, in a mount of its own */
     BOOT_HELPER, /* sealed memfd of cove-helper, to execute (INIT_START_HELPER) */
+    BOOT_CLOCK,  /* init's own timens_offsets of /proc; another file if the kernel has none */
     BOOT_FD_COUNT
 };
 

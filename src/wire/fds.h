@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-#define FDS_MAX 8
+#define FDS_MAX 9
 
 /* 0, or -1 with errno. */
 int fds_send(int sock, const void *msg, size_t len, const int *fds, size_t nfds, int flags);

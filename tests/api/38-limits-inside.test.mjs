@@ -9,7 +9,9 @@ const S = '/v1/sandboxes';
 const MiB = 2 ** 20;
 const HOST_CPUS = os.availableParallelism();
 let d, s;
+let began; // no sandbox is older
 before(async () => {
+  began = Date.now();
   d = await startDaemon({});
   s = await d.sandbox({ limits: { cpu_milli: 1000, memory: 512 * MiB } });
 });
@@ -96,6 +98,23 @@ print(100)'
   const other = await d.sandbox();
   assert.match(await sh('cat /proc/loadavg', { id: other.id }), /^0\.00 0\.00 0\.00 1\//);
   await d.del(`${S}/${other.id}`);
+});
+
+test('uptime, boot time and the start times of processes count from the birth of the sandbox', async () => {
+  const [up, booted, age, sysinfo, clock] = (await python(`
+import ctypes, os, time
+print(open("/proc/uptime").read().split()[0])
+print(next(l for l in open("/proc/stat") if l.startswith("btime")).split()[1])
+ticks = int(open("/proc/self/stat").read().rsplit(")", 1)[1].split()[19])
+print(time.clock_gettime(time.CLOCK_BOOTTIME) - ticks / os.sysconf("SC_CLK_TCK"))
+longs = (ctypes.c_long * 64)()
+ctypes.CDLL(None).sysinfo(longs)
+print(longs[0])
+print(time.clock_gettime(time.CLOCK_BOOTTIME))`)).trim().split('\n').map(Number);
+  const oldest = (Date.now() - began) / 1000 + 1;
+  for (const n of [up, sysinfo, clock]) assert.ok(n >= 0 && n <= oldest, `${n} of ${oldest} s`);
+  assert.ok(booted * 1000 >= began - 2000 && booted * 1000 <= Date.now(), `${booted}`);
+  assert.ok(age >= 0 && age < 10, `this process is ${age} s old`);
 });
 
 test('a file that stays open is read again with new values', async () => {

@@ -55,7 +55,7 @@ test('no uid of a sandbox is a uid of another or of the host', async () => {
 });
 
 test('sandboxes share no namespace', async () => {
-  const kinds = ['cgroup', 'ipc', 'mnt', 'net', 'pid', 'user', 'uts'];
+  const kinds = ['cgroup', 'ipc', 'mnt', 'net', 'pid', 'time', 'user', 'uts'];
   const script = kinds.map((k) => `readlink /proc/self/ns/${k}`).join(';');
   const [x, y] = await Promise.all([a, b].map(async (s) => (await d.exec(s.id, script, { user: 'root' })).stdout.trim().split('\n')));
   assert.equal(x.length, kinds.length);

@@ -161,7 +161,7 @@ test('a sandbox without a network reaches no port of the daemon and no address b
 });
 
 test('a tenant is in no namespace of the host', async () => {
-  const kinds = ['cgroup', 'ipc', 'mnt', 'net', 'pid', 'user', 'uts'];
+  const kinds = ['cgroup', 'ipc', 'mnt', 'net', 'pid', 'time', 'user', 'uts'];
   const r = await root(kinds.map((k) => `readlink /proc/self/ns/${k}`).join(';'));
   const inside = r.stdout.trim().split('\n');
   assert.equal(inside.length, kinds.length);

@@ -22,6 +22,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <time.h>
 
 #include "base/own.h"
 #include "base/str.h"
@@ -73,6 +74,25 @@ static int step_identity(struct boot *b, struct err *e)
     if (syscall(SYS_unshare, CLONE_NEWCGROUP) < 0)
         return err_sys(e, "unshare the cgroup namespace");
     return setsid() < 0 ? err_sys(e, "setsid") : 0;
+}
+
+/* /proc/uptime, the start times of processes and CLOCK_BOOTTIME count from now. Without time
+ * namespaces they are the host's. */
+static int step_clock(struct boot *b, struct err *e)
+{
+    autofd int offsets = take_fd(&b->fds[BOOT_CLOCK]), ns = -1;
+    struct timespec now;
+    char text[64];
+
+    (void)e;
+    if (syscall(SYS_unshare, CLONE_NEWTIME) < 0 || clock_gettime(CLOCK_BOOTTIME, &now) < 0)
+        return 0;
+    str_fmt(text, sizeof(text), "boottime -%lld 0\n", (long long)now.tv_sec);
+    if (write(offsets, text, strlen(text)) > 0) /* before the first process enters */
+        ns = open("/proc/self/ns/time_for_children", O_RDONLY | O_CLOEXEC);
+    if (ns >= 0)
+        syscall(SYS_setns, ns, CLONE_NEWTIME);
+    return 0;
 }
 
 /* Over the nursery's root, in our own copy of its mounts. */
@@ -440,6 +460,7 @@ static const struct {
     int (*run)(struct boot *b, struct err *e);
 } steps[] = {
     {"identity",      step_identity},
+    {"clock",         step_clock},
     {"root",          step_root},
     {"mount points",  step_mount_points},
     {"kernel files",  step_kernel_fs},

@@ -61,6 +61,23 @@ static int clone_run(struct sandbox *sb, struct err *e)
     return fd < 0 ? err_sys(e, "open the clone of the cgroup mount") : fd;
 }
 
+/* The kernel wants a capability over init's user namespace from the process that opened this file.
+ * Init has it, but cannot open the file, since it is not dumpable; and only the range's first id
+ * has it without CAP_SYS_TIME, as the owner of the namespace. -1: no time namespaces. */
+static int open_clock(struct sandbox *sb)
+{
+    char path[48];
+    struct err e;
+    int fd;
+
+    str_fmt(path, sizeof(path), "/proc/%d/timens_offsets", (int)sb->pid);
+    if (act_as(ids_base(sb), &e) < 0)
+        return -1;
+    fd = open(path, O_WRONLY | O_CLOEXEC);
+    act_as_root();
+    return fd;
+}
+
 static void fill_message(struct sandbox *sb, struct boot_message *m)
 {
     unsigned char raw[16];
@@ -125,7 +142,7 @@ int init_up(struct sandbox *sb, struct err *e)
     struct boot_message m;
     autofd int used = -1, quota = -1, sock = bind_socket(sb, e);
     autofd int dev = sock < 0 ? -1 : devfs_make(sb, e), run = dev < 0 ? -1 : clone_run(sb, e);
-    autofd int oom = run < 0 ? -1 : cgroup_oom_fd(sb, e);
+    autofd int oom = run < 0 ? -1 : cgroup_oom_fd(sb, e), clock = oom < 0 ? -1 : open_clock(sb);
 
     if (oom < 0 || disk_counters(sb, &used, &quota, e) < 0)
         return -1;
@@ -138,7 +155,8 @@ int init_up(struct sandbox *sb, struct err *e)
                                [BOOT_QUOTA] = quota,
                                [BOOT_OOM] = oom,
                                [BOOT_RUN] = run,
-                               [BOOT_HELPER] = sb->k->helper_fd},
+                               [BOOT_HELPER] = sb->k->helper_fd,
+                               [BOOT_CLOCK] = clock >= 0 ? clock : run},
                  BOOT_FD_COUNT, MSG_DONTWAIT) < 0)
         return err_sys(e, "send the boot message");
     drop_fd(&sb->userns_fd);
