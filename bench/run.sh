@@ -1,7 +1,7 @@
 #!/bin/sh
 # run.sh [PROGRAM...] - starts a daemon of its own, runs the programs of bench/ against
 # it, prints their table and writes docs/benchmarks.md. With programs named (exec,
-# create, idle, pause, session, snapshot, stream, ports, terminal, network, cloudflare, e2b, files, git, neighbour) only those run, and the documents stay as
+# create, idle, pause, session, snapshot, stream, ports, terminal, network, cloudflare, e2b, files, git, neighbour, workspace) only those run, and the documents stay as
 # they are.
 #
 # COVE_BUILD: the build directory. COVE_BENCH_BASE: a template to share, which saves
@@ -9,7 +9,7 @@
 set -eu
 cd "$(dirname "$0")/.."
 build=${COVE_BUILD:-build}
-programs=${*:-exec create idle pause session snapshot stream ports terminal network cloudflare e2b files git neighbour}
+programs=${*:-exec create idle pause session snapshot stream ports terminal network cloudflare e2b files git neighbour workspace}
 [ "$(id -u)" = 0 ] || {
     echo "bench/run.sh: needs root, as the daemon does" >&2
     exit 77

@@ -7,7 +7,7 @@ cd "$(dirname "$0")/.."
 cove=${COVE_BIN:-build/cove}
 mkdir -p docs/man
 status=0
-for row in errors:docs/errors.md config:docs/config.md commands:docs/commands.md man:docs/man/cove.1; do
+for row in errors:docs/errors.md config:docs/config.md commands:docs/commands.md man:docs/man/cove.1 workspaces:docs/workspace-states.md; do
     what=${row%%:*} file=${row#*:} new=$(mktemp)
     "$cove" internal-docs "$what" >"$new"
     if [ "${1:-}" != --check ]; then

@@ -1,5 +1,8 @@
 // Workspaces: a name with at most one live sandbox behind it.
 import assert from 'node:assert/strict';
+import fs from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
 import { after, before, test } from 'node:test';
 import { poll, startDaemon } from '../lib/cove.mjs';
 
@@ -219,14 +222,18 @@ test('deleting one deletes its sandbox and its archives', async () => {
 test('transitions are events', async () => {
   const list = [];
   const gone = new AbortController();
-  const a = await fetch(`${d.url}/v1/events`, { signal: gone.signal, headers: { authorization: `Bearer ${d.key}`, accept: 'text/event-stream' } });
-  const reading = (async () => { for await (const p of a.body) list.push(Buffer.from(p).toString()); })().catch(() => {});
   ok(await d.call('PUT', `${W}/told`, {}), 201);
-  ok(await run('told', ['true']));
+  ok(await d.call('PUT', `${W}/not-told`, {}), 201);
+  const a = await fetch(`${d.url}${W}/told/events`, { signal: gone.signal, headers: { authorization: `Bearer ${d.key}`, accept: 'text/event-stream' } });
+  const reading = (async () => { for await (const p of a.body) list.push(Buffer.from(p).toString()); })().catch(() => {});
+  ok(await run('not-told', ['true']));
+  ok(await d.call('POST', `${W}/told/processes`, { argv: ['true'], id: 'p1' }), 201);
   ok(await d.call('DELETE', `${W}/told`), 204);
   await poll('it was told', () => /workspace\.deleted/.test(list.join('')));
   const states = [...list.join('').matchAll(/"workspace":"told","state":"(\w+)"/g)].map((m) => m[1]);
   assert.deepEqual(states, ['warming', 'warm', 'deleting']);
+  assert.match(list.join(''), /event: process\.started/);
+  assert.doesNotMatch(list.join(''), /not-told/);
   gone.abort();
   await reading;
 });
@@ -250,4 +257,82 @@ test('every command takes @NAME, and cove workspace makes, lists, holds and dele
   const gone = await d.cli(['exec', '@web', 'true']);
   assert.equal(gone.status, 202);
   assert.match(gone.stderr, /no workspace web/);
+});
+
+// ---- envelopes and stores ----
+
+/** A directory that several daemons keep their archives in. */
+function store(t) {
+  const dir = fs.mkdtempSync(path.join(os.tmpdir(), 'cove-archives-'));
+  fs.chmodSync(dir, 0o777);
+  t.after(() => fs.rmSync(dir, { recursive: true }));
+  return dir;
+}
+
+test('an envelope brings a workspace back at another server, with its files', async (t) => {
+  const args = ['--archives', store(t)];
+  const here = await startDaemon({ args });
+  const there = await startDaemon({ args });
+  const at = (dd, method, rest, body) => dd.call(method, `${W}/moved${rest}`, body);
+  ok(await at(here, 'PUT', '', { grace_ms: 100, archive_ms: 1, env: { SECRET: 'x' } }), 201);
+  ok(await at(here, 'POST', '/exec', { argv: ['sh', '-c', 'echo files >~/f'] }));
+  await poll('it is cold', async () => (await here.get(`${W}/moved`)).state === 'cold');
+  const envelope = ok(await at(here, 'GET', '/envelope'));
+  assert.deepEqual([envelope.version, envelope.backend, envelope.epoch, envelope.sandbox], [1, 'cove', 1, undefined]);
+  ok(await at(there, 'PUT', '/envelope', envelope), 204);
+  const a = await at(there, 'POST', '/exec', { argv: ['sh', '-c', 'cat ~/f; echo $SECRET'] });
+  assert.equal(ok(a).stdout, 'files\nx\n');
+  assert.equal(a.headers['cove-epoch'], '2');
+  assert.equal((await at(there, 'PUT', '/envelope', envelope)).status, 409);
+  await here.stop();
+  await there.stop();
+});
+
+test('an envelope with a sandbox that is still here resumes that one, at its epoch', async () => {
+  ok(await d.call('PUT', `${W}/again`, {}), 201);
+  ok(await run('again', ['sh', '-c', 'echo mine >~/f']));
+  const envelope = ok(await d.call('GET', `${W}/again/envelope`));
+  const taken = await d.call('PUT', `${W}/copy/envelope`, envelope);
+  assert.equal(taken.status, 409);
+  assert.match(taken.json.error.message, /is that of another workspace/);
+  const { sandbox } = await show('again');
+  assert.equal(envelope.sandbox, sandbox);
+  ok(await d.call('DELETE', `${W}/again`), 204);
+  ok(await d.call('PUT', `${W}/again/envelope`, envelope), 204);
+  assert.deepEqual([(await show('again')).state, (await show('again')).epoch], ['cold', 1], 'its sandbox is gone, so it is cold');
+});
+
+test('an envelope that is not one leaves nothing', async () => {
+  const good = { version: 1, backend: 'cove', spec: {} };
+  for (const [status, bad, text] of [
+    [400, { version: 2 }, /knows version 1/],
+    [400, { spec: { template: 5 } }, /^spec: template/],
+    [501, { backend: 'moon' }, /no backend 'moon'/],
+    [400, { archive: { space: 'x', digest: 'short' } }, /archive: digest/],
+    [404, { archive: { space: 'x'.repeat(26), digest: '0'.repeat(64) } }, /./],
+  ]) {
+    const a = await d.call('PUT', `${W}/bad/envelope`, { ...good, ...bad });
+    assert.equal(a.status, status, a.text);
+    assert.match(a.json.error.message, text);
+  }
+  await poll('nothing is left of it', async () => (await d.call('GET', `${W}/bad`)).status === 404);
+});
+
+test('a store that fails leaves the sandbox and says why, and a store that works again is used', async (t) => {
+  const dir = store(t);
+  const dd = await startDaemon({ args: ['--archives', dir] });
+  ok(await dd.call('PUT', `${W}/stuck`, { grace_ms: 100, archive_ms: 1 }), 201);
+  ok(await dd.call('POST', `${W}/stuck/exec`, { argv: ['sh', '-c', 'echo kept >~/f'] }));
+  const { sandbox } = await dd.get(`${W}/stuck`);
+  for (const f of fs.readdirSync(dir)) fs.rmSync(path.join(dir, f), { recursive: true });
+  fs.chownSync(dir, 0, 0);
+  fs.chmodSync(dir, 0o700);
+  const w = await poll('the reason is shown', async () => { const x = await dd.get(`${W}/stuck`); return x.reason && x; });
+  assert.match(w.reason, /permission denied|Permission denied/i);
+  assert.equal(w.sandbox, sandbox);
+  assert.equal(ok(await dd.call('POST', `${W}/stuck/exec`, { argv: ['sh', '-c', 'cat ~/f'] })).stdout, 'kept\n');
+  fs.chmodSync(dir, 0o777);
+  await poll('it is archived', async () => (await dd.get(`${W}/stuck`)).state === 'cold', { deadline: 30_000 });
+  assert.equal(ok(await dd.call('POST', `${W}/stuck/exec`, { argv: ['sh', '-c', 'cat ~/f'] })).stdout, 'kept\n');
+  await dd.stop();
 });

@@ -6,6 +6,7 @@
 #include "cli/cmd.h"
 #include "config/config.h"
 #include "cove-version.h"
+#include "front/workspace/states.h"
 
 #define TEXT_MAX (1u << 20)
 
@@ -195,16 +196,50 @@ static void docs_man(struct buf *out)
     }
 }
 
+/* A cell without effect is left out; of several events with one end there is one arrow. */
+static void states_arrows(struct buf *out, int from)
+{
+    for (int to = 0; to < WS_STATE_COUNT; to++) {
+        const char *sep = " : ";
+
+        for (int ev = 0; ev < WS_EVENT_COUNT; ev++) {
+            const struct ws_step *s = &ws_steps[from][ev];
+
+            if (to == from || s->tell == WS_NEVER || s->tell == WS_LATER || (int)s->next != to)
+                continue;
+            if (*sep == ' ')
+                buf_addf(out, "    %s --> %s", ws_states[from].name, ws_states[to].name);
+            buf_addf(out, "%s%s", sep, ws_events[ev].name);
+            sep = ", ";
+        }
+        if (*sep == ',')
+            buf_addc(out, '\n');
+    }
+}
+
+static void docs_workspaces(struct buf *out)
+{
+    buf_adds(out, "<!-- Generated from src/front/workspace/states.h by `make docs`. -->\n\n"
+                  "# The life of a workspace\n\n```mermaid\nstateDiagram-v2\n    [*] --> COLD\n");
+    for (int s = 0; s < WS_STATE_COUNT; s++)
+        states_arrows(out, s);
+    buf_adds(out, "```\n\n| state | shown as | what it means |\n|---|---|---|\n");
+    for (int s = 0; s < WS_STATE_COUNT; s++)
+        buf_addf(out, "| %s | %s | %s |\n", ws_states[s].name, ws_states[s].shown,
+                 ws_states[s].meaning);
+    buf_adds(out, "\n| event | what it means |\n|---|---|\n");
+    for (int ev = 0; ev < WS_EVENT_COUNT; ev++)
+        buf_addf(out, "| %s | %s |\n", ws_events[ev].name, ws_events[ev].meaning);
+}
+
 static int docs(const struct args *a, struct err *e)
 {
     static const struct {
         const char *name;
         void (*write)(struct buf *out);
     } rows[] = {
-        {"errors", docs_errors},
-        {"config", docs_config},
-        {"commands", docs_commands},
-        {"man", docs_man},
+        {"errors", docs_errors}, {"config", docs_config},         {"commands", docs_commands},
+        {"man", docs_man},       {"workspaces", docs_workspaces},
     };
     autobuf struct buf out = BUF_INIT(TEXT_MAX);
 
@@ -219,7 +254,7 @@ static int docs(const struct args *a, struct err *e)
 
 const struct cmd cmd_docs = {
     .name = "internal-docs",
-    .usage = "internal-docs errors|config|commands|man",
+    .usage = "internal-docs errors|config|commands|man|workspaces",
     .min = 1,
     .max = 1,
     .run = docs,

@@ -4,6 +4,7 @@
 
 #include "base/list.h"
 #include "base/map.h"
+#include "front/engine/archives.h"
 #include "front/store/store.h"
 #include "front/workspace/backend.h"
 #include "front/workspace/states.h"
@@ -87,6 +88,24 @@ int lease_look(struct workspace *w, struct err *e);
 void lease_sweep_soon(struct workspaces *all);
 void lease_told_deleted(struct workspace *w, const struct err *e);
 void lease_holder_drop(struct workspace *w, struct holder *h);
+/* An operation under way. The workspace may be gone when it ends. */
+struct op {
+    struct list link;
+    struct workspace *w;
+    struct workspaces *all;
+    unsigned no;
+    enum ws_op what;
+    engine_done_cb *cb; /* of workspace_adopt() */
+    void *arg;
+};
+struct op *lease_op(struct workspace *w, enum ws_op what);
+/* Frees it. The workspace, if it still waits for this. */
+struct workspace *lease_op_end(struct op *o);
+void lease_owner(const struct workspace *w, char out[ARCHIVE_OWNER_MAX + 1]);
+/* A new row in that state, and the workspace. */
+int lease_insert(struct workspaces *all, const char *key, const char *name,
+                 const struct workspace_make *m, enum ws_state state, struct workspace **ret,
+                 struct err *e);
 bool lease_is_used(const struct workspace *w);
 
 #endif

@@ -7,18 +7,8 @@
 #include "base/log.h"
 #include "base/own.h"
 #include "base/str.h"
-#include "front/engine/archives.h"
 #include "front/workspace/internal.h"
 #include "mem/mem.h"
-
-/* An operation under way. The workspace may be gone when it ends. */
-struct op {
-    struct list link;
-    struct workspace *w;
-    struct workspaces *all;
-    unsigned no;
-    enum ws_op what;
-};
 
 void lease_row(const struct workspace *w, struct store_workspace *row)
 {
@@ -152,7 +142,7 @@ int lease_event(struct workspace *w, enum ws_event ev, const struct ws_news *n, 
 
 /* ---- operations ---- */
 
-static struct op *op_new(struct workspace *w, enum ws_op what)
+struct op *lease_op(struct workspace *w, enum ws_op what)
 {
     struct op *o = mem_zeroed(1, sizeof(*o));
 
@@ -162,8 +152,7 @@ static struct op *op_new(struct workspace *w, enum ws_op what)
     return o;
 }
 
-/* The workspace, if it still waits for this. */
-static struct workspace *op_end(struct op *o)
+struct workspace *lease_op_end(struct op *o)
 {
     struct workspace *w = o->w;
     bool late = w == NULL || w->op_no != o->no;
@@ -195,7 +184,7 @@ static void report(struct workspace *w, const struct ws_news *n)
 
 static void on_done(void *arg, const struct err *e)
 {
-    struct workspace *w = op_end(arg);
+    struct workspace *w = lease_op_end(arg);
 
     if (w != NULL && w->state == WS_DELETING && e == NULL)
         lease_forget(w);
@@ -208,7 +197,7 @@ static void on_done(void *arg, const struct err *e)
 
 static void on_made(void *arg, const char *id, const struct err *e)
 {
-    struct workspace *w = op_end(arg);
+    struct workspace *w = lease_op_end(arg);
 
     if (w != NULL)
         report(w, &(struct ws_news){.sandbox = id, .e = e});
@@ -217,7 +206,7 @@ static void on_made(void *arg, const char *id, const struct err *e)
 /* Also if the workspace is in use again: the archive is good. */
 static void on_archived(void *arg, const struct backend_archive *a, const struct err *e)
 {
-    struct workspace *used = ((struct op *)arg)->w, *w = op_end(arg);
+    struct workspace *used = ((struct op *)arg)->w, *w = lease_op_end(arg);
     struct err why;
 
     if (w != NULL)
@@ -235,7 +224,7 @@ static void mark_of(const struct workspace *w, char out[BACKEND_MARK_MAX + 1])
             (unsigned long long)w->epoch);
 }
 
-static void owner_of(const struct workspace *w, char out[ARCHIVE_OWNER_MAX + 1])
+void lease_owner(const struct workspace *w, char out[ARCHIVE_OWNER_MAX + 1])
 {
     str_fmt(out, ARCHIVE_OWNER_MAX + 1, "workspace:%llu", (unsigned long long)w->seq);
 }
@@ -254,7 +243,7 @@ static void make_now(void *arg, const struct create_opts *create)
                              .create = create};
 
     mark_of(w, mark);
-    owner_of(w, owner);
+    lease_owner(w, owner);
     if (w->digest[0] != '\0')
         w->backend->kind->restore(w->backend, &s, on_made, o);
     else
@@ -282,25 +271,25 @@ void lease_operate(struct workspace *w)
     if (what == WS_OP_NONE || w->op_runs)
         return;
     mark_of(w, mark);
-    owner_of(w, owner);
+    lease_owner(w, owner);
     switch (what) {
     case WS_OP_MAKE:
-        k->undo(w->backend, w->key, mark, on_clear, op_new(w, what));
+        k->undo(w->backend, w->key, mark, on_clear, lease_op(w, what));
         break;
     case WS_OP_UNDO:
-        k->undo(w->backend, w->key, mark, on_done, op_new(w, what));
+        k->undo(w->backend, w->key, mark, on_done, lease_op(w, what));
         break;
     case WS_OP_PAUSE:
-        k->pause(w->backend, w->key, w->sandbox, on_done, op_new(w, what));
+        k->pause(w->backend, w->key, w->sandbox, on_done, lease_op(w, what));
         break;
     case WS_OP_WAKE:
-        k->resume(w->backend, w->key, w->sandbox, on_made, op_new(w, what));
+        k->resume(w->backend, w->key, w->sandbox, on_made, lease_op(w, what));
         break;
     case WS_OP_ARCHIVE:
-        k->archive(w->backend, w->key, w->sandbox, owner, w->spec, on_archived, op_new(w, what));
+        k->archive(w->backend, w->key, w->sandbox, owner, w->spec, on_archived, lease_op(w, what));
         break;
     case WS_OP_REMOVE:
-        k->remove(w->backend, w->key, w->sandbox, on_done, op_new(w, what));
+        k->remove(w->backend, w->key, w->sandbox, on_done, lease_op(w, what));
         break;
     case WS_OP_NONE:
         break;
@@ -311,7 +300,8 @@ void lease_operate(struct workspace *w)
 
 static void forgotten(void *arg, const struct err *e)
 {
-    struct workspace *w = op_end(arg);
+    struct workspace *w = lease_op_end(arg);
+    char data[256];
     struct err why;
 
     if (w == NULL)
@@ -323,7 +313,9 @@ static void forgotten(void *arg, const struct err *e)
         lease_told_deleted(w, e);
         return;
     }
-    engine_say(w->all->o.engine, w->key, "", "workspace.deleted", "{}");
+    snprintf(data, sizeof(data), "{\"workspace\":\"%s\",\"epoch\":%llu}", w->name,
+             (unsigned long long)w->epoch);
+    engine_say(w->all->o.engine, w->key, "", "workspace.deleted", data);
     lease_told_deleted(w, NULL);
     lease_free(w);
 }
@@ -332,9 +324,9 @@ void lease_forget(struct workspace *w)
 {
     char owner[ARCHIVE_OWNER_MAX + 1];
 
-    owner_of(w, owner);
+    lease_owner(w, owner);
     engine_archives_delete(w->all->o.engine, w->key, owner, NULL, forgotten,
-                           op_new(w, WS_OP_REMOVE));
+                           lease_op(w, WS_OP_REMOVE));
 }
 
 /* Operations of one that is freed find nothing of it. */

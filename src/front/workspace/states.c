@@ -22,7 +22,7 @@ const struct ws_step ws_steps[WS_STATE_COUNT][WS_EVENT_COUNT] = {
 #define X(name, shown, op, meaning) [WS_##name] = {#name, shown, meaning, WS_OP_##op},
 const struct ws_state_info ws_states[WS_STATE_COUNT] = {WS_STATES(X)};
 #undef X
-#define X(name, meaning) [WS_EV_##name] = meaning,
-const char *const ws_event_meanings[WS_EVENT_COUNT] = {WS_EVENTS(X)};
+#define X(name, meaning) [WS_EV_##name] = {#name, meaning},
+const struct ws_event_info ws_events[WS_EVENT_COUNT] = {WS_EVENTS(X)};
 #undef X
 /* clang-format on */

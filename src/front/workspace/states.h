@@ -2,7 +2,7 @@
  *
  * Entering a state begins its operation on the backend (make, undo, pause, wake, archive, remove);
  * what comes of it is DONE, FAIL or LOST. Each change of state is one row, durable before anything
- * follows from it. The diagram in docs/workspaces.md is generated from this table. */
+ * follows from it. The diagram in docs/workspace-states.md is generated from this table. */
 #ifndef FRONT_WORKSPACE_STATES_H
 #define FRONT_WORKSPACE_STATES_H
 
@@ -69,6 +69,8 @@ struct ws_state_info {
     enum ws_op op;
 };
 extern const struct ws_state_info ws_states[WS_STATE_COUNT];
-extern const char *const ws_event_meanings[WS_EVENT_COUNT];
+extern const struct ws_event_info {
+    const char *name, *meaning;
+} ws_events[WS_EVENT_COUNT];
 
 #endif

@@ -224,13 +224,16 @@ static void info_of(const struct workspace *w, struct workspace_info *i)
     }
 }
 
-static int insert(struct workspaces *all, const char *key, const char *name, const char *full,
-                  const struct workspace_make *m, struct workspace **ret, struct err *e)
+int lease_insert(struct workspaces *all, const char *key, const char *name,
+                 const struct workspace_make *m, enum ws_state state, struct workspace **ret,
+                 struct err *e)
 {
     uint64_t now = clock_real_ms();
     struct backend *b = backend_of(all, m->backend != NULL ? m->backend : backend_kinds[0]->name);
+    char full[WS_FULL_MAX + 1];
     struct store_workspace row = {.key = key,
                                   .name = name,
+                                  .state = state,
                                   .sandbox = "",
                                   .digest = "",
                                   .reason = "",
@@ -242,6 +245,8 @@ static int insert(struct workspaces *all, const char *key, const char *name, con
                                   .changed_ms = now,
                                   .used_ms = now};
 
+    if (full_name(key, name, full, e) < 0)
+        return -1;
     if (b == NULL)
         return err_set(e, ERR_UNSUPPORTED, "backend: this server has no backend '%.32s'",
                        m->backend);
@@ -265,7 +270,7 @@ int workspace_put(struct workspaces *all, const char *key, const char *name,
         return -1;
     w = find(all, full);
     *ret_made = w == NULL;
-    if (w == NULL && insert(all, key, name, full, m, &w, e) < 0)
+    if (w == NULL && lease_insert(all, key, name, m, WS_COLD, &w, e) < 0)
         return -1;
     if (!*ret_made && !m->any_spec && strcmp(w->spec, m->spec) != 0)
         return err_set(e, ERR_CONFLICT,

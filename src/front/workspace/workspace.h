@@ -76,6 +76,22 @@ int workspace_get(struct workspaces *all, const char *key, const char *name,
 int workspace_set_policy(struct workspaces *all, const char *key, const char *name,
                          const struct workspace_policy *p, struct err *e);
 
+/* All that is needed to bring a workspace back, here or at another server with the same store of
+ * archives. Strings are borrowed until the next turn of the loop. */
+#define WORKSPACE_ENVELOPE 1u /* version */
+struct workspace_envelope {
+    const char *backend, *sandbox, *spec, *space, *digest; /* "": none */
+    uint64_t epoch, route;
+    struct workspace_policy policy;
+};
+int workspace_envelope_of(struct workspaces *all, const char *key, const char *name,
+                          struct workspace_envelope *ret, struct err *e);
+/* Makes the workspace that the envelope describes: with its sandbox if that exists here, else with
+ * its archive. ERR_CONFLICT if the name or the sandbox is taken; on failure nothing is left. May
+ * answer inside the call. */
+void workspace_adopt(struct workspaces *all, const char *key, const char *name,
+                     const struct workspace_envelope *from, engine_done_cb *cb, void *arg);
+
 struct workspace_list {
     const char *key;   /* NULL: all */
     const char *state; /* NULL: all */

@@ -16,6 +16,7 @@
     X(life)                                                                                        \
     X(snapshots)                                                                                   \
     X(workspaces)                                                                                  \
+    X(envelope)                                                                                    \
     X(holders)                                                                                     \
     X(forks)                                                                                       \
     X(metrics)                                                                                     \

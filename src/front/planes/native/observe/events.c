@@ -5,6 +5,7 @@
 #include "base/own.h"
 #include "base/str.h"
 #include "front/planes/native/internal.h"
+#include "front/workspace/workspace.h"
 
 #define BACKLOG_MAX (1u << 20)
 
@@ -26,7 +27,8 @@ static const struct surface_input events_input = {SURFACE_INPUT(events_fields, s
 
 struct watcher {
     struct call *c;
-    char sandbox[65]; /* "": all */
+    char sandbox[65];                       /* "": all */
+    char workspace[WORKSPACE_NAME_MAX + 1]; /* "": all; else its own and those of its sandbox */
 };
 
 /* clang-format off */
@@ -49,11 +51,27 @@ static void tell_gap(struct call *c, const char *id)
     call_event(c, id, "truncated", &data);
 }
 
+static bool is_of_workspace(const struct watcher *w, const struct engine_event *ev)
+{
+    struct workspace_info now;
+    char begin[WORKSPACE_NAME_MAX + 32];
+    struct err e;
+
+    str_fmt(begin, sizeof(begin), "{\"workspace\":\"%s\"", w->workspace);
+    if (ev->kind == NULL || strncmp(ev->data, begin, strlen(begin)) == 0)
+        return true;
+    return workspace_get(native_workspaces(w->c), w->c->ref.key, w->workspace, &now, &e) == 0 &&
+           *now.sandbox != '\0' && strcmp(now.sandbox, ev->sandbox) == 0 &&
+           strncmp(ev->kind, "workspace.", strlen("workspace.")) != 0;
+}
+
 static void on_event(void *arg, const struct engine_event *ev)
 {
     struct watcher *w = arg;
     char id[24];
 
+    if (w->workspace[0] != '\0' && !is_of_workspace(w, ev))
+        return;
     if (w->sandbox[0] != '\0' && ev->sandbox != NULL && strcmp(w->sandbox, ev->sandbox) != 0)
         return;
     str_fmt(id, sizeof(id), "%llu", (unsigned long long)ev->seq);
@@ -97,12 +115,36 @@ static void events_get(struct call *c, const void *query)
     call_expect(c, &watch_source, engine_watch(c->ref.engine, c->ref.key, after, on_event, w));
 }
 
+static void workspace_events(struct call *c, const void *query)
+{
+    struct watcher *w = call_state(c, sizeof(*w), NULL);
+    struct workspace_info now;
+    uint64_t after;
+    struct err e;
+
+    (void)query;
+    if (last_seen(c, &after, &e) < 0 ||
+        workspace_get(native_workspaces(c), c->ref.key, call_param(c, 0), &now, &e) < 0) {
+        call_fail(c, &e);
+        return;
+    }
+    w->c = c;
+    str_fmt(w->workspace, sizeof(w->workspace), "%s", now.name);
+    call_begin(c, CALL_SSE);
+    call_expect(c, &watch_source, engine_watch(c->ref.engine, c->ref.key, after, on_event, w));
+}
+
 /* clang-format off */
 const struct surface_row surface_events[] = {
     {{"GET", "/v1/events"}, SCOPE_READ, events_get, "watchEvents",
      "Streams events of the sandboxes and processes of your key, from now on or after Last-Event-ID.",
      .query = &events_input, .status = 200,
      .events = "named by kind (Event); truncated if earlier events may be missing",
+     .event_shapes = {&event_shape}, .flags = SURFACE_RESUME},
+    {{"GET", "/v1/workspaces/{name}/events"}, SCOPE_READ, workspace_events, "watchWorkspaceEvents",
+     "Streams the transitions of a workspace and the events of its sandbox, from now on or after Last-Event-ID. Does not use the workspace.",
+     .status = 200,
+     .events = "named by kind (Event): workspace.changed, workspace.deleted and those of its sandbox; truncated if earlier events may be missing",
      .event_shapes = {&event_shape}, .flags = SURFACE_RESUME},
     {.op = NULL},
 };
