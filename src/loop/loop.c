@@ -125,12 +125,6 @@ static void tell_long(struct loop *l, uint64_t us)
              (unsigned long long)us / 1000u, l->doing != NULL ? l->doing : "no request");
 }
 
-static void begin_turn(struct loop *l)
-{
-    if (l->measured)
-        l->turn_us = l->mark_us = processor_us();
-}
-
 /* A callback has returned. */
 static void end_hold(struct loop *l)
 {
@@ -147,12 +141,6 @@ static void end_hold(struct loop *l)
     if (us > LOOP_HOLD_MS * 1000u)
         tell_long(l, us);
     l->doing = NULL;
-}
-
-static void end_turn(struct loop *l)
-{
-    if (l->measured)
-        histogram_add(&l->times.turns, l->mark_us - l->turn_us);
 }
 
 int loop_io_start(struct loop *l, struct loop_io *io, int fd, uint32_t events,
@@ -364,7 +352,8 @@ int loop_turn(struct loop *l, int timeout_ms, struct err *e)
         return err_sys(e, "epoll_wait");
     l->now_ns = clock_mono_ns();
     l->nbatch = n < 0 ? 0 : n;
-    begin_turn(l);
+    if (l->measured)
+        l->turn_us = l->mark_us = processor_us();
     for (l->at = 0; l->at < l->nbatch; l->at++) {
         struct loop_io *io = l->batch[l->at].data.ptr;
 
@@ -382,7 +371,8 @@ int loop_turn(struct loop *l, int timeout_ms, struct err *e)
         end_hold(l);
     }
     run_laters(l);
-    end_turn(l);
+    if (l->measured)
+        histogram_add(&l->times.turns, l->mark_us - l->turn_us);
     return 0;
 }
 

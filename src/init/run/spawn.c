@@ -283,37 +283,29 @@ static int too_big(const struct plan *p, struct err *e)
                    p->argv[1], what, ARG_BYTES_MAX);
 }
 
-static int exec_failed(const struct plan *p, struct err *e)
-{
-    const char *name = p->argv[1], *base = strrchr(name, '/');
-
-    base = base != NULL ? base + 1 : name;
-    if (p->error == ENOENT && name[0] == '/' && access(name, F_OK) == 0)
-        return err_set(e, ERR_CANNOT_START,
-                       "%s: its interpreter (the first line, or the dynamic loader) is not in "
-                       "this sandbox",
-                       name);
-    if (p->error == ENOENT)
-        return err_set(e, ERR_CANNOT_START, "%s: not found in this sandbox%s%s", name,
-                       strcmp(base, "bash") == 0 ? "; its template has no " : "",
-                       strcmp(base, "bash") == 0 ? base : "");
-    if (p->error == ENOEXEC)
-        return err_set(e, ERR_CANNOT_START, "%s: exec format error", name);
-    if (p->error == E2BIG)
-        return too_big(p, e);
-    return err_set(e, ERR_CANNOT_START, "%s: %s", name, strerror(p->error));
-}
-
 /* e->sys tells a client what a shell would: the program was not found, or cannot be run. Of other
  * failures (no such directory, no such user) it is 0. */
 static int say_exec_failed(const struct plan *p, struct err *e)
 {
-    int error = p->error;
+    const char *name = p->argv[1], *base = strrchr(name, '/');
+    bool is_there = name[0] == '/' && access(name, F_OK) == 0;
+    bool is_bash = strcmp(base != NULL ? base + 1 : name, "bash") == 0;
 
-    if (error == ENOENT && p->argv[1][0] == '/' && access(p->argv[1], F_OK) == 0)
-        error = ENOEXEC; /* it is there; its interpreter is not */
-    exec_failed(p, e);
-    e->sys = error;
+    if (p->error == ENOENT && is_there)
+        err_set(
+            e, ERR_CANNOT_START,
+            "%s: its interpreter (the first line, or the dynamic loader) is not in this sandbox",
+            name);
+    else if (p->error == ENOENT)
+        err_set(e, ERR_CANNOT_START, "%s: not found in this sandbox%s", name,
+                is_bash ? "; its template has no bash" : "");
+    else if (p->error == ENOEXEC)
+        err_set(e, ERR_CANNOT_START, "%s: exec format error", name);
+    else if (p->error == E2BIG)
+        too_big(p, e);
+    else
+        err_set(e, ERR_CANNOT_START, "%s: %s", name, strerror(p->error));
+    e->sys = p->error == ENOENT && is_there ? ENOEXEC : p->error;
     return -1;
 }
 

@@ -49,28 +49,23 @@ void image_result_free(struct image_result *r)
     buf_free(&r->settings);
 }
 
-static int check_env(const json_t *env, struct err *e)
+static int decode(json_t *j, struct settings *s, struct err *e)
 {
-    const json_t *s;
+    const json_t *var;
     size_t i;
 
-    json_array_foreach(env, i, s)
+    if (json_decode(j, settings_fields, ARRAY_LEN(settings_fields), s, e) < 0)
+        return err_wrap(e, "the image's settings");
+    if (*s->workdir != '\0' && *s->workdir != '/')
+        return err_set(e, ERR_INVALID, "the image's workdir '%.200s' is not absolute", s->workdir);
+    json_array_foreach(s->env, i, var)
     {
-        const char *text = json_string_value(s), *eq = strchr(text, '=');
+        const char *text = json_string_value(var), *eq = strchr(text, '=');
 
         if (eq == NULL || eq == text)
             return err_set(e, ERR_INVALID, "the image's env: '%.40s' is not NAME=value", text);
     }
     return 0;
-}
-
-static int decode(json_t *j, struct settings *s, struct err *e)
-{
-    if (json_decode(j, settings_fields, ARRAY_LEN(settings_fields), s, e) < 0)
-        return err_wrap(e, "the image's settings");
-    if (*s->workdir != '\0' && *s->workdir != '/')
-        return err_set(e, ERR_INVALID, "the image's workdir '%.200s' is not absolute", s->workdir);
-    return check_env(s->env, e);
 }
 
 static void put_words(struct json_w *w, const char *key, const json_t *list)

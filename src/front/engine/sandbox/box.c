@@ -102,15 +102,6 @@ size_t box_after(const struct engine *g, uint64_t after)
     return lo;
 }
 
-static void order_add(struct engine *g, struct box *b)
-{
-    if (g->norder == g->corder) {
-        g->corder = g->corder ? g->corder * 2 : 64;
-        g->order = mem_again(g->order, g->corder, sizeof(struct box *));
-    }
-    g->order[g->norder++] = b; /* the store gives ever higher numbers */
-}
-
 static void order_del(struct engine *g, const struct box *b)
 {
     size_t i = box_after(g, b->seq - 1);
@@ -207,7 +198,11 @@ struct box *box_add(struct engine *g, const struct store_sandbox *row)
     list_init(&b->flush.link);
     list_init(&b->journal.waiting);
     talk_peer_init(&b->peer, g->hub, b->pub.id);
-    order_add(g, b);
+    if (g->norder == g->corder) {
+        g->corder = g->corder ? g->corder * 2 : 64;
+        g->order = mem_again(g->order, g->corder, sizeof(struct box *));
+    }
+    g->order[g->norder++] = b; /* the store gives ever higher numbers */
     mem_put(&g->boxes, &b->node, b->pub.id);
     name_attach(b);
     idle_watch(b);

@@ -401,45 +401,29 @@ static enum wire_next heard(void *arg, const struct wire_head *head, const char 
     return is_listening(c) ? WIRE_NEXT : WIRE_STOP;
 }
 
-/* Delivers every whole frame of `in`. A callback may pause, end or fail the
- * talk, or begin another one on this connection. */
-static void parse(struct line *c, struct buf *in)
+/* Delivers every whole frame of what was read. A callback may pause, end or fail the talk, or begin
+ * another one on this connection. What is left afterwards is kept. */
+static void line_parse(struct line *c, size_t fresh)
 {
+    /* A view of the scratch, never grown and never freed. */
+    struct buf in = {.mem = c->hub->scratch, .len = c->left.len + fresh, .max = TALK_IN_MAX};
     struct err e;
 
     c->inside = true;
-    if (is_listening(c) && wire_pump(in, TALK_FRAME_MAX, heard, c, &e) < 0)
+    if (is_listening(c) && wire_pump(&in, TALK_FRAME_MAX, heard, c, &e) < 0)
         line_nonsense(c, &e);
     c->inside = false;
-}
-
-/* After parsing: what is left is the connection's to keep, or it is gone. */
-static void settle(struct line *c, const struct buf *in)
-{
-    struct err e;
-
     if (c->state == LINE_DEAD) {
         line_free(c);
         return;
     }
     buf_clear(&c->left);
-    if (in->len == 0) {
+    if (in.len == 0) {
         buf_free(&c->left);
-        return;
-    }
-    if (buf_add(&c->left, buf_data(in), in->len) < 0) {
+    } else if (buf_add(&c->left, buf_data(&in), in.len) < 0) {
         err_set(&e, ERR_INTERNAL, "sandbox %s: out of memory", c->peer->id);
         line_fail(c, &e);
     }
-}
-
-static void line_parse(struct line *c, size_t fresh)
-{
-    /* A view of the scratch, never grown and never freed. */
-    struct buf in = {.mem = c->hub->scratch, .len = c->left.len + fresh, .max = TALK_IN_MAX};
-
-    parse(c, &in);
-    settle(c, &in);
 }
 
 static void line_again(struct loop_later *l)

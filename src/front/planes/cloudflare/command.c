@@ -6,24 +6,19 @@
 #include "front/planes/cloudflare/internal.h"
 #include "mem/mem.h"
 
-static void take_argv(struct cloudflare_command *c, json_t *argv)
+int cloudflare_command(struct cloudflare_command *c, json_t *argv, json_t *env, const char *cwd,
+                       struct err *e)
 {
     json_t *arg;
     size_t i;
 
-    c->argv = mem_zeroed(json_array_size(argv) + 1, sizeof(*c->argv));
-    json_array_foreach(argv, i, arg) c->argv[i] = json_string_value(arg);
-    c->o.argv = c->argv;
-}
-
-int cloudflare_command(struct cloudflare_command *c, json_t *argv, json_t *env, const char *cwd,
-                       struct err *e)
-{
     buf_init(&c->env, PROCESS_ARGS_MAX);
     buf_init(&c->cwd, 2 * ENGINE_PATH_MAX);
     buf_init(&c->text, CLOUDFLARE_TEXT_MAX);
     c->o = (struct process_opts){.user = CLOUDFLARE_USER};
-    take_argv(c, argv);
+    c->argv = mem_zeroed(json_array_size(argv) + 1, sizeof(*c->argv));
+    json_array_foreach(argv, i, arg) c->argv[i] = json_string_value(arg);
+    c->o.argv = c->argv;
     if (maps_env(env, &c->env, e) < 0 ||
         cloudflare_path("cwd", cwd != NULL ? cwd : CLOUDFLARE_ROOT, &c->cwd, e) < 0)
         return -1;

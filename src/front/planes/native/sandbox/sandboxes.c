@@ -276,23 +276,18 @@ static void sandbox_list(struct call *c, const void *in)
 
 /* ---- one of them ---- */
 
-static void reply_current(struct call *c)
+static void sandbox_get(struct call *c, const void *in)
 {
     const struct sandbox *s = engine_get(c->ref);
     struct err e;
 
+    (void)in;
     if (s != NULL) {
         sandbox_reply(c, s);
         return;
     }
     err_set(&e, ERR_NOT_FOUND, "no sandbox %.40s", call_param(c, 0));
     call_fail(c, &e);
-}
-
-static void sandbox_get(struct call *c, const void *in)
-{
-    (void)in;
-    reply_current(c);
 }
 
 static void sandbox_delete(struct call *c, const void *in)
