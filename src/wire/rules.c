@@ -53,7 +53,7 @@ int rules_check(const struct wire_bytes *list, struct err *e)
         struct wire_rule r = rules_get(list, i);
 
         if (!cidr_is_valid(&r.to) || p.deny > 1 || p.zero != 0)
-            return err_set(e, ERR_INVALID, "rule %zu is none", i);
+            return err_set(e, ERR_INVALID, "rule %zu is not a rule", i);
     }
     return 0;
 }

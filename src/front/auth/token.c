@@ -433,7 +433,7 @@ static int read_claims(const char *json, enum token_kind kind, struct token_clai
         json_decode(doc, claims_fields, sizeof(claims_fields) / sizeof(*claims_fields), &in, e) < 0)
         return -1;
     if (strcmp(in.kind, kinds[kind].name) != 0)
-        return err_set(e, ERR_UNAUTHORIZED, "it is of another kind");
+        return err_set(e, ERR_UNAUTHORIZED, "it is a token for something else");
     *ret = (struct token_claims){.kind = kind, .port = (unsigned)in.port, .expires_s = in.exp};
     strcpy(ret->key, in.key);
     strcpy(ret->subject, in.sub);

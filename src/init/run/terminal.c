@@ -30,7 +30,7 @@ static int pty_failed(struct err *e)
             "start terminal: all terminals of this sandbox are in use; delete one first");
     if (errno == EMFILE || errno == ENFILE || errno == ENOMEM)
         return err_set(e, ERR_UNAVAILABLE, "start terminal: %s", strerror(errno));
-    return err_set(e, ERR_UNSUPPORTED, "start terminal: this sandbox has none: %s",
+    return err_set(e, ERR_UNSUPPORTED, "start terminal: this sandbox has no terminals: %s",
                    strerror(errno));
 }
 

@@ -126,7 +126,7 @@ static int ask(struct fd_call *c)
 static enum wire_next heard_hello(struct fd_call *c, const struct init_hello *m)
 {
     if (!init_is_understood(m->version))
-        fail(c, ERR_UNSUPPORTED, "was started by another version of Cove");
+        fail(c, ERR_UNSUPPORTED, "its init was started by another version of Cove");
     else if (!c->greeted && ask(c) < 0)
         fail(c, ERR_GONE, "its init closed the connection");
     else
@@ -162,17 +162,17 @@ static enum wire_next heard(void *arg, const struct wire_head *head, const char 
     union talk_msg msg;
 
     if (m == NULL || wire_get(m, body, head->len, &msg, e) < 0)
-        nonsense(c, "a message that is none");
+        nonsense(c, "a malformed message");
     else if (head->type == INIT_HELLO)
         return heard_hello(c, &msg.init_hello);
     else if (!c->greeted || head->seq != SEQ)
-        nonsense(c, "an answer to nothing");
+        nonsense(c, "an answer without a request");
     else if (head->type == INIT_FAIL)
         return heard_fail(c, &msg.init_fail);
     else if (head->type == INIT_FD)
         return heard_fd(c, &msg.init_fd);
     else
-        nonsense(c, "another answer than an fd");
+        nonsense(c, "an answer without a file descriptor");
     return WIRE_GONE;
 }
 
@@ -185,7 +185,7 @@ static void listen_again(struct fd_call *c)
     if (c->in.closed)
         fail(c, ERR_GONE, "its init closed the connection");
     else if (c->in.got == FD_ANSWER_MAX)
-        nonsense(c, "more than an answer");
+        nonsense(c, "more bytes than an answer has");
     else if (loop_io_start(c->g->loop, &c->io, c->in.fd, EPOLLIN, on_io, &e) < 0)
         tell(c, &e);
 }
