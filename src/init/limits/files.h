@@ -2,7 +2,7 @@
  *
  * Each is covered with a regular file of a tmpfs, on which init holds a lease: an open by a
  * program inside waits until init has written the present values and given the lease up. So reads
- * are new, and nothing is done while nobody reads. While a file stays open no lease can be had
+ * are new, and nothing is done while no program reads. While a file stays open no lease can be had
  * on it: it is rewritten, after 10 ms and then up to a second apart.
  *
  * WHY NOT FUSE: a read of a frozen file system cannot be interrupted. An open that waits for a lease

@@ -437,7 +437,8 @@ int spawn(struct spawner *s, const struct spawn_opts *o, pid_t *ret, struct err 
     if (argv[1] == NULL || argv[1][0] == '\0')
         return err_set(e, ERR_CANNOT_START, "start process: argv is empty");
     if (o->helper && s->helper_fd < 0)
-        return err_set(e, ERR_UNSUPPORTED, "start the helper: this sandbox was started without one");
+        return err_set(e, ERR_UNSUPPORTED,
+                       "start the helper: this sandbox was started without one");
     add_user_env(env, o->user, user_env);
     if (o->helper && init_policy.mounts == 0)
         tell_helper(env, user_env[ENV_ADDED - 1]);

@@ -39,7 +39,7 @@ void manifest_free(struct manifest *m); /* zeroed memory is fine */
 struct manifest_chunk *manifest_add(struct manifest *m, enum manifest_part part);
 uint64_t manifest_stored(const struct manifest *m);
 int manifest_write(const struct manifest *m, struct buf *to, struct err *e);
-/* ERR_INTERNAL for a document that is none, ERR_UNSUPPORTED for one of a newer release. */
+/* ERR_INTERNAL for text that is no manifest, ERR_UNSUPPORTED for one of a newer release. */
 int manifest_read(const char *text, size_t len, struct manifest *ret, struct err *e);
 
 /* SHA-256 of bytes, by the fast implementation. */
