@@ -24,7 +24,7 @@
 /* The ceilings of sandboxes' limits. */
 #define CONFIG_CEILING(X, _, member, name, type, def, min, max, doc, api, value, flag, ceiling, words) X(type, member##_max, name "-max", ceiling, 0, max, words)
 /* The quotas of keys that have no value of their own. */
-#define CONFIG_QUOTA(X, _, member, name, type, def, max, doc) X(type, quota_##member, "quota-" name, def, 0, max, "quota of each key that is not an admin's and has no value of its own: " doc "; 0: no limit")
+#define CONFIG_QUOTA(X, _, member, name, type, def, max, doc) X(type, quota_##member, "quota-" name, def, 0, max, "default quota of a key, not of admin keys: " doc "; 0: no limit")
 #define CONFIG_KEYS(X)                                                                                                         \
     /* type     member        name             default             min    max        one sentence */                           \
     X(TEXT,     listen,       "listen",        "127.0.0.1:7878",   0,     0,         "address and port of everything Cove serves")             \
