@@ -61,13 +61,16 @@ for (const user of ['root', 'user']) {
   });
 }
 
-// init answers statfs for everybody inside, in their memory
+// init answers statfs, sysinfo and sched_getaffinity for all processes inside, in their memory
 test('forged seccomp requests do not mislead, block or end init', async () => {
   for (const user of ['root', 'user']) {
     refused(await attack(d, id, 'statfs', ['lies'], { user }), {
       plain: 'ok', 'no path': 'EFAULT', 'path in the kernel': 'EFAULT', 'path over the edge': 'EFAULT', 'endless path': 'ENAMETOOLONG', 'empty path': 'ENOENT',
       'no place': 'EFAULT', 'place in the kernel': 'EFAULT', 'place over the edge': 'EFAULT', 'bad fd': 'EBADF', 'huge fd': 'EBADF',
       "init's root": 'EACCES', "init's fd": 'EACCES', 'a pipe nobody opens': 'ok', 'a pipe by its fd': user === 'root' ? 'ok' : ['ok', 'EBADF'],
+      'memory: no place': 'EFAULT', 'memory: place in the kernel': 'EFAULT', 'memory: place over the edge': 'EFAULT',
+      'processors: no place': 'EFAULT', 'processors: place over the edge': 'EFAULT', 'processors: no room': 'EINVAL', 'processors: odd room': 'EINVAL',
+      'processors: endless room': 'ok', 'processors: of no process': 'ESRCH', 'processors: of nothing': 'ESRCH', 'processors: of init': 'ok',
     });
     refused(await attack(d, id, 'statfs', ['deaths'], { user }), { killed: 'ok' });
     await alive();

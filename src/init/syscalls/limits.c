@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <linux/sysinfo.h>
-#include <stdbool.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -12,21 +11,18 @@
 
 #define MASK_MAX 1024u
 
-/* The answer goes to the address in argument `arg`, unless the caller was killed. */
+/* The answer goes to the address in argument `arg`. Not to processes of ours whose memory init may
+ * not open: cove-helper, and threads of init (with a sanitizer each asks when it ends). They
+ * get the host's values. */
 static int put(const struct caller *c, int arg, const void *from, size_t len)
 {
     autofd int mem = caller_open_mem(c);
 
-    if (mem < 0 || !caller_waits(c))
+    if (mem < 0)
+        return CALLER_CONTINUE;
+    if (!caller_waits(c))
         return -ESRCH;
     return pwrite(mem, from, len, (off_t)c->q->data.args[arg]) == (ssize_t)len ? 0 : -EFAULT;
-}
-
-/* A thread of init, which may not open init's own memory. With a sanitizer each thread asks when
- * it ends for its stack, and libc then for its processors. */
-static bool is_ours(const struct caller *c)
-{
-    return syscall(SYS_tgkill, getpid(), c->q->pid, 0) == 0;
 }
 
 int limits_on_affinity(const struct caller *c)
@@ -35,8 +31,6 @@ int limits_on_affinity(const struct caller *c)
     int pid = (int)c->q->data.args[0], n;
     size_t len = (uint32_t)c->q->data.args[1];
 
-    if (is_ours(c))
-        return CALLER_CONTINUE;
     if (len > sizeof(mask))
         len = sizeof(mask);
     n = limits_affinity(c->limits, pid == 0 ? (int)c->q->pid : pid, mask, len);
@@ -55,8 +49,6 @@ int limits_on_sysinfo(const struct caller *c)
     struct limits_memory m;
     struct limits_cpu cpu;
 
-    if (is_ours(c))
-        return CALLER_CONTINUE;
     limits_memory(c->limits, &m);
     limits_cpu(c->limits, c->load, &cpu);
     si.uptime = (__kernel_long_t)(cpu.up_ms / 1000);

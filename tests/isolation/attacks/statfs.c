@@ -1,4 +1,4 @@
-/* statfs.c - init answers statfs in the asker's memory: questions that lie.
+/* statfs.c - init answers statfs and other calls in the asker's memory: questions that lie.
  *
  * Bad pointers, askers that die, execute or change the name while they are being
  * answered, and read-only memory as the place for the answer. */
@@ -40,6 +40,17 @@ static void lies(void)
     TRY("a pipe nobody opens", syscall(SYS_statfs, "/tmp/statfs-fifo", buf));
     fifo = open("/tmp/statfs-fifo", O_RDONLY | O_NONBLOCK);
     TRY("a pipe by its fd", syscall(SYS_fstatfs, fifo, buf));
+    TRY("memory: no place", syscall(SYS_sysinfo, NULL));
+    TRY("memory: place in the kernel", syscall(SYS_sysinfo, 0xffffffff81000000ul));
+    TRY("memory: place over the edge", syscall(SYS_sysinfo, edge + 4090));
+    TRY("processors: no place", syscall(SYS_sched_getaffinity, 0, 1024, NULL));
+    TRY("processors: place over the edge", syscall(SYS_sched_getaffinity, 0, 1024, edge + 4092));
+    TRY("processors: no room", syscall(SYS_sched_getaffinity, 0, 0, buf));
+    TRY("processors: odd room", syscall(SYS_sched_getaffinity, 0, 1023, buf));
+    TRY("processors: endless room", syscall(SYS_sched_getaffinity, 0, 1u << 31, longest));
+    TRY("processors: of no process", syscall(SYS_sched_getaffinity, 999999, 1024, longest));
+    TRY("processors: of nothing", syscall(SYS_sched_getaffinity, -5, 1024, longest));
+    TRY("processors: of init", syscall(SYS_sched_getaffinity, 1, 1024, longest));
 }
 
 /* Asks for ever; half of them change the name meanwhile. */
@@ -52,6 +63,9 @@ static void __attribute__((noreturn)) ask(int i)
             memset(shared, i % 4 == 1 ? '/' : 'x', 4000);
         syscall(SYS_statfs, shared, buf);
         syscall(SYS_fstatfs, i % 7, buf);
+        syscall(SYS_sysinfo, buf);
+        syscall(SYS_sched_getaffinity, i % 3, sizeof(buf), buf);
+        close(open(i % 2 ? "/proc/meminfo" : "/proc/stat", O_RDONLY | O_CLOEXEC));
     }
 }
 
