@@ -22,7 +22,7 @@ struct envelope_view {
 };
 /* clang-format off */
 static const struct shape_field archive_fields[] = {
-    {"space", SHAPE_STR, offsetof(struct archive_view, space), "Part of the store that it is in. Whoever knows it and the digest may read the archive."},
+    {"space", SHAPE_STR, offsetof(struct archive_view, space), "Part of the store that it is in. A client that knows it and the digest can read the archive."},
     {"digest", SHAPE_STR, offsetof(struct archive_view, digest), "Its SHA-256."},
 };
 static SHAPE(archive_shape, "WorkspaceArchive", "Where the files of a workspace are.", archive_fields);
