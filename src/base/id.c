@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <sys/random.h>
 
+#include "base/str.h"
+
 static unsigned long held;
 
 void id_hold(unsigned long seed)
@@ -50,6 +52,19 @@ void id_random(char *out, size_t n)
     for (size_t i = 0; i < n; i++)
         out[i] = alphabet[(unsigned char)out[i] & 31];
     out[n] = '\0';
+}
+
+void id_uuid(char out[ID_UUID_LEN + 1])
+{
+    unsigned char raw[16];
+    char hex[2 * sizeof(raw) + 1];
+
+    id_bytes(raw, sizeof(raw));
+    raw[6] = (unsigned char)((raw[6] & 0x0f) | 0x40); /* version 4 */
+    raw[8] = (unsigned char)((raw[8] & 0x3f) | 0x80); /* of the variant that has versions */
+    str_hex(hex, raw, sizeof(raw));
+    str_fmt(out, ID_UUID_LEN + 1, "%.8s-%.4s-%.4s-%.4s-%.12s", hex, hex + 8, hex + 12, hex + 16,
+            hex + 20);
 }
 
 bool id_is_valid(const char *s, size_t max)

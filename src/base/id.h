@@ -14,6 +14,9 @@
  * cannot go on safely and aborts. */
 void id_random(char *out, size_t n);
 void id_bytes(void *out, size_t n);
+/* A random UUID (version 4), the form of the kernel's boot ids. */
+#define ID_UUID_LEN 36
+void id_uuid(char out[ID_UUID_LEN + 1]);
 /* True for 1..max characters of [a-z0-9] only. */
 bool id_is_valid(const char *s, size_t max);
 

@@ -130,16 +130,6 @@ static void __attribute__((noreturn)) become_init(const struct host *h, int boot
     _exit(5);
 }
 
-static void new_boot_id(char out[40])
-{
-    unsigned char r[16];
-    char hex[33];
-
-    id_bytes(r, sizeof(r));
-    str_hex(hex, r, sizeof(r));
-    str_fmt(out, 40, "%.8s-%.4s-%.4s-%.4s-%.12s", hex, hex + 8, hex + 12, hex + 16, hex + 20);
-}
-
 static int send_boot(struct host *h, int sock, int listen_fd, struct err *e)
 {
     autofd int run = cgroup_run(h);
@@ -151,7 +141,8 @@ static int send_boot(struct host *h, int sock, int listen_fd, struct err *e)
     struct pollfd p = {.fd = sock, .events = POLLIN};
     struct boot_answer a;
 
-    new_boot_id(m.boot_id);
+    _Static_assert(sizeof(m.boot_id) > ID_UUID_LEN, "a boot id is a UUID");
+    id_uuid(m.boot_id);
     str_fmt(h->engine.boot_id, sizeof(h->engine.boot_id), "%s", m.boot_id);
     str_fmt(m.sessions, sizeof(m.sessions), "%s/sessions", h->state);
     if (fds_send(sock, &m, sizeof(m), fds, HOST_FD_COUNT, 0) < 0)

@@ -33,6 +33,19 @@ TEST(ids_use_no_letters_that_are_easily_misread)
     CHECK_INT(strcspn(a, "ilou"), ID_LEN);
 }
 
+TEST(a_uuid_has_its_version_and_variant_and_is_new_each_time)
+{
+    char a[ID_UUID_LEN + 1], b[ID_UUID_LEN + 1];
+
+    id_uuid(a);
+    id_uuid(b);
+    CHECK_INT(strlen(a), ID_UUID_LEN);
+    CHECK_INT(strspn(a, "0123456789abcdef-"), ID_UUID_LEN);
+    CHECK(a[8] == '-' && a[13] == '-' && a[18] == '-' && a[23] == '-');
+    CHECK(a[14] == '4' && strchr("89ab", a[19]) != NULL);
+    CHECK(strcmp(a, b) != 0);
+}
+
 TEST(held_ids_are_the_same_every_time)
 {
     char a[ID_LEN + 1], b[ID_LEN + 1];

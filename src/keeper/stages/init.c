@@ -80,15 +80,8 @@ static int open_clock(struct sandbox *sb)
 
 static void fill_message(struct sandbox *sb, struct boot_message *m)
 {
-    unsigned char raw[16];
-    char hex[33];
-
-    id_bytes(raw, sizeof(raw));
-    raw[6] = (unsigned char)((raw[6] & 0x0f) | 0x40);
-    raw[8] = (unsigned char)((raw[8] & 0x3f) | 0x80);
-    str_hex(hex, raw, sizeof(raw));
-    str_fmt(sb->rec.boot_id, sizeof(sb->rec.boot_id), "%.8s-%.4s-%.4s-%.4s-%.12s", hex, hex + 8,
-            hex + 12, hex + 16, hex + 20);
+    _Static_assert(sizeof(sb->rec.boot_id) > ID_UUID_LEN, "a boot id is a UUID");
+    id_uuid(sb->rec.boot_id);
     m->version = INIT_VERSION;
     m->filter_len = (uint32_t)sb->k->filter_len;
     m->nofile = sb->rec.limits.nofile;
