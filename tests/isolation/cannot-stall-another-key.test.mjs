@@ -72,3 +72,19 @@ c.sendall(b'HTTP/1.1 200 OK\\r\\nContent-Length: 2\\r\\n\\r\\nok')`), { key: oth
   await poll('all are closed', () => removed() === 0, { deadline: 60_000 });
   assert.ok(left > FILES / 3, `it did not wait for them: ${left} were left after ${took} ms, and all were closed after ${Date.now() - began}`);
 });
+
+test('another key\'s create does not wait for all that one key has under way', async (t) => {
+  const e = await startDaemon({ args: ['--pool', '0', '--memory', '16M', '--disk', '16M', '--pids', '64'] });
+  t.after(() => e.stop());
+  const [loud, quiet] = [await e.post('/v1/keys', {}), await e.post('/v1/keys', {})];
+  const make = (key) => e.api('POST', '/v1/sandboxes', {}, { key });
+  const MOST = 150;
+  let done = 0;
+  const all = Array.from({ length: MOST }, () => make(loud.key).then(() => done++));
+  await Promise.race(all);
+  const before = done;
+  await make(quiet.key);
+  assert.ok(done - before < MOST / 2, `${done - before} of ${MOST - before} creates of the other key came first`);
+  await Promise.all(all);
+  assert.equal(done, MOST, 'those that waited are made as well');
+});

@@ -1,6 +1,40 @@
 /* test_engine_life.c - a sandbox is made, ends, is resumed and deleted. */
 #include "engine_rows.h"
 
+/* The keeper hears it next, and fails it. */
+static const char *fail_next_create(struct rig *r, bool fail)
+{
+    static char template[KEEPER_NAME_MAX + 1];
+    struct keeper_fail no = {.code = err_code(ERR_INTERNAL), .message = "no"};
+    union rig_msg m;
+    uint32_t seq = keeper_hear(r, KEEPER_CREATE, &m);
+
+    snprintf(template, sizeof(template), "%s", m.keeper_create.template);
+    if (fail)
+        keeper_say(r, KEEPER_FAIL, seq, &no);
+    return template;
+}
+
+TEST(creates_of_one_key_beyond_its_share_wait_for_each_other_and_not_those_of_another)
+{
+    struct create_opts loud = {.key = KEY, .template = "loud"};
+    struct create_opts quiet = {.key = "quiet", .template = "quiet"};
+    struct told many = {0}, one = {0};
+    struct rig r;
+
+    start(&r);
+    for (unsigned i = 0; i < ENGINE_CREATES_SHARE + 2; i++)
+        engine_create(r.g, &loud, told_sandbox, &many);
+    engine_create(r.g, &quiet, told_sandbox, &one);
+    for (unsigned i = 0; i < ENGINE_CREATES_SHARE; i++)
+        CHECK_STR(fail_next_create(&r, i == 0), "loud");
+    CHECK_STR(fail_next_create(&r, true), "quiet");
+    RIG_UNTIL(&r, one.n == 1 && many.n == 1);
+    CHECK_STR(fail_next_create(&r, false), "loud"); /* in the place of the first */
+    CHECK_INT(many.n, 1);
+    rig_free(&r); /* with one that waits */
+}
+
 TEST(a_created_sandbox_is_durable_before_the_answer_and_survives_a_restart)
 {
     struct rig r;

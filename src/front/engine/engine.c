@@ -56,6 +56,8 @@ int engine_new(const struct engine_opts *opts, struct engine **ret, struct err *
     map_init(&g->boxes);
     map_init(&g->names);
     map_init(&g->owned);
+    list_init(&g->asking);
+    list_init(&g->waiting);
     list_init(&g->making);
     list_init(&g->answers);
     list_init(&g->imports);
@@ -100,6 +102,7 @@ void engine_free(struct engine *g)
     loop_timer_stop(g->loop, &g->flush_soon);
     logbook_flush(g);
     keeper_link_free(g->keeper);
+    creates_free(g);
     imports_free(g);
     exports_free(g);
     archives_free(g);

@@ -194,6 +194,10 @@ struct create_opts { /* all borrowed for the call */
 /* `s` is borrowed for the call; NULL on failure. ERR_UNAVAILABLE when full. */
 typedef void engine_sandbox_cb(void *arg, const struct sandbox *s, const struct err *e);
 
+/* Creates of one key that the keeper has concurrently: as many as keep it busy. Further ones wait here, for
+ * the keeper takes them in order, and those of other keys would come after all of them. */
+#define ENGINE_CREATES_SHARE 32u
+
 void engine_create(struct engine *g, const struct create_opts *o, engine_sandbox_cb *cb, void *arg);
 /* NULL if there is none, or it is another key's. Points into the engine until
  * the next turn of the loop. */

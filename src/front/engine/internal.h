@@ -173,6 +173,8 @@ struct engine {
     struct box **order;     /* by seq */
     size_t norder, corder;
     size_t ncreates;     /* under way */
+    struct list asking;  /* ...those that the keeper has */
+    struct list waiting; /* ...those that wait for others of their key */
     struct list answers; /* waiters that the loop is about to answer */
     struct map names;    /* of sandboxes that have one */
     struct list making;  /* names whose sandbox is being made */
@@ -365,6 +367,7 @@ const struct snapshot *snap_imported(struct engine *g, const char *key, const ch
 int snapshots_join(struct engine *g, struct err *e);
 void snapshots_free(struct engine *g);
 void forks_free(struct engine *g);   /* fork.c */
+void creates_free(struct engine *g); /* sandbox.c */
 void exports_free(struct engine *g); /* export.c */
 
 /* archives/ */

@@ -20,6 +20,7 @@
 
 struct create {
     struct engine *g;
+    struct list link;      /* in engine.asking or engine.waiting */
     struct waiter *waiter; /* NULL once the client was told that creating the sandbox timed out */
     struct store_sandbox row;
     char snapshot[KEEPER_ID_MAX + 1]; /* that the keeper makes it from; or "" */
@@ -66,6 +67,7 @@ static struct create *create_new(struct engine *g, const struct create_opts *o)
     buf_init(&c->rules, WIRE_RULES_BYTES);
     box_pack_rules(&c->rules, o->rules, o->nrules);
     c->g = g;
+    list_init(&c->link);
     c->row.key = keep(&at, o->key);
     c->row.template = keep(&at, template);
     c->row.network = keep(&at, network);
@@ -157,6 +159,33 @@ static struct box *create_keep(struct create *c, const struct keeper_sandbox *m,
 
 static void create_ask(struct create *c);
 
+static void create_queue(struct create *c)
+{
+    struct create *other;
+    size_t n = 0;
+
+    LIST_EACH (&c->g->asking, other, struct create, link)
+        n += strcmp(other->row.key, c->row.key) == 0;
+    list_add_tail(n < ENGINE_CREATES_SHARE ? &c->g->asking : &c->g->waiting, &c->link);
+    if (n < ENGINE_CREATES_SHARE)
+        create_ask(c);
+}
+
+/* The keeper has answered. */
+static void create_next(struct create *c)
+{
+    struct create *other;
+
+    list_del(&c->link);
+    LIST_EACH (&c->g->waiting, other, struct create, link)
+        if (strcmp(other->row.key, c->row.key) == 0) {
+            list_del(&other->link);
+            list_add_tail(&c->g->asking, &other->link);
+            create_ask(other);
+            return;
+        }
+}
+
 /* There is no template of that name, but the client has a snapshot of it. */
 static bool is_snapshot(struct create *c, const struct err *why)
 {
@@ -175,9 +204,16 @@ static void create_drop(void *arg)
 {
     struct create *c = arg;
 
+    list_del(&c->link);
     free(c->waiter);
     buf_free(&c->rules);
     free(c);
+}
+
+void creates_free(struct engine *g)
+{
+    while (!list_empty(&g->waiting))
+        create_drop(LIST_FIRST(&g->waiting, struct create, link));
 }
 
 static void drop_flush(struct flush *w)
@@ -277,6 +313,7 @@ static void on_created(void *arg, const void *msg, const struct err *why)
         create_ask(c);
         return;
     }
+    create_next(c);
     if (why != NULL) {
         create_known(c, NULL, why);
     } else if (!id_is_valid(m->id, KEEPER_ID_MAX) || box_find(c->g, m->id) != NULL) {
@@ -377,7 +414,7 @@ void create_from(struct engine *g, const struct create_opts *o, const char *snap
     if (c == NULL)
         return;
     str_fmt(c->snapshot, sizeof(c->snapshot), "%s", snapshot);
-    create_ask(c);
+    create_queue(c);
 }
 
 void create_filled(struct engine *g, const struct create_opts *o, fill_cb *fill,
@@ -389,7 +426,7 @@ void create_filled(struct engine *g, const struct create_opts *o, fill_cb *fill,
         return;
     c->fill = fill;
     c->fill_arg = arg;
-    create_ask(c);
+    create_queue(c);
 }
 
 void engine_create(struct engine *g, const struct create_opts *o, engine_sandbox_cb *cb, void *arg)
