@@ -1,6 +1,89 @@
 #include "unit.h"
 
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "init/limits/files.h"
 #include "init/limits/text.h"
+
+static const struct limits_source host; /* no limits */
+static struct limits_load load;
+
+static struct loop *started(struct limits_files *f)
+{
+    char name[] = "/tmp/cove-test.XXXXXX";
+    struct loop *l;
+    struct err e;
+
+    CHECK_INT(loop_new(&l, &e), 0);
+    for (int i = 0; i < LIMITS_FILE_COUNT; i++)
+        f->fds[i] = -1;
+    f->fds[LIMITS_STAT] = mkostemp(name, O_CLOEXEC); /* no lease on a memfd is given */
+    CHECK(f->fds[LIMITS_STAT] >= 0 && unlink(name) == 0);
+    return l;
+}
+
+static int open_again(const struct limits_files *f)
+{
+    char path[64];
+
+    snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int)getpid(), f->fds[LIMITS_STAT]);
+    return open(path, O_RDONLY | O_CLOEXEC);
+}
+
+TEST(an_open_waits_until_the_file_is_written)
+{
+    struct limits_files f = {0};
+    struct loop *l = started(&f);
+    struct err e;
+    int status;
+    pid_t child;
+
+    CHECK_INT(limits_files_start(&f, l, &host, &load, &e), 0);
+    CHECK(f.leased[LIMITS_STAT]);
+    child = fork();
+    if (child == 0) {
+        char path[64], text[5] = "";
+        int fd;
+
+        snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int)getppid(), f.fds[LIMITS_STAT]);
+        fd = open(path, O_RDONLY);
+        _exit(read(fd, text, 4) == 4 && strcmp(text, "cpu ") == 0 ? 0 : 1);
+    }
+    while (waitpid(child, &status, WNOHANG) == 0)
+        loop_turn(l, 10, &e);
+    CHECK_INT(status, 0);
+    while (!f.leased[LIMITS_STAT])
+        loop_turn(l, 10, &e);
+    loop_free(l);
+    close(f.fds[LIMITS_STAT]);
+}
+
+TEST(a_file_that_stays_open_is_rewritten_less_and_less_often)
+{
+    struct limits_files f = {0};
+    struct loop *l = started(&f);
+    int held = open_again(&f), turns = 0;
+    uint64_t end;
+    char text[4];
+    struct err e;
+
+    CHECK_INT(limits_files_start(&f, l, &host, &load, &e), 0);
+    CHECK(!f.leased[LIMITS_STAT]);
+    CHECK_INT(pread(held, text, sizeof(text), 0), sizeof(text));
+    for (end = clock_mono_ms() + 300; clock_mono_ms() < end; turns++)
+        loop_turn(l, 300, &e);
+    CHECK(turns >= 1 && turns <= 4);
+    close(held);
+    while (!f.leased[LIMITS_STAT])
+        loop_turn(l, 10, &e);
+    loop_free(l);
+    close(f.fds[LIMITS_STAT]);
+}
 
 TEST(a_number_is_found_at_the_beginning_of_a_line_only)
 {

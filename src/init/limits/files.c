@@ -155,6 +155,7 @@ int limits_files_start(struct limits_files *f, struct loop *loop,
     f->loop = loop;
     f->source = source;
     f->load = load;
+    f->wait_ms = SOON_MS;
     if (loop_signal(loop, SIGIO, on_open, f, e) < 0)
         return -1;
     on_timer(&f->timer);
