@@ -307,6 +307,7 @@ test('an envelope that is not one leaves nothing', async () => {
   for (const [status, bad, text] of [
     [400, { version: 2 }, /knows version 1/],
     [400, { spec: { template: 5 } }, /^spec: template/],
+    ...['text', 5, true, []].map((spec) => [400, { spec }, /^spec: expected an object/]),
     [501, { backend: 'moon' }, /no backend 'moon'/],
     [400, { archive: { space: 'x', digest: 'short' } }, /archive: digest/],
     [404, { archive: { space: 'x'.repeat(26), digest: '0'.repeat(64) } }, /./],

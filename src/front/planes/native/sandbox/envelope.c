@@ -122,6 +122,8 @@ static int decode(struct call *c, const struct put_in *p, const char *spec, stru
     if (p->archive != NULL &&
         json_decode(p->archive, archive_in_fields, ARRAY_LEN(archive_in_fields), a, e) < 0)
         return err_wrap(e, "archive");
+    if (p->spec != NULL && !json_is_object(p->spec)) /* then it has no text either */
+        return err_set(e, ERR_INVALID, "spec: expected an object");
     return native_spec(c->plane->config, spec, only_checked, NULL, e) < 0 ? err_wrap(e, "spec") : 0;
 }
 
