@@ -8,7 +8,7 @@ set -eu
 
 # to build it
 build="gcc make meson ninja-build pkg-config libc6-dev libjansson-dev libwslay-dev libsqlite3-dev
-       libseccomp-dev libmnl-dev libnftables-dev libssl-dev zlib1g-dev libarchive-dev libzstd-dev libcmocka-dev
+       libseccomp-dev libmnl-dev libnftables-dev libssl-dev libcurl4-openssl-dev zlib1g-dev libarchive-dev libzstd-dev libcmocka-dev
        musl-tools"
 # to run it: the disk stage, and the contents of the default template
 run="btrfs-progs util-linux iproute2 procps passwd bash sudo python3 python-is-python3 python3-pip python3-venv git curl

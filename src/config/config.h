@@ -71,6 +71,9 @@
     X(NUMBER,   logs_output_max, "logs-output-max", "10000",         1,     10000000,  "lines of commands' output kept in the log of one sandbox; the oldest are deleted first") \
     X(NUMBER,   snapshots,    "snapshots-max", "1000",             0,     100000,    "snapshots, including those of running forks") \
     X(TEXT,     archives,     "archives",      "",                 0,     0,         "where archives of workspaces are kept: a directory that user `cove` can write to, or s3://BUCKET/PREFIX (default: front/archives inside state)") \
+    X(TEXT,     archives_endpoint, "archives-endpoint", "",        0,     0,         "with s3://: URL of the server, http(s)://HOST[:PORT] (default: Amazon's of the region)") \
+    X(TEXT,     archives_region, "archives-region", "us-east-1",   0,     0,         "with s3://: region of the bucket") \
+    X(TEXT,     archives_credentials, "archives-credentials", "",  0,     0,         "with s3://: file with the lines aws_access_key_id = ... and aws_secret_access_key = ..., which user `cove` can read") \
     X(DURATION, workspace_grace_ms, "workspace-grace", "10m",       0,     1ull << 40, "time without use after which the sandbox of a workspace is paused, if the workspace does not say") \
     X(DURATION, workspace_archive_ms, "workspace-archive", "12h",   0,     1ull << 40, "further time after which it is archived and deleted, if the workspace does not say; 0: never") \
     X(NUMBER,   connections,  "connections-max", "1024",           16,    1000000,   "concurrent outgoing connections of one sandbox")

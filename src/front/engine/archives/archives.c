@@ -65,6 +65,13 @@ static void space_dirty(struct space *sp)
         loop_defer(sp->as->g->loop, &sp->soon, collect_soon);
 }
 
+void space_collected(struct space *sp)
+{
+    sp->collecting = false;
+    if (sp->dirty)
+        space_dirty(sp);
+}
+
 void space_put_ended(struct space *sp)
 {
     sp->puts--;

@@ -116,7 +116,7 @@ static void done(struct job *w)
     struct collect *c = CONTAINER_OF(w, struct collect, job);
     struct space *sp = c->space;
 
-    sp->collecting = false;
+    space_collected(sp);
     if (c->failed)
         log_error("archives of key %s: %s", sp->key, c->e.msg);
     else if (c->removed > 0)

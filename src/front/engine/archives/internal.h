@@ -53,6 +53,8 @@ struct archives {
 struct vault *archives_vault(struct archives *as, struct err *e);
 /* The key's; made if `make`. NULL with `e`, or if there is none. */
 struct space *space_of(struct archives *as, const char *key, bool make, struct err *e);
+/* A collection of it ended; what was deleted meanwhile is collected next. */
+void space_collected(struct space *sp);
 /* A put in it ended; it may be collected. */
 void space_put_ended(struct space *sp);
 struct kept *kept_find(struct archives *as, const char *key, const char *owner, const char *digest);

@@ -19,6 +19,8 @@ int vault_open(const struct config *c, int state_fd, struct vault **ret, struct 
 {
     if (c->archives[0] == '\0' || c->archives[0] == '/')
         return vault_dir_open(c->archives, state_fd, ret, e);
+    if (strncmp(c->archives, VAULT_S3, strlen(VAULT_S3)) == 0)
+        return vault_s3_open(c, ret, e);
     return err_set(e, ERR_INVALID, "archives: '%.100s' is neither an absolute path nor s3://BUCKET",
                    c->archives);
 }

@@ -41,6 +41,8 @@ int vault_open(const struct config *c, int state_fd, struct vault **ret, struct 
 struct vault *vault_ref(struct vault *v);
 void vault_unref(struct vault *v); /* NULL is fine */
 
+#define VAULT_S3 "s3://"
+int vault_s3_open(const struct config *c, struct vault **ret, struct err *e);
 int vault_dir_open(const char *path, int state_fd, struct vault **ret, struct err *e);
 
 #endif
