@@ -125,8 +125,8 @@ test('persist and hydrate carry a workspace into another sandbox', async () => {
   await to.delete();
 });
 
-test('excludes are paths, taken literally, with all below them', async () => {
-  await b.sh('rm -rf /workspace/*; mkdir -p a/b c "x*y"; touch a/b/1 a/2 c/a "x*y/3" xzy keep');
+test('excludes are patterns of paths, as tar has them, with all below them', async () => {
+  await b.sh('rm -rf /workspace/*; mkdir -p a/b c "x*y"; touch a/b/1 a/2 a/b/m.pyc c/a "x*y/3" xzy keep');
   const names = async (query) => {
     const to = new Cloudflare(d);
     await hydrate(await persist(query), to);
@@ -134,7 +134,9 @@ test('excludes are paths, taken literally, with all below them', async () => {
     await to.delete();
     return out;
   };
-  assert.deepEqual(await names('?excludes=a/b,./c,x*y'), ['a', 'a/2', 'keep', 'xzy']);
+  assert.deepEqual(await names('?excludes=a/b,./c,x*y'), ['a', 'a/2', 'keep']);
+  assert.deepEqual(await names('?excludes=*.pyc,a/2,c,x*'), ['a', 'a/b', 'a/b/1', 'keep']);
+  assert.deepEqual(await names('?excludes=a/*,c,x*y'), ['a', 'keep']);
   assert.deepEqual(await names('?excludes=a,,'), ['c', 'c/a', 'keep', 'x*y', 'x*y/3', 'xzy']);
   await b.fails(400, 'invalid_request', 'POST', '/persist?excludes=a,../b');
   await b.fails(400, 'invalid_request', 'POST', `/persist?excludes=${Array(1001).fill('x').join(',')}`);

@@ -106,7 +106,7 @@ struct persist_in {
     const char *excludes;
 };
 
-/* Comma-separated paths below /workspace, as patterns of the whole path. The text is cut
+/* Comma-separated patterns of paths below /workspace. The text is cut
  * into `out`, which points into it. */
 static int split(char *text, const char *out[ARCHIVE_EXCLUDES_MAX], size_t *n, struct err *e)
 {
@@ -125,17 +125,20 @@ static int split(char *text, const char *out[ARCHIVE_EXCLUDES_MAX], size_t *n, s
     return 0;
 }
 
-/* "./PATH", with what means something in a pattern taken literally, as the client that
- * sends these expects. */
+/* "./PATH". The reference gives it to tar, whose '*' matches slashes too: at the beginning of a part
+ * ours is made to. */
 static void put_pattern(struct buf *out, const char *path)
 {
+    bool begins = true;
+
     if (strncmp(path, "./", 2) == 0)
         path += 2;
     buf_adds(out, "./");
     for (; *path != '\0'; path++) {
-        if (strchr("*?[]\\", *path) != NULL)
-            buf_addc(out, '\\');
+        if (begins && *path == '*')
+            buf_adds(out, "**/");
         buf_addc(out, *path);
+        begins = *path == '/';
     }
     buf_addc(out, '\0');
 }
@@ -154,7 +157,7 @@ static int patterns_of(const char *excludes, struct buf *patterns, struct err *e
     return patterns->failed ? err_set(e, ERR_INVALID, "excludes: too long") : (int)n;
 }
 
-#define PATTERNS_MAX (2u * ARCHIVE_EXCLUDES_MAX * ARCHIVE_EXCLUDE_MAX)
+#define PATTERNS_MAX (3u * ARCHIVE_EXCLUDES_MAX * ARCHIVE_EXCLUDE_MAX)
 
 static void persist_go(struct call *c, const void *query)
 {
@@ -224,7 +227,7 @@ static void hydrate_run(struct call *c, const void *in)
 /* clang-format off */
 static const struct json_field persist_fields[] = {
     {"excludes", JSON_FIELD_STR, offsetof(struct persist_in, excludes), 0, PATTERNS_MAX, false,
-     "Paths below /workspace to exclude, comma-separated."},
+     "Paths below /workspace to exclude, comma-separated; *, ? and [...] as tar has them."},
 };
 static const struct surface_input persist_input = {SURFACE_INPUT(persist_fields, struct persist_in)};
 
