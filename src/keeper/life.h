@@ -58,7 +58,7 @@ void sandbox_answer_fail(struct sandbox *sb, const struct err *e);
 
 /* Requests that make a sandbox. */
 int sandbox_create(struct keeper *k, uint32_t seq, const struct keeper_create *m, struct err *e);
-int sandbox_import(struct keeper *k, uint32_t seq, struct err *e);
+int sandbox_import(struct keeper *k, uint32_t seq, const struct keeper_import *m, struct err *e);
 /* Rules of one that is stopped come with its next boot. */
 int sandbox_rules(struct keeper *k, uint32_t seq, const struct keeper_rules *m, struct err *e);
 /* Replaces the limits of one that runs or is stopped. */

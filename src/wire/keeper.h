@@ -74,7 +74,7 @@ enum keeper_state { KEEPER_RUNNING, KEEPER_STOPPED, KEEPER_PAUSED, KEEPER_DAMAGE
 #define KEEPER_STAT_FIELDS(F, S)     F(S, U32, prove, 1)
 #define KEEPER_HALT_FIELDS(F, S)     F(S, STR, id, KEEPER_ID_MAX)
 #define KEEPER_READY_FIELDS(F, S)    F(S, U32, unused, 0)
-#define KEEPER_IMPORT_FIELDS(F, S)   F(S, U32, unused, 0)
+#define KEEPER_IMPORT_FIELDS(F, S)   F(S, U64, disk, 0)
 #define KEEPER_COMMIT_FIELDS(F, S)   F(S, STR, id, KEEPER_ID_MAX) F(S, STR, name, KEEPER_NAME_MAX) F(S, STR, format, 16) \
                                      F(S, STRV, layers, (IMAGE_LAYERS_MAX * (IMAGE_CHAIN + 1))) \
                                      F(S, BYTES, settings, IMAGE_SETTINGS_MAX) F(S, U64, bytes, 0) F(S, U64, files, 0)

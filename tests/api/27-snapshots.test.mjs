@@ -1,5 +1,6 @@
 // Snapshots and forks.
 import assert from 'node:assert/strict';
+import crypto from 'node:crypto';
 import fs from 'node:fs';
 import { after, before, test } from 'node:test';
 import { inventory } from '../lib/chaos.mjs';
@@ -343,6 +344,32 @@ test('an exported snapshot is imported unchanged, on the same or another host', 
   assert.equal(fs.existsSync(file), false, 'an incomplete export leaves no file');
   await drop(c);
   await poll('nothing is left of it', () => inventory(d).snapshotDisks.length === 0 && inventory(d).snapshots.length === 0);
+});
+
+test('what is larger than the disk of a sandbox is exported, and imported again with little more disk than its size', async () => {
+  const small = await startDaemon({ args: ['--disk', '64M'] });
+  const file = `${small.dir}/large.tar.zst`;
+  try {
+    await small.api('PUT', '/v1/templates/tiny', tar([{ name: 'p', data: staticProbe(), mode: 0o755 }]));
+    const a = await small.sandbox({ template: 'tiny', limits: { disk: 1 << 30 } });
+    for (let i = 0; i < 10; i++) await small.api('PUT', `${S}/${a.id}/files?path=/f${i}`, crypto.randomBytes(30 << 20));
+    const snap = await small.post(`${S}/${a.id}/snapshots`);
+    const out = await small.cli(['snapshot', 'export', snap.id, file]);
+    assert.equal(out.status, 0, out.stderr);
+    for (const how of [[], ['--disk', '320M']]) {
+      const r = await small.cli(['snapshot', 'import', ...how, file]);
+      assert.equal(r.status, 0, r.stderr);
+      const { bytes } = await small.get(`/v1/snapshots/${r.stdout.trim()}`);
+      assert.ok(bytes > 300 << 20 && bytes < 310 << 20, `${bytes}`);
+    }
+    const no = await small.cli(['snapshot', 'import', '--disk', '200M', file]);
+    assert.notEqual(no.status, 0);
+    assert.match(no.stderr, /does not fit.*--disk/);
+    const odd = await small.cli(['snapshot', 'import', '--disk', 'much', file]);
+    assert.match(odd.stderr, /--disk: 'much' is not a size/);
+  } finally {
+    await small.stop();
+  }
 });
 
 test('invalid requests are refused', async () => {

@@ -1,6 +1,7 @@
 // Templates from images. The archives are made by the tests.
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
+import crypto from 'node:crypto';
 import fs from 'node:fs';
 import path from 'node:path';
 import { after, before, test } from 'node:test';
@@ -285,17 +286,44 @@ test('a client that leaves halfway leaves nothing', async () => {
   await poll('no disk is left', () => storesOf().length === stores);
 });
 
-test('a disk of a sandbox is the bound of an image', async () => {
-  const small = await startDaemon({ args: ['--disk', '64M'] });
+test('an image takes no more disk than it may: the most of one sandbox, or less if told so', async () => {
+  const small = await startDaemon({ args: ['--disk', '32M', '--disk-max', '64M'] });
+  const put = (how) => `/v1/templates/bomb${how}`;
   try {
-    const bomb = gzip(tar([probe, { name: 'zeros', data: Buffer.alloc(200 << 20, 1) }]));
+    const of = (mib) => gzip(tar([probe, { name: 'zeros', data: Buffer.alloc(mib << 20, 1) }]));
+    const bomb = of(200);
     assert.ok(bomb.length < 1 << 20);
-    const e = await small.fails(413, 'too_large', 'PUT', '/v1/templates/bomb', bomb);
-    assert.match(JSON.stringify(e), /disk is full/);
-    await small.api('PUT', '/v1/templates/fits', tar([probe]));
+    for (const how of ['', `?disk=${48 << 20}`]) {
+      const e = await small.fails(413, 'too_large', 'PUT', put(how), bomb);
+      assert.match(e.message, /does not fit .*--disk.*: the disk is full/);
+    }
+    const e = await small.fails(400, 'invalid', 'PUT', put(`?disk=${65 << 20}`), bomb);
+    assert.match(e.message, /disk-max/);
+    await small.fails(400, 'invalid', 'PUT', put('?disk=1'), bomb);
+    await small.api('PUT', '/v1/templates/fits', of(50)); // more than a sandbox gets by default
+    await small.fails(413, 'too_large', 'PUT', `/v1/templates/fits?disk=${32 << 20}`, of(50));
     await small.sandbox({ template: 'fits' });
   } finally {
     await small.stop();
+  }
+});
+
+test('an import needs little more disk than the image, however it is packed', async () => {
+  const layer = tar([probe, ...Array.from({ length: 150 }, (_, i) => ({ name: `f${i}`, data: crypto.randomBytes(1 << 20) }))]);
+  for (const bytes of [layer, zstd(layer), dockerSave([layer]), ociLayout([layer])])
+    await d.api('PUT', `/v1/templates/large?disk=${165 << 20}`, bytes);
+  await d.fails(413, 'too_large', 'PUT', `/v1/templates/large?disk=${150 << 20}`, layer);
+  await d.del('/v1/templates/large');
+});
+
+test('equal layers of an image are stored once in its archive, and all of them are unpacked', async () => {
+  const gone = tar([{ name: '.wh.f' }]);
+  const layers = [tar([probe]), tar([{ name: 'f', data: 'again' }]), gone, tar([{ name: 'f', data: 'again' }])];
+  await add('same-oci', ociLayout(layers));
+  await add('same-docker', dockerSave(layers, { links: { 'layer3/layer.tar': '../layer1/layer.tar' } }));
+  for (const template of ['same-oci', 'same-docker']) {
+    const { id } = await on(template);
+    assert.equal(await p(id, 'cat', '/f'), 'again');
   }
 });
 

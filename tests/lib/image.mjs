@@ -80,7 +80,7 @@ export function configOf(layers, config = {}, extra = {}) {
 }
 
 /** layers: uncompressed tars. `change` may alter any file before it is packed. */
-export function dockerSave(layers, { config = {}, extra, pack = (b) => b, change = (f) => f } = {}) {
+export function dockerSave(layers, { config = {}, extra, pack = (b) => b, change = (f) => f, links = {} } = {}) {
   const text = configOf(layers, config, extra);
   const files = { [`${sha256(text)}.json`]: text };
   const names = layers.map((l, i) => {
@@ -89,7 +89,7 @@ export function dockerSave(layers, { config = {}, extra, pack = (b) => b, change
   });
   files['manifest.json'] = Buffer.from(JSON.stringify([
     { Config: `${sha256(text)}.json`, RepoTags: ['test:latest'], Layers: names }]));
-  return tar(Object.entries(change(files)).map(([name, data]) => ({ name, data })));
+  return tar(Object.entries(change(files)).map(([name, data]) => (links[name] ? { name, type: 'symlink', link: links[name] } : { name, data })));
 }
 
 const GZ = 'application/vnd.oci.image.layer.v1.tar+gzip';

@@ -133,6 +133,20 @@ static int read_count(const char *text, uint64_t *ret)
     return str_u64(text, INT64_MAX, ret);
 }
 
+int request_disk(const struct args *a, char out[PATH_TEXT_MAX], const char *path, struct err *e)
+{
+    const char *text = args_value(a, "disk");
+    char number[24];
+    uint64_t v;
+
+    if (text != NULL && str_size(text, &v) < 0)
+        return err_set(e, ERR_INVALID, "--disk: '%.60s' is not a size such as 512M or 2G", text);
+    if (text != NULL)
+        str_fmt(number, sizeof(number), "%llu", (unsigned long long)v);
+    path_query(out, path, "disk", text == NULL ? NULL : number);
+    return 0;
+}
+
 int request_limits(const struct args *a, json_t *body, struct err *e)
 {
     /* clang-format off */

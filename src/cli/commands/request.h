@@ -6,6 +6,7 @@
 #define CLI_COMMANDS_REQUEST_H
 
 #include "base/limits.h"
+#include "cli/client/path.h"
 #include "cli/cmd.h"
 #include "json/read.h"
 
@@ -43,6 +44,8 @@
 int request_sandbox(const struct args *a, json_t *body, struct err *e);
 /* The limits that were given, as the object `limits`. */
 int request_limits(const struct args *a, json_t *body, struct err *e);
+/* --disk of an import, added to a path that has a query. */
+int request_disk(const struct args *a, char out[PATH_TEXT_MAX], const char *path, struct err *e);
 /* --allow and --deny as lists; an option that was not given adds none. */
 int request_rules(const struct args *a, json_t *body, struct err *e);
 int request_as(const struct args *a, json_t *body, struct err *e);

@@ -20,6 +20,7 @@ static const struct cmd_opt opts[] = {
     {0,   "name",    "NAME",    "take, import: name of the snapshot; list: only snapshots of this name"},
     {0,   "sandbox", "SANDBOX", "list: only snapshots of this sandbox"},
     {'q', "quiet",   NULL,      "list: print only ids, one per line"},
+    {0,   "disk",    "SIZE",    "import: how much disk it may take, such as 20G [the most of one sandbox]"},
     {0,   "json",    NULL,      "print JSON"},
     {0},
 };
@@ -144,17 +145,20 @@ static int import_it(const struct args *a, const struct server *s, struct err *e
 {
     static struct upload u; /* too large for the stack */
     struct bar bar = {.what = a->operands[1]};
-    char path[PATH_TEXT_MAX];
+    char path[PATH_TEXT_MAX], named[PATH_TEXT_MAX];
     struct call c = {.method = "POST",
                      .path = path,
                      .accept = "text/event-stream",
                      .next = upload_next,
                      .arg = &u};
     autojson json_t *answer = NULL;
-    int ret = upload_open(&u, a->operands[1], &bar, e);
+    int ret;
 
+    path_query(named, "/v1/snapshots/import?", "name", args_value(a, "name"));
+    if (request_disk(a, path, named, e) < 0)
+        return -1;
+    ret = upload_open(&u, a->operands[1], &bar, e);
     u.after = "unpacking";
-    path_query(path, "/v1/snapshots/import?", "name", args_value(a, "name"));
     if (ret == 0) {
         bar_phase(&bar, "sending", NULL, 0, bar.total);
         ret = progress_call(s, &c, &bar, &answer, e);

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "base/own.h"
+#include "base/str.h"
 #include "cli/client/client.h"
 #include "cli/client/path.h"
 #include "cli/commands/progress.h"
@@ -16,6 +17,7 @@
 /* clang-format off */
 static const struct cmd_opt opts[] = {
     {0, "json", NULL, "print JSON"},
+    {0, "disk", "SIZE", "add: how much disk it may take, such as 20G [the most of one sandbox]"},
     {0, "debootstrap", "SUITE", "build: the Debian release, such as bookworm"},
     {0, "packages", "LIST", "build: additional packages, separated by commas"},
     {0, "mirror", "URL", "build: the package mirror [debootstrap's default]"},
@@ -79,14 +81,19 @@ static int add(const struct args *a, const struct server *s, struct err *e)
 {
     static struct upload u; /* too large for the stack */
     struct bar bar = {.what = a->operands[1]};
-    char path[PATH_TEXT_MAX];
+    char path[PATH_TEXT_MAX], named[PATH_TEXT_MAX];
     struct call c = {.method = "PUT",
-                     .path = path_template(path, a->operands[1], ""),
+                     .path = path,
                      .accept = "text/event-stream",
                      .next = upload_next,
                      .arg = &u};
-    int r = upload_open(&u, a->operands[2], &bar, e);
+    int r;
 
+    path_template(named, a->operands[1], "");
+    str_fmt(named + strlen(named), sizeof(named) - strlen(named), "?");
+    if (request_disk(a, path, named, e) < 0)
+        return -1;
+    r = upload_open(&u, a->operands[2], &bar, e);
     u.after = "unpacking";
     if (r == 0)
         bar_phase(&bar, "sending", NULL, 0, bar.total);

@@ -368,7 +368,8 @@ void engine_template_refresh(struct engine *g, const char *name,
                              engine_done_cb *cb, void *arg);
 
 /* Adds a template from an archive of any size, counted to the key: it is unpacked in a temporary sandbox, and `name`
- * means the result only if everything succeeded. All callbacks come from the loop. */
+ * means the result only if everything succeeded. `disk` is what it may take, and needs no more than a little
+ * beyond its files; 0 is all that one sandbox may have. All callbacks come from the loop. */
 struct engine_import;
 struct import_ops {
     void (*on_drain)(void *arg); /* more bytes may be fed; the first time when it is ready */
@@ -378,7 +379,7 @@ struct import_ops {
     void (*on_done)(void *arg, const struct err *e); /* the last callback; the handle is freed */
 };
 struct engine_import *engine_import(struct engine *g, const char *key, const char *name,
-                                    const struct import_ops *ops, void *arg);
+                                    uint64_t disk, const struct import_ops *ops, void *arg);
 /* Not before the first on_drain. Returns how much is queued: above
  * ENGINE_IMPORT_HIGH wait for on_drain. `last`: that was all. */
 #define ENGINE_IMPORT_HIGH (256u << 10)

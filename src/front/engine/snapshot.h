@@ -57,9 +57,10 @@ void engine_export_pause(struct engine_export *x, bool paused);
 void engine_export_cancel(struct engine_export *x); /* no callback follows */
 
 /* As engine_import(), but the result is a snapshot of the key, reported to import_ops.on_snapshot.
- * Accepts every archive that engine_import() accepts. */
+ * Accepts every archive that engine_import() accepts. It takes no more disk than the key may have. */
 struct engine_import *engine_import_snapshot(struct engine *g, const char *key, const char *name,
-                                             const struct import_ops *ops, void *arg);
+                                             uint64_t disk, const struct import_ops *ops,
+                                             void *arg);
 
 struct fork_opts {
     unsigned count; /* 1...FORK_MAX */

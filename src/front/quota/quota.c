@@ -89,6 +89,13 @@ int quota_check(const struct quota_user *u, const struct quotas *more, struct er
     return 0;
 }
 
+uint64_t quota_left(const struct quota_user *u, enum quota q)
+{
+    if (u == NULL || u->most.of[q] == 0)
+        return UINT64_MAX;
+    return u->used.of[q] < u->most.of[q] ? u->most.of[q] - u->used.of[q] : 0;
+}
+
 void quota_add(struct quota_user *u, const struct quotas *what)
 {
     for (size_t i = 0; u != NULL && i < QUOTA_COUNT; i++)

@@ -48,6 +48,8 @@ void quota_allow(struct quota_book *b, const char *key, bool admin, const struct
 
 /* 0 if the user may have `more` as well, else ERR_LIMIT, which says what of and what to do. */
 int quota_check(const struct quota_user *u, const struct quotas *more, struct err *e);
+/* How much more it may have of one; UINT64_MAX without a limit. */
+uint64_t quota_left(const struct quota_user *u, enum quota q);
 void quota_add(struct quota_user *u, const struct quotas *what);
 void quota_drop(struct quota_user *u, const struct quotas *what);
 

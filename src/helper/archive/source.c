@@ -2,6 +2,7 @@
 #include "helper/archive/source.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 #include <zlib.h>
 #include <zstd.h>
@@ -20,6 +21,8 @@ struct source {
     size_t at, end; /* the unused bytes of `in` */
     bool eof;       /* of the fd */
     bool unhashed;
+    bool eats;
+    unsigned long long eaten;
     bool whole; /* between two members (gzip) or frames (zstd) */
     unsigned long long done;
     size_t zeros;
@@ -36,6 +39,16 @@ struct way {
     int (*open)(struct source *s, struct err *e);
     ssize_t (*step)(struct source *s, void *to, size_t n, struct err *e);
 };
+
+/* The offset of the fd is `done`: a file that is eaten is read from its start. */
+static void eat(struct source *s)
+{
+    if (s->done - s->eaten < SOURCE_PIECE && !s->eof)
+        return;
+    fallocate(s->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)s->eaten,
+              (off_t)(s->done - s->eaten));
+    s->eaten = s->done;
+}
 
 /* Reads until `want` bytes are there, or end of file. */
 static int fill(struct source *s, size_t want, struct err *e)
@@ -58,6 +71,8 @@ static int fill(struct source *s, size_t want, struct err *e)
         s->end += (size_t)n;
         s->eof = n == 0;
         s->done += (size_t)n;
+        if (s->eats)
+            eat(s);
     }
     return 0;
 }
@@ -174,6 +189,11 @@ struct source *source_open(int fd, const volatile sig_atomic_t *stop, struct err
 void source_no_digests(struct source *s)
 {
     s->unhashed = true;
+}
+
+void source_eat(struct source *s)
+{
+    s->eats = true;
 }
 
 void source_close(struct source *s)

@@ -21,6 +21,10 @@ struct source;
 struct source *source_open(int fd, const volatile sig_atomic_t *stop, struct err *e);
 /* Nothing is hashed, and source_digests() means nothing: for bytes that were checked before. */
 void source_no_digests(struct source *s);
+/* What was read is given back to the file system, for a file that is read only this once: `fd` must
+ * be writable. Where a file cannot have holes nothing is given back. */
+void source_eat(struct source *s);
+#define SOURCE_PIECE (4u << 20)      /* given back at once */
 void source_close(struct source *s); /* NULL is fine */
 #define autosource __attribute__((cleanup(source_drop)))
 void source_drop(struct source **s);

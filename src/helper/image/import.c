@@ -14,6 +14,7 @@
 #include "helper/call/call.h"
 #include "helper/image/manifest.h"
 #include "helper/image/members.h"
+#include "helper/image/spool.h"
 #include "helper/tree/path.h"
 #include "json/read.h"
 
@@ -86,11 +87,8 @@ static int spool(struct import *im, struct err *e)
     if (fd < 0)
         return say_sys(e, "make", ARCHIVE);
     while ((n = read(STDIN_FILENO, piece, sizeof(piece))) > 0) {
-        for (ssize_t at = 0, w; at < n; at += w) {
-            w = write(fd, piece + at, (size_t)(n - at));
-            if (w < 0)
-                return say_sys(e, "write", ARCHIVE);
-        }
+        if (spool_write(fd, piece, (size_t)n, im->size, ARCHIVE, e) < 0)
+            return -1;
         im->size += (uint64_t)n;
     }
     if (n < 0)
@@ -100,7 +98,7 @@ static int spool(struct import *im, struct err *e)
 
 static struct source *open_archive(struct import *im, int *fd, const char *doing, struct err *e)
 {
-    *fd = openat(im->spool, ARCHIVE, O_RDONLY | O_CLOEXEC);
+    *fd = openat(im->spool, ARCHIVE, O_RDWR | O_CLOEXEC);
     if (*fd < 0) {
         err_sys(e, "open the archive");
         return NULL;
@@ -174,6 +172,25 @@ static int read_config(struct import *im, const struct members *m, const char *n
     return 0;
 }
 
+static const char *layer_name(const struct manifest_layer *l, char blob[128])
+{
+    blob_name(blob, l->digest);
+    return l->member[0] != '\0' ? l->member : blob;
+}
+
+/* Equal layers are one file: it is needed until the last of them is unpacked. */
+static bool needed_later(const struct members *m, const struct manifest *man, unsigned at)
+{
+    char blob[128], later[128];
+    const char *name = layer_name(&man->layers[at], blob);
+
+    for (unsigned i = at + 1; i < man->nlayers; i++)
+        if (members_same(m, name, layer_name(&man->layers[i], later)))
+            return true;
+    return false;
+}
+
+/* A layer is given back to the disk while it is read, so that no layer is there twice. */
 static int add_layers(struct import *im, const struct members *m, const struct manifest *man,
                       const struct manifest_config *c, struct err *e)
 {
@@ -186,20 +203,23 @@ static int add_layers(struct import *im, const struct members *m, const struct m
     im->doing = doing;
     for (unsigned i = 0; i < man->nlayers; i++) {
         const struct manifest_layer *l = &man->layers[i];
-        const char *name = l->member[0] != '\0' ? l->member : blob;
+        const char *name = layer_name(l, blob);
+        bool last = !needed_later(m, man, i);
         autofd int fd = -1;
         autosource struct source *from = NULL;
         struct stat st;
 
         snprintf(doing, sizeof(doing), "unpacking layer %u of %u", i + 1, man->nlayers);
-        blob_name(blob, l->digest);
         fd = members_open(m, name, e);
         if (fd < 0 || (from = source_open(fd, NULL, e)) == NULL || fstat(fd, &st) < 0)
             return -1;
         im->total = (uint64_t)st.st_size;
+        if (last)
+            source_eat(from);
         if (add_layer(im, from, true, l->digest, c->diff_ids[i], e) < 0)
             return -1;
-        members_remove(m, name);
+        if (last)
+            members_remove(m, name);
     }
     return 0;
 }
@@ -273,8 +293,12 @@ static int import_image(struct import *im, enum outer kind, struct err *e)
     struct members m = {0};
     autofd int fd = -1;
     struct source *from = open_archive(im, &fd, "reading the archive", e);
-    int r = from == NULL ? -1 : members_extract(&m, im->spool, from, e);
+    int r = -1;
 
+    if (from != NULL) {
+        source_eat(from);
+        r = members_extract(&m, im->spool, from, e);
+    }
     source_close(from);
     unlinkat(im->spool, ARCHIVE, 0);
     if (r == 0)
@@ -291,6 +315,7 @@ static int import_rootfs(struct import *im, struct err *e)
 
     if (from == NULL)
         return -1;
+    source_eat(from);
     im->format = "rootfs";
     im->settings = manifest_no_settings();
     return add_layer(im, from, false, "", "", e);
@@ -362,7 +387,8 @@ int import_main(const char *root)
     r = im.root < 0 ? err_sys(&e, "open %s", root) : import(&im, &e);
     if (r < 0 && e.kind == ERR_DISK_FULL) {
         e.kind = ERR_TOO_LARGE;
-        err_wrap(&e, "the image does not fit on the disk of a sandbox (setting `disk`)");
+        err_wrap(&e, "the image does not fit in the disk that its import may use; give it more "
+                     "(--disk, or `disk` in the API)");
     }
     if (r < 0)
         say_failed(stdout, &e);

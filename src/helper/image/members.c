@@ -10,6 +10,7 @@
 #include "helper/archive/tar.h"
 #include "helper/call/call.h"
 #include "helper/image/manifest.h"
+#include "helper/image/spool.h"
 #include "helper/tree/tree.h"
 
 struct member {
@@ -97,8 +98,8 @@ static int add(struct members *m, struct tar *t, struct archive_entry *en, struc
     if (fd < 0)
         return say_sys(e, "make", file);
     while ((r = tar_data(t, &p, &n, &off, e)) > 0)
-        if (pwrite(fd, p, n, off) != (ssize_t)n)
-            return say_sys(e, "write", path);
+        if (spool_write(fd, p, n, (uint64_t)off, path, e) < 0)
+            return -1;
     if (r == 0 && ftruncate(fd, archive_entry_size(en)) < 0)
         return say_sys(e, "write", path);
     return r;
@@ -155,7 +156,7 @@ int members_open(const struct members *m, const char *name, struct err *e)
         return err_set(e, ERR_INVALID, "the image refers to '%.200s', which is not in the archive",
                        clean);
     str_fmt(file, sizeof(file), "%u", at);
-    fd = openat(m->dir, file, O_RDONLY | O_CLOEXEC);
+    fd = openat(m->dir, file, O_RDWR | O_CLOEXEC);
     return fd < 0 ? err_sys(e, "open '%.200s'", clean) : fd;
 }
 
@@ -189,14 +190,28 @@ int members_read(const struct members *m, const char *name, const char *digest, 
     return 0;
 }
 
-/* Not the target of a link, which may be needed again. */
+static int find_named(const struct members *m, const char *name, unsigned *ret)
+{
+    char clean[PATH_ROOM];
+    struct err ignored;
+
+    return path_clean(name, "the manifest's name", clean, &ignored) < 0 ? -1 : find(m, clean, ret);
+}
+
+bool members_same(const struct members *m, const char *a, const char *b)
+{
+    unsigned at, other;
+
+    return find_named(m, a, &at) == 0 && find_named(m, b, &other) == 0 && at == other;
+}
+
 void members_remove(const struct members *m, const char *name)
 {
     char file[16];
+    unsigned at;
 
-    for (unsigned i = 0; i < m->n; i++)
-        if (strcmp(m->list[i].name, name) == 0 && m->list[i].link[0] == '\0') {
-            str_fmt(file, sizeof(file), "%u", i);
-            unlinkat(m->dir, file, 0);
-        }
+    if (find_named(m, name, &at) < 0)
+        return;
+    str_fmt(file, sizeof(file), "%u", at);
+    unlinkat(m->dir, file, 0);
 }

@@ -23,11 +23,14 @@ int members_detect(struct source *from, enum outer *ret, struct err *e);
 int members_extract(struct members *m, int dir, struct source *from, struct err *e);
 void members_free(struct members *m);
 
-/* Opens a file for reading; the fd belongs to the caller. ERR_INVALID if it does not exist. */
+/* Opens a file for reading, and for source_eat(); the fd belongs to the caller. ERR_INVALID if it
+ * does not exist. */
 int members_open(const struct members *m, const char *name, struct err *e);
 /* Reads a small file whole; *ret belongs to the caller. `digest` is verified unless "". */
 int members_read(const struct members *m, const char *name, const char *digest, char **ret,
                  size_t *ret_len, struct err *e);
+/* Whether both names mean the same file: `docker save` stores equal layers once, and links. */
+bool members_same(const struct members *m, const char *a, const char *b);
 /* Removes a file that is not needed any more, to free disk space. */
 void members_remove(const struct members *m, const char *name);
 

@@ -229,8 +229,7 @@ static int op_templates(struct keeper *k, uint32_t seq, const void *msg, struct 
 
 static int op_import(struct keeper *k, uint32_t seq, const void *msg, struct err *e)
 {
-    (void)msg;
-    return sandbox_import(k, seq, e);
+    return sandbox_import(k, seq, msg, e);
 }
 
 static int op_alias(struct keeper *k, uint32_t seq, const void *msg, struct err *e)

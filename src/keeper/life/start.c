@@ -226,10 +226,14 @@ int sandbox_create(struct keeper *k, uint32_t seq, const struct keeper_create *m
     return sandbox_build(k, &o, STATE_CREATING, seq, e) == NULL ? -1 : 0;
 }
 
-int sandbox_import(struct keeper *k, uint32_t seq, struct err *e)
+int sandbox_import(struct keeper *k, uint32_t seq, const struct keeper_import *m, struct err *e)
 {
     struct order o = {.limits = sandbox_defaults(k)}; /* no template, no network */
 
+    if (m->disk != 0)
+        o.limits.disk = m->disk;
+    if (sandbox_check_limits(&o.limits, e) < 0)
+        return -1;
     if (k->counts[COUNT_IMPORTS] >= IMAGE_IMPORTS_MAX)
         return err_set(e, ERR_UNAVAILABLE, "%zu templates are being added already; try again",
                        k->counts[COUNT_IMPORTS]);

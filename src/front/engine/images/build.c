@@ -199,7 +199,7 @@ static void on_ended(void *arg, const struct process_exit *m)
     } else if (b->packing) {
         engine_import_feed(b->import, NULL, 0, true);
     } else {
-        b->import = engine_import(b->g, b->key, b->name, &import_ops, b);
+        b->import = engine_import(b->g, b->key, b->name, 0, &import_ops, b);
     }
 }
 

@@ -35,6 +35,7 @@ struct engine_import {
     } snapshot;
     struct quota_user *user; /* charged until it is there */
     struct quotas charged;
+    uint64_t disk; /* what it may take */
     struct talk_peer peer;
     struct process_stream *stream; /* while RUNNING */
     struct buf lines;
@@ -318,7 +319,7 @@ static struct engine_import *import_new(struct engine *g, const char *key,
 static struct engine_import *begin(struct engine_import *im, int r)
 {
     static const struct keeper_asker asker = {.last = on_sandbox, .drop = on_drop};
-    struct keeper_import ask = {0};
+    struct keeper_import ask = {.disk = im->disk};
 
     if (r < 0)
         im->charged = (struct quotas){0};
@@ -330,18 +331,40 @@ static struct engine_import *begin(struct engine_import *im, int r)
     return im;
 }
 
+/* How large it becomes is known when it is there, so without a word about it an import may take as
+ * much as the largest sandbox. */
+static int choose_disk(struct engine_import *im, uint64_t disk, struct err *e)
+{
+    struct limits asked = {.disk = disk};
+
+    if (disk == 0)
+        ceilings_apply(im->g, &asked);
+    im->disk = asked.disk == 0 ? LIMIT_DISK_MAX : asked.disk;
+    return ceilings_check(im->g, &asked, e);
+}
+
 struct engine_import *engine_import(struct engine *g, const char *key, const char *name,
-                                    const struct import_ops *ops, void *arg)
+                                    uint64_t disk, const struct import_ops *ops, void *arg)
 {
     struct engine_import *im = import_new(g, key, ops, arg);
     int r = image_check_name(name, &im->why);
 
     if (r == 0)
+        r = choose_disk(im, disk, &im->why);
+    if (r == 0)
         r = template_may_add(g, im->key, name, &im->charged, &im->why);
-
     if (r == 0)
         str_fmt(im->name, sizeof(im->name), "%s", name);
     return begin(im, r);
+}
+
+/* The keeper accepts no smaller one; what does not fit in the quota is refused at the end. */
+static uint64_t within_quota(const struct engine_import *im)
+{
+    uint64_t left = quota_left(im->user, QUOTA_disk);
+
+    left = left < LIMIT_DISK_MIN ? LIMIT_DISK_MIN : left;
+    return im->disk < left ? im->disk : left;
 }
 
 /* A slow client occupies a place: one is reserved for the operator, and one for other keys. */
@@ -360,14 +383,18 @@ static int check_turn(struct engine *g, const char *key, struct err *e)
 }
 
 struct engine_import *engine_import_snapshot(struct engine *g, const char *key, const char *name,
-                                             const struct import_ops *ops, void *arg)
+                                             uint64_t disk, const struct import_ops *ops, void *arg)
 {
     struct engine_import *im = import_new(g, key, ops, arg);
     int r = snap_check_name(name, &im->why) < 0 ? -1 : check_turn(g, key, &im->why);
 
     im->charged = (struct quotas){{[QUOTA_snapshots] = 1}};
     if (r == 0)
-        r = snap_may_add(im->user, 0, &im->why);
+        r = choose_disk(im, disk, &im->why);
+    if (r == 0)
+        r = snap_may_add(im->user, disk, &im->why);
+    if (r == 0)
+        im->disk = within_quota(im);
     im->snapshot.wanted = r == 0;
     if (r == 0)
         str_fmt(im->snapshot.name, sizeof(im->snapshot.name), "%s", name);

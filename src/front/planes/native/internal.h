@@ -58,6 +58,14 @@ struct progress_view {
 };
 extern const struct shape progress_shape;
 
+/* The query of what unpacks an archive. */
+#define IMPORT_DISK_FIELD(in)                                                                      \
+    {                                                                                              \
+        "disk", JSON_FIELD_U64, offsetof(in, disk), LIMIT_DISK_MIN, LIMIT_DISK_MAX, false,         \
+            "Bytes of disk that it may take, which is little more than the larger of the archive " \
+            "and its files. Default: the most of one sandbox."                                     \
+    }
+
 struct token_mint;
 struct workspaces;
 

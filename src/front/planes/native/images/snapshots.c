@@ -197,10 +197,12 @@ static void snapshot_export(struct call *c, const void *in)
 
 struct import_in {
     const char *name;
+    uint64_t disk;
 };
 static const struct json_field import_fields[] = {
     {"name", JSON_FIELD_STR, offsetof(struct import_in, name), 0, SNAPSHOT_NAME_MAX, false,
      "Name; it need not be unique."},
+    IMPORT_DISK_FIELD(struct import_in),
 };
 static const struct surface_input import_input = {SURFACE_INPUT(import_fields, struct import_in)};
 
@@ -298,13 +300,13 @@ static void snapshot_import(struct call *c, const void *in)
                                           .on_progress = import_progress,
                                           .on_snapshot = import_became,
                                           .on_done = imported};
-    const char *name = ((const struct import_in *)in)->name;
+    const struct import_in *q = in;
+    const char *name = q->name == NULL ? "" : q->name;
     struct importing *i = call_state(c, sizeof(*i), NULL);
 
     i->c = c;
-    call_expect(
-        c, &import_source,
-        engine_import_snapshot(c->ref.engine, c->ref.key, name == NULL ? "" : name, &ops, i));
+    call_expect(c, &import_source,
+                engine_import_snapshot(c->ref.engine, c->ref.key, name, q->disk, &ops, i));
 }
 
 /* clang-format off */

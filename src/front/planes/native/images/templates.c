@@ -261,16 +261,22 @@ static void add_progress(void *arg, const char *text, uint64_t done, uint64_t to
 static const struct import_ops add_ops = {
     .on_drain = add_drain, .on_progress = add_progress, .on_done = refreshed};
 
+struct add_in {
+    uint64_t disk;
+};
+static const struct json_field add_fields[] = {IMPORT_DISK_FIELD(struct add_in)};
+static const struct surface_input add_input = {SURFACE_INPUT(add_fields, struct add_in)};
+
 static void template_add(struct call *c, const void *in)
 {
+    uint64_t disk = ((const struct add_in *)in)->disk;
     struct templates *t = new_state(c);
 
-    (void)in;
     if (t == NULL)
         return;
     t->only = call_param(c, 0);
     call_expect(c, &import_source,
-                engine_import(c->plane->engine, c->ref.key, t->only, &add_ops, t));
+                engine_import(c->plane->engine, c->ref.key, t->only, disk, &add_ops, t));
 }
 
 /* ---- build ---- */
@@ -351,7 +357,7 @@ const struct surface_row surface_templates[] = {
      .status = 200, .answers = {&template_shape}},
     {{"PUT",  "/v1/templates/{name}"}, SCOPE_ADMIN, template_add, "addTemplate",
      "Creates a template from the body: a tar of a root filesystem, or an image from `docker save` or as an OCI layout; plain, gzip or zstd. An existing name then means the new template; existing sandboxes are unchanged.",
-     .status = 200, .answers = {&template_shape},
+     .query = &add_input, .status = 200, .answers = {&template_shape},
      .events = "progress (Progress); at last done (Template) or error (Error)",
      .event_shapes = {&progress_shape}, .flags = SURFACE_RAW_BODY},
     {{"DELETE", "/v1/templates/{name}"}, SCOPE_ADMIN, template_delete, "deleteTemplate",
