@@ -259,6 +259,70 @@ test('every command takes @NAME, and cove workspace makes, lists, holds and dele
   assert.match(gone.stderr, /no workspace web/);
 });
 
+test('a use while it is being deleted is answered, and never waits for what does not come', async () => {
+  for (let i = 0; i < 5; i++) {
+    ok(await d.call('PUT', `${W}/leaving`, {}), 201);
+    ok(await run('leaving', ['true']));
+    const gone = d.call('DELETE', `${W}/leaving`);
+    const uses = Array.from({ length: 12 }, (_, n) => [run('leaving', ['true']), d.call('POST', `${W}/leaving/holders`, { holder: `h${n}` }), d.call('PUT', `${W}/leaving`, {})]).flat();
+    const answers = await Promise.all(uses.map((u) => Promise.race([u, new Promise((r) => { setTimeout(r, 15_000, { status: 'none' }).unref(); })])));
+    assert.equal((await gone).status < 300 || (await gone).status === 409, true);
+    for (const a of answers) assert.ok([200, 201, 404, 409, 410].includes(a.status), `${a.status} ${a.text}`);
+    await poll('it is deleted', async () => [204, 404].includes((await d.call('DELETE', `${W}/leaving?force=true`)).status));
+  }
+});
+
+test('a request with an epoch is never run in a later sandbox', async () => {
+  ok(await d.call('PUT', `${W}/fence`, { grace_ms: 3600000 }), 201);
+  const first = await show('fence');
+  ok(await run('fence', ['true']));
+  const { sandbox, epoch } = await show('fence');
+  assert.equal(epoch, first.epoch + 1);
+  await d.del(`/v1/sandboxes/${sandbox}`);
+  const headers = { 'cove-epoch': String(epoch) };
+  const a = await run('fence', ['touch', '/tmp/late'], { headers });
+  assert.deepEqual([a.status, a.json.error?.code], [409, 'fenced'], a.text);
+  assert.match(a.json.error.message, /its sandbox of epoch 1 is gone/);
+  assert.equal((await show('fence')).state, 'cold', 'a request that is fenced makes nothing');
+  ok(await run('fence', ['true']));
+  assert.equal((await d.call('GET', `${W}/fence/metrics`, undefined, { headers })).json.error?.code, 'fenced');
+  ok(await d.call('DELETE', `${W}/fence`), 204);
+});
+
+test('a sandbox that is used by its id is not deleted under that use', async () => {
+  ok(await d.call('PUT', `${W}/direct`, { grace_ms: 100, archive_ms: 1500, background: false }), 201);
+  ok(await run('direct', ['sh', '-c', 'echo one >~/f']));
+  const { sandbox } = await show('direct');
+  await poll('it is paused', async () => (await d.get(`/v1/sandboxes/${sandbox}`)).state === 'paused');
+  const a = await d.call('POST', `/v1/sandboxes/${sandbox}/exec`, { argv: ['sh', '-c', 'echo two >~/f; sleep 3; echo done'] });
+  assert.equal(ok(a).stdout, 'done\n');
+  assert.equal(ok(await run('direct', ['sh', '-c', 'cat ~/f'])).stdout, 'two\n');
+  ok(await d.call('DELETE', `${W}/direct`), 204);
+});
+
+test('a turn that is bound to a connection is counted and protects it from being deleted', async () => {
+  ok(await d.call('PUT', `${W}/turned`, {}), 201);
+  const gone = new AbortController();
+  const a = await fetch(`${d.url}${W}/turned/holders`, { method: 'POST', signal: gone.signal, headers: { authorization: `Bearer ${d.key}`, 'content-type': 'application/json', accept: 'text/event-stream' }, body: JSON.stringify({ holder: 'open', kind: 'turn' }) });
+  await a.body.getReader().read();
+  assert.equal((await show('turned')).turns, 1);
+  const no = await d.call('DELETE', `${W}/turned`);
+  assert.equal(no.status, 409);
+  assert.match(no.json.error.message, /held by the turn open/);
+  gone.abort();
+  await poll('its turn is over', async () => (await show('turned')).turns === 0);
+  ok(await d.call('DELETE', `${W}/turned`), 204);
+});
+
+test('many holders that end at once end together', async () => {
+  ok(await d.call('PUT', `${W}/many`, { grace_ms: 3600000 }), 201);
+  ok(await run('many', ['true']));
+  for (let i = 0; i < 1000; i += 50) await Promise.all(Array.from({ length: 50 }, (_, n) => d.call('POST', `${W}/many/holders`, { holder: `v${i + n}`, kind: 'viewer', ttl_ms: 60_000 }).then(ok)));
+  const most = await d.call('POST', `${W}/many/holders`, { holder: 'more', kind: 'viewer' });
+  assert.equal(most.json.error.code, 'limit', most.text);
+  ok(await d.call('DELETE', `${W}/many`), 204);
+});
+
 // ---- envelopes and stores ----
 
 /** A directory that several daemons keep their archives in. */

@@ -251,6 +251,8 @@ void engine_connect(struct ref ref, bool memory, uint64_t timeout_ms, engine_san
  * does this by itself. */
 void engine_wake(struct ref ref, engine_sandbox_cb *cb, void *arg);
 
+/* Whether anyone uses it now: a conversation with its init that is not our own, or a hold. */
+bool engine_is_used(struct ref ref);
 /* It is used in a way that its init does not see, so it is not idle. May be called for one that
  * was deleted meanwhile. */
 void engine_hold(struct engine *g, const char *id);

@@ -133,6 +133,17 @@ int store_holder_delete(struct store *s, const struct store_holder *row, struct 
     return store_do(s, q, e);
 }
 
+int store_holders_expire(struct store *s, uint64_t now_ms, struct err *e)
+{
+    sqlite3_stmt *q =
+        store_stmt(s, STMT_HOLDERS_EXPIRE, "DELETE FROM holders WHERE ends_ms <= ?", e);
+
+    if (q == NULL)
+        return -1;
+    sqlite3_bind_int64(q, 1, (sqlite3_int64)now_ms);
+    return store_do(s, q, e) < 0 ? err_wrap(e, "holders whose time is over") : 0;
+}
+
 int store_holder_each(struct store *s, void (*each)(void *arg, const struct store_holder *row),
                       void *arg, struct err *e)
 {

@@ -14,7 +14,7 @@ int workspace_envelope_of(struct workspaces *all, const char *key, const char *n
 
     if (w == NULL)
         return -1;
-    lease_owner(w, owner);
+    lease_owner(w->seq, owner);
     if (w->digest[0] != '\0')
         a = engine_archive_get(all->o.engine, key, owner, w->digest);
     *ret = (struct workspace_envelope){.backend = w->backend->kind->name,
@@ -36,6 +36,7 @@ static void complete(struct workspace *w, const char *digest, engine_done_cb *cb
 {
     struct err e;
 
+    w->adopting = false;
     str_fmt(w->digest, sizeof(w->digest), "%.64s", digest);
     w->state = w->sandbox[0] != '\0' ? WS_DRAINING : WS_COLD;
     if (lease_save(w, &e) == 0) {
@@ -60,6 +61,7 @@ static void on_adopted(void *arg, const struct archive *a, const struct err *e)
         return;
     }
     if (w != NULL) {
+        w->adopting = false;
         w->sandbox[0] = '\0'; /* it is not ours to delete */
         lease_operate(w);
     }
@@ -113,7 +115,8 @@ void workspace_adopt(struct workspaces *all, const char *key, const char *name,
         complete(w, "", cb, arg);
         return;
     }
-    lease_owner(w, owner);
+    w->adopting = true;
+    lease_owner(w->seq, owner);
     o = lease_op(w, WS_OP_NONE);
     o->cb = cb;
     o->arg = arg;

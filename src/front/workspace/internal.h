@@ -45,9 +45,11 @@ struct workspace {
     char *spec;
     unsigned op_no; /* of the latest operation: what earlier ones say comes too late */
     bool op_runs;
-    uint64_t failed_ms; /* when an operation failed last */
-    bool asking;        /* whether processes run in the background */
-    bool doomed;        /* WS_EV_DELETE waits for the state to change */
+    uint64_t failed_ms;  /* when an operation failed last */
+    bool asking;         /* whether processes run in the background */
+    bool doomed;         /* WS_EV_DELETE waits for the state to change */
+    bool adopting;       /* it is WS_DELETING until its envelope is complete */
+    unsigned archivings; /* also one that nothing waits for any more: at most one at a time */
     struct list waiters, users, holders, deleters;
     size_t nwaiters, nusers, nholders;
 };
@@ -57,9 +59,12 @@ struct workspace_use {
     struct workspace *w; /* NULL: the workspace is gone */
     enum { USE_WAITS, USE_TELLS, USE_HOLDS } phase;
     enum workspace_role role;
+    uint64_t epoch; /* the only one it wants; 0: any */
     struct loop_later later;
     struct err e; /* USE_TELLS: failed, if `failed` */
     bool failed;
+    const char *holder; /* NULL: an operation or a stream; else its id */
+    enum holder_kind kind;
     workspace_use_cb *cb;
     void *arg;
 };
@@ -95,13 +100,20 @@ struct op {
     struct workspaces *all;
     unsigned no;
     enum ws_op what;
+    uint64_t seq;        /* of the workspace */
+    uint64_t changed_ms; /* WS_OP_ARCHIVE: of the sandbox, when it began */
+    char key[ENGINE_KEY_MAX + 1];
     engine_done_cb *cb; /* of workspace_adopt() */
     void *arg;
 };
 struct op *lease_op(struct workspace *w, enum ws_op what);
 /* Frees it. The workspace, if it still waits for this. */
 struct workspace *lease_op_end(struct op *o);
-void lease_owner(const struct workspace *w, char out[ARCHIVE_OWNER_MAX + 1]);
+void lease_owner(uint64_t seq, char out[ARCHIVE_OWNER_MAX + 1]);
+/* ERR_CONFLICT while it is being deleted or adopted. */
+int lease_open(const struct workspace *w, struct err *e);
+/* Its sandbox; NULL: none, or not of this server. */
+const struct sandbox *lease_sandbox(const struct workspace *w);
 /* A new row in that state, and the workspace. */
 int lease_insert(struct workspaces *all, const char *key, const char *name,
                  const struct workspace_make *m, enum ws_state state, struct workspace **ret,

@@ -127,8 +127,11 @@ int lease_event(struct workspace *w, enum ws_event ev, const struct ws_news *n, 
         err_set(e, ERR_GONE, "workspace %s was deleted", w->name);
         lease_refuse(w, e);
     }
-    if (ev == WS_EV_FAIL && s->next == from) /* again at the next sweep */
+    if (ev == WS_EV_FAIL && s->next == from) { /* again at a sweep */
+        if (w->doomed && n->e != NULL)
+            lease_told_deleted(w, n->e);
         return 0;
+    }
     if (w->doomed && s->next != from && ws_steps[w->state][WS_EV_DELETE].tell != WS_LATER) {
         w->doomed = false;
         return lease_event(w, WS_EV_DELETE, NULL, e);
@@ -146,7 +149,8 @@ struct op *lease_op(struct workspace *w, enum ws_op what)
 {
     struct op *o = mem_zeroed(1, sizeof(*o));
 
-    *o = (struct op){.w = w, .all = w->all, .no = ++w->op_no, .what = what};
+    *o = (struct op){.w = w, .all = w->all, .no = ++w->op_no, .what = what, .seq = w->seq};
+    strcpy(o->key, w->key);
     list_add_tail(&w->all->ops, &o->link);
     w->op_runs = true;
     return o;
@@ -203,19 +207,63 @@ static void on_made(void *arg, const char *id, const struct err *e)
         report(w, &(struct ws_news){.sandbox = id, .e = e});
 }
 
-/* Also if the workspace is in use again: the archive is good. */
+static void on_unwanted(void *arg, const struct err *e)
+{
+    (void)arg;
+    if (e != NULL)
+        log_error("the archive of a workspace that was deleted stays: %s", e->msg);
+}
+
+/* The archive is good, but not all that its sandbox has. */
+static void keep_archive(struct workspace *w, const char *digest)
+{
+    struct err e;
+
+    str_fmt(w->digest, sizeof(w->digest), "%.64s", digest);
+    if (lease_save(w, &e) < 0)
+        log_error("workspace %s: %s", w->name, e.msg);
+}
+
+/* Whether somebody used its sandbox by its id since the archive of it began. */
+static bool is_stale(const struct workspace *w, uint64_t changed_ms)
+{
+    const struct sandbox *s = lease_sandbox(w);
+
+    return s != NULL && (s->state == SANDBOX_RUNNING || s->changed_ms != changed_ms);
+}
+
+/* Also if the workspace is in use again, or deleted. */
 static void on_archived(void *arg, const struct backend_archive *a, const struct err *e)
 {
-    struct workspace *used = ((struct op *)arg)->w, *w = lease_op_end(arg);
+    struct op o = *(struct op *)arg;
+    struct workspace *w = lease_op_end(arg);
+    char owner[ARCHIVE_OWNER_MAX + 1];
     struct err why;
 
-    if (w != NULL)
+    if (o.w != NULL)
+        o.w->archivings--;
+    if (a != NULL && (o.w == NULL || o.w->state == WS_DELETING)) {
+        lease_owner(o.seq, owner);
+        engine_archives_delete(o.all->o.engine, o.key, owner, a->digest, on_unwanted, NULL);
+    } else if (w == NULL && o.w != NULL && a != NULL)
+        keep_archive(o.w, a->digest);
+    else if (w != NULL && a != NULL && is_stale(w, o.changed_ms)) {
+        keep_archive(w, a->digest);
+        w->used_ms = clock_real_ms();
+        if (lease_event(w, WS_EV_USE, NULL, &why) < 0)
+            log_error("%s", why.msg);
+    } else if (w != NULL)
         report(w, &(struct ws_news){.digest = a != NULL ? a->digest : NULL, .e = e});
-    else if (used != NULL && a != NULL) {
-        str_fmt(used->digest, sizeof(used->digest), "%.64s", a->digest);
-        if (lease_save(used, &why) < 0)
-            log_error("workspace %s: %s", used->name, why.msg);
-    }
+}
+
+static void begin_archive(struct workspace *w, const char *owner)
+{
+    const struct sandbox *s = lease_sandbox(w);
+    struct op *o = lease_op(w, WS_OP_ARCHIVE);
+
+    o->changed_ms = s != NULL ? s->changed_ms : 0;
+    w->archivings++;
+    w->backend->kind->archive(w->backend, w->key, w->sandbox, owner, w->spec, on_archived, o);
 }
 
 static void mark_of(const struct workspace *w, char out[BACKEND_MARK_MAX + 1])
@@ -224,9 +272,9 @@ static void mark_of(const struct workspace *w, char out[BACKEND_MARK_MAX + 1])
             (unsigned long long)w->epoch);
 }
 
-void lease_owner(const struct workspace *w, char out[ARCHIVE_OWNER_MAX + 1])
+void lease_owner(uint64_t seq, char out[ARCHIVE_OWNER_MAX + 1])
 {
-    str_fmt(out, ARCHIVE_OWNER_MAX + 1, "workspace:%llu", (unsigned long long)w->seq);
+    str_fmt(out, ARCHIVE_OWNER_MAX + 1, "workspace:%llu", (unsigned long long)seq);
 }
 
 static void make_now(void *arg, const struct create_opts *create)
@@ -243,7 +291,7 @@ static void make_now(void *arg, const struct create_opts *create)
                              .create = create};
 
     mark_of(w, mark);
-    lease_owner(w, owner);
+    lease_owner(w->seq, owner);
     if (w->digest[0] != '\0')
         w->backend->kind->restore(w->backend, &s, on_made, o);
     else
@@ -271,7 +319,7 @@ void lease_operate(struct workspace *w)
     if (what == WS_OP_NONE || w->op_runs)
         return;
     mark_of(w, mark);
-    lease_owner(w, owner);
+    lease_owner(w->seq, owner);
     switch (what) {
     case WS_OP_MAKE:
         k->undo(w->backend, w->key, mark, on_clear, lease_op(w, what));
@@ -286,7 +334,7 @@ void lease_operate(struct workspace *w)
         k->resume(w->backend, w->key, w->sandbox, on_made, lease_op(w, what));
         break;
     case WS_OP_ARCHIVE:
-        k->archive(w->backend, w->key, w->sandbox, owner, w->spec, on_archived, lease_op(w, what));
+        begin_archive(w, owner);
         break;
     case WS_OP_REMOVE:
         k->remove(w->backend, w->key, w->sandbox, on_done, lease_op(w, what));
@@ -324,7 +372,7 @@ void lease_forget(struct workspace *w)
 {
     char owner[ARCHIVE_OWNER_MAX + 1];
 
-    lease_owner(w, owner);
+    lease_owner(w->seq, owner);
     engine_archives_delete(w->all->o.engine, w->key, owner, NULL, forgotten,
                            lease_op(w, WS_OP_REMOVE));
 }

@@ -9,21 +9,43 @@
 #include "front/workspace/internal.h"
 #include "mem/mem.h"
 
-static void expire(struct workspace *w, uint64_t now)
+static size_t expired_of(struct workspace *w, uint64_t now, bool drop)
 {
     struct holder *h;
-    struct err e;
+    size_t n = 0;
 
     LIST_EACH (&w->holders, h, struct holder, link) {
         if (h->ends_ms > now)
             continue;
-        if (store_holder_delete(
-                w->all->o.store,
-                &(struct store_holder){.workspace = w->seq, .kind = h->kind, .id = h->id}, &e) < 0)
-            log_error("workspace %s: %s", w->name, e.msg);
-        else
+        n++;
+        if (drop)
             lease_holder_drop(w, h);
     }
+    return n;
+}
+
+/* Returns how many there are. */
+static size_t each_expired(struct workspaces *all, uint64_t now, bool drop)
+{
+    struct workspace *w;
+    size_t n = 0;
+
+    LIST_EACH (&all->list, w, struct workspace, link)
+        n += expired_of(w, now, drop);
+    return n;
+}
+
+/* In one transaction: a key may have many of them, which end at the same time. */
+static void expire(struct workspaces *all, uint64_t now)
+{
+    struct err e;
+
+    if (each_expired(all, now, false) == 0)
+        return;
+    if (store_holders_expire(all->o.store, now, &e) < 0)
+        log_error("workspaces: %s", e.msg);
+    else
+        each_expired(all, now, true);
 }
 
 /* For how long after its last use it stays in its state; UINT64_MAX: until it is used. */
@@ -92,22 +114,28 @@ static void ask_busy(struct workspace *w)
 static void look(struct workspace *w, uint64_t now)
 {
     uint64_t time = rest_of(w);
+    enum ws_state was = w->state;
     struct err e;
 
-    expire(w, now);
     if (w->op_runs || w->asking || (w->failed_ms != 0 && now - w->failed_ms < WS_RETRY_MS))
         return;
     if (ws_states[w->state].op != WS_OP_NONE) {
         lease_operate(w);
         return;
     }
-    if (lease_is_used(w) || time == UINT64_MAX || now - w->used_ms < time)
+    if (lease_is_used(w) || time == UINT64_MAX || now - w->used_ms < time ||
+        (w->state == WS_PAUSED && w->archivings > 0))
         return;
+    if (w->backend->kind->local &&
+        engine_is_used((struct ref){w->all->o.engine, w->key, w->sandbox})) {
+        w->used_ms = now; /* by its id, or by a connection to one of its ports */
+        return;
+    }
     if (lease_look(w, &e) < 0)
         return;
     if (w->state == WS_WARM && w->policy.background)
         ask_busy(w);
-    else if (rest_of(w) == time)
+    else if (w->state == was)
         rest(w);
 }
 
@@ -118,6 +146,7 @@ static void sweep(struct loop_timer *t)
     struct workspace *w;
     bool more = false;
 
+    expire(all, now);
     LIST_EACH (&all->list, w, struct workspace, link) {
         look(w, now);
         more = more || w->state != WS_COLD || w->nholders > 0;

@@ -73,11 +73,38 @@ static void tell(struct loop_later *l)
     cb(arg, &g, NULL);
 }
 
+static int check_epoch(const struct workspace *w, uint64_t epoch, struct err *e)
+{
+    if (epoch == 0 || epoch == w->epoch)
+        return 0;
+    return err_set(e, ERR_FENCED,
+                   "workspace %s is at epoch %llu, not %llu: its sandbox was made anew since",
+                   w->name, (unsigned long long)w->epoch, (unsigned long long)epoch);
+}
+
+static void refuse(struct workspace_use *u, const struct err *e)
+{
+    struct loop *loop = u->w->all->o.loop;
+
+    u->w->nwaiters--;
+    list_del(&u->link);
+    u->phase = USE_TELLS;
+    u->w = NULL;
+    u->failed = true;
+    u->e = *e;
+    loop_defer(loop, &u->later, tell);
+}
+
 void lease_serve(struct workspace *w)
 {
     struct workspace_use *u;
+    struct err e;
 
     while ((u = LIST_FIRST(&w->waiters, struct workspace_use, link)) != NULL) {
+        if (check_epoch(w, u->epoch, &e) < 0) {
+            refuse(u, &e);
+            continue;
+        }
         w->nwaiters--;
         u->phase = USE_TELLS;
         grant(u);
@@ -89,24 +116,24 @@ void lease_refuse(struct workspace *w, const struct err *e)
 {
     struct workspace_use *u;
 
-    while ((u = LIST_FIRST(&w->waiters, struct workspace_use, link)) != NULL) {
-        w->nwaiters--;
-        list_del(&u->link);
-        u->phase = USE_TELLS;
-        u->w = NULL;
-        u->failed = true;
-        u->e = *e;
-        loop_defer(w->all->o.loop, &u->later, tell);
-    }
+    while ((u = LIST_FIRST(&w->waiters, struct workspace_use, link)) != NULL)
+        refuse(u, e);
+}
+
+const struct sandbox *lease_sandbox(const struct workspace *w)
+{
+    return w->backend->kind->local ? engine_get((struct ref){w->all->o.engine, w->key, w->sandbox})
+                                   : NULL;
 }
 
 int lease_look(struct workspace *w, struct err *e)
 {
     const struct sandbox *s;
 
-    if (!w->backend->kind->local || (w->state != WS_WARM && w->state != WS_DRAINING))
+    if (!w->backend->kind->local ||
+        (w->state != WS_WARM && w->state != WS_DRAINING && w->state != WS_PAUSED))
         return 0;
-    s = engine_get((struct ref){w->all->o.engine, w->key, w->sandbox});
+    s = lease_sandbox(w);
     if (s == NULL)
         return lease_event(w, WS_EV_LOST, NULL, e);
     if (s->state == SANDBOX_DAMAGED)
@@ -114,16 +141,34 @@ int lease_look(struct workspace *w, struct err *e)
                        "workspace %s: the record of its sandbox %s is damaged; recover or delete "
                        "that sandbox",
                        w->name, s->id);
-    return s->state != SANDBOX_RUNNING ? lease_event(w, WS_EV_STILL, NULL, e) : 0;
+    if (w->state != WS_PAUSED)
+        return s->state != SANDBOX_RUNNING ? lease_event(w, WS_EV_STILL, NULL, e) : 0;
+    if (s->state != SANDBOX_RUNNING)
+        return 0;
+    w->used_ms = clock_real_ms(); /* somebody resumed it by its id */
+    return lease_event(w, WS_EV_USE, NULL, e);
 }
 
-static int check_epoch(const struct workspace *w, uint64_t epoch, struct err *e)
+/* Whether the sandbox of that epoch is still there to be used. */
+static int check_there(const struct workspace *w, uint64_t epoch, struct err *e)
 {
-    if (epoch == 0 || epoch == w->epoch)
+    if (check_epoch(w, epoch, e) < 0)
+        return -1;
+    if (epoch == 0 || (w->state != WS_COLD && w->state != WS_UNDOING && w->state != WS_WARMING &&
+                       w->state != WS_REMOVING))
         return 0;
     return err_set(e, ERR_FENCED,
-                   "workspace %s is at epoch %llu, not %llu: its sandbox was made anew since",
-                   w->name, (unsigned long long)w->epoch, (unsigned long long)epoch);
+                   "workspace %s: its sandbox of epoch %llu is gone; a request without an epoch "
+                   "makes the next one",
+                   w->name, (unsigned long long)epoch);
+}
+
+int lease_open(const struct workspace *w, struct err *e)
+{
+    if (w->state != WS_DELETING)
+        return 0;
+    return err_set(e, ERR_CONFLICT, "workspace %s is being %s; try again", w->name,
+                   w->adopting ? "adopted" : "deleted");
 }
 
 static enum workspace_role role_in(const struct workspace *w)
@@ -140,13 +185,13 @@ int workspace_use(struct workspaces *all, const char *key, const char *name, uin
     struct workspace *w = lease_find(all, key, name, e);
     struct workspace_use *u;
 
-    if (w == NULL || lease_look(w, e) < 0 || check_epoch(w, epoch, e) < 0)
+    if (w == NULL || lease_open(w, e) < 0 || lease_look(w, e) < 0 || check_there(w, epoch, e) < 0)
         return -1;
     if (w->nwaiters >= WORKSPACE_WAITERS_MAX)
         return err_set(e, ERR_UNAVAILABLE, "workspace %s: %u callers wait for it already", name,
                        WORKSPACE_WAITERS_MAX);
     u = *ret = mem_zeroed(1, sizeof(*u));
-    *u = (struct workspace_use){.w = w, .role = role_in(w), .cb = cb, .arg = arg};
+    *u = (struct workspace_use){.w = w, .role = role_in(w), .epoch = epoch, .cb = cb, .arg = arg};
     list_init(&u->link);
     if (w->state == WS_WARM) {
         grant(u);
@@ -159,6 +204,12 @@ int workspace_use(struct workspaces *all, const char *key, const char *name, uin
     w->nwaiters++;
     lease_event(w, WS_EV_USE, NULL, e); /* a failure is told to all who wait */
     return 0;
+}
+
+void workspace_use_as(struct workspace_use *u, enum holder_kind kind, const char *id)
+{
+    u->kind = kind;
+    u->holder = id;
 }
 
 void workspace_leave(struct workspace_use *u)

@@ -200,6 +200,7 @@ void workspaces_start(struct workspaces *all)
 
 static void info_of(const struct workspace *w, struct workspace_info *i)
 {
+    struct workspace_use *u;
     struct holder *h;
 
     *i = (struct workspace_info){.key = w->key,
@@ -221,6 +222,10 @@ static void info_of(const struct workspace *w, struct workspace_info *i)
     LIST_EACH (&w->holders, h, struct holder, link) {
         i->turns += h->kind == HOLDER_TURN;
         i->viewers += h->kind == HOLDER_VIEWER;
+    }
+    LIST_EACH (&w->users, u, struct workspace_use, link) {
+        i->turns += u->holder != NULL && u->kind == HOLDER_TURN;
+        i->viewers += u->holder != NULL && u->kind == HOLDER_VIEWER;
     }
 }
 
@@ -271,6 +276,8 @@ int workspace_put(struct workspaces *all, const char *key, const char *name,
     w = find(all, full);
     *ret_made = w == NULL;
     if (w == NULL && lease_insert(all, key, name, m, WS_COLD, &w, e) < 0)
+        return -1;
+    if (lease_open(w, e) < 0)
         return -1;
     if (!*ret_made && !m->any_spec && strcmp(w->spec, m->spec) != 0)
         return err_set(e, ERR_CONFLICT,
@@ -368,14 +375,21 @@ void lease_told_deleted(struct workspace *w, const struct err *e)
 
 static int may_delete(const struct workspace *w, bool force, struct err *e)
 {
+    struct workspace_use *u;
+    const char *turn = NULL;
     struct holder *h;
 
     LIST_EACH (&w->holders, h, struct holder, link)
-        if (!force && h->kind == HOLDER_TURN)
-            return err_set(e, ERR_CONFLICT,
-                           "workspace %s is held by the turn %s; release it, or delete with force",
-                           w->name, h->id);
-    return 0;
+        if (h->kind == HOLDER_TURN)
+            turn = h->id;
+    LIST_EACH (&w->users, u, struct workspace_use, link)
+        if (u->holder != NULL && u->kind == HOLDER_TURN)
+            turn = u->holder;
+    if (turn == NULL || force)
+        return 0;
+    return err_set(e, ERR_CONFLICT,
+                   "workspace %s is held by the turn %s; release it, or delete with force", w->name,
+                   turn);
 }
 
 void workspace_delete(struct workspaces *all, const char *key, const char *name, bool force,
@@ -387,7 +401,7 @@ void workspace_delete(struct workspaces *all, const char *key, const char *name,
     d->cb = cb;
     d->arg = arg;
     list_init(&d->link);
-    if (w == NULL || may_delete(w, force, &d->e) < 0) {
+    if (w == NULL || (w->adopting && lease_open(w, &d->e) < 0) || may_delete(w, force, &d->e) < 0) {
         d->failed = true;
         loop_defer(all->o.loop, &d->later, tell_deleter);
         return;

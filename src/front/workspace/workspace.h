@@ -128,6 +128,9 @@ int workspace_use(struct workspaces *all, const char *key, const char *name, uin
 /* Also while it waits: then `cb` is not called any more. NULL is fine. */
 void workspace_leave(struct workspace_use *u);
 
+/* It counts as a holder of that kind until workspace_leave(); `id` is borrowed until then. */
+void workspace_use_as(struct workspace_use *u, enum holder_kind kind, const char *id);
+
 /* ---- named holders ---- */
 
 struct workspace_holder {

@@ -2,6 +2,8 @@
  *
  * Use is a conversation with its init, or a hold (a connection to one of its ports, which init does
  * not see). Activity of its processes does not count. The next use resumes it. */
+#include <string.h>
+
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/own.h"
@@ -50,6 +52,13 @@ void idle_watch(struct box *b)
 {
     if (b->pub.idle_ms > 0)
         look_again(b, b->pub.idle_ms);
+}
+
+bool engine_is_used(struct ref ref)
+{
+    const struct box *b = box_find(ref.engine, ref.id);
+
+    return b != NULL && strcmp(b->pub.key, ref.key) == 0 && is_busy(b);
 }
 
 void engine_hold(struct engine *g, const char *id)

@@ -93,9 +93,15 @@ static void on_use(void *arg, const struct workspace_grant *g, const struct err 
 static int look(struct call *c, struct err *e)
 {
     struct workspace_info w;
+    uint64_t epoch;
 
-    if (workspace_get(native_workspaces(c), c->ref.key, c->workspace, &w, e) < 0)
+    if (workspace_get(native_workspaces(c), c->ref.key, c->workspace, &w, e) < 0 ||
+        epoch_of(c, &epoch, e) < 0)
         return -1;
+    if (epoch != 0 && epoch != w.epoch)
+        return err_set(e, ERR_FENCED,
+                       "workspace %s is at epoch %llu, not %llu: its sandbox was made anew since",
+                       c->workspace, (unsigned long long)w.epoch, (unsigned long long)epoch);
     if (w.sandbox[0] == '\0')
         return err_set(e, ERR_CONFLICT,
                        "workspace %s is %s: it has no sandbox now; a command in it makes one",

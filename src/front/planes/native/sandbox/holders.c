@@ -127,6 +127,7 @@ static void acquired(struct acquire *a, const struct workspace_grant *g)
 
     a->use = g->use;
     if (call_accept(c) == CALL_SSE) {
+        workspace_use_as(g->use, a->h.kind, a->id);
         show(a, g, 0);
         return;
     }
