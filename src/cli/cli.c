@@ -189,9 +189,9 @@ void cmd_write_help_all(struct buf *out)
         "beginning of an id. COVE_URL and COVE_API_KEY select the server, or --context NAME of "
         "any\n"
         "command (`cove context`); without them, root uses the daemon that was started last on\n"
-        "this machine. With an admin key, --as KEY of any command acts for another key. Our own "
-        "exit statuses are 200 to 213 (docs/errors.md); `run` and `exec`\n"
-        "exit with the command's own.\n");
+        "this machine. With an admin key, --as KEY of any command acts for another key. Our own\n"
+        "exit statuses are 200 to 213 (docs/errors.md); `run` and `exec` exit with the command's\n"
+        "own.\n");
 }
 
 void cmd_complain(const char *name, const char *fmt, ...)

@@ -88,8 +88,12 @@ static int look_up(const char *text, char host[LISTEN_HOST_MAX + 1], struct addr
                             text, gai_strerror(r));
 }
 
-/* A port in use is no error here: the front of a killed keeper may still have it. */
-int listen_check(const char *text, struct err *e)
+static int in_use(const char *text, struct err *e)
+{
+    return err_set(e, ERR_CONFLICT, "listen on %s: the port is in use by another program", text);
+}
+
+int listen_check(const char *text, bool first, struct err *e)
 {
     struct addrinfo *ai;
     char host[LISTEN_HOST_MAX + 1];
@@ -98,7 +102,9 @@ int listen_check(const char *text, struct err *e)
     if (look_up(text, host, &ai, e) < 0)
         return -1;
     fd = try_bind(ai);
-    if (fd < 0 && errno != EADDRINUSE)
+    if (fd < 0 && errno == EADDRINUSE)
+        ret = first ? in_use(text, e) : 0;
+    else if (fd < 0)
         ret = err_set(e, ERR_INVALID, "--listen %s: %s", text, strerror(errno));
     drop_fd(&fd);
     freeaddrinfo(ai);
@@ -116,8 +122,7 @@ int listen_open(const char *text, char url[LISTEN_URL_MAX], struct err *e)
     fd = bind_patiently(ai);
     freeaddrinfo(ai);
     if (fd < 0 && errno == EADDRINUSE)
-        return err_set(e, ERR_CONFLICT, "listen on %s: the port is in use by another program",
-                       text);
+        return in_use(text, e);
     if (fd < 0)
         return err_sys(e, "listen on %s", text);
     url_of(fd, host, url);

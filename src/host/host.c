@@ -162,7 +162,7 @@ static int settings(struct host *h, struct err *e)
         return err_set(e, ERR_INVALID, "log-level: '%s' is not error, warn, info or debug",
                        h->config.log_level);
     log_open(h->o->name, (enum log_level)level);
-    return listen_check(h->config.listen, e);
+    return listen_check(h->config.listen, false, e);
 }
 
 /* Orphans of an init that was killed come to us. */

@@ -42,6 +42,12 @@ test('the status of run and exec is the command\'s, or what a shell says of one 
   // ours, and so of no program
   assert.equal((await cove(['exec', '-w', '/no/such/directory', 'box', 'true'])).status, 201);
   assert.equal((await cove(['exec', 'nobody', 'true'])).status, 202);
+  for (const [args, step] of [
+    [['exec', 'nobody', 'true'], /no sandbox nobody; `cove list` shows the sandboxes/],
+    [['ls', 'nobody:/'], /no sandbox nobody; `cove list`/],
+    [['snapshot', 'show', 'nothing'], /no snapshot nothing; `cove snapshot list`/],
+    [['template', 'show', 'nothing'], /no template 'nothing'; `cove template list`/],
+  ]) assert.match((await cove(args)).stderr, step);
   assert.equal((await cove(['exec', '-u', 'nobody-of-that-name', 'box', 'true'])).status, 201);
 });
 

@@ -1,6 +1,7 @@
 // `cove serve` as a person starts and ends it.
 import assert from 'node:assert/strict';
 import fs from 'node:fs';
+import net from 'node:net';
 import os from 'node:os';
 import path from 'node:path';
 import { test } from 'node:test';
@@ -15,6 +16,14 @@ test('a --listen that cannot be is refused before anything is made', async () =>
     assert.match(r.stderr, why);
     assert.equal(fs.existsSync(state), false, listen);
   }
+  const other = net.createServer();
+  await new Promise((resolve) => other.listen(0, '127.0.0.1', resolve));
+  const taken = `127.0.0.1:${other.address().port}`;
+  const r = await run(BIN, ['serve', '--listen', taken, '--state', state, '--network', 'none']);
+  other.close();
+  assert.equal(r.status, 211, r.stderr);
+  assert.match(r.stderr, new RegExp(`listen on ${taken}: the port is in use`));
+  assert.equal(fs.existsSync(state), false, 'of a port in use');
 });
 
 test('Ctrl-C ends `cove serve` without a warning', async () => {

@@ -8,6 +8,7 @@
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -436,12 +437,31 @@ static int refused(const struct reply *r, json_t *body, struct err *e)
     return client_refused(o, e);
 }
 
+/* What a message of the server leaves to its clients: where the right name is found. */
+static const char *next_step(const struct err *e)
+{
+    static const struct {
+        const char *missing, *step;
+    } rows[] = {
+        {"no sandbox ", "; `cove list` shows the sandboxes"},
+        {"no snapshot ", "; `cove snapshot list` shows the snapshots"},
+        {"no process ", "; `cove ps SANDBOX` shows the processes"},
+        {"no session ", "; `cove session list SANDBOX` shows the sessions"},
+    };
+
+    for (size_t i = 0; e->kind == ERR_NOT_FOUND && i < ARRAY_LEN(rows); i++)
+        if (strncmp(e->msg, rows[i].missing, strlen(rows[i].missing)) == 0)
+            return rows[i].step;
+    return "";
+}
+
 /* Of a program that could not be executed e->sys says why. */
 int client_refused(json_t *error, struct err *e)
 {
     const char *code = json_string_value(json_object_get(error, "code"));
     const char *message = json_string_value(json_object_get(error, "message"));
     const char *why = json_string_value(json_object_get(error, "errno"));
+    size_t len;
 
     err_set(e, err_from_code(code != NULL ? code : ""), "%s",
             message != NULL ? message
@@ -449,6 +469,8 @@ int client_refused(json_t *error, struct err *e)
                             : "the server gave no reason");
     if (e->kind == ERR_CANNOT_START && why != NULL)
         e->sys = strcmp(why, "ENOENT") == 0 ? ENOENT : ENOEXEC;
+    len = strlen(e->msg);
+    snprintf(e->msg + len, sizeof(e->msg) - len, "%s", next_step(e));
     return -1;
 }
 

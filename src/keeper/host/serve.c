@@ -245,7 +245,7 @@ int keeper_main(int argc, char **argv)
     umask(022);
     r = keeper_load(&k, argc, argv, &e);
     if (r == 0)
-        r = listen_check(k.config.listen, &e);
+        r = listen_check(k.config.listen, access(k.config.state, F_OK) < 0, &e);
     if (r == 0)
         r = keeper_come_up(&k, &e);
     if (r == 0) {

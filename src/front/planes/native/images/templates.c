@@ -116,7 +116,8 @@ static void shown(void *arg, const struct err *e)
     if (!call_told(c))
         return;
     if (e == NULL && !t->found) {
-        err_set(&gone, ERR_NOT_FOUND, "no template %.60s", t->only);
+        err_set(&gone, ERR_NOT_FOUND, "no template '%.60s'; `cove template list` shows the names",
+                t->only);
         e = &gone;
     }
     if (e != NULL) {
