@@ -131,6 +131,31 @@ int buf_addf(struct buf *b, const char *fmt, ...)
     return r;
 }
 
+int buf_add_columns(struct buf *b, const char *left, size_t column, const char *right)
+{
+    size_t at = strlen(left);
+
+    buf_adds(b, left);
+    if (at >= column) {
+        buf_addc(b, '\n');
+        at = 0;
+    }
+    for (const char *word = right; *word != '\0';) {
+        size_t n = strcspn(word, " "), indent = at < column ? column - at : 1;
+
+        if (at > column && at + 1 + n > BUF_ROW) {
+            buf_addc(b, '\n');
+            at = 0;
+            indent = column;
+        }
+        buf_addf(b, "%*s%.*s", (int)indent, "", (int)n, word);
+        at += indent + n;
+        word += n;
+        word += strspn(word, " ");
+    }
+    return buf_addc(b, '\n');
+}
+
 void buf_consume(struct buf *b, size_t n)
 {
     b->off += n;

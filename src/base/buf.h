@@ -49,6 +49,12 @@ int buf_addc(struct buf *b, char c);
 int buf_addf(struct buf *b, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 int buf_vaddf(struct buf *b, const char *fmt, va_list ap) __attribute__((format(printf, 2, 0)));
 
+/* A row of two columns, as in a help text: `right` begins at `column` and is wrapped between words so
+ * that a row has at most BUF_ROW characters (if a word is no longer); a `left` that does not fit has a line
+ * of its own. */
+#define BUF_ROW 90u
+int buf_add_columns(struct buf *b, const char *left, size_t column, const char *right);
+
 void buf_consume(struct buf *b, size_t n);
 
 /* The contents, NUL-terminated (the NUL is not counted); "" when empty or failed. */

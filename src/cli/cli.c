@@ -82,13 +82,13 @@ const char *cmd_nearest(const char *name)
 
 static void write_option(const struct cmd_opt *o, const char *doc, struct buf *out)
 {
-    char left[64], letter[8] = "    ";
+    char left[64], letter[8] = "      ";
 
     if (o->letter != 0)
-        snprintf(letter, sizeof(letter), "-%c, ", o->letter);
+        snprintf(letter, sizeof(letter), "  -%c, ", o->letter);
     snprintf(left, sizeof(left), "%s--%s%s%s", letter, o->name, o->value != NULL ? " " : "",
              o->value != NULL ? o->value : "");
-    buf_addf(out, "  %-24s %s\n", left, doc);
+    buf_add_columns(out, left, 27, doc);
 }
 
 static bool is_sub(const struct cmd *c, const char *name, size_t n)
@@ -165,8 +165,8 @@ void cmd_write_help(const struct cmd *c, struct buf *out)
     for (const struct cmd_sub *s = c->subs; s != NULL && s->name != NULL; s++) {
         char left[64];
 
-        snprintf(left, sizeof(left), "%s %s", s->name, s->operands);
-        buf_addf(out, "  %-36s %s\n", left, s->doc);
+        snprintf(left, sizeof(left), "  %s %s", s->name, s->operands);
+        buf_add_columns(out, left, 39, s->doc);
     }
     if (c->opts != NULL || c->more_help != NULL)
         buf_adds(out, "\noptions:\n");

@@ -245,19 +245,24 @@ bool config_accepts(const struct config *c, const char *what)
     return false;
 }
 
+#define DOC_MAX 4096u
+
 void config_help(struct buf *out)
 {
     buf_adds(out, "  --config FILE            read settings from FILE first\n");
     for (size_t i = 0; i < config_nkeys; i++) {
         const struct config_key *k = &config_keys[i];
+        autobuf struct buf doc = BUF_INIT(DOC_MAX);
         char left[64];
 
-        str_fmt(left, sizeof(left), "--%s %s", k->name,
+        str_fmt(left, sizeof(left), "  --%s %s", k->name,
                 k->type == CONFIG_NUMBER     ? "N"
                 : k->type == CONFIG_SIZE     ? "SIZE"
                 : k->type == CONFIG_DURATION ? "TIME"
                                              : "TEXT");
-        buf_addf(out, "  %-24s %s", left, k->doc);
-        buf_addf(out, *k->def != '\0' ? " [%s]\n" : "\n", k->def);
+        buf_adds(&doc, k->doc);
+        if (*k->def != '\0')
+            buf_addf(&doc, " [%s]", k->def);
+        buf_add_columns(out, left, 27, buf_cstr(&doc));
     }
 }

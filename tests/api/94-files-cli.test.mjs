@@ -136,6 +136,7 @@ test('errors say what is wrong', async () => {
   await bad(['cp', here('note'), here('y')], /SANDBOX:PATH/);
   await bad(['cp', here('note'), 'nosandbox:/x'], /no sandbox/i);
   await bad(['cp', here('note'), `${s.id}:/etc/x`], /Permission denied/);
+  await bad(['cp', '-r', `${s.id}:/etc`, here('etc')], /^cove cp: \/etc\/[^ ]+: Permission denied\n$/);
   await bad(['cat', here('note')], /SANDBOX:PATH/);
   assert.ok(!fs.existsSync(here('x')));
   await ok(['cp', '-u', 'root', here('note'), `${s.id}:/etc/x`]);

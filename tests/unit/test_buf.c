@@ -100,3 +100,22 @@ TEST(a_freed_buffer_may_be_used_again_with_the_same_bound)
     CHECK_INT(buf_adds(&b, "xyz"), 0);
     buf_free(&b);
 }
+
+TEST(columns_are_wrapped_between_words)
+{
+    autobuf struct buf b = BUF_INIT(4096);
+
+    buf_add_columns(&b, "  -a", 6, "one");
+    buf_add_columns(&b, "  --long-name", 6, "two");
+    buf_add_columns(&b, "  -b", 6, "");
+    CHECK_STR(buf_cstr(&b), "  -a  one\n  --long-name\n      two\n  -b\n");
+    buf_clear(&b);
+    buf_add_columns(
+        &b, "", 6,
+        "123456789 123456789 123456789 123456789 123456789 123456789 123456789 123456789 "
+        "1234 more");
+    CHECK_STR(buf_cstr(&b),
+              "      123456789 123456789 123456789 123456789 123456789 123456789 123456789 "
+              "123456789 1234\n      more\n");
+    CHECK_INT(strcspn(buf_cstr(&b), "\n"), BUF_ROW);
+}

@@ -118,6 +118,12 @@ static mode_t mode_of(const json_t *file)
     return text != NULL ? (mode_t)strtoul(text, NULL, 8) & 0777 : 0644;
 }
 
+/* A server that refuses a file names it; a connection that breaks does not. */
+static int failed_at(const char *path, struct err *e)
+{
+    return strncmp(e->msg, path, strlen(path)) == 0 ? -1 : err_wrap(e, "%s", path);
+}
+
 /* Downloads `path` into `fd`. The mode of a device, a terminal or a pipe is left alone. */
 static int fetch(struct copy *c, struct reply *r, const char *path, int fd, mode_t mode,
                  struct err *e)
@@ -125,7 +131,7 @@ static int fetch(struct copy *c, struct reply *r, const char *path, int fd, mode
     struct stat st;
 
     if (stream_get(r, fd, &c->bar, e) < 0)
-        return err_wrap(e, "%s", path);
+        return failed_at(path, e);
     if (fstat(fd, &st) < 0 || (S_ISREG(st.st_mode) && fchmod(fd, mode) < 0 && errno != EPERM))
         return err_path(e, "set the mode of the copy of %s", path);
     return 0;
@@ -184,7 +190,7 @@ static int take_entry(struct copy *c, int top, const json_t *file, size_t skip, 
         place_target(target, &c->from, "files", path, c->user, "");
         r = stream_ask(&c->server, target, e);
         if (r == NULL)
-            return err_wrap(e, "%s", path);
+            return failed_at(path, e);
         fd = openat(dir, name, flags, 0666);
         if (fd < 0 && errno == ELOOP && unlinkat(dir, name, 0) == 0)
             fd = openat(dir, name, flags, 0666);
