@@ -323,6 +323,21 @@ test('many holders that end at once end together', async () => {
   ok(await d.call('DELETE', `${W}/many`), 204);
 });
 
+test('a page of large workspaces is a short one, and the pages have all of them', async () => {
+  const { key } = await d.post('/v1/keys', { name: 'large' });
+  const env = { A: 'x'.repeat(60_000) };
+  for (let i = 0; i < 50; i++) ok(await d.call('PUT', `${W}/large${i}`, { env }, { key }), 201);
+  const sizes = [];
+  let cursor = '';
+  do {
+    const page = await d.get(`${W}?limit=1000${cursor && `&cursor=${cursor}`}`, { key });
+    sizes.push(page.workspaces.length);
+    cursor = page.next_cursor;
+  } while (cursor);
+  assert.ok(sizes[0] < 50 && sizes[0] > 10, `${sizes}`);
+  assert.equal(sizes.reduce((a, b) => a + b), 50);
+});
+
 // ---- envelopes and stores ----
 
 /** A directory that several daemons keep their archives in. */

@@ -164,7 +164,7 @@ int store_holder_put(struct store *s, const struct store_holder *row, struct err
 int store_holder_delete(struct store *s, const struct store_holder *row, struct err *e);
 /* Those of all workspaces that end at that time or before it. */
 int store_holders_expire(struct store *s, uint64_t now_ms, struct err *e);
-/* `each` must not call the store. */
+/* In the order of the workspaces. `each` must not call the store. */
 int store_holder_each(struct store *s, void (*each)(void *arg, const struct store_holder *row),
                       void *arg, struct err *e);
 

@@ -148,7 +148,9 @@ int store_holder_each(struct store *s, void (*each)(void *arg, const struct stor
                       void *arg, struct err *e)
 {
     sqlite3_stmt *q = store_stmt(s, STMT_HOLDER_EACH,
-                                 "SELECT workspace, kind, id, epoch, ends_ms FROM holders", e);
+                                 "SELECT workspace, kind, id, epoch, ends_ms FROM holders"
+                                 " ORDER BY workspace",
+                                 e);
     int r = q == NULL ? -1 : 0;
 
     while (q != NULL && (r = store_step(s, q, e)) == 1)

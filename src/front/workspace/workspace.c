@@ -114,22 +114,23 @@ static int load_row(void *arg, const struct store_workspace *row, struct err *e)
     return 0;
 }
 
-static struct workspace *by_seq(struct workspaces *all, uint64_t seq)
-{
-    struct workspace *w;
-
-    LIST_EACH (&all->list, w, struct workspace, link)
-        if (w->seq == seq)
-            return w;
-    return NULL;
-}
+/* Both lists are in the order of the workspaces. */
+struct loading {
+    struct workspaces *all;
+    struct list *at;
+};
 
 static void load_holder(void *arg, const struct store_holder *row)
 {
-    struct workspace *w = by_seq(arg, row->workspace);
+    struct loading *l = arg;
+    struct workspace *w;
     struct holder *h;
 
-    if (w == NULL || row->kind >= HOLDER_KIND_COUNT)
+    while (l->at != &l->all->list &&
+           CONTAINER_OF(l->at, struct workspace, link)->seq < row->workspace)
+        l->at = l->at->next;
+    w = l->at != &l->all->list ? CONTAINER_OF(l->at, struct workspace, link) : NULL;
+    if (w == NULL || w->seq != row->workspace || row->kind >= HOLDER_KIND_COUNT)
         return;
     h = mem_zeroed(1, sizeof(*h));
     h->kind = (enum holder_kind)row->kind;
@@ -156,7 +157,7 @@ int workspaces_new(const struct workspaces_opts *o, struct workspaces **ret, str
             return err_wrap(e, "backend %s", backend_kinds[i]->name);
     if (store_workspace_each(o->store, load_row, all, e) < 0)
         return err_wrap(e, "workspaces");
-    return store_holder_each(o->store, load_holder, all, e);
+    return store_holder_each(o->store, load_holder, &(struct loading){all, all->list.next}, e);
 }
 
 void workspaces_free(struct workspaces *all)
@@ -321,14 +322,16 @@ uint64_t workspace_each(struct workspaces *all, const struct workspace_list *o,
     struct workspace_info i;
     struct workspace *w;
     uint64_t last = 0;
-    size_t n = 0;
+    size_t n = 0, bytes = 0;
 
     LIST_EACH (&all->list, w, struct workspace, link) {
         if (w->seq <= o->after || (o->key != NULL && strcmp(o->key, w->key) != 0) ||
             (o->state != NULL && strcmp(o->state, ws_states[w->state].shown) != 0))
             continue;
-        if (n++ == o->limit)
+        bytes += strlen(w->spec);
+        if (n == o->limit || (n > 0 && bytes > o->bytes))
             return last;
+        n++;
         info_of(w, &i);
         each(arg, &i);
         last = w->seq;

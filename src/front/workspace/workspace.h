@@ -97,6 +97,7 @@ struct workspace_list {
     const char *state; /* NULL: all */
     uint64_t after;    /* seq of the last one of the previous page; 0: the first page */
     size_t limit;
+    size_t bytes; /* of specs; at least one is given */
 };
 /* In the order of creation. Returns the seq for the next page, 0: there is none. */
 uint64_t workspace_each(struct workspaces *all, const struct workspace_list *o,

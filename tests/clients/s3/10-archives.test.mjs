@@ -21,16 +21,20 @@ function makeProxy(to) {
     const what = fault?.(req) ?? 'pass';
     seen.push(`${req.method} ${req.url}`);
     if (what === 'cut') return req.socket.destroy();
+    if (typeof what === 'object') return what.then(() => pass(req, res, 'pass'));
+    return pass(req, res, what);
+  });
+  function pass(req, res, what) {
     if (what === '503') { req.resume(); res.writeHead(503); return res.end('<Error><Code>SlowDown</Code><Message>later</Message></Error>'); }
     const up = http.request({ host: '127.0.0.1', port: to, method: req.method, path: req.url, headers: req.headers }, (a) => {
-      res.writeHead(a.statusCode, a.headers);
+      res.writeHead(what === 'part' && a.statusCode === 200 ? 206 : a.statusCode, a.headers);
       if (what !== 'flip') return a.pipe(res);
       a.on('data', (p) => { p[p.length >> 1] ^= 1; res.write(p); });
       a.on('end', () => res.end());
     });
     up.on('error', () => res.destroy());
     req.pipe(up);
-  });
+  }
 }
 
 before(async () => {
@@ -102,6 +106,64 @@ test('a byte that changed on its way is found, and the restore leaves nothing', 
   fault = undefined;
   assert.match(await sh('four', 'sha256sum -c ~/sum'), /: OK/);
   assert.equal((await d.get('/v1/sandboxes')).sandboxes.filter((s) => s.state !== 'running').length, before_);
+});
+
+test('an answer that is a part of a blob is refused as such', async () => {
+  fault = (req) => (req.method === 'GET' && /\/chunks\//.test(req.url) ? 'part' : 'pass');
+  await make('part');
+  await sh('part', 'echo text >~/f');
+  const w = await poll('the reason is shown', async () => { const x = await d.get(`${W}/part`); return x.reason && x; }, { deadline: 30_000 });
+  assert.match(w.reason, /answered GET of bucket cove with 206/);
+  fault = undefined;
+  ok(await d.call('DELETE', `${W}/part`), 204);
+});
+
+test('an archive that took long never replaces a later one', async () => {
+  let release, held = 0, manifests = 0;
+  const gate = new Promise((r) => { release = r; });
+  fault = (req) => {
+    if (req.method !== 'PUT' || !/\/manifests\//.test(req.url)) return 'pass';
+    manifests++;
+    return held++ === 0 ? gate : 'pass';
+  };
+  await make('late');
+  await sh('late', 'echo old >~/f');
+  await poll('its first archive is nearly there', () => held > 0, { deadline: 30_000 });
+  await sh('late', 'echo new >~/f');
+  const t = Date.now();
+  await poll('some sweeps have passed, or a second archive was made', async () => Date.now() - t > 4000 || (await d.get(`${W}/late`)).state === 'cold');
+  assert.equal(manifests, 1, 'no archive begins while one is under way');
+  const first = seen.length;
+  release();
+  await poll('it is cold', async () => (await d.get(`${W}/late`)).state === 'cold' && seen.length > first, { deadline: 60_000 });
+  fault = undefined;
+  assert.equal(await sh('late', 'cat ~/f'), 'new\n');
+  ok(await d.call('DELETE', `${W}/late`), 204);
+});
+
+test('an archive that ends after its workspace was deleted is deleted', async () => {
+  let release, held = 0;
+  const gate = new Promise((r) => { release = r; });
+  fault = (req) => (req.method === 'PUT' && /\/manifests\//.test(req.url) && held++ === 0 ? gate : 'pass');
+  await make('orphan');
+  await sh('orphan', 'echo x >~/f');
+  await poll('its archive is nearly there', () => held > 0, { deadline: 30_000 });
+  await sh('orphan', 'true');
+  ok(await d.call('DELETE', `${W}/orphan`), 204);
+  release();
+  fault = undefined;
+});
+
+test('an endpoint with a password is refused, and the password is not shown', async () => {
+  const own = d;
+  d = await startDaemon({ args: ['--archives', 's3://cove/of/tests', '--archives-endpoint', 'http://me:hushhush@127.0.0.1:1', '--archives-credentials', path.join(dir, 'keys')] });
+  await make('pw');
+  await sh('pw', 'true');
+  const w = await poll('the reason is shown', async () => { const x = await d.get(`${W}/pw`); return x.reason && x; }, { deadline: 30_000 });
+  assert.match(w.reason, /archives-endpoint: expected .* without a path, a user or a password/);
+  assert.doesNotMatch(w.reason, /hush/);
+  await d.stop();
+  d = own;
 });
 
 test('a deleted workspace leaves nothing in the bucket', async () => {

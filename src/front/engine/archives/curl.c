@@ -2,16 +2,18 @@
 #include "front/engine/archives/curl.h"
 
 #include <dlfcn.h>
+#include <stdbool.h>
 
 #define LIBRARY "libcurl.so.4"
 
 int curl_load(const struct curl_calls **ret, struct err *e)
 {
     static struct curl_calls calls;
-    static void *library;
+    static bool loaded;
+    void *library;
 
     *ret = &calls;
-    if (library != NULL)
+    if (loaded)
         return 0;
     library = dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL);
     if (library == NULL)
@@ -27,5 +29,6 @@ int curl_load(const struct curl_calls **ret, struct err *e)
 #undef X
     if (calls.curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)
         return err_set(e, ERR_INTERNAL, LIBRARY ": cannot be initialised");
+    loaded = true;
     return 0;
 }

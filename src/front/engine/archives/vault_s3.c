@@ -212,7 +212,8 @@ static int try_once(struct vault_s3 *s, struct request *r, struct err *e)
     code = s->c->curl_easy_perform(h);
     s->c->curl_slist_free_all(list);
     give_handle(s, h);
-    if (code == CURLE_OK && r->status >= 200 && r->status < 300)
+    if (code == CURLE_OK && r->status >= 200 && r->status < 300 &&
+        (r->to == NULL || r->status == 200)) /* 206: a part of it */
         return 0;
     if (r->to != NULL && !r->to->failed)
         r->to->len = had;
@@ -286,16 +287,17 @@ static void encode(const char *s, char *out, size_t room)
 }
 
 /* Each <Key> below the prefix; names of blobs have nothing that XML escapes. */
-static int each_key(const char *xml, size_t skip,
+static int each_key(const char *xml, const char *prefix,
                     int (*each)(void *arg, const char *name, struct err *e), void *arg,
                     struct err *e)
 {
+    size_t skip = strlen(prefix);
     char key[S3_URL_MAX];
     int r = 0;
 
     while (r == 0 && (xml = strstr(xml, "<Key>")) != NULL) {
         tag(xml, "Key", key, sizeof(key));
-        if (strlen(key) > skip)
+        if (strncmp(key, prefix, skip) == 0 && key[skip] != '\0')
             r = each(arg, key + skip, e);
         xml += strlen("<Key>");
     }
@@ -306,7 +308,7 @@ static int s3_list(struct vault *v, const char *space, const char *kind,
                    int (*each)(void *arg, const char *name, struct err *e), void *arg,
                    struct err *e)
 {
-    char prefix[512], encoded[1600], token[1024] = "", more[3100] = "", query[5000];
+    char prefix[512], encoded[1600], token[1024] = "", was[1024], more[3100] = "", query[5000];
     int r = 0;
 
     str_fmt(prefix, sizeof(prefix), "%s%s/%s/", of(v)->prefix, space, kind);
@@ -314,6 +316,7 @@ static int s3_list(struct vault *v, const char *space, const char *kind,
     do {
         struct request q = {.method = "GET", .key = "", .query = query};
 
+        str_fmt(was, sizeof(was), "%s", token);
         encode(token, more, sizeof(more));
         str_fmt(query, sizeof(query), "%s%s%slist-type=2&prefix=%s",
                 *token != '\0' ? "continuation-token=" : "", more, *token != '\0' ? "&" : "",
@@ -321,8 +324,11 @@ static int s3_list(struct vault *v, const char *space, const char *kind,
         r = request(v, &q, e);
         tag(r == 0 ? buf_cstr(&q.answer) : NULL, "NextContinuationToken", token, sizeof(token));
         if (r == 0)
-            r = each_key(buf_cstr(&q.answer), strlen(prefix), each, arg, e);
+            r = each_key(buf_cstr(&q.answer), prefix, each, arg, e);
         buf_free(&q.answer);
+        if (r == 0 && *token != '\0' && strcmp(token, was) == 0)
+            r = err_set(e, ERR_REMOTE, "the store of archives %s lists the same page for ever",
+                        of(v)->endpoint);
     } while (r == 0 && *token != '\0');
     return r;
 }
@@ -388,7 +394,7 @@ static int read_credentials(struct vault_s3 *s, const char *path, struct err *e)
 
 static bool is_word(const char *s, const char *also, size_t max)
 {
-    char ok[80];
+    char ok[96];
 
     str_fmt(ok, sizeof(ok), "abcdefghijklmnopqrstuvwxyz0123456789-.%s", also);
     return *s != '\0' && strlen(s) <= max && s[strspn(s, ok)] == '\0';
@@ -430,12 +436,12 @@ static int server(struct vault_s3 *s, const struct config *c, struct err *e)
     if (n > 0 && s->endpoint[n - 1] == '/')
         s->endpoint[n - 1] = '\0';
     host = strstr(s->endpoint, "://");
-    if (host == NULL || strncmp(s->endpoint, "http", 4) != 0 || strchr(host + 3, '/') != NULL ||
-        strlen(host + 3) >= sizeof(s->host))
+    if (host == NULL ||
+        (strncmp(s->endpoint, "http://", 7) != 0 && strncmp(s->endpoint, "https://", 8) != 0) ||
+        !is_word(host + 3, ":[]_ABCDEFGHIJKLMNOPQRSTUVWXYZ", sizeof(s->host) - 1))
         return err_set(e, ERR_INVALID,
-                       "archives-endpoint: '%.100s' is not http://HOST[:PORT] or "
-                       "https://HOST[:PORT]",
-                       s->endpoint);
+                       "archives-endpoint: expected http://HOST[:PORT] or https://HOST[:PORT], "
+                       "without a path, a user or a password");
     str_fmt(s->host, sizeof(s->host), "%s", host + 3);
     return 0;
 }

@@ -10,7 +10,8 @@
 
 #define LIST_LIMIT 100u
 #define LIST_LIMIT_MAX 1000u
-#define LIST_BYTES_MAX (LIST_LIMIT_MAX * (WORKSPACE_SPEC_MAX / 4))
+#define LIST_SPECS_MAX (2u << 20) /* bytes of specs on a page, which is then a short one */
+#define LIST_BYTES_MAX (LIST_SPECS_MAX + WORKSPACE_SPEC_MAX + LIST_LIMIT_MAX * 4096)
 #define NAME_MAX_BYTES 128u
 #define POLICY_MAX (1ull << 40)
 #define UNSET UINT64_MAX
@@ -236,7 +237,8 @@ static void workspace_list_get(struct call *c, const void *in)
 {
     const struct list_in *l = in;
     autobuf struct buf rows = BUF_INIT(LIST_BYTES_MAX);
-    struct workspace_list o = {.state = l->state, .limit = (size_t)l->limit};
+    struct workspace_list o = {
+        .state = l->state, .limit = (size_t)l->limit, .bytes = LIST_SPECS_MAX};
     char next[24] = "";
     uint64_t last;
     struct err e;
