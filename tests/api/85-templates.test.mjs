@@ -273,6 +273,16 @@ test('progress comes as events, after the body', async () => {
   else assert.equal(r.json.name, 'watched');
 });
 
+test('a single large file is reported on while it is read and while it is unpacked', async () => {
+  const layer = tar([probe, { name: 'large', data: Buffer.alloc(40 << 20, 7) }]);
+  for (const [bytes, texts] of [[layer, ['reading the archive', 'unpacking']], [dockerSave([layer]), ['reading the archive', 'unpacking layer 1 of 1']]]) {
+    const r = await d.call('PUT', '/v1/templates/watched', bytes, { headers: { accept: 'text/event-stream' } });
+    const said = [...r.text.matchAll(/^event: progress\ndata: (.*)$/gm)].map((m) => JSON.parse(m[1]));
+    for (const text of texts)
+      assert.ok(said.some((p) => p.text === text && p.done > 0 && p.done <= p.total && p.total > 40 << 20), `${text}: ${r.text}`);
+  }
+});
+
 test('a client that leaves halfway leaves nothing', async () => {
   const stores = storesOf().length;
   const net = await import('node:net');

@@ -23,6 +23,8 @@ struct source {
     bool unhashed;
     bool eats;
     unsigned long long eaten;
+    void (*on_read)(void *arg); /* or NULL */
+    void *arg;
     bool whole; /* between two members (gzip) or frames (zstd) */
     unsigned long long done;
     size_t zeros;
@@ -73,6 +75,8 @@ static int fill(struct source *s, size_t want, struct err *e)
         s->done += (size_t)n;
         if (s->eats)
             eat(s);
+        if (s->on_read != NULL)
+            s->on_read(s->arg);
     }
     return 0;
 }
@@ -194,6 +198,12 @@ void source_no_digests(struct source *s)
 void source_eat(struct source *s)
 {
     s->eats = true;
+}
+
+void source_watch(struct source *s, void (*on_read)(void *arg), void *arg)
+{
+    s->on_read = on_read;
+    s->arg = arg;
 }
 
 void source_close(struct source *s)

@@ -24,7 +24,9 @@ void source_no_digests(struct source *s);
 /* What was read is given back to the file system, for a file that is read only this once: `fd` must
  * be writable. Where a file cannot have holes nothing is given back. */
 void source_eat(struct source *s);
-#define SOURCE_PIECE (4u << 20)      /* given back at once */
+#define SOURCE_PIECE (4u << 20) /* given back at once */
+/* Called after each read of the fd, for progress. */
+void source_watch(struct source *s, void (*on_read)(void *arg), void *arg);
 void source_close(struct source *s); /* NULL is fine */
 #define autosource __attribute__((cleanup(source_drop)))
 void source_drop(struct source **s);

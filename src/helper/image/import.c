@@ -29,7 +29,7 @@ struct import {
     uint64_t size; /* bytes received */
     uint64_t said_ms;
     const char *doing;
-    struct source *from; /* for progress; or NULL */
+    struct source *from; /* being read; or NULL */
     uint64_t total;
     unsigned n;
     int fds[IMAGE_LAYERS_MAX]; /* directories of the finished layers */
@@ -41,19 +41,37 @@ struct import {
 
 /* ---- reporting ---- */
 
-static int progress(void *arg, struct err *e)
+static void progress(void *arg)
 {
     struct import *im = arg;
-    uint64_t now = im->count.entries % PROGRESS_EVERY == 0 ? clock_mono_ms() : im->said_ms;
+    uint64_t now = clock_mono_ms();
 
-    (void)e;
     if (now - im->said_ms < PROGRESS_MS)
-        return 0;
+        return;
     im->said_ms = now;
     printf("P %llu %llu %s\n", im->from == NULL ? 0 : source_done(im->from),
            (unsigned long long)im->total, im->doing);
     fflush(stdout);
+}
+
+/* Thousands of empty files are one read of the archive. */
+static int each_entry(void *arg, struct err *e)
+{
+    struct import *im = arg;
+
+    (void)e;
+    if (im->count.entries % PROGRESS_EVERY == 0)
+        progress(im);
     return 0;
+}
+
+/* A new phase is said at once. */
+static void watch(struct import *im, struct source *from, uint64_t total)
+{
+    im->from = from;
+    im->total = total;
+    im->said_ms = 0;
+    source_watch(from, progress, im);
 }
 
 static int say_result(struct import *im, struct err *e)
@@ -98,14 +116,18 @@ static int spool(struct import *im, struct err *e)
 
 static struct source *open_archive(struct import *im, int *fd, const char *doing, struct err *e)
 {
+    struct source *from;
+
     *fd = openat(im->spool, ARCHIVE, O_RDWR | O_CLOEXEC);
     if (*fd < 0) {
         err_sys(e, "open the archive");
         return NULL;
     }
     im->doing = doing;
-    im->total = im->size;
-    return source_open(*fd, NULL, e);
+    from = source_open(*fd, NULL, e);
+    if (from != NULL)
+        watch(im, from, im->size);
+    return from;
 }
 
 /* ---- one layer ---- */
@@ -128,7 +150,7 @@ static int add_layer(struct import *im, struct source *from, bool marks, const c
                             .nlower = im->n,
                             .flags = AS_ARCHIVED | (marks ? UNPACK_MARKS : 0),
                             .count = &im->count,
-                            .step = progress,
+                            .step = each_entry,
                             .arg = im};
 
     str_fmt(name, sizeof(name), "%u", im->n);
@@ -138,10 +160,8 @@ static int add_layer(struct import *im, struct source *from, bool marks, const c
     if (o.fd < 0)
         return err_sys(e, "open layer %s", name);
     im->fds[im->n] = o.fd;
-    im->from = from;
     if (unpack(from, &o, e) < 0)
         return -1;
-    im->from = NULL;
     source_digests(from, stored, plain);
     if (check_digest("digest", im->n, stored, digest, e) < 0 ||
         check_digest("diff id", im->n, plain, diff_id, e) < 0)
@@ -213,7 +233,7 @@ static int add_layers(struct import *im, const struct members *m, const struct m
         fd = members_open(m, name, e);
         if (fd < 0 || (from = source_open(fd, NULL, e)) == NULL || fstat(fd, &st) < 0)
             return -1;
-        im->total = (uint64_t)st.st_size;
+        watch(im, from, (uint64_t)st.st_size);
         if (last)
             source_eat(from);
         if (add_layer(im, from, true, l->digest, c->diff_ids[i], e) < 0)
