@@ -338,6 +338,57 @@ test('a page of large workspaces is a short one, and the pages have all of them'
   assert.equal(sizes.reduce((a, b) => a + b), 50);
 });
 
+test('clients that go away at any moment leave no use behind, and the epochs of others alone', async () => {
+  const other = (await show('first')).epoch;
+  ok(await d.call('PUT', `${W}/storm`, { grace_ms: 60, archive_ms: 1, background: false }), 201);
+  for (let round = 0; round < 12; round++) {
+    const gone = new AbortController();
+    const headers = { authorization: `Bearer ${d.key}`, 'content-type': 'application/json' };
+    const calls = Array.from({ length: 8 }, (_, i) => fetch(`${d.url}${W}/storm/${i % 2 ? 'exec' : 'holders'}`, { method: 'POST', signal: gone.signal, headers: { ...headers, accept: i % 4 ? 'application/json' : 'text/event-stream' }, body: JSON.stringify(i % 2 ? { argv: ['true'] } : { holder: `s${i}`, ttl_ms: 1000 }) }).then((a) => a.text()).catch(() => {}));
+    await new Promise((r) => { setTimeout(r, round * 15); });
+    gone.abort();
+    await Promise.all(calls);
+    if (round % 4 === 3) {
+      ok(await d.call('DELETE', `${W}/storm?force=true`), 204);
+      ok(await d.call('PUT', `${W}/storm`, { grace_ms: 60, archive_ms: 1, background: false }), 201);
+    }
+  }
+  await poll('nothing uses it', async () => { const w = await show('storm'); return w.uses === 0 && w.turns === 0; });
+  assert.equal(ok(await run('storm', ['echo', 'on'])).stdout, 'on\n');
+  assert.ok((await sandboxes()).filter((s) => s.state === 'running').length < 40);
+  assert.equal((await show('first')).epoch, other);
+  ok(await d.call('DELETE', `${W}/storm?force=true`), 204);
+});
+
+test('uses and deletes while an envelope is adopted are answered', async () => {
+  const envelope = { version: 1, backend: 'cove', spec: {}, archive: { space: 'y'.repeat(26), digest: '0'.repeat(64) } };
+  for (let i = 0; i < 5; i++) {
+    const adopted = d.call('PUT', `${W}/coming/envelope`, envelope);
+    const all = [adopted, ...Array.from({ length: 6 }, () => [run('coming', ['true']), d.call('DELETE', `${W}/coming`)]).flat()];
+    const answers = await Promise.all(all.map((a) => Promise.race([a, new Promise((r) => { setTimeout(r, 15_000, { status: 'none' }).unref(); })])));
+    for (const a of answers) assert.ok([204, 404, 409, 410].includes(a.status), `${a.status} ${a.text}`);
+    await poll('nothing is left of it', async () => (await d.call('GET', `${W}/coming`)).status === 404);
+  }
+});
+
+test('a token of a sandbox opens no workspace', async () => {
+  const box = ok(await d.call('POST', '/sandboxes', { templateID: 'base', secure: true }, { headers: { 'x-api-key': d.key }, key: null }), 201);
+  assert.ok(box.envdAccessToken);
+  for (const [method, below, body] of [['POST', '/first/exec', { argv: ['true'] }], ['GET', '/first'], ['GET', '/first/envelope']]) assert.equal((await d.call(method, `${W}${below}`, body, { key: box.envdAccessToken })).status, 401, below);
+  await d.del(`/v1/sandboxes/${box.sandboxID}`);
+});
+
+test('a workspace of a key that was revoked can be shown and deleted by an admin, also if it is cold', async () => {
+  const { id, key } = await d.post('/v1/keys', { name: 'leaver' });
+  ok(await d.call('PUT', `${W}/left`, {}, { key }), 201);
+  await d.del(`/v1/keys/${id}`);
+  const headers = { 'cove-as': id };
+  assert.equal((await d.call('GET', `${W}/left`, undefined, { key })).status, 401);
+  assert.equal(ok(await d.call('GET', `${W}/left`, undefined, { headers })).state, 'cold');
+  ok(await d.call('DELETE', `${W}/left`, undefined, { headers }), 204);
+  assert.equal((await d.get(`${W}?all_keys=true`)).workspaces.some((w) => w.name === 'left'), false);
+});
+
 // ---- envelopes and stores ----
 
 /** A directory that several daemons keep their archives in. */

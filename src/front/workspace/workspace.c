@@ -339,6 +339,16 @@ uint64_t workspace_each(struct workspaces *all, const struct workspace_list *o,
     return 0;
 }
 
+bool workspace_any_of(struct workspaces *all, const char *key)
+{
+    struct workspace *w;
+
+    LIST_EACH (&all->list, w, struct workspace, link)
+        if (strcmp(w->key, key) == 0)
+            return true;
+    return false;
+}
+
 /* ---- delete ---- */
 
 struct deleter {

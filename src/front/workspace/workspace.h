@@ -103,6 +103,9 @@ struct workspace_list {
 uint64_t workspace_each(struct workspaces *all, const struct workspace_list *o,
                         void (*each)(void *arg, const struct workspace_info *w), void *arg);
 
+/* Whether that key has one, which may be a key that was revoked. */
+bool workspace_any_of(struct workspaces *all, const char *key);
+
 /* With its sandbox and archives. ERR_CONFLICT while a turn holds it, unless `force`. */
 void workspace_delete(struct workspaces *all, const char *key, const char *name, bool force,
                       engine_done_cb *cb, void *arg);

@@ -66,7 +66,7 @@ static int on_name(void *arg, const char *name, struct err *e)
     struct collect *c = arg;
 
     (void)e;
-    if (strlen(name) == SHA256_HEX - 1 &&
+    if (c->live->len > 0 && strlen(name) == SHA256_HEX - 1 &&
         bsearch(name, buf_data(c->live), c->live->len / SHA256_HEX, SHA256_HEX, by_name) != NULL)
         return 0;
     if (c->names.len < NAMES_MAX / 2)

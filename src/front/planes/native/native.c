@@ -9,6 +9,7 @@
 #include "base/str.h"
 #include "front/planes/native/enter.h"
 #include "front/planes/native/internal.h"
+#include "front/workspace/workspace.h"
 #include "http/http.h"
 #include "mem/mem.h"
 #include "json/write.h"
@@ -63,7 +64,8 @@ static int act_as(struct call *c, const char *key, struct err *e)
     if (!is_admin(c))
         return err_set(e, ERR_DENIED, NATIVE_AS ": only an admin key may act as another key");
     if (strlen(key) > ENGINE_KEY_MAX ||
-        (auth_get(c->plane->auth, key, &k, &none) < 0 && !engine_has_any_of(c->plane->engine, key)))
+        (auth_get(c->plane->auth, key, &k, &none) < 0 &&
+         !engine_has_any_of(c->plane->engine, key) && !workspace_any_of(native_workspaces(c), key)))
         return err_set(e, ERR_NOT_FOUND,
                        NATIVE_AS ": no API key %.64s; `cove key list` shows the ids", key);
     call_act_as(c, key);
