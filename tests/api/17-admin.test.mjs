@@ -141,11 +141,11 @@ test('revoking says what became of how many sandboxes', async () => {
 test('a create under way when its key is revoked leaves no sandbox', async () => {
   const { id, key } = await d.post('/v1/keys', {});
   const creates = Array.from({ length: 12 }, () => d.call('POST', '/v1/sandboxes', { limits: { nofile: 1024 } }, { key }).catch(() => {}));
-  await poll('one is made', async () => (await d.get('/v1/sandboxes?all_keys=true')).sandboxes.some((s) => s.key === id));
+  const left = async () => (await d.get('/v1/sandboxes?all_keys=true')).sandboxes.filter((s) => s.key === id);
+  await poll('one is made', async () => (await left()).length > 0);
   await d.del(`/v1/keys/${id}?sandboxes=delete`);
+  assert.deepEqual(await left(), []);
   await Promise.all(creates);
-  await poll('none is left', async () => {
-    const left = (await d.get('/v1/sandboxes?all_keys=true')).sandboxes.filter((s) => s.key === id);
-    return left.length === 0;
-  });
+  assert.deepEqual(await left(), []);
+});
 });

@@ -58,6 +58,8 @@ int engine_new(const struct engine_opts *opts, struct engine **ret, struct err *
     map_init(&g->owned);
     list_init(&g->asking);
     list_init(&g->waiting);
+    list_init(&g->ending);
+    list_init(&g->settling);
     list_init(&g->making);
     list_init(&g->answers);
     list_init(&g->imports);

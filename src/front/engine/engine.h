@@ -253,6 +253,9 @@ void engine_wake(struct ref ref, engine_sandbox_cb *cb, void *arg);
 
 /* Whether anyone uses it now: a conversation with its init that is not our own, or a hold. */
 bool engine_is_used(struct ref ref);
+/* Answers when no create of the key is under way, for a key that may not begin others. */
+void engine_creates_settled(struct engine *g, const char *key, engine_done_cb *done, void *arg);
+
 /* It is used in a way that its init does not see, so it is not idle. May be called for one that
  * was deleted meanwhile. */
 void engine_hold(struct engine *g, const char *id);

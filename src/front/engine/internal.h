@@ -172,16 +172,18 @@ struct engine {
     struct map boxes;       /* by id */
     struct box **order;     /* by seq */
     size_t norder, corder;
-    size_t ncreates;     /* under way */
-    struct list asking;  /* ...those that the keeper has */
-    struct list waiting; /* ...those that wait for others of their key */
-    struct list answers; /* waiters that the loop is about to answer */
-    struct map names;    /* of sandboxes that have one */
-    struct list making;  /* names whose sandbox is being made */
-    struct list imports; /* templates that are being added */
-    struct list snaps;   /* snapshots */
-    struct list forks;   /* under way */
-    struct list exports; /* under way */
+    size_t ncreates;      /* under way */
+    struct list asking;   /* ...those that the keeper has */
+    struct list waiting;  /* ...those that wait for others of their key... */
+    struct list ending;   /* ...and those that the keeper has answered */
+    struct list settling; /* engine_creates_settled() */
+    struct list answers;  /* waiters that the loop is about to answer */
+    struct map names;     /* of sandboxes that have one */
+    struct list making;   /* names whose sandbox is being made */
+    struct list imports;  /* templates that are being added */
+    struct list snaps;    /* snapshots */
+    struct list forks;    /* under way */
+    struct list exports;  /* under way */
     struct archives *archives;
     struct map owned; /* template_owner.c */
     struct loop_timer meter;

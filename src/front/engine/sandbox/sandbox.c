@@ -101,8 +101,57 @@ static void create_uncharge(struct create *c)
     c->charged = (struct quotas){0};
 }
 
+/* ---- those who wait until no create of a key is under way ---- */
+
+struct settling {
+    struct list link;
+    struct waiter *waiter;
+    char key[];
+};
+
+static bool is_creating(const struct engine *g, const char *key)
+{
+    const struct list *all[] = {&g->asking, &g->waiting, &g->ending};
+    struct create *c;
+
+    for (size_t i = 0; i < ARRAY_LEN(all); i++)
+        LIST_EACH (all[i], c, struct create, link)
+            if (strcmp(c->row.key, key) == 0)
+                return true;
+    return false;
+}
+
+static void settling_free(struct settling *t)
+{
+    list_del(&t->link);
+    free(t);
+}
+
+static void creates_settle(struct engine *g, const char *key)
+{
+    struct settling *t;
+
+    LIST_EACH (&g->settling, t, struct settling, link)
+        if (strcmp(t->key, key) == 0 && !is_creating(g, key)) {
+            waiter_answer(t->waiter, "", NULL);
+            settling_free(t);
+        }
+}
+
+void engine_creates_settled(struct engine *g, const char *key, engine_done_cb *done, void *arg)
+{
+    struct settling *t = mem_zeroed(1, sizeof(*t) + strlen(key) + 1);
+
+    strcpy(t->key, key);
+    t->waiter = waiter_new(g, done, NULL, arg);
+    list_add_tail(&g->settling, &t->link);
+    creates_settle(g, t->key);
+}
+
 static void create_end(struct create *c, const char *id, const struct err *e)
 {
+    list_del(&c->link);
+    creates_settle(c->g, c->row.key);
     create_uncharge(c);
     c->g->ncreates--;
     c->g->stats.creates += e == NULL;
@@ -164,6 +213,7 @@ static void create_queue(struct create *c)
     struct create *other;
     size_t n = 0;
 
+    list_del(&c->link);
     LIST_EACH (&c->g->asking, other, struct create, link)
         n += strcmp(other->row.key, c->row.key) == 0;
     list_add_tail(n < ENGINE_CREATES_SHARE ? &c->g->asking : &c->g->waiting, &c->link);
@@ -177,6 +227,7 @@ static void create_next(struct create *c)
     struct create *other;
 
     list_del(&c->link);
+    list_add_tail(&c->g->ending, &c->link);
     LIST_EACH (&c->g->waiting, other, struct create, link)
         if (strcmp(other->row.key, c->row.key) == 0) {
             list_del(&other->link);
@@ -212,6 +263,12 @@ static void create_drop(void *arg)
 
 void creates_free(struct engine *g)
 {
+    struct settling *t;
+
+    while ((t = LIST_FIRST(&g->settling, struct settling, link)) != NULL) {
+        free(t->waiter);
+        settling_free(t);
+    }
     while (!list_empty(&g->waiting))
         create_drop(LIST_FIRST(&g->waiting, struct create, link));
 }

@@ -301,13 +301,11 @@ static const struct {
     [FATE_DELETE] = {"delete", "deleted", 0},
 };
 
-#define REVOKE_ROUNDS 3 /* a create that was under way may end after the first */
-
 struct revoking {
     struct call *c;
     enum fate fate;
     struct buf ids; /* each with its NUL */
-    size_t waiting, done, rounds;
+    size_t waiting, done;
     bool failed;
     struct err e; /* the first one */
 };
@@ -359,8 +357,6 @@ static void reply_revoked(struct revoking *r)
                                             .left = engine_has_any_of(r->c->plane->engine, id)});
 }
 
-static void next_round(struct revoking *r);
-
 static void ended(struct revoking *r, const struct err *e)
 {
     if (e == NULL)
@@ -370,7 +366,7 @@ static void ended(struct revoking *r, const struct err *e)
         r->e = *e;
     }
     if (--r->waiting == 0 && call_told(r->c))
-        next_round(r);
+        reply_revoked(r);
 }
 
 static void deleted(void *arg, const struct err *e)
@@ -384,19 +380,22 @@ static void stopped(void *arg, const struct sandbox *s, const struct err *e)
     ended(arg, e);
 }
 
-static void next_round(struct revoking *r)
+/* A create that was under way has ended: nothing of the key comes any more. */
+static void end_all(void *arg, const struct err *none)
 {
+    struct revoking *r = arg;
     const char *key = call_param(r->c, 0), *ids;
     struct engine *g = r->c->plane->engine;
 
-    if (!r->failed && r->rounds++ < REVOKE_ROUNDS && list_ids(r, &r->e) < 0)
+    (void)none;
+    if (list_ids(r, &r->e) < 0)
         r->failed = true;
-    r->waiting = r->failed || r->rounds > REVOKE_ROUNDS ? 0 : count_ids(r);
+    r->waiting = r->failed ? 0 : count_ids(r);
     if (r->waiting == 0) {
-        reply_revoked(r);
+        if (call_told(r->c))
+            reply_revoked(r);
         return;
     }
-    call_expect(r->c, &call_pending, NULL);
     ids = buf_data(&r->ids);
     for (size_t at = 0; at < r->ids.len; at += strlen(ids + at) + 1) {
         struct ref ref = {g, key, ids + at};
@@ -439,9 +438,10 @@ static void key_revoke(struct call *c, const void *in)
         call_fail(c, &e);
         return;
     }
-    if (r->fate != FATE_KEEP)
-        next_round(r);
-    else if (list_ids(r, &e) < 0)
+    if (r->fate != FATE_KEEP) {
+        call_expect(c, &call_pending, NULL);
+        engine_creates_settled(c->plane->engine, id, end_all, r);
+    } else if (list_ids(r, &e) < 0)
         call_fail(c, &e);
     else {
         r->done = count_ids(r);
