@@ -389,6 +389,15 @@ test('a workspace of a key that was revoked can be shown and deleted by an admin
   assert.equal((await d.get(`${W}?all_keys=true`)).workspaces.some((w) => w.name === 'left'), false);
 });
 
+test('why a sandbox could not be made stays shown until one is made', async () => {
+  ok(await d.call('PUT', `${W}/reasons`, { snapshot: 'missing-one' }), 201);
+  const a = await run('reasons', ['true']);
+  assert.equal(a.status, 404, a.text);
+  await state('reasons', 'cold');
+  assert.match((await show('reasons')).reason, /missing-one/);
+  ok(await d.call('DELETE', `${W}/reasons`), 204);
+});
+
 // ---- envelopes and stores ----
 
 /** A directory that several daemons keep their archives in. */

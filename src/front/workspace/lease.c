@@ -60,7 +60,10 @@ static void apply(struct workspace *w, enum ws_state next, const struct ws_news 
         str_fmt(w->sandbox, sizeof(w->sandbox), "%.128s", n->sandbox);
     if (n->digest != NULL)
         str_fmt(w->digest, sizeof(w->digest), "%.64s", n->digest);
-    str_fmt(w->reason, sizeof(w->reason), "%.400s", n->e != NULL ? n->e->msg : "");
+    if (n->e != NULL)
+        str_fmt(w->reason, sizeof(w->reason), "%.400s", n->e->msg);
+    else if (next == WS_WARM || w->state == WS_PAUSING || w->state == WS_REMOVING)
+        w->reason[0] = '\0'; /* else it is only tried again */
     if (next == WS_COLD || next == WS_UNDOING)
         w->sandbox[0] = '\0';
     w->state = next;
