@@ -148,4 +148,3 @@ test('a create under way when its key is revoked leaves no sandbox', async () =>
   await Promise.all(creates);
   assert.deepEqual(await left(), []);
 });
-});
