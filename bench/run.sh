@@ -1,7 +1,7 @@
 #!/bin/sh
 # run.sh [PROGRAM...] - starts a daemon of its own, runs the programs of bench/ against
 # it, prints their table and writes docs/benchmarks.md. With programs named (exec,
-# create, idle, pause, session, snapshot, stream, ports, terminal, network, cloudflare, e2b, files, git, neighbour, workspace) only those run, and the documents stay as
+# create, idle, pause, session, snapshot, stream, ports, terminal, network, cloudflare, e2b, files, git, inside, neighbour, workspace) only those run, and the documents stay as
 # they are.
 #
 # COVE_BUILD: the build directory. COVE_BENCH_BASE: a template to share, which saves
@@ -9,7 +9,7 @@
 set -eu
 cd "$(dirname "$0")/.."
 build=${COVE_BUILD:-build}
-programs=${*:-exec create idle pause session snapshot stream ports terminal network cloudflare e2b files git neighbour workspace}
+programs=${*:-exec create idle pause session snapshot stream ports terminal network cloudflare e2b files git inside neighbour workspace}
 [ "$(id -u)" = 0 ] || {
     echo "bench/run.sh: needs root, as the daemon does" >&2
     exit 77
@@ -48,6 +48,7 @@ COVE_URL=$(sed -n 's/.* ready on //p' "$work/out")
 COVE_API_KEY=$(cat "$state/api-key")
 BENCH_KEEPER_PID=$keeper
 BENCH_BASE=$base
+BENCH_WORK=$build/bench/bench-inside-work
 for f in /sys/fs/cgroup/memory/cove-"$(cat "$state/tag")"/memory.usage_in_bytes \
     /sys/fs/cgroup/cove-"$(cat "$state/tag")"/memory.current; do
     [ ! -f "$f" ] || BENCH_MEMORY_FILE=$f
@@ -56,7 +57,7 @@ for d in "$base"/base-*/root; do
     BENCH_ROOTFS=$d
 done
 [ $# -gt 0 ] || export BENCH_PLOT=docs/snapshots.svg
-export COVE_URL COVE_API_KEY BENCH_KEEPER_PID BENCH_MEMORY_FILE BENCH_ROOTFS BENCH_BASE
+export COVE_URL COVE_API_KEY BENCH_KEEPER_PID BENCH_MEMORY_FILE BENCH_ROOTFS BENCH_BASE BENCH_WORK
 
 load() { cut -d' ' -f1 /proc/loadavg; }
 before=$(load)

@@ -17,7 +17,7 @@
 /* clang-format off */
 static const struct cmd_opt opts[] = {
     {0, "json", NULL, "print JSON"},
-    {0, "disk", "SIZE", "add: how much disk it may take, such as 20G [the most of one sandbox]"},
+    {0, "disk", "SIZE", "add: how much disk it may take, such as 20G [the server's setting disk]"},
     {0, "debootstrap", "SUITE", "build: the Debian release, such as bookworm"},
     {0, "packages", "LIST", "build: additional packages, separated by commas"},
     {0, "mirror", "URL", "build: the package mirror [debootstrap's default]"},

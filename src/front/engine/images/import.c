@@ -331,13 +331,12 @@ static struct engine_import *begin(struct engine_import *im, int r)
     return im;
 }
 
-/* How large it becomes is known when it is there, so without a word about it an import may take as
- * much as the largest sandbox. */
-static int choose_disk(struct engine_import *im, uint64_t disk, struct err *e)
+/* `otherwise` if the client does not say; 0: as much as the largest sandbox. */
+static int choose_disk(struct engine_import *im, uint64_t disk, uint64_t otherwise, struct err *e)
 {
-    struct limits asked = {.disk = disk};
+    struct limits asked = {.disk = disk != 0 ? disk : otherwise};
 
-    if (disk == 0)
+    if (asked.disk == 0)
         ceilings_apply(im->g, &asked);
     im->disk = asked.disk == 0 ? LIMIT_DISK_MAX : asked.disk;
     return ceilings_check(im->g, &asked, e);
@@ -350,7 +349,7 @@ struct engine_import *engine_import(struct engine *g, const char *key, const cha
     int r = image_check_name(name, &im->why);
 
     if (r == 0)
-        r = choose_disk(im, disk, &im->why);
+        r = choose_disk(im, disk, g->o.config->disk, &im->why); /* a few bytes may become many */
     if (r == 0)
         r = template_may_add(g, im->key, name, &im->charged, &im->why);
     if (r == 0)
@@ -390,7 +389,7 @@ struct engine_import *engine_import_snapshot(struct engine *g, const char *key, 
 
     im->charged = (struct quotas){{[QUOTA_snapshots] = 1}};
     if (r == 0)
-        r = choose_disk(im, disk, &im->why);
+        r = choose_disk(im, disk, 0, &im->why); /* it was a sandbox's: the quota bounds it */
     if (r == 0)
         r = snap_may_add(im->user, disk, &im->why);
     if (r == 0)

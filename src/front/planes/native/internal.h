@@ -63,7 +63,8 @@ extern const struct shape progress_shape;
     {                                                                                              \
         "disk", JSON_FIELD_U64, offsetof(in, disk), LIMIT_DISK_MIN, LIMIT_DISK_MAX, false,         \
             "Bytes of disk that it may take, which is little more than the larger of the archive " \
-            "and its files. Default: the most of one sandbox."                                     \
+            "and its files. Default: the setting `disk` for a template, the most of one sandbox "  \
+            "for a snapshot."                                                                      \
     }
 
 struct token_mint;
