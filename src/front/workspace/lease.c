@@ -227,7 +227,7 @@ static void keep_archive(struct workspace *w, const char *digest)
         log_error("workspace %s: %s", w->name, e.msg);
 }
 
-/* Whether somebody used its sandbox by its id since the archive of it began. */
+/* Whether a client used its sandbox by its id since its archive began. */
 static bool is_stale(const struct workspace *w, uint64_t changed_ms)
 {
     const struct sandbox *s = lease_sandbox(w);

@@ -145,7 +145,7 @@ int lease_look(struct workspace *w, struct err *e)
         return s->state != SANDBOX_RUNNING ? lease_event(w, WS_EV_STILL, NULL, e) : 0;
     if (s->state != SANDBOX_RUNNING)
         return 0;
-    w->used_ms = clock_real_ms(); /* somebody resumed it by its id */
+    w->used_ms = clock_real_ms(); /* a client resumed it by its id */
     return lease_event(w, WS_EV_USE, NULL, e);
 }
 
